@@ -1,0 +1,153 @@
+"""Candidates: the files of a folder, read as text and never imported.
+
+A candidate whose file cannot work (no Python, no `ModelNew`) is still returned, with its fault in words, so
+that it costs its own row of the table and nothing else. Which of them run is the user's choice by globs.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.candidate_language import language_of
+from harness.errors import InputError, NothingToRun
+from harness.python_source import ModuleNames, SourceFault, parsed, top_level_names
+from harness.spelling import listed, nearest
+from harness.text_files import decoded, shown
+from harness.verdict import ReasonCode
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A candidate file. `name` is its stem; `source_hash` the first 16 hex digits of the SHA-256 of `source`.
+
+    `language` is "cuda", "triton", "cpp" or "torch", by what the file calls. `fault` is None, or one sentence
+    with file and line on why it cannot be run; `fault_code` is the reason code that goes with it.
+    """
+
+    name: str
+    path: Path
+    source: str
+    source_hash: str
+    language: str
+    fault: str | None = None
+    fault_code: ReasonCode = ReasonCode.NONE
+
+
+def read_candidate(path: Path) -> Candidate:
+    """The candidate in `path`. Raises nothing: what is wrong with the file is its `fault`."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        fault = f"{path.name}: cannot be read ({error.strerror or error})"
+        return Candidate(path.stem, path, "", _hash(b""), "torch", fault, ReasonCode.IMPORT_ERROR)
+    try:
+        source = decoded(content, Path(path.name))
+    except InputError as error:
+        text = content.decode("utf-8", errors="replace")
+        return Candidate(path.stem, path, text, _hash(content), "torch", str(error), ReasonCode.SYNTAX_ERROR)
+    # over the text and not the bytes: line ends differ between the machines whose results are compared
+    source_hash = _hash(source.encode())
+    try:
+        tree = parsed(source)
+    except SourceFault as found:
+        quoted = _quoted_line(source, found.line)
+        fault = f"{path.name}:{found.line}: {found.message}{quoted}"
+        return Candidate(path.stem, path, source, source_hash, "torch", fault, ReasonCode.SYNTAX_ERROR)
+    fault = _without_model_new(top_level_names(tree), source, path.name)
+    code = ReasonCode.NONE if fault is None else ReasonCode.NO_MODEL_NEW
+    return Candidate(path.stem, path, source, source_hash, language_of(tree), fault, code)
+
+
+def find_candidates(
+    directory: Path | str, only: Sequence[str] = (), skip: Sequence[str] = ()
+) -> list[Candidate]:
+    """The candidates in `directory`, sorted by name; files that begin with "_" or "." are left alone.
+
+    `only` and `skip` are globs for the name, with or without ".py". Raises InputError when there is no such
+    folder or a glob matches no candidate, and NothingToRun when no candidate is there or left.
+    """
+    directory = Path(directory)
+    files = _files_of(directory)
+    names = [file.stem for file in files]
+    if not files:
+        raise NothingToRun(f"{shown(directory)}: holds no candidate. "
+                           "Put a .py file with class ModelNew(nn.Module) there.")
+    wanted = _matching(only, names, "--only", directory) if only else set(names)
+    unwanted = _matching(skip, names, "--skip", directory) if skip else set()
+    chosen = [file for file in files if file.stem in wanted - unwanted]
+    if not chosen:
+        taken = "what --only chose. Leave one of the two out." if only else "all of them. Skip fewer."
+        raise NothingToRun(f"no candidate is left of {listed(names)}: --skip takes away {taken}")
+    return [read_candidate(file) for file in chosen]
+
+
+def _files_of(directory: Path) -> list[Path]:
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        raise _no_such_folder(directory) from None
+    except NotADirectoryError:
+        hint = f"Type --candidates {directory.parent} --only {directory.stem}"
+        raise InputError("is a file, not a folder of candidates", directory, hint=hint) from None
+    except PermissionError:
+        raise InputError("permission denied", directory, hint=f"Type chmod u+rx {directory}") from None
+    files = [directory / name for name in names if name.endswith(".py") and name[0] not in "_."]
+    return sorted((file for file in files if not file.is_dir()), key=lambda file: file.stem)
+
+
+def _no_such_folder(directory: Path) -> InputError:
+    """Names the nearest folder beside the missing one, or how to make it."""
+    parent = directory.parent
+    try:
+        beside = sorted(each.name for each in parent.iterdir() if each.is_dir() and each.name[0] not in "_.")
+    except OSError:
+        beside = []
+    guess = nearest(directory.name, beside)
+    hint = f"Did you mean {shown(parent / guess)}?" if guess else \
+        f"There are {listed([shown(parent / name) for name in beside])}." if len(beside) > 1 else \
+        f"Make it with: mkdir -p {shown(directory)}"
+    return InputError("there is no such folder of candidates", shown(directory), hint=hint)
+
+
+def _matching(globs: Sequence[str], names: Sequence[str], flag: str, directory: Path) -> set[str]:
+    """The names that any of `globs` matches. Raises InputError for a glob that matches none."""
+    matched: set[str] = set()
+    for glob in globs:
+        pattern = glob[:-3] if glob.endswith(".py") else glob
+        found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+        if not found:
+            guess = nearest(pattern, names)
+            hint = f"Did you mean '{guess}'?" if guess else f"There {'is' if len(names) == 1 else 'are'} " \
+                f"{listed(names)}."
+            raise InputError(f"{flag} '{glob}' matches no candidate in {shown(directory)}", hint=hint)
+        matched.update(found)
+    return matched
+
+
+def _without_model_new(names: ModuleNames, source: str, file_name: str) -> str | None:
+    """None when the module has `ModelNew`, else the sentence that says what it has instead."""
+    if names.defines("ModelNew"):
+        return None
+    runs = "the harness runs the class named ModelNew"
+    if not source.strip():
+        return f"{file_name}: the file is empty; {runs}"
+    found = nearest("ModelNew", names.classes) or next(iter(names.classes), None)
+    if found is None:
+        return f"{file_name}: found no class; {runs}"
+    return f"{file_name}:{names.classes[found]}: found class {found}; {runs}"
+
+
+def _quoted_line(source: str, line: int) -> str:
+    """The line that a fault is about, for the end of its sentence."""
+    lines = source.split("\n")
+    text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    return f": {text[:60]}" if text and text.isprintable() else ""
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

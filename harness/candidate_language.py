@@ -1,0 +1,89 @@
+"""What a candidate is written in, told from the calls and imports of its syntax tree.
+
+A hint for the builder and for the column "built by", not evidence: whose kernels really ran is found out by
+`provenance` from a profiled launch.
+"""
+
+from __future__ import annotations
+
+import ast
+
+# Position of `cuda_sources` in load_inline(name, cpp_sources, cuda_sources, …)
+_CUDA_SOURCES_POSITION = 2
+_CUDA_MODULES = ("cupy", "pycuda", "numba.cuda", "cuda")
+_CUDA_FILES = (".cu", ".cuh")
+_CPP_FILES = (".cpp", ".cc", ".cxx", ".c")
+
+
+def language_of(tree: ast.Module) -> str:
+    """"cuda", "triton", "cpp" or "torch"; a file that mixes them is called by the first that applies."""
+    imported = _imported_modules(tree)
+    builds = _calls(tree, _names_of(tree, "load_inline"))
+    loads = _calls(tree, _names_of(tree, "load"))
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    texts = [value for value in constants if isinstance(value, str)]
+    runtime = _calls(tree, {"_compile_kernel", "RawKernel", "RawModule"})
+    if runtime or _any_below(imported, _CUDA_MODULES) or _gives_cuda_sources(tree, builds, texts):
+        return "cuda"
+    if loads and any(text.endswith(_CUDA_FILES) for text in texts):
+        return "cuda"
+    if _any_below(imported, ("triton",)):
+        return "triton"
+    if builds or (loads and any(text.endswith(_CPP_FILES) for text in texts)):
+        return "cpp"
+    return "torch"
+
+
+def _imported_modules(tree: ast.Module) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def _any_below(imported: set[str], modules: tuple[str, ...]) -> bool:
+    return any(name == module or name.startswith(f"{module}.") for name in imported for module in modules)
+
+
+def _names_of(tree: ast.Module, function: str) -> set[str]:
+    """The names under which the file may call `function`: its own, and those of ``import … as``."""
+    names = {function}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names.update(alias.asname for alias in node.names if alias.name == function and alias.asname)
+    return names
+
+
+def _calls(tree: ast.Module, names: set[str]) -> list[ast.Call]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called_name(node) in names]
+
+
+def _called_name(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _gives_cuda_sources(tree: ast.Module, builds: list[ast.Call], texts: list[str]) -> bool:
+    """Whether any load_inline gets CUDA, also through ``**options`` built elsewhere in the file."""
+    for call in builds:
+        given = [keyword.value for keyword in call.keywords if keyword.arg == "cuda_sources"]
+        given += call.args[_CUDA_SOURCES_POSITION : _CUDA_SOURCES_POSITION + 1]
+        if any(not _is_nothing(value) for value in given):
+            return True
+        if any(keyword.arg is None for keyword in call.keywords):
+            named = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
+            if "cuda_sources" in named or "cuda_sources" in texts:
+                return True
+    return False
+
+
+def _is_nothing(value: ast.expr) -> bool:
+    """None, an empty text or an empty list, which load_inline takes for "no CUDA"."""
+    if isinstance(value, ast.Constant):
+        return not value.value
+    return isinstance(value, (ast.List, ast.Tuple)) and all(_is_nothing(item) for item in value.elts)

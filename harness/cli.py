@@ -1,0 +1,114 @@
+"""The command line: words and flags in, one call into `verbs`, an exit code out.
+
+A first word that is no verb is a problem file. Nothing heavy is imported before the flags are understood, so that
+`--help`, `list` and a mistake answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import __version__
+from harness.errors import HarnessError, InputError
+
+EXIT_CODES = """exit codes:
+  0  the run finished        1  --strict and a candidate is not ok, or the harness failed
+  2  bad input               4  nothing could run        130  interrupted"""
+
+_EXAMPLES = """examples:
+  python run.py problems/tril_matmul.yaml                     build, check, time and rank every candidate
+  python run.py problems/tril_matmul.yaml --only 'tiled*'     only some of them
+  python run.py 15_anything.py --candidates some/dir          a KernelBench problem, unmodified
+  python run.py list                                          problems, candidates, settings
+  python run.py doctor                                        what this machine has, and what is missing
+  python run.py compare results/tril_matmul/                  results of several GPUs side by side"""
+
+VERBS = ("run", "list", "doctor", "compare")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Carry out the command line `arguments` and return the exit code."""
+    try:
+        options = _parser().parse_args(_with_verb(list(arguments)))
+        return _carry_out(options)
+    except HarnessError as error:
+        print(str(error), file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        print("interrupted; what was measured so far is in the results file", file=sys.stderr)
+        return 130
+
+
+def _with_verb(arguments: list[str]) -> list[str]:
+    """Put `run` before a problem file; say what was meant when the word is neither verb nor file."""
+    first = next((word for word in arguments if not word.startswith("-")), None)
+    if first is None or first in VERBS:
+        return arguments
+    if not Path(first).suffix and not Path(first).exists():
+        from harness.spelling import hint_for
+
+        raise InputError(f"'{first}' is neither a verb nor a problem file", hint=hint_for(first, VERBS, "The verbs are"))
+    return ["run", *arguments]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Mistakes in flags are InputErrors, with the nearest right flag."""
+
+    def error(self, message: str) -> None:
+        raise InputError(message, hint=f"Type {self.prog} --help for the flags")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python run.py", description="A referee for GPU kernels: builds, checks, times and ranks candidates.",
+        epilog=f"{_EXAMPLES}\n\n{EXIT_CODES}", formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"kernel-referee {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="PROBLEM | VERB", parser_class=_Parser, required=True)
+    _add_run(verbs)
+    listing = verbs.add_parser("list", help="problems, their candidates, and the settings")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    doctor = verbs.add_parser("doctor", help="what this machine has, what is missing and how to get it")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
+    compare = verbs.add_parser("compare", help="put results of several runs side by side")
+    compare.add_argument("paths", nargs="+", type=Path, metavar="CSV|DIR", help="a DIR stands for the newest run of each device in it")
+    return parser
+
+
+def _add_run(verbs: argparse._SubParsersAction) -> None:
+    run = verbs.add_parser(
+        "run", help="build, check, time and rank the candidates of a problem",
+        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("problem", type=Path, metavar="PROBLEM", help="problems/NAME.yaml, or a KernelBench .py file")
+    run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
+    run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
+    run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)")
+    run.add_argument("--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file")
+    run.add_argument("--candidates", type=Path, metavar="DIR", help="folder of candidates (default: candidates/<problem>)")
+    run.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
+    run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
+    run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    if options.verb == "run":
+        from harness.verbs import run
+
+        return run.run(options)
+    if options.verb == "list":
+        from harness.verbs import list as listing
+
+        return listing.run(as_json=options.json)
+    if options.verb == "doctor":
+        from harness.verbs import doctor
+
+        return doctor.run(as_json=options.json)
+    from harness.verbs import compare
+
+    return compare.run(options.paths)

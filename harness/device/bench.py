@@ -1,0 +1,84 @@
+"""The seam between the referee and a device: what a bench offers, whichever device it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from harness.device.identity import DeviceIdentity, Telemetry
+from harness.inputs.sets import InputSet
+from harness.wire.arena import Arena
+from harness.wire.frames import Channel
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The player's stream has reached the launch numbered `sequence` (or the end, one past the last)."""
+
+    sequence: int
+
+
+@dataclass(frozen=True)
+class LocalTimes:
+    """Times in µs of launches that the referee made itself, and the host µs from the last call to its end."""
+
+    times_us: list[float]
+    end_to_end_us: float
+
+
+class Bench(Protocol):
+    """One device with the regions that a player shares, and the referee's own arm beside it."""
+
+    kind: str
+    identity: DeviceIdentity
+    torch_device: torch.device
+    arena: Arena
+    transport: str
+    l2_policy: str
+    timer: str
+
+    def prepare_command(self) -> dict[str, Any]:
+        """What a fresh player must know of the device, as a frame."""
+
+    def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
+        """Have regions for `count` launches; returns the frame by which the player opens them."""
+
+    def stage(self, sets: Sequence[InputSet]) -> None:
+        """Bring the sets as close to the player as may be without making them readable."""
+
+    def release(self, channel: Channel, sequence: int, index: int) -> None:
+        """Let the launch numbered `sequence` go ahead with the set at `index`."""
+
+    def release_all(self, channel: Channel, last: int) -> None:
+        """Let everything up to `last` go ahead without inputs, so that a failed queue drains."""
+
+    def poll(self, channel: Channel, timeout_s: float) -> Turn | dict[str, Any] | None:
+        """The next turn or frame within about `timeout_s`, or None."""
+
+    def slot_unchanged(self, index: int, inputs: InputSet) -> bool:
+        """Whether the slot still holds what it was filled with."""
+
+    def outbox(self, index: int) -> torch.Tensor:
+        """The bytes of the output of launch `index`, as uint8."""
+
+    def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
+        """Make the same launches in this process, on the same slots, in the same order of steps."""
+
+    def synchronize(self) -> None: ...
+
+    def telemetry(self, own_pids: set[int]) -> Telemetry: ...
+
+    def copy_gbytes_s(self) -> float:
+        """Measured copy bandwidth in 10⁹ bytes/s, counting bytes read and written."""
+
+    def event_floor_us(self) -> float:
+        """What the stopwatch reads around nothing, in µs (median)."""
+
+    def unhealthy(self) -> str | None:
+        """None when the device still computes rightly, else a sentence."""
+
+    def visible_devices(self) -> dict[str, str]:
+        """Environment by which a player sees this device and no other."""

@@ -1,0 +1,130 @@
+"""A bench on the CPU: shared host memory that the referee fills at each launch's turn, and the monotonic clock."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from harness.clocks import cold
+from harness.clocks.stopwatch import MonotonicClock
+from harness.device.bench import LocalTimes, Turn
+from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
+from harness.inputs.sets import InputSet
+from harness.wire.arena import Arena
+from harness.wire.frames import Channel, FrameTimeout
+
+_COPY_BYTES = 256 << 20
+
+
+class CpuBench:
+    """The referee's half of the launches on the CPU, with as many threads in the player as here."""
+
+    kind = "cpu"
+    transport = "shared_memory"
+    l2_policy = cold.CPU_POLICY
+    timer = MonotonicClock.name
+
+    def __init__(self) -> None:
+        self.torch_device = torch.device("cpu")
+        self.arena = Arena.create()
+        self._cache_bytes = cold.cpu_last_level_bytes()
+        self._evictor = cold.cpu_evictor(self._cache_bytes)
+        self._stopwatch = MonotonicClock()
+        self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
+        self._outboxes: list[tuple[dict[str, int], torch.Tensor]] = []
+        self._sets: Sequence[InputSet] = ()
+        self.identity = DeviceIdentity(
+            kind="cpu", name=cpu_name(), sm_count=os.cpu_count(), l2_bytes=self._cache_bytes,
+            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), torch=torch.__version__,
+        )
+
+    def prepare_command(self) -> dict[str, Any]:
+        return {
+            "op": "prepare", "device": "cpu", "threads": torch.get_num_threads(), "cache_bytes": self._cache_bytes,
+        }
+
+    def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
+        self._ensure(self._slots, count, input_bytes)
+        self._ensure(self._outboxes, count, output_bytes)
+        regions = {
+            "slots": [region for region, _ in self._slots[:count]],
+            "outboxes": [region for region, _ in self._outboxes[:count]],
+        }
+        return {"op": "open", "regions": regions}
+
+    def stage(self, sets: Sequence[InputSet]) -> None:
+        self._sets = sets
+
+    def release(self, channel: Channel, sequence: int, index: int) -> None:
+        inputs = self._sets[index]
+        self._slots[index][1][: inputs.region.numel()].copy_(inputs.region)
+        channel.send({"go": sequence}, timeout_s=5.0)
+
+    def release_all(self, channel: Channel, last: int) -> None:
+        """Nothing is queued on a CPU; a failed launch has already ended."""
+
+    def poll(self, channel: Channel, timeout_s: float) -> Turn | dict[str, Any] | None:
+        try:
+            frame = channel.receive(timeout_s)
+        except FrameTimeout:
+            return None
+        return Turn(int(frame["turn"])) if "turn" in frame else frame
+
+    def slot_unchanged(self, index: int, inputs: InputSet) -> bool:
+        return torch.equal(self._slots[index][1][: inputs.region.numel()], inputs.region)
+
+    def outbox(self, index: int) -> torch.Tensor:
+        return self._outboxes[index][1]
+
+    def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
+        times_us, began = [], time.perf_counter_ns()
+        with torch.no_grad():
+            for index, inputs in enumerate(sets):
+                slot = self._slots[index][1]
+                slot[: inputs.region.numel()].copy_(inputs.region)
+                self._evictor.run()
+                arguments = inputs.arguments(slot)
+                began = time.perf_counter_ns()
+                mark = self._stopwatch.start()
+                model(*arguments)
+                times_us.append(self._stopwatch.microseconds(self._stopwatch.stop(mark)))
+        return LocalTimes(times_us, (time.perf_counter_ns() - began) / 1e3)
+
+    def synchronize(self) -> None:
+        """A CPU call is over when it returns."""
+
+    def telemetry(self, own_pids: set[int]) -> Telemetry:
+        return Telemetry()
+
+    def copy_gbytes_s(self) -> float:
+        source = torch.ones(_COPY_BYTES // 4)
+        target = torch.empty_like(source)
+        times_us = []
+        for _ in range(6):
+            mark = self._stopwatch.start()
+            target.copy_(source)
+            times_us.append(self._stopwatch.microseconds(self._stopwatch.stop(mark)))
+        return 2.0 * _COPY_BYTES / statistics.median(times_us[1:]) / 1e3
+
+    def event_floor_us(self) -> float:
+        laps = [self._stopwatch.stop(self._stopwatch.start()) for _ in range(100)]
+        return statistics.median(self._stopwatch.microseconds(lap) for lap in laps)
+
+    def unhealthy(self) -> str | None:
+        return None
+
+    def visible_devices(self) -> dict[str, str]:
+        return {"CUDA_VISIBLE_DEVICES": ""}
+
+    def _ensure(self, regions: list[tuple[dict[str, int], torch.Tensor]], count: int, size_bytes: int) -> None:
+        if len(regions) >= count and all(region["bytes"] >= size_bytes for region, _ in regions[:count]):
+            return
+        regions.clear()
+        for _ in range(count):
+            region = {"offset": self.arena.grow(size_bytes), "bytes": size_bytes}
+            regions.append((region, self.arena.map(region["offset"], size_bytes)))

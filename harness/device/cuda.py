@@ -1,0 +1,221 @@
+"""A bench on one NVIDIA GPU: raw IPC allocations, masked inputs, flags in mapped host memory.
+
+Allocations that a player opens are made by the driver for this purpose alone, in multiples of 2 MiB: a handle to a
+tensor of PyTorch's caching allocator would let the other side read its neighbours.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from harness.clocks import cold
+from harness.clocks.stopwatch import CudaEvents
+from harness.device.bench import LocalTimes, Turn
+from harness.device.identity import DeviceIdentity, Telemetry
+from harness.device.nvml import Nvml
+from harness.inputs.sets import InputSet
+from harness.wire import cuda_driver, masking
+from harness.wire.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTES, Arena
+from harness.wire.frames import Channel, FrameTimeout
+from harness.wire.layout import REGION_BYTES
+
+_LEGACY_STREAM = 0
+_SPIN_S = 200e-6
+_COPY_BYTES = 2 << 30
+
+
+class CudaBench:
+    """The referee's half of the launches on `cuda:index`."""
+
+    kind = "cuda"
+    transport = "cuda_ipc"
+    l2_policy = cold.GPU_POLICY
+    timer = CudaEvents.name
+
+    def __init__(self, index: int = 0) -> None:
+        self.torch_device = torch.device("cuda", index)
+        torch.cuda.set_device(self.torch_device)
+        torch.zeros(1, device=self.torch_device)
+        self._properties = torch.cuda.get_device_properties(index)
+        self._nvml = Nvml(str(self._properties.uuid))
+        self.identity = self._identify()
+        self.arena = Arena.create()
+        self._flags = self.arena.flags()
+        own = Arena.create()
+        self._own_flags = own.flags()
+        self._own_words = cuda_driver.map_host(self._own_flags.address, FLAGS_BYTES)
+        self._own_sequence = 0
+        self._own_key = torch.zeros(KEY_BYTES, dtype=torch.uint8, device=self.torch_device)
+        self._cubin = masking.compile_mask(self._properties.major, self._properties.minor)
+        self._blocks = 8 * self._properties.multi_processor_count
+        self._mask = masking.Mask(self._cubin, self._own_key.data_ptr(), self._blocks)
+        self._evictor = cold.gpu_evictor(self._properties.L2_cache_size, self.torch_device)
+        self._stopwatch = CudaEvents(self.torch_device)
+        self._regions: dict[str, list[torch.Tensor]] = {"staging": [], "slots": [], "outboxes": []}
+        self._keys: list[bytes] = []
+        self._reached = 0
+
+    def prepare_command(self) -> dict[str, Any]:
+        self._reached = 0
+        self._flags.reset()
+        return {
+            "op": "prepare", "device": "cuda", "mask": self._cubin.hex(), "mask_blocks": self._blocks,
+            "cache_bytes": self._properties.L2_cache_size,
+        }
+
+    def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
+        wanted = {"staging": input_bytes, "slots": input_bytes, "outboxes": output_bytes}
+        for name, size_bytes in wanted.items():
+            self._ensure(name, count, size_bytes)
+        regions = {
+            name: [
+                {"handle": cuda_driver.ipc_handle(region.data_ptr()).hex(), "bytes": region.numel()}
+                for region in self._regions[name][:count]
+            ]
+            for name in wanted
+        }
+        return {"op": "open", "regions": regions}
+
+    def stage(self, sets: Sequence[InputSet]) -> None:
+        self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
+        for index, (inputs, key) in enumerate(zip(sets, self._keys)):
+            self._own_key.copy_(torch.frombuffer(bytearray(key), dtype=torch.uint8))
+            source, target = inputs.region.data_ptr(), self._regions["staging"][index].data_ptr()
+            self._mask.apply(_LEGACY_STREAM, source, target, inputs.region.numel())
+        self.synchronize()
+
+    def release(self, channel: Channel, sequence: int, index: int) -> None:
+        self._flags.release(sequence, self._keys[index])
+
+    def release_all(self, channel: Channel, last: int) -> None:
+        self._flags.release(last, bytes(KEY_BYTES))
+
+    def poll(self, channel: Channel, timeout_s: float) -> Turn | dict[str, Any] | None:
+        deadline = time.perf_counter() + timeout_s
+        while True:
+            until = time.perf_counter() + _SPIN_S
+            while time.perf_counter() < until:
+                turn = self._flags.turn
+                if turn != self._reached:
+                    self._reached = turn
+                    return Turn(turn)
+            if channel.readable():
+                try:
+                    return channel.receive(timeout_s=5.0)
+                except FrameTimeout:
+                    return None
+            if time.perf_counter() >= deadline:
+                return None
+
+    def slot_unchanged(self, index: int, inputs: InputSet) -> bool:
+        return torch.equal(self._regions["slots"][index][: inputs.region.numel()], inputs.region)
+
+    def outbox(self, index: int) -> torch.Tensor:
+        return self._regions["outboxes"][index]
+
+    def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
+        laps = []
+        cuda_driver.reset_persisting_l2()
+        if hold:
+            self._own_sequence += 1
+            cuda_driver.stream_wait(_LEGACY_STREAM, self._own_words + GO_BYTE, self._own_sequence)
+        began = time.perf_counter_ns()
+        with torch.no_grad():
+            for index, inputs in enumerate(sets):
+                slot = self._regions["slots"][index]
+                slot[: inputs.region.numel()].copy_(inputs.region)
+                self._evictor.run()
+                arguments = inputs.arguments(slot)
+                mark = self._stopwatch.start()
+                began = time.perf_counter_ns()
+                model(*arguments)
+                laps.append(self._stopwatch.stop(mark))
+        if hold:
+            self._own_flags.release(self._own_sequence, bytes(KEY_BYTES))
+        self.synchronize()
+        end_to_end_us = (time.perf_counter_ns() - began) / 1e3
+        return LocalTimes([self._stopwatch.microseconds(lap) for lap in laps], end_to_end_us)
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize(self.torch_device)
+
+    def telemetry(self, own_pids: set[int]) -> Telemetry:
+        return self._nvml.telemetry(own_pids)
+
+    def copy_gbytes_s(self) -> float:
+        free_bytes, _ = torch.cuda.mem_get_info(self.torch_device)
+        words = min(_COPY_BYTES, free_bytes // 4) // 4
+        source = torch.ones(words, dtype=torch.float32, device=self.torch_device)
+        target = torch.empty_like(source)
+        times_us = []
+        for _ in range(12):
+            mark = self._stopwatch.start()
+            target.copy_(source)
+            lap = self._stopwatch.stop(mark)
+            self.synchronize()
+            times_us.append(self._stopwatch.microseconds(lap))
+        del source, target
+        torch.cuda.empty_cache()
+        return 8.0 * words / statistics.median(times_us[2:]) / 1e3
+
+    def event_floor_us(self) -> float:
+        times_us = []
+        for _ in range(20):
+            mark = self._stopwatch.start()
+            lap = self._stopwatch.stop(mark)
+            self.synchronize()
+            times_us.append(self._stopwatch.microseconds(lap))
+        return statistics.median(times_us)
+
+    def unhealthy(self) -> str | None:
+        try:
+            total = torch.ones(1024, device=self.torch_device).sum().item()
+        except RuntimeError as error:
+            return f"the GPU no longer answers: {str(error).splitlines()[0]}"
+        return None if total == 1024.0 else f"the GPU sums 1024 ones to {total}"
+
+    def visible_devices(self) -> dict[str, str]:
+        return {"CUDA_VISIBLE_DEVICES": str(self.identity.uuid)}
+
+    def _ensure(self, name: str, count: int, size_bytes: int) -> None:
+        regions = self._regions[name]
+        size_bytes = -(-size_bytes // REGION_BYTES) * REGION_BYTES
+        if len(regions) >= count and all(region.numel() >= size_bytes for region in regions[:count]):
+            return
+        self.synchronize()
+        for region in regions:
+            cuda_driver.free(region.data_ptr())
+        torch.cuda.empty_cache()
+        self._regions[name] = [
+            cuda_driver.as_bytes(cuda_driver.allocate(size_bytes), size_bytes, str(self.torch_device))
+            for _ in range(count)
+        ]
+
+    def _identify(self) -> DeviceIdentity:
+        found = self._properties
+        uuid = str(found.uuid)
+        return DeviceIdentity(
+            kind="cuda",
+            name=found.name,
+            uuid=uuid if uuid.startswith("GPU-") else f"GPU-{uuid}",
+            sm=f"{found.major}.{found.minor}",
+            sm_count=found.multi_processor_count,
+            l2_bytes=found.L2_cache_size,
+            memory_bytes=found.total_memory,
+            driver=self._nvml.driver(),
+            cuda=torch.version.cuda,
+            torch=torch.__version__,
+            power_limit_w=self._nvml.power_limit_w(),
+        )
+
+
+def cuda_is_there() -> bool:
+    """Whether PyTorch can use a GPU here; CUDA_VISIBLE_DEVICES is honoured."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES") != "" and torch.cuda.is_available()

@@ -1,0 +1,78 @@
+"""Families of inputs for products of two matrices, each made from one draw of `get_inputs` and keeping its zeros.
+
+All-positive inputs hide lost precision behind a large sum; these do not. Random signs cancel, magnitudes spread over
+binades defeat a narrow exponent range, and one-hot inputs make every product visible by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+SPREAD_BINADES = 20
+
+
+@dataclass(frozen=True)
+class Family:
+    """`transform(tensors, contracted)` returns new tensors; `exact` says that the product involves no rounding."""
+
+    name: str
+    exact: bool
+    transform: Callable[[Sequence[torch.Tensor], Sequence[int]], list[torch.Tensor]]
+
+
+def _given(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
+    return list(tensors)
+
+
+def _signs(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
+    return [tensor * (2 * torch.randint_like(tensor, 0, 2) - 1) for tensor in tensors]
+
+
+def _spread(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
+    return [
+        torch.ldexp(tensor, torch.randint_like(tensor, -SPREAD_BINADES, SPREAD_BINADES + 1)) for tensor in tensors
+    ]
+
+
+def _one_hot_last(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
+    return [*tensors[:-1], one_hot_along(tensors[-1], contracted[-1])]
+
+
+def _one_hot_first(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
+    return [one_hot_along(tensors[0], contracted[0]), *tensors[1:]]
+
+
+def _identity(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
+    last = tensors[-1]
+    identity = torch.eye(*last.shape, dtype=last.dtype, device=last.device)
+    return [*tensors[:-1], identity * (last != 0)]
+
+
+GIVEN = Family("as given", False, _given)
+PRODUCT_FAMILIES = (
+    GIVEN,
+    Family("signs", False, _signs),
+    Family("spread", False, _spread),
+    Family("one-hot last", True, _one_hot_last),
+    Family("one-hot first", True, _one_hot_first),
+    Family("identity", True, _identity),
+)
+
+
+def families_for(contracted: Sequence[int] | None) -> tuple[Family, ...]:
+    """All families for a product with the given contracted axes; only "as given" for any other problem."""
+    return PRODUCT_FAMILIES if contracted is not None else (GIVEN,)
+
+
+def one_hot_along(matrix: torch.Tensor, axis: int) -> torch.Tensor:
+    """A matrix of the same shape with a single 1 in each line along `axis`, where `matrix` is not zero.
+
+    Lines of nothing but zeros stay so.
+    """
+    allowed = matrix != 0
+    chosen = (torch.rand(matrix.shape, device=matrix.device) * allowed).argmax(dim=axis, keepdim=True)
+    hot = torch.zeros_like(matrix).scatter_(axis, chosen, 1)
+    return hot * allowed

@@ -1,0 +1,77 @@
+"""One launch's inputs, drawn afresh and packed into the bytes that cross the wall.
+
+A set is drawn under a seed from the operating system that nothing else ever sees, on the device itself, by the
+reference's own `get_inputs`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.errors import InputError
+from harness.inputs.families import GIVEN, Family
+from harness.wire import tree
+from harness.wire.layout import TensorSpec, plan, region_bytes
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """The referee's own copy of one launch's inputs: `region` is uint8 of the bytes that `specs` describe."""
+
+    skeleton: Any
+    specs: tuple[TensorSpec, ...]
+    region: torch.Tensor
+    family: Family
+
+    def tensors(self, region: torch.Tensor | None = None) -> list[torch.Tensor]:
+        """Fresh views of the tensors, in this set's own bytes or in another region laid out alike."""
+        return [spec.view(self.region if region is None else region) for spec in self.specs]
+
+    def arguments(self, region: torch.Tensor | None = None) -> list[Any]:
+        return tree.rebuild(self.skeleton, self.tensors(region))
+
+
+def draw_inputs(get_inputs: Callable[[], Any], device: torch.device) -> tuple[Any, list[torch.Tensor]]:
+    """Call `get_inputs` under a fresh seed on `device`; returns (skeleton, tensors).
+
+    Raises InputError when it raises, or returns what cannot cross to a candidate.
+    """
+    torch.manual_seed(secrets.randbits(63))
+    try:
+        with torch.device(device):
+            inputs = get_inputs()
+        skeleton, tensors = tree.flatten(list(inputs))
+    except Exception as error:
+        raise InputError(f"get_inputs() of the reference failed: {type(error).__name__}: {error}") from error
+    return skeleton, [tensor.detach().to(device) for tensor in tensors]
+
+
+def draw_set(
+    get_inputs: Callable[[], Any],
+    device: torch.device,
+    family: Family = GIVEN,
+    contracted: Sequence[int] | None = None,
+    specs: tuple[TensorSpec, ...] | None = None,
+) -> InputSet:
+    """Draw, transform into `family` and pack. `specs`, when given, is the layout that the draw must have.
+
+    Only floating-point tensors are transformed.
+    """
+    skeleton, tensors = draw_inputs(get_inputs, device)
+    if contracted is not None:
+        floating = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
+        changed = family.transform([tensors[index] for index in floating], contracted)
+        for index, tensor in zip(floating, changed):
+            tensors[index] = tensor
+    found = plan(tensors)
+    if specs is not None and found != specs:
+        raise InputError("get_inputs() of the reference returns other shapes or types from one call to the next")
+    region = torch.zeros(region_bytes(found), dtype=torch.uint8, device=device)
+    for spec, tensor in zip(found, tensors):
+        spec.view(region).copy_(tensor)
+    return InputSet(skeleton, found, region, family)

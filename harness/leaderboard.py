@@ -1,0 +1,208 @@
+"""The leaderboard: the table of all records of a run, and below it a line for each that did not rank.
+
+Pure: it takes records and returns text. A cell is empty where nothing was measured, and a time is shown only
+for a row whose outputs were right. Which records are ranked is decided by `rank`, from `records.ranking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from harness.records.ranking import TIMED, class_of, grouped, rank, shown_time
+from harness.records.schema import Record
+from harness.report import terminal
+from harness.report.table import Column, fitted, table_text
+from harness.report.terminal import paint
+from harness.spelling import listed
+from harness.verdict import Status
+
+__all__ = ["class_of", "rank", "render", "title_of"]
+
+_CALL_STYLES = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
+_U_EXPONENTS = {"float64": "⁻⁵³", "float32": "⁻²⁴", "float16": "⁻¹¹", "bfloat16": "⁻⁸"}
+_LONGEST_NAME = 32
+_DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by")  # what a narrow terminal loses, in order
+
+
+def render(
+    records: Iterable[Record], *, width: int | None = None, color: bool = False,
+    command: str | None = None, records_path: object = None,
+) -> str:
+    """The leaderboard as text, without a newline at its end.
+
+    `width` is that of the terminal: columns of lesser weight are left out to fit it (None: all are shown).
+    `command` is what the user typed to run the problem, for the line that says what to type next;
+    `records_path` the CSV to name there.
+    """
+    groups = grouped(records)
+    if not groups:
+        return "No results: the run ended before its first record."
+    blocks = [_block(group, width, color) for group in groups]
+    everything = [record for group in groups for record in group]
+    return "\n\n".join([*blocks, "\n".join(_next_lines(everything, command, records_path))])
+
+
+def _block(group: list[Record], width: int | None, color: bool) -> str:
+    columns, left_out = fitted(_columns(group, color), width, _DROPPED_FIRST)
+    lines = [paint(title_of(group[0]), "bold", color), "", table_text(columns), ""]
+    lines += [paint(line, "dim", color) for line in terminal.indented(_legend(group), width)]
+    if left_out:
+        lines.append(paint(f"  left out to fit {width} columns: {listed(left_out)}", "dim", color))
+    remarks = [each for record in group for each in _remarks(record, group)] + _too_close(group)
+    if remarks:
+        lines += ["", *(line for remark in remarks for line in terminal.indented(remark, width))]
+    return "\n".join(lines)
+
+
+def title_of(record: Record) -> str:
+    """`tril_matmul · M=4096 · float32 · NVIDIA H200 · 2026-05-01 12:30 UTC`."""
+    device = record.device_name or ""
+    if record.device_kind == "cpu":
+        device = f"{device} (device=cpu)".strip()
+    mode = record.mode if record.mode not in (None, "forward") else ""
+    parts = (record.problem, record.sizes, record.dtype, mode, device, terminal.date_text(record.utc))
+    return " · ".join(part for part in parts if part)
+
+
+def _columns(group: list[Record], color: bool) -> list[Column]:
+    """All columns that have anything to show."""
+    timed = [record if record.status in TIMED else None for record in group]
+    unit, times = terminal.time_column([shown_time(record) for record in group])
+    baselines = sorted({record.baseline for record in group if record.baseline})
+    over = f"speedup over {baselines[0]}" if len(baselines) == 1 else "speedup"
+
+    def cells(cell: Callable[[Record], str]) -> list[str]:
+        return ["" if record is None else cell(record) for record in timed]
+
+    def rates(name: str) -> list[str]:
+        return terminal.number_column([None if record is None else getattr(record, name) for record in timed])
+
+    by_bytes = any(record.bound_by == "memory" for record in group)
+    columns = [
+        Column("#", "right", [str(record.rank or "") for record in group]),
+        Column("candidate", "left", [_name_cell(record, color) for record in group]),
+        Column("status", "left", [_status_cell(record, class_of(group), color) for record in group]),
+        Column(f"time ({unit})", "right", times),
+        Column(over, "left", cells(lambda record: _speedup_cell(record, color))),
+        Column("GB/s" if by_bytes else "TFLOP/s", "right", rates("gbytes_s" if by_bytes else "tflops")),
+        Column("% SOL", "right", cells(lambda record: terminal.percent_text(record.percent_of_sol))),
+        Column("error (u)", "right", [terminal.units_text(record.err_max_u) for record in group]),
+        Column("eager's", "right", [terminal.units_text(_eager_error(record)) for record in group]),
+        Column("kind", "left", [record.kind or "" for record in group]),
+        Column("built by", "left", [_built_cell(record) for record in group]),
+    ]
+    return [each for each in columns if any(each.cells) or each.title == "#"]
+
+
+def _name_cell(record: Record, color: bool) -> str:
+    name = terminal.shortened(terminal.one_line(record.candidate), _LONGEST_NAME)
+    return paint(name, "bold", color and record.rank == 1)
+
+
+def _status_cell(record: Record, wanted: str | None, color: bool) -> str:
+    if record.role == "baseline" and record.status is Status.OK:
+        outside = None not in (record.precision_class, wanted) and record.precision_class != wanted
+        return paint("outside class" if outside else "baseline", "dim", color)
+    return paint(record.status.value, terminal.STATUS_STYLES.get(record.status.value, "red"), color)
+
+
+def _speedup_cell(record: Record, color: bool) -> str:
+    text = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    if not text or not record.call:
+        return text
+    return f"{text} {paint(record.call, _CALL_STYLES.get(record.call, 'dim'), color)}"
+
+
+def _eager_error(record: Record) -> float | None:
+    """Eager's error on the inputs of this row, where the row has one of its own to set against it."""
+    return None if record.err_max_u is None or record.candidate == "eager" else record.eager_err_max_u
+
+
+def _built_cell(record: Record) -> str:
+    if record.cached:
+        how = "cached"
+    else:
+        how = "" if record.build_s is None else terminal.seconds_text(record.build_s)
+    return ", ".join(part for part in (record.language, how) if part)
+
+
+def _legend(group: list[Record]) -> str:
+    """What the columns mean in this run, and nothing that this run does not have."""
+    timed = [record for record in group if shown_time(record) is not None]
+    parts = []
+    if timed:
+        call = "one call" if group[0].device_kind == "cpu" else "GPU time of one cold call"
+        policy = timed[0].l2_policy
+        parts.append(f"time: {call}, median{f' (cache: {policy})' if policy else ''}")
+    with_interval = [record for record in timed if record.speedup_lo is not None]
+    if with_interval and with_interval[0].confidence:
+        parts.append(f"[ ]: {with_interval[0].confidence * 100:g} % interval")
+    limits = {(record.sol_us, record.bound_by) for record in timed if record.sol_us}
+    if len(limits) == 1:
+        sol_us, bound_by = limits.pop()
+        bound = f", {bound_by}-bound" if bound_by else ""
+        parts.append(f"SOL: speed of light, {terminal.time_text(sol_us)}{bound}")
+    if any(record.err_max_u is not None for record in group):
+        exponent = _U_EXPONENTS.get(group[0].dtype)
+        unit = f"u = 2{exponent} of its scale" if exponent else "in u"
+        parts.append(f"error: the largest, then eager's own, {unit}")
+    return " · ".join(parts)
+
+
+def _remarks(record: Record, group: list[Record]) -> list[str]:
+    """The line of a row that did not rank, and a line for each warning."""
+    remarks = []
+    if record.status is not Status.OK:
+        reason = record.reason or "no reason was recorded"
+        remarks.append(f"{record.candidate}: {record.status.value}: {reason}")
+    elif record.role == "candidate" and record.rank is None:
+        remarks.append(f"{record.candidate}: ok, without a rank: {_why_unranked(record, group)}")
+    warnings = [line for line in (record.warnings or "").splitlines() if line.strip()]
+    return remarks + [f"{record.candidate}: note: {line}" for line in warnings]
+
+
+def _why_unranked(record: Record, group: list[Record]) -> str:
+    wanted = class_of(group)
+    if not record.time_us:
+        return "no time was measured"
+    if record.kind in (None, "unknown"):
+        return "whose kernels ran could not be traced"
+    if wanted is not None and record.precision_class != wanted:
+        return f"its results are {record.precision_class or 'of no named class'}, the ranking is {wanted}"
+    if record.kind == "custom" and not any(each.rank for each in group):
+        return "the run ended before its ranks were given"
+    whose = {"library": "its GPU time is a library's", "mixed": "part of its GPU time is a library's"}
+    text = whose.get(record.kind, "its kernels are its own")
+    return f"{text} (kind {record.kind}), which this problem does not rank"
+
+
+def _too_close(group: list[Record]) -> list[str]:
+    """One line for each pair of neighbours in rank whose speedup intervals overlap."""
+    ranked = [record for record in group if record.rank is not None]
+    return [
+        f"{first.candidate} and {second.candidate}: ranks {first.rank} and {second.rank} are close, "
+        f"their intervals overlap"
+        for first, second in zip(ranked, ranked[1:])
+        if None not in (first.speedup_lo, second.speedup_hi) and second.speedup_hi >= first.speedup_lo
+    ]
+
+
+def _next_lines(records: list[Record], command: str | None, records_path: object) -> list[str]:
+    """Where the records are, and the one command that helps most now."""
+    first = records[0]
+    command = command or f"python run.py problems/{first.problem}.yaml"
+    own = [each for each in records if each.role == "candidate"]
+    unsure = [each for each in own if each.status is Status.UNSURE]
+    waiting = [each for each in own if each.status in (Status.SKIPPED, Status.COMPILED)]
+    failed = [each for each in own if each.status is not Status.OK and each not in unsure + waiting]
+    if failed:
+        text = f"Next: {command} --only {failed[0].candidate}   runs that one alone, once it is mended"
+    elif unsure:
+        text = f"Next: {command} --only {unsure[0].candidate} --config rigorous   measures it for longer"
+    elif waiting:
+        text = "Next: python run.py doctor   says what this machine lacks to run the others"
+    elif own:
+        text = f"Next: python run.py compare results/{first.problem}/   sets this beside other devices"
+    else:
+        text = f"Next: put a file with a class ModelNew into candidates/{first.problem}/ and run again"
+    return ([f"Results: {records_path}"] if records_path else []) + [text]

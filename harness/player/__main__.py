@@ -1,0 +1,149 @@
+"""`python -m harness.player FD ARENA_FD`: serve the referee's commands until it says stop or goes away."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+from harness.wire.frames import Channel, ChannelClosed
+
+
+def main() -> None:
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    import torch  # before the first command, so that a waiting player has this behind it
+
+    from harness.wire.arena import Arena
+
+    player = Player(channel, Arena(int(sys.argv[2])))
+    channel.send({"hello": os.getpid(), "torch": torch.__version__})
+    try:
+        player.serve()
+    except ChannelClosed:
+        os._exit(0)
+
+
+class Player:
+    """The state between commands: a stage, then a model and its launcher."""
+
+    def __init__(self, channel: Channel, arena: Any) -> None:
+        self._channel, self._arena = channel, arena
+        self._stage: Any = None
+        self._launcher: Any = None
+        self._model: Any = None
+        self._module: Any = None
+
+    def serve(self) -> None:
+        commands = {
+            "prepare": self._prepare, "load": self._load, "open": self._open, "layout": self._layout,
+            "launch": self._launch, "profile": self._profile,
+        }
+        while True:
+            command = self._channel.receive()
+            if command["op"] == "stop":
+                self._channel.send({"stopped": True})
+                os._exit(0)
+            commands[command["op"]](command)
+
+    def _prepare(self, command: dict[str, Any]) -> None:
+        from harness.player.stages import CpuStage, CudaStage
+
+        if command["device"] == "cpu":
+            self._stage = CpuStage(self._arena, command, self._channel)
+        else:
+            self._stage = CudaStage(self._arena, command)
+        self._channel.send({"prepared": str(self._stage.device)})
+
+    def _load(self, command: dict[str, Any]) -> None:
+        import torch
+
+        from harness.player import extensions, model
+        from harness.player.launches import Launcher
+        from harness.wire import tree
+        from harness.wire.layout import TensorSpec
+
+        tensors = []
+        if command["init_specs"]:
+            region = self._arena.map(command["init_region"]["offset"], command["init_region"]["bytes"])
+            specs = [TensorSpec.from_json(body) for body in command["init_specs"]]
+            tensors = [spec.view(region).clone().to(self._stage.device) for spec in specs]
+        arguments = tree.rebuild(command["init"], tensors)
+        try:
+            if self._module is None:
+                extensions.install(command["manifest"])
+                self._module = model.import_file(command["path"])
+            self._model = model.construct(self._module, arguments, command["seed"], self._stage.device)
+        except Exception as error:
+            self._channel.send({"raised": model.describe(error)})
+            return
+        self._stage.restore_stream()
+        self._launcher = Launcher(self._stage, self._model)
+        self._channel.send({"loaded": True, **self._hand_over_state(command, torch)})
+
+    def _hand_over_state(self, command: dict[str, Any], torch: Any) -> dict[str, Any]:
+        """Names and forms of the parameters and buffers; their bytes only where the reference's form is matched."""
+        from harness.wire.layout import TensorSpec, dtype_name
+
+        state = {
+            name: tensor for name, tensor in self._model.state_dict().items() if isinstance(tensor, torch.Tensor)
+        }
+        forms = {name: [dtype_name(tensor.dtype), list(tensor.shape)] for name, tensor in state.items()}
+        wanted = {name: TensorSpec.from_json(body) for name, body in command["state_specs"].items()}
+        alike = forms == {name: [spec.dtype, list(spec.shape)] for name, spec in wanted.items()}
+        if alike and wanted:
+            region = self._arena.map(command["state_region"]["offset"], command["state_region"]["bytes"])
+            for name, spec in wanted.items():
+                spec.view(region).copy_(state[name])
+        return {"state": forms, "alike": alike}
+
+    def _open(self, command: dict[str, Any]) -> None:
+        self._stage.open(command["regions"])
+        self._channel.send({"opened": True})
+
+    def _layout(self, command: dict[str, Any]) -> None:
+        from harness.player.launches import Layout
+
+        self._launcher.layout = Layout(command)
+        self._stage.set_filled_bytes(command["filled_bytes"])
+        self._channel.send({"laid_out": True})
+
+    def _launch(self, command: dict[str, Any]) -> None:
+        from harness.player.model import describe
+
+        try:
+            reports, laps, began_ns = self._launcher.queue(command["first"], command["inputs"])
+            self._channel.send({"queued": len(reports)})
+            times_us, end_to_end_us = self._launcher.finish(laps, began_ns)
+        except ChannelClosed:
+            raise
+        except Exception as error:
+            self._break(describe(error))
+            return
+        for report, time_us in zip(reports, times_us):
+            report["time_us"] = time_us
+        self._channel.send({"launched": reports, "end_to_end_us": end_to_end_us})
+
+    def _profile(self, command: dict[str, Any]) -> None:
+        from harness.player.model import describe
+        from harness.player.profiling import profiled_launch
+
+        try:
+            listing = profiled_launch(
+                self._stage, self._launcher, self._model, command["first"], command["inputs"][0]
+            )
+        except ChannelClosed:
+            raise
+        except Exception as error:
+            self._break(describe(error))
+            return
+        self._channel.send({"profiled": listing})
+
+    def _break(self, words: dict[str, Any]) -> None:
+        """The device's context is beyond repair (an illegal access, say): say so and leave."""
+        self._channel.send({"broken": words})
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Stand-ins for `load_inline` and `load` that open what the builder produced and compile nothing.
+
+The manifest maps the content key of each call to one shared object, whose hash the referee verified before this
+process started.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.utils.cpp_extension as cpp_extension
+
+from harness.wire.extension_key import extension_key
+
+
+class NotBuilt(RuntimeError):
+    """Raised inside a candidate that asks here for an extension that its build did not produce."""
+
+
+def install(manifest: dict[str, dict[str, Any]]) -> None:
+    """Replace the two compile calls. `manifest[key]` holds module_name, path and is_python_module."""
+    cpp_extension.load_inline = _loader("load_inline", manifest)
+    cpp_extension.load = _loader("load", manifest)
+
+
+def _loader(kind: str, manifest: dict[str, dict[str, Any]]) -> Callable[..., Any]:
+    original = getattr(cpp_extension, kind)
+    opened: dict[str, Any] = {}
+
+    def open_built(*positional: Any, **named: Any) -> Any:
+        arguments = _bind(original, positional, named)
+        key = extension_key(kind, arguments)
+        if key not in manifest:
+            raise NotBuilt(
+                f"{kind}(name={arguments.get('name')!r}) was not called with these arguments when the candidate was "
+                "built; sources and flags may not depend on the process that runs them"
+            )
+        if key not in opened:
+            opened[key] = _open(manifest[key])
+        return opened[key]
+
+    return open_built
+
+
+def _bind(function: Callable[..., Any], positional: tuple, named: dict[str, Any]) -> dict[str, Any]:
+    import inspect
+
+    return dict(inspect.signature(function).bind(*positional, **named).arguments)
+
+
+def _open(entry: dict[str, Any]) -> ModuleType | None:
+    if not entry["is_python_module"]:
+        torch.ops.load_library(entry["path"])
+        return None
+    name, path = entry["module_name"], entry["path"]
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)
+    loader.exec_module(module)
+    return module

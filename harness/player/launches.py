@@ -1,0 +1,82 @@
+"""The loop that makes a number of launches, all alike, in the order that keeps their times honest.
+
+Per launch: wait for the turn → fill the slot, cool the cache → start → `forward` → stop → copy the output out →
+overwrite what was returned. On a GPU the whole loop only queues; nothing runs before the referee lets the first turn
+go, and no launch's inputs can be read before its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from harness.player import outputs
+from harness.player.model import describe
+from harness.player.stages import CpuStage, CudaStage
+from harness.wire import tree
+from harness.wire.layout import TensorSpec
+
+_perf_counter_ns = time.perf_counter_ns
+
+
+class Layout:
+    """How inputs and outputs lie in their regions, and the structure that `forward` must return."""
+
+    def __init__(self, command: dict[str, Any]) -> None:
+        self.inputs: Sequence[TensorSpec] = [TensorSpec.from_json(body) for body in command["inputs"]]
+        self.outputs: Sequence[TensorSpec] = [TensorSpec.from_json(body) for body in command["outputs"]]
+        self.shape = command["shape"]
+
+
+class Launcher:
+    """Makes launches of one model on one stage."""
+
+    def __init__(self, stage: CudaStage | CpuStage, model: torch.nn.Module) -> None:
+        self._stage, self._model = stage, model
+        self.layout: Layout | None = None
+
+    def queue(self, first: int, skeletons: list[Any]) -> tuple[list[dict[str, Any]], list[Any], int]:
+        """Queue one launch per skeleton; returns (reports, laps, host time in ns when the last forward began).
+
+        A forward that raises ends the queue there: its report holds the exception.
+        """
+        stage, reports, laps, began_ns = self._stage, [], [], 0
+        stage.before_queue()
+        with torch.no_grad():
+            for index, skeleton in enumerate(skeletons):
+                stage.wait_for_turn(first + index)
+                stage.fill(index)
+                arguments = tree.rebuild(skeleton, stage.inputs(index, self.layout.inputs))
+                mark = stage.stopwatch.start()
+                began_ns = _perf_counter_ns()
+                try:
+                    result = self._model(*arguments)
+                except Exception as error:
+                    stage.restore_stream()
+                    reports.append({"raised": describe(error)})
+                    break
+                host_ns = _perf_counter_ns() - began_ns
+                stage.restore_stream()
+                laps.append(stage.stopwatch.stop(mark))
+                reports.append({"host_us": host_ns / 1e3, **self._take(index, result)})
+        stage.signal_end(first + len(skeletons))
+        return reports, laps, began_ns
+
+    def finish(self, laps: list[Any], began_ns: int) -> tuple[list[float], float]:
+        """Wait for the device; returns the times in µs and the host's µs from the last forward to its end."""
+        times_us = []
+        self._stage.synchronize()
+        end_to_end_us = (_perf_counter_ns() - began_ns) / 1e3
+        for lap in laps:
+            times_us.append(self._stage.stopwatch.microseconds(lap))
+        return times_us, end_to_end_us
+
+    def _take(self, index: int, result: Any) -> dict[str, Any]:
+        stage, layout = self._stage, self.layout
+        fault = outputs.fault_of(result, layout.shape, layout.outputs, stage.device, stage.slot_range(index))
+        if fault is not None:
+            return {"fault": fault}
+        return {"values": outputs.take(result, stage.outbox(index, layout.outputs), stage.stream)}

@@ -1,0 +1,53 @@
+"""Importing a candidate's file, constructing its `ModelNew`, and describing what went wrong without our frames."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+_HERE = str(Path(__file__).resolve().parents[1])
+
+
+def import_file(path: str) -> ModuleType:
+    """Import the candidate's file at `path` under its own name."""
+    name = Path(path).stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def construct(module: ModuleType, arguments: list[Any], seed: int, device: torch.device) -> torch.nn.Module:
+    """`ModelNew(*arguments)` on `device`, made under `seed` as the reference is."""
+    torch.manual_seed(seed)
+    return module.ModelNew(*arguments).to(device)
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """A frame's worth of words on an exception: its type, message, place in the candidate, and traceback."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_HERE) and "<frozen importlib" not in frame.filename
+    ]
+    text = "".join(traceback.format_list(frames)[-6:] + traceback.format_exception_only(error))
+    return {
+        "type": type(error).__name__,
+        "message": _short(str(error)),
+        "where": f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "",
+        "frames": [f"{frame.filename}:{frame.lineno}" for frame in frames[-12:]],
+        "traceback": text[-6000:],
+        "out_of_memory": isinstance(error, (torch.OutOfMemoryError, MemoryError)),
+    }
+
+
+def _short(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[0][:400] if lines else ""

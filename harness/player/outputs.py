@@ -1,0 +1,77 @@
+"""Taking what `forward` returned: gates on its form, a copy into the outbox, and 0xFF over the storage it gave.
+
+The gates look at the form only; values are the referee's to judge. Overwriting makes stale memory visible: a
+candidate that hands back an old buffer unwritten hands back NaN.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+
+from harness.wire import cuda_driver, tree
+from harness.wire.layout import TensorSpec, dtype_name
+
+_OVERWRITE = 0xFF
+_copy = torch.Tensor.copy_
+_storage = torch.Tensor.untyped_storage
+
+
+def fault_of(result: Any, shape: Any, specs: list[TensorSpec], device: torch.device, slot: range) -> dict | None:
+    """What is wrong with the form of a result, as {"code", "detail"}, or None.
+
+    `shape` is the reference's structure, `specs` its tensors; `slot` the addresses of the inputs.
+    """
+    try:
+        skeleton, tensors = tree.flatten(result)
+    except TypeError:
+        return _fault("wrong_type", f"forward returned {_kind(result)}")
+    if result is None or tree.shape_of(skeleton) != shape:
+        expected = "a tensor" if shape == "tensor" else f"{len(specs)} tensors"
+        return _fault("wrong_count", f"forward returned {_kind(result)} where the reference returns {expected}")
+    for index, (tensor, spec) in enumerate(zip(tensors, specs)):
+        label = "the output" if len(specs) == 1 else f"output {index}"
+        if tensor.layout is not torch.strided:
+            return _fault("wrong_layout", f"{label} has layout {tensor.layout}, not torch.strided")
+        if tensor.device.type != device.type:
+            return _fault("wrong_device", f"{label} is on {tensor.device}, not on {device}")
+        if tuple(tensor.shape) != spec.shape:
+            return _fault("wrong_shape", f"{label} has shape {tuple(tensor.shape)}, not {spec.shape}")
+        if dtype_name(tensor.dtype) != spec.dtype:
+            return _fault("wrong_dtype", f"{label} is {dtype_name(tensor.dtype)}, not {spec.dtype}")
+        if tensor.numel() and _storage(tensor).data_ptr() in slot:
+            return _fault("aliases_input", f"{label} is a view of an input, not memory of its own")
+    return None
+
+
+def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[Any]:
+    """Copy the tensors into `outbox` and overwrite their storages; returns the plain values among the outputs."""
+    skeleton, tensors = tree.flatten(result)
+    for tensor, place in zip(tensors, outbox):
+        _copy(place, tensor)
+    for tensor in tensors:
+        storage = _storage(tensor)
+        size_bytes = storage.nbytes()
+        if not size_bytes:
+            continue
+        if stream is None:
+            ctypes.memset(storage.data_ptr(), _OVERWRITE, size_bytes)
+        else:
+            cuda_driver.fill_bytes(stream, storage.data_ptr(), _OVERWRITE, size_bytes)
+    return tree.values_of(skeleton)
+
+
+def _fault(code: str, detail: str) -> dict[str, str]:
+    return {"code": code, "detail": detail}
+
+
+def _kind(result: Any) -> str:
+    if result is None:
+        return "None"
+    if isinstance(result, torch.Tensor):
+        return "a tensor"
+    if isinstance(result, (list, tuple)):
+        return f"a {type(result).__name__} of {len(result)}"
+    return f"a {type(result).__name__}"

@@ -1,0 +1,150 @@
+"""Where launches happen: one stage for a GPU, one for a CPU, alike to the loop that uses them.
+
+A stage waits for a launch's turn, brings its inputs into the slot, makes the cache cold and keeps the time. On a GPU
+all of that is queued in stream order behind words of host memory that the referee releases; on a CPU it happens
+at once, and the turn is a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from harness.clocks import cold
+from harness.clocks.stopwatch import CudaEvents, MonotonicClock
+from harness.wire import cuda_driver
+from harness.wire.arena import KEY_BYTE, GO_BYTE, TURN_BYTE, FLAGS_BYTES, Arena
+from harness.wire.frames import Channel
+from harness.wire.layout import TensorSpec
+from harness.wire.masking import Mask
+
+_LEGACY_STREAM = 0
+
+
+class CudaStage:
+    """Launches on the legacy default stream of one GPU, as KernelBench makes them."""
+
+    stream: int | None = _LEGACY_STREAM
+
+    def __init__(self, arena: Arena, command: dict[str, Any]) -> None:
+        self.device = torch.device("cuda:0")
+        torch.cuda.set_device(self.device)
+        torch.zeros(1, device=self.device)
+        self._flags = arena.flags()
+        self._words = cuda_driver.map_host(self._flags.address, FLAGS_BYTES)
+        self._mask = Mask(bytes.fromhex(command["mask"]), self._words + KEY_BYTE, command["mask_blocks"])
+        self._evictor = cold.gpu_evictor(command["cache_bytes"], self.device)
+        self._default = torch.cuda.default_stream(self.device)
+        self.stopwatch = CudaEvents(self.device)
+        self._staging: list[int] = []
+        self._slots: list[torch.Tensor] = []
+        self._outboxes: list[torch.Tensor] = []
+        self._opened: list[int] = []
+        self._filled_bytes = 0
+
+    def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
+        """Map the regions of a number of launches; those of an earlier call are closed."""
+        torch.cuda.synchronize()
+        self._slots, self._outboxes = [], []
+        for address in self._opened:
+            cuda_driver.close_ipc(address)
+        self._opened = []
+        self._staging = [self._address(region) for region in regions["staging"]]
+        self._slots = [self._tensor(region) for region in regions["slots"]]
+        self._outboxes = [self._tensor(region) for region in regions["outboxes"]]
+
+    def set_filled_bytes(self, size_bytes: int) -> None:
+        self._filled_bytes = size_bytes
+
+    def before_queue(self) -> None:
+        cuda_driver.reset_persisting_l2()
+
+    def wait_for_turn(self, sequence: int) -> None:
+        cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
+        cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, sequence)
+
+    def signal_end(self, sequence: int) -> None:
+        cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
+
+    def fill(self, index: int) -> None:
+        slot = self._slots[index]
+        self._mask.apply(_LEGACY_STREAM, self._staging[index], slot.data_ptr(), self._filled_bytes)
+        self._evictor.run()
+
+    def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
+        return [spec.view(self._slots[index]) for spec in specs]
+
+    def outbox(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
+        return [spec.view(self._outboxes[index]) for spec in specs]
+
+    def slot_range(self, index: int) -> range:
+        slot = self._slots[index]
+        return range(slot.data_ptr(), slot.data_ptr() + slot.numel())
+
+    def restore_stream(self) -> None:
+        torch.cuda.set_stream(self._default)
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize()
+
+    def _address(self, region: dict[str, Any]) -> int:
+        address = cuda_driver.open_ipc(bytes.fromhex(region["handle"]))
+        self._opened.append(address)
+        return address
+
+    def _tensor(self, region: dict[str, Any]) -> torch.Tensor:
+        return cuda_driver.as_bytes(self._address(region), region["bytes"], str(self.device))
+
+
+class CpuStage:
+    """Launches on the CPU; slots and outboxes are shared host memory that the referee fills at the turn."""
+
+    stream: int | None = None
+
+    def __init__(self, arena: Arena, command: dict[str, Any], channel: Channel) -> None:
+        self.device = torch.device("cpu")
+        torch.set_num_threads(command["threads"])
+        self._arena, self._channel = arena, channel
+        self._evictor = cold.cpu_evictor(command["cache_bytes"])
+        self.stopwatch = MonotonicClock()
+        self._slots: list[torch.Tensor] = []
+        self._outboxes: list[torch.Tensor] = []
+
+    def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
+        self._slots = [self._arena.map(region["offset"], region["bytes"]) for region in regions["slots"]]
+        self._outboxes = [self._arena.map(region["offset"], region["bytes"]) for region in regions["outboxes"]]
+
+    def set_filled_bytes(self, size_bytes: int) -> None:
+        """Nothing to note: the referee fills the slots itself."""
+
+    def before_queue(self) -> None:
+        """Nothing is queued on a CPU."""
+
+    def wait_for_turn(self, sequence: int) -> None:
+        self._channel.send({"turn": sequence})
+        if self._channel.receive().get("go") != sequence:
+            raise RuntimeError("the referee and the player disagree on whose turn it is")
+
+    def signal_end(self, sequence: int) -> None:
+        self._channel.send({"turn": sequence})
+
+    def fill(self, index: int) -> None:
+        self._evictor.run()
+
+    def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
+        return [spec.view(self._slots[index]) for spec in specs]
+
+    def outbox(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
+        return [spec.view(self._outboxes[index]) for spec in specs]
+
+    def slot_range(self, index: int) -> range:
+        slot = self._slots[index]
+        return range(slot.data_ptr(), slot.data_ptr() + slot.numel())
+
+    def restore_stream(self) -> None:
+        """A CPU has no streams."""
+
+    def synchronize(self) -> None:
+        """A CPU call is over when it returns."""

@@ -1,0 +1,171 @@
+"""A problem: what is computed, at which sizes, how exact it must be, and against what it is timed.
+
+`load_problem` reads ``problems/NAME.yaml`` with its reference beside it, or a KernelBench file alone, and
+refuses what cannot be run with sentences that name file and line. Nothing of the user's is imported here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import InputError
+from harness.formulas import Formula
+from harness.reference_source import read_reference
+from harness.text_files import files_in, joined
+from harness.yaml_lines import YAML_SUFFIXES
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PROBLEMS_DIR = REPOSITORY / "problems"
+_DEFAULT_BASELINES = ("eager", "torch.compile")
+
+
+@dataclass(frozen=True)
+class AccuracyRule:
+    """How a candidate's error is measured and what it is held to; `accuracy` turns it into bounds.
+
+    `precision_class` is fp32, tf32, bf16 or fp16; `scale` is the error scale D: "abs_inputs" (the reference
+    on absolute inputs) or "row_max" (the largest magnitude along the last dimension); `terms` is the length
+    of the longest sum; `contracted` names, for a product, the axis of each input that is summed over, and is
+    None for everything else, which admits no family of inputs but "as given".
+    """
+
+    precision_class: str = "fp32"
+    scale: str = "row_max"
+    terms: Formula | None = None
+    contracted: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A validated problem. `path` is the file the user named; `flops` and `bytes` are useful work per call.
+
+    Every mapping of sizes names the same sizes; all are empty for a KernelBench file, which keeps its own.
+    `hash` is the first 16 hex digits of the SHA-256 of problem file and reference, line ends as ``\\n``.
+    """
+
+    name: str
+    title: str
+    path: Path
+    reference_path: Path
+    reference_source: str
+    sizes: dict[str, int]
+    cpu_sizes: dict[str, int]
+    check_sizes: tuple[dict[str, int], ...]
+    dtype: str
+    flops: Formula | None
+    bytes: Formula | None
+    accuracy: AccuracyRule
+    baselines: tuple[str, ...]
+    kinds: tuple[str, ...]
+    candidates_dir: Path
+    hash: str
+
+    def timed_sizes(self, device_kind: str) -> dict[str, int]:
+        """The sizes to time at on a "cuda" or "cpu" device. Raises ValueError for another kind."""
+        return dict(self.cpu_sizes if _is_cpu(device_kind) else self.sizes)
+
+    def checks_for(self, device_kind: str) -> tuple[dict[str, int], ...]:
+        """The further sizes to check at: on "cuda" all; on "cpu" those with no size above the cpu one's."""
+        small = [sizes for sizes in self.check_sizes
+                 if not _is_cpu(device_kind) or all(sizes[name] <= self.cpu_sizes[name] for name in sizes)]
+        return tuple(dict(sizes) for sizes in small)
+
+
+def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> Problem:
+    """The problem in `path`: a YAML file (.yaml, .yml) or a KernelBench reference (.py).
+
+    Candidates come from `candidates_dir`, by default ``candidates/<name>`` of the repository. Raises
+    InputError; its text has one line for each mistake found.
+    """
+    path = Path(path)
+    candidates = Path(candidates_dir) if candidates_dir is not None else REPOSITORY / "candidates" / path.stem
+    if path.suffix == ".py":
+        return _kernelbench_problem(path, candidates)
+    if path.suffix not in YAML_SUFFIXES and path.is_file():
+        hint = "A problem is a .yaml file, or a KernelBench .py file."
+        raise InputError("is no problem file", path, hint=hint)
+    from harness.problem_file import read_problem_file  # imports pydantic
+
+    parts = read_problem_file(path, PROBLEMS_DIR)
+    schema = parts.schema
+    timed = schema.sizes.timed if schema.sizes is not None else {}
+    cpu = schema.sizes.cpu or timed if schema.sizes is not None else {}
+    checks = schema.sizes.check if schema.sizes is not None else []
+    return Problem(
+        name=path.stem,
+        title=schema.title,
+        path=path,
+        reference_path=parts.reference_path,
+        reference_source=parts.reference_text,
+        sizes=dict(timed),
+        cpu_sizes={name: cpu[name] for name in timed},
+        check_sizes=tuple({name: each[name] for name in timed} for each in checks),
+        dtype=schema.dtype,
+        flops=_formula(schema.useful.flops),
+        bytes=_formula(schema.useful.bytes),
+        accuracy=AccuracyRule(
+            precision_class=schema.accuracy.precision_class,
+            scale=schema.accuracy.scale,
+            terms=_formula(schema.accuracy.terms),
+            contracted=None if schema.accuracy.contracted is None else tuple(schema.accuracy.contracted),
+        ),
+        baselines=tuple(schema.baselines),
+        kinds=tuple(schema.kinds),
+        candidates_dir=candidates,
+        hash=_hash(parts.yaml_text, parts.reference_text),
+    )
+
+
+def problem_files(problems_dir: Path | str = PROBLEMS_DIR) -> list[Path]:
+    """The problem files in `problems_dir`, sorted by name. Raises InputError when there is none."""
+    folder = Path(problems_dir)
+    if not folder.is_dir():
+        found = "is a file, not a folder of problems" if folder.exists() else "no such folder of problems"
+        raise InputError(found, folder)
+    files = files_in(folder, YAML_SUFFIXES)
+    if not files:
+        hint = "A problem is NAME.yaml beside its reference NAME.py."
+        raise InputError("holds no problem file", folder, hint=hint)
+    return files
+
+
+def list_problems(problems_dir: Path | str = PROBLEMS_DIR) -> list[Problem]:
+    """Every problem in `problems_dir`, sorted by name. One InputError names all that cannot be loaded."""
+    problems, errors = [], []
+    for file in problem_files(problems_dir):
+        try:
+            problems.append(load_problem(file))
+        except InputError as error:
+            errors.append(error)
+    if errors:
+        raise joined(errors)
+    return problems
+
+
+def _kernelbench_problem(path: Path, candidates_dir: Path) -> Problem:
+    """A KernelBench file by itself: its own sizes, the default accuracy rule, no formulas."""
+    text, _, errors = read_reference(path, also=(PROBLEMS_DIR,))
+    if errors:
+        raise joined(errors)
+    return Problem(
+        name=path.stem, title=path.stem.replace("_", " "), path=path, reference_path=path,
+        reference_source=text, sizes={}, cpu_sizes={}, check_sizes=(), dtype="float32",
+        flops=None, bytes=None, accuracy=AccuracyRule(), baselines=_DEFAULT_BASELINES, kinds=("custom",),
+        candidates_dir=candidates_dir, hash=_hash(text),
+    )
+
+
+def _formula(text: str | None) -> Formula | None:
+    return None if text is None else Formula(text)
+
+
+def _hash(*texts: str) -> str:
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
+
+
+def _is_cpu(device_kind: str) -> bool:
+    if device_kind not in ("cuda", "cpu"):
+        raise ValueError(f"device kind must be 'cuda' or 'cpu', not '{device_kind}'")
+    return device_kind == "cpu"

@@ -1,0 +1,1 @@
+"""Which kernels ran in a launch, and whose they were."""

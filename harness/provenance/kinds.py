@@ -1,0 +1,69 @@
+"""From a profiled launch to a kind: custom, library, mixed or unknown.
+
+A kernel is the candidate's own when its symbol is in an extension that its build produced or in its Triton cache. On
+a CPU there are no kernels to trace: there the share of PyTorch's own operators in the call decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+OWN_SHARE, LIBRARY_SHARE = 0.95, 0.05
+# Copies and fills by the driver are nobody's kernel, and reserving memory is no arithmetic.
+_NEUTRAL_KERNELS = ("Memset", "Memcpy")
+_NEUTRAL_OPERATORS = (
+    "aten::empty", "aten::as_strided", "aten::view", "aten::t", "aten::transpose", "aten::detach", "aten::slice",
+    "aten::select", "aten::expand", "aten::reshape", "aten::unsqueeze", "aten::resize_", "aten::to",
+    "aten::lift_fresh", "aten::numpy_T", "aten::permute", "aten::squeeze", "aten::alias",
+)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """`kind`, the share of the time in own kernels (None when unknown), and the kernels with their owner."""
+
+    kind: str
+    own_share: float | None
+    kernels: tuple[tuple[str, float, str], ...] = ()
+
+
+def kind_on_gpu(kernels: Collection[dict[str, Any]], own_names: Collection[str]) -> Provenance:
+    """Judge by kernel names and times in µs; `own_names` are those found in what the candidate's build made."""
+    traced, own_us, total_us = [], 0.0, 0.0
+    for kernel in kernels:
+        name, time_us = str(kernel.get("name")), float(kernel.get("us") or 0.0)
+        if name.startswith(_NEUTRAL_KERNELS):
+            traced.append((name, time_us, "driver"))
+            continue
+        own = name in own_names or name.split("(")[0].split("<")[0].removeprefix("void ") in own_names
+        traced.append((name, time_us, "own" if own else "library"))
+        total_us += time_us
+        own_us += time_us if own else 0.0
+    if total_us <= 0:
+        return Provenance("unknown", None, tuple(traced))
+    share = own_us / total_us
+    return Provenance(_kind(share), share, tuple(traced))
+
+
+def kind_on_cpu(operators: Collection[dict[str, Any]], total_us: float, *, has_extension: bool) -> Provenance:
+    """Judge by the time in PyTorch's operators out of the whole call, both in µs."""
+    library_us = sum(
+        float(operator.get("us") or 0.0)
+        for operator in operators
+        if not str(operator.get("name")).startswith(_NEUTRAL_OPERATORS)
+    )
+    if total_us <= 0:
+        return Provenance("unknown", None)
+    share = max(0.0, 1.0 - library_us / total_us)
+    if not has_extension:
+        # Nothing of its own was built: what is not an operator is Python's overhead, or untraceable.
+        return Provenance("library" if share < 0.5 else "unknown", None)
+    return Provenance(_kind(share), share)
+
+
+def _kind(own_share: float) -> str:
+    if own_share >= OWN_SHARE:
+        return "custom"
+    return "library" if own_share <= LIBRARY_SHARE else "mixed"

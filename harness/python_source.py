@@ -1,0 +1,116 @@
+"""Python files read with `ast` and never imported: whether they parse, and which names they define where.
+
+References and candidates are other people's code; what runs them is the player, behind the wall. This module
+only looks.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+class SourceFault(Exception):
+    """Raised when text is no Python; `line` is 1-based, the message a sentence without its subject."""
+
+    def __init__(self, message: str, line: int) -> None:
+        self.message, self.line = message, line
+        super().__init__(message)
+
+
+@dataclass
+class ModuleNames:
+    """What a module binds at its top level (also inside `if`, `try` and `with`), each name with its line.
+
+    `assigned` holds the lines of plain assignments ``NAME = …`` that stand alone at the left margin; `bound`
+    everything else that binds a name (imports, tuples, loops). `star` tells of ``from x import *``, after
+    which anything may be defined.
+    """
+
+    classes: dict[str, int] = field(default_factory=dict)
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    assigned: dict[str, list[int]] = field(default_factory=dict)
+    bound: dict[str, int] = field(default_factory=dict)
+    star: bool = False
+
+    def defines(self, name: str) -> bool:
+        """Whether the module has `name` once it was imported, as far as reading can tell."""
+        held = (self.classes, self.functions, self.assigned, self.bound)
+        return self.star or any(name in names for names in held)
+
+
+def parsed(text: str) -> ast.Module:
+    """The syntax tree of `text`. Raises SourceFault where Python would raise SyntaxError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # CUDA in strings is full of escapes that Python dislikes
+            return ast.parse(text)
+    except SyntaxError as error:
+        line = error.lineno or 1
+        raise SourceFault(f"Python cannot read this: {error.msg}", line) from None
+    except ValueError:
+        line = text[: text.find("\0")].count("\n") + 1 if "\0" in text else 1
+        raise SourceFault("Python cannot read this: it holds a null character", line) from None
+    except (RecursionError, MemoryError):
+        raise SourceFault("Python cannot read this: it is nested too deeply", 1) from None
+
+
+def top_level_names(tree: ast.Module) -> ModuleNames:
+    """The names that the module binds at its top level."""
+    names = ModuleNames()
+    for statement in tree.body:
+        for name, line in _plain_assignment(statement):
+            names.assigned.setdefault(name, []).append(line)
+    for statement in _at_top_level(tree.body):
+        if isinstance(statement, ast.ClassDef):
+            names.classes.setdefault(statement.name, statement.lineno)
+        elif isinstance(statement, ast.FunctionDef):
+            names.functions.setdefault(statement.name, statement)
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+            for alias in statement.names:
+                names.star = names.star or alias.name == "*"
+                names.bound.setdefault(alias.asname or alias.name.split(".")[0], statement.lineno)
+        else:
+            for name in _stored_names(statement):
+                if name not in names.assigned:
+                    names.bound.setdefault(name, statement.lineno)
+    return names
+
+
+def _plain_assignment(statement: ast.stmt) -> Iterator[tuple[str, int]]:
+    """``NAME = value`` and ``NAME: type = value``; nothing for ``A, B = …`` and ``A = B = …``."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target: ast.expr = statement.targets[0]
+    elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        target = statement.target
+    else:
+        return
+    if isinstance(target, ast.Name):
+        yield target.id, statement.lineno
+
+
+def _at_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run at import, those inside `if`, `try`, `with` and loops included."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for block in ("body", "orelse", "finalbody"):
+            yield from _at_top_level(getattr(statement, block, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from _at_top_level(handler.body)
+
+
+def _stored_names(statement: ast.stmt) -> Iterator[str]:
+    """The names that this one statement itself binds, its nested blocks left to `_at_top_level`."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return
+    for field_name, value in ast.iter_fields(statement):
+        if field_name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            continue
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, ast.AST):
+                yield from (node.id for node in ast.walk(part)
+                            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))

@@ -1,0 +1,188 @@
+"""From what a run found out to a record: each field filled from the one place that knows it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import statistics
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness import __version__
+from harness.physics import Limits, percent_of_sol, rates
+from harness.records.schema import Record, sizes_text
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from harness.build.product import Build
+    from harness.device.bench import Bench
+    from harness.problem import Problem
+    from harness.referee.judging import Judgement
+    from harness.referee.timing import Timing
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What all records of one run share."""
+
+    run_id: str
+    utc: str
+    config: str
+    problem: Problem
+    sizes: dict[str, int]
+    bench: Bench
+    limits: Limits | None
+    useful_flops: float | None
+    useful_bytes: float | None
+    canary_gbps: float
+    event_floor_us: float
+    sandbox: str
+
+
+def record_of(
+    facts: RunFacts, *, name: str, role: str, source_hash: str | None, language: str | None, verdict: Verdict,
+    build: Build | None, judgement: Judgement | None,
+) -> Record:
+    """The record of one contestant; `build` and `judgement` are None where it did not get so far."""
+    return Record(
+        run_id=facts.run_id, utc=facts.utc, config=facts.config, problem=facts.problem.name,
+        problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype, mode="forward",
+        candidate=name, source_hash=source_hash, role=role, harness_version=__version__, dirty=is_dirty(),
+        status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
+        language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
+        useful_flops=facts.useful_flops, useful_bytes=facts.useful_bytes, canary_gbps=facts.canary_gbps,
+        sol_us=facts.limits.sol_us if facts.limits else None,
+        bound_by=facts.limits.bound_by if facts.limits else None,
+        floor_us=facts.limits.floor_us if facts.limits else None,
+        **_build_fields(build), **_judgement_fields(judgement, facts), **_device_fields(facts.bench),
+    )
+
+
+def samples_of(judgement: Judgement | None) -> dict[str, Any]:
+    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel."""
+    if judgement is None:
+        return {}
+    return {
+        "players": [
+            {
+                "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
+                "log_ratios": timing.log_ratios, "wall_less_time_us": timing.wall_less_time_us,
+                "host_us": timing.host_us, "telemetry": [asdict(reading) for reading in timing.telemetry],
+            }
+            for timing in judgement.timings
+        ],
+        "errors": [
+            {
+                "sizes": each.sizes, "family": each.family, "max_u": each.max_u, "rms_u": each.rms_u,
+                "eager_max_u": each.eager_max_u, "allowed_max_u": each.bounds.max_u,
+                "allowed_rms_u": each.bounds.rms_u,
+            }
+            for each in judgement.figures
+        ],
+        "kernels": list(judgement.provenance.kernels) if judgement.provenance else [],
+    }
+
+
+def baseline_hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=1)
+def is_dirty() -> bool | None:
+    """Whether the harness's own checkout has changes that are not committed; None when git cannot say."""
+    try:
+        found = subprocess.run(
+            ["git", "status", "--porcelain", "--", "harness", "run.py", "configs"], cwd=_REPOSITORY,
+            capture_output=True, text=True, timeout=10, check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return bool(found.stdout.strip())
+
+
+def _build_fields(build: Build | None) -> dict[str, Any]:
+    if build is None:
+        return {}
+    kernels = build.kernels
+    return {
+        "build_s": build.seconds, "cached": build.cached, "arch": build.arch,
+        "registers": max((kernel.registers for kernel in kernels), default=None),
+        "spills": max((kernel.spill_bytes for kernel in kernels), default=None),
+        "shared_bytes": max((kernel.shared_bytes for kernel in kernels), default=None),
+    }
+
+
+def _judgement_fields(judgement: Judgement | None, facts: RunFacts) -> dict[str, Any]:
+    if judgement is None:
+        return {}
+    fields: dict[str, Any] = {"truth": judgement.truth, "warnings": "\n".join(judgement.warnings) or None}
+    if judgement.worst is not None:
+        worst = judgement.worst
+        fields |= {
+            "err_max_u": max(each.max_u for each in judgement.figures), "err_rms_u": worst.rms_u,
+            "eager_err_max_u": max(each.eager_max_u for each in judgement.figures),
+            "families": ", ".join(dict.fromkeys(each.family for each in judgement.figures)),
+            "precision_class": worst.bounds.precision_class,
+        }
+    if judgement.provenance is not None:
+        fields["kind"] = judgement.provenance.kind
+    if judgement.timings and judgement.speedup is not None:
+        fields |= _timing_fields(judgement, facts)
+    return fields
+
+
+def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
+    timings = judgement.timings
+    times_us = sorted(time_us for timing in timings for time_us in timing.candidate_us)
+    baseline_us = [time_us for timing in timings for time_us in timing.baseline_us]
+    end_to_end_us = [timing.end_to_end_us for timing in timings if timing.end_to_end_us is not None]
+    time_us = statistics.median(times_us)
+    tflops, gbytes_s = rates(facts.useful_flops, facts.useful_bytes, time_us)
+    return {
+        "time_us": time_us, "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
+        "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
+        "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
+        "baseline_us": statistics.median(baseline_us), "speedup": judgement.speedup.estimate,
+        "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
+        "confidence": timings[0].confidence, "call": judgement.word,
+        "e2e_us": statistics.median(end_to_end_us) if end_to_end_us else None,
+        "timer": facts.bench.timer, "l2_policy": facts.bench.l2_policy, "input_sets": timings[0].input_sets,
+        "launch_hidden": timings[0].launch_hidden, "tflops": tflops, "gbytes_s": gbytes_s,
+        "percent_of_sol": percent_of_sol(facts.limits, time_us), **_telemetry_fields(timings),
+    }
+
+
+def _telemetry_fields(timings: Sequence[Timing]) -> dict[str, Any]:
+    readings = [reading for timing in timings for reading in timing.telemetry]
+
+    def typical(name: str) -> float | None:
+        values = [getattr(reading, name) for reading in readings if getattr(reading, name) is not None]
+        return statistics.median(values) if values else None
+
+    throttles = [reading.throttle for reading in readings if reading.throttle is not None]
+    names = sorted({name for throttle in throttles for name in throttle.split("+") if name})
+    others = [reading.other_processes for reading in readings if reading.other_processes is not None]
+    return {
+        "sm_mhz": typical("sm_mhz"), "mem_mhz": typical("mem_mhz"), "watts": typical("watts"),
+        "celsius": typical("celsius"), "throttle": ("+".join(names) or "none") if throttles else None,
+        "other_processes": max(others) if others else None,
+    }
+
+
+def _device_fields(bench: Bench) -> dict[str, Any]:
+    found = bench.identity
+    return {
+        "device_kind": found.kind, "device_name": found.name, "uuid": found.uuid,
+        "sm": f"sm_{found.sm.replace('.', '')}" if found.sm else None, "sm_count": found.sm_count,
+        "l2_bytes": found.l2_bytes, "memory_bytes": found.memory_bytes, "driver": found.driver, "cuda": found.cuda,
+        "torch": found.torch, "power_limit_w": found.power_limit_w,
+    }
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,0 +1,71 @@
+"""Who is ranked, and in which order the rows of a table stand.
+
+Only `ok` candidates of an admitted kind and of the ranking's precision class get a rank; all others keep
+their row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from harness.records.schema import Record
+from harness.verdict import Status
+
+TIMED = (Status.OK, Status.UNSURE)  # statuses whose outputs were right, so that their time may be shown
+_STATUS_ORDER = {status: place for place, status in enumerate(Status)}
+
+
+def rank(records: Iterable[Record], kinds: Sequence[str], precision_class: str | None = None) -> list[Record]:
+    """The records in the order of the table, with ranks: `ok` candidates of an admitted kind by time, from 1.
+
+    A candidate whose precision class is not `precision_class` (by default that of the eager baseline) gets no
+    rank, and neither does one of unknown kind. Records of different problems or sizes are ranked apart.
+    """
+    ranked: list[Record] = []
+    for group in grouped(records):
+        wanted = precision_class or class_of(group)
+        place = 0
+        for record in group:
+            admitted = record.kind in kinds and record.precision_class == wanted
+            if record.role == "candidate" and record.status is Status.OK and record.time_us and admitted:
+                place += 1
+                ranked.append(replace(record, rank=place))
+            else:
+                ranked.append(replace(record, rank=None))
+    return ranked
+
+
+def grouped(records: Iterable[Record]) -> list[list[Record]]:
+    """The records by problem, sizes, dtype and mode, each group in the order of the table."""
+    groups: dict[tuple[str | None, ...], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.problem, record.sizes, record.dtype, record.mode), []).append(record)
+    return [sorted(group, key=_place) for group in groups.values()]
+
+
+def class_of(group: Iterable[Record]) -> str | None:
+    """The precision class a group is ranked in: that of its ranked rows, else of its eager baseline.
+
+    Without either it is the class that all its ok candidates share; None when they share none.
+    """
+    group = list(group)
+    ranked = [record for record in group if record.rank is not None]
+    eager = [record for record in group if record.role == "baseline" and record.candidate == "eager"]
+    named = [record.precision_class for record in ranked + eager if record.precision_class]
+    if named:
+        return named[0]
+    ok = [record for record in group if record.role == "candidate" and record.status is Status.OK]
+    shared = {record.precision_class for record in ok}
+    return shared.pop() if len(shared) == 1 else None
+
+
+def _place(record: Record) -> tuple[object, ...]:
+    """Timed rows by time, then the rest by status and name; baselines among them in order of time."""
+    shown = shown_time(record)
+    return (shown is None, shown or 0.0, _STATUS_ORDER[record.status], record.candidate)
+
+
+def shown_time(record: Record) -> float | None:
+    """The time of a row whose outputs were right, in us; None for every other, whatever was timed."""
+    return record.time_us if record.status in TIMED else None

@@ -1,0 +1,116 @@
+"""Reads records back from a CSV, typed, whichever version of this software or spreadsheet wrote it last.
+
+What the reader does not know it passes over with a note; what it needs and does not find is an InputError
+with the file and line. Choosing among files is left to `runs`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.errors import InputError
+from harness.records.schema import FIELDS, SCHEMA_VERSION, Field, Record
+from harness.text_files import read_text
+
+Row = dict[str, str]
+MIGRATIONS: dict[int, Callable[[Row], Row]] = {}  # version → what makes a row one of the next version
+
+_BY_NAME = {column.name: column for column in FIELDS}
+_DEFAULTED = ("role",)  # required in a record, but with a default
+
+
+def read_records(path: Path | str, note: Callable[[str], None] | None = None) -> list[Record]:
+    """The records of a CSV in the order of its rows; an empty list when a run wrote its header and no more.
+
+    `note` is called with one sentence when there are columns this version does not know. Raises InputError
+    when the file is missing, empty, not a CSV of ours, cut short, or written by a newer version.
+    """
+    path = Path(path)
+    rows, header = _rows_of(path)
+    missing = [each.name for each in FIELDS if each.required and each.name not in (*header, *_DEFAULTED)]
+    if missing:
+        raise InputError(
+            f"not a file of results: it has no column {', '.join(missing)}", path, 1,
+            hint="Give a CSV that a run wrote below results/",
+        )
+    records = []
+    for line, row in rows:
+        row = _at_this_version(row, path, line)
+        records.append(_record_of(row, path, line))
+    unknown = [name for name in header if name not in _BY_NAME]
+    if unknown and note is not None:
+        note(f"{path}: passed over columns that this version does not know: {', '.join(unknown)}")
+    return records
+
+
+def _rows_of(path: Path) -> tuple[list[tuple[int, Row]], list[str]]:
+    """The rows as (line number, column → text), and the header."""
+    reader = csv.reader(io.StringIO(read_text(path, (".csv",)), newline=""))
+    rows: list[tuple[int, Row]] = []
+    try:
+        header = next(reader, [])
+        for cells in reader:
+            if cells and len(cells) != len(header):
+                raise InputError(
+                    f"{len(cells)} values where the header names {len(header)} columns: was it cut short?",
+                    path, reader.line_num,
+                )
+            if cells:
+                rows.append((reader.line_num, dict(zip(header, cells))))
+    except csv.Error as error:
+        raise InputError(f"not a CSV: {error}", path, reader.line_num) from None
+    if not header:
+        raise InputError("the file is empty", path, hint="Give a CSV that a run wrote below results/")
+    return rows, header
+
+
+def _at_this_version(row: Row, path: Path, line: int) -> Row:
+    version = _value(_BY_NAME["schema_version"], row["schema_version"], path, line)
+    if version > SCHEMA_VERSION:
+        raise InputError(
+            f"written by a newer version of this software (schema {version}, known here: {SCHEMA_VERSION})",
+            path, line, hint="Update this software, or run the problem again with this one",
+        )
+    for step in range(version, SCHEMA_VERSION):
+        row = MIGRATIONS.get(step, dict)(row)
+    return row | {"schema_version": str(SCHEMA_VERSION)}
+
+
+def _record_of(row: Row, path: Path, line: int) -> Record:
+    known = [column for column in FIELDS if column.name in row]
+    values = {column.name: _value(column, row[column.name], path, line) for column in known}
+    values = {name: value for name, value in values.items() if value is not None}
+    try:
+        return Record(**values)
+    except (ValueError, TypeError) as error:
+        raise InputError(str(error), path, line) from None
+
+
+def _value(column: Field, text: str, path: Path, line: int) -> object:
+    """The typed value of a cell. Spreadsheets write TRUE for true and 8.0 for 8; both are understood."""
+    if text == "" and not column.required:
+        return None
+    try:
+        if column.type is bool:
+            return {"true": True, "false": False}[text.strip().lower()]
+        if column.type is int:
+            return int(text) if text.strip().lstrip("-").isdigit() else _whole(text)
+        return column.type(text)
+    except (ValueError, KeyError):
+        expected = _in_words(column.type)
+        raise InputError(f"{column.name} is {text!r}, which is no {expected}", path, line) from None
+
+
+def _whole(text: str) -> int:
+    number = float(text)
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)
+
+
+def _in_words(kind: type) -> str:
+    words = {int: "whole number", float: "number", bool: "true or false"}
+    return words.get(kind, f"{kind.__name__} that this version knows")

@@ -1,0 +1,150 @@
+"""Writes a run's records as CSV and its raw samples as JSON lines, beside each other.
+
+Both files are made before the first measurement, so that a missing permission is found early, and extended
+after each candidate, so that a crash keeps what was won.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.errors import InputError
+from harness.records.schema import FIELDS, Record, clean_text
+
+_CPU_NOISE = re.compile(r"\((?:r|tm)\)|@.*$|\b(?:\d+-core|cpu|processor)\b", re.IGNORECASE)
+
+
+def device_slug(device_name: str, device_kind: str = "cuda") -> str:
+    """A folder name: `NVIDIA H200` → `nvidia-h200`, the CPU `AMD EPYC 9654` → `cpu-amd-epyc-9654`."""
+    name = _CPU_NOISE.sub(" ", device_name) if device_kind == "cpu" else device_name
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].rstrip("-") or "unknown"
+    return f"cpu-{slug}" if device_kind == "cpu" and not slug.startswith("cpu-") else slug
+
+
+class RunFiles:
+    """The two files of one run: `csv_path` with a row for each record, `jsonl_path` with its raw samples."""
+
+    def __init__(self, csv_path: Path, jsonl_path: Path) -> None:
+        self.csv_path, self.jsonl_path = csv_path, jsonl_path
+        self.records: list[Record] = []
+        self._unwritten: list[str] = []  # lines that the disk has refused so far
+
+    @classmethod
+    def create(cls, out_dir: Path | str, problem_name: str, device_slug: str, utc: str) -> RunFiles:
+        """Make `out_dir/problem_name/device_slug/UTC.csv` (the header alone) and the empty `.jsonl` beside
+        it.
+
+        `utc` is ISO 8601; the file is named without its dashes and colons (`20250601T123000Z`), which no file
+        system refuses. A second run in the same second gets `-2`. Raises InputError when the disk refuses.
+        """
+        folder = Path(out_dir) / problem_name / device_slug
+        stem = re.sub(r"[-:]", "", re.sub(r"(\.\d+)?(\+00:00)?Z?$", "", utc)) + "Z"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for attempt in range(1, 1000):
+                csv_path = folder / (f"{stem}.csv" if attempt == 1 else f"{stem}-{attempt}.csv")
+                try:
+                    csv_path.open("x").close()
+                    break
+                except FileExistsError:
+                    continue
+            files = cls(csv_path, csv_path.with_suffix(".jsonl"))
+            files._rewrite()
+            files.jsonl_path.touch()
+        except OSError as error:
+            raise InputError(
+                f"cannot write the results to {folder}: {error.strerror or error}",
+                hint="Choose a folder that you can write to with --out DIR",
+            ) from None
+        return files
+
+    def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
+        """Add a record and its raw samples. Returns None, or one sentence when the disk refused.
+
+        The record is kept in memory then, and the next call tries to write it again.
+        """
+        self.records.append(record)
+        line = {
+            "schema_version": record.schema_version,
+            "run_id": record.run_id,
+            "candidate": record.candidate,
+            "role": record.role,
+            "status": record.status.value,
+            "samples": _jsonable(samples or {}),
+        }
+        text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        self._unwritten.append(text + "\n")
+        refusals = [self._guarded(self._rewrite), self._guarded(self._add_lines)]
+        return refusals[0] or refusals[1]
+
+    def finish(self, records: Iterable[Record]) -> str | None:
+        """Put `records`, now with their ranks, in the place of what was written. Returns as `append`."""
+        self.records = list(records)
+        return self._guarded(self._rewrite)
+
+    def _guarded(self, write: Callable[[], None]) -> str | None:
+        try:
+            write()
+        except OSError as error:
+            why = error.strerror or error
+            return f"could not write {self.csv_path}: {why}; what it lacks is kept in memory and tried again"
+        return None
+
+    def _rewrite(self) -> None:
+        part = self.csv_path.with_suffix(".csv.part")
+        try:
+            part.write_text(csv_text(self.records), encoding="utf-8", newline="")
+            os.replace(part, self.csv_path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _add_lines(self) -> None:
+        size = self.jsonl_path.stat().st_size
+        try:
+            with self.jsonl_path.open("a", encoding="utf-8", newline="") as stream:
+                stream.writelines(self._unwritten)
+        except OSError:
+            os.truncate(self.jsonl_path, size)  # half a line would spoil the file for every reader
+            raise
+        self._unwritten.clear()
+
+
+def csv_text(records: Iterable[Record]) -> str:
+    """The records as CSV: a header, then a row each; None is an empty field, floats keep every digit."""
+    stream = io.StringIO()
+    rows = csv.writer(stream, lineterminator="\n")
+    rows.writerow([column.name for column in FIELDS])
+    for record in records:
+        rows.writerow([_cell(value) for value in record.to_json().values()])
+    return stream.getvalue()
+
+
+def _cell(value: str | int | float | bool | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _jsonable(value: Any) -> Any:
+    """Samples in plain lists and numbers: tuples and arrays become lists, what is not finite becomes null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return clean_text(str(value))

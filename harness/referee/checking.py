@@ -1,0 +1,91 @@
+"""Whether a candidate is right: every launch's form, values and inputs, over all families and sizes.
+
+`verify` judges launches that were made, timed or not; `check_all` makes the ones that the rule asks for before any
+time is taken. A mistake in logic ends the check at once; lost precision is followed through all families, so that
+its class can be named.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from harness.accuracy.classes import ErrorFigures, classify, reason
+from harness.inputs.families import GIVEN, families_for
+from harness.inputs.sets import InputSet
+from harness.records.schema import sizes_text
+from harness.referee import failures
+from harness.referee.comparing import judge_outputs
+from harness.referee.reference import Reference
+from harness.referee.session import Launches, Session
+from harness.verdict import ReasonCode, Status
+
+
+def verify(
+    session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, precision_class: str,
+    *, with_eager: bool = False,
+) -> list[ErrorFigures]:
+    """Error figures of each launch. Raises Failed for a fault of form, for inputs written to, for lost values.
+
+    `with_eager` computes eager's own error for every launch instead of only where the verdict hangs on it.
+    """
+    where = sizes_text(reference.sizes) or "the reference's own sizes"
+    figures = []
+    for index, (inputs, launch) in enumerate(zip(sets, made.launches)):
+        if launch.fault is not None:
+            raise failures.from_fault(launch.fault, where)
+        if not made.inputs_kept[index]:
+            raise failures.failed(
+                Status.REJECTED, ReasonCode.INPUTS_WRITTEN, f"the inputs were written to during forward ({where})"
+            )
+        truth = reference.truth(inputs, with_eager=with_eager)
+        if truth.eager and launch.values != truth.values:
+            raise failures.failed(
+                Status.INCORRECT, ReasonCode.WRONG_VALUES,
+                f"forward returned the values {launch.values} where the reference returns {truth.values} ({where})",
+            )
+        outputs = session.outputs(reference, index)
+        figures.append(judge_outputs(reference, inputs, truth, outputs, precision_class))
+    return figures
+
+
+def check_all(
+    session: Session, references: Sequence[Reference], launches: int, precision_class: str, reload, first_timeout_s: float
+) -> list[ErrorFigures]:
+    """Check at the timed sizes (`references[0]`, `launches` times as given) and at all the others.
+
+    `reload(reference)` constructs the model for other sizes. Returns all figures; raises Failed otherwise.
+    """
+    found: list[ErrorFigures] = []
+    for position, reference in enumerate(references):
+        reload(reference)
+        session.open(reference, 1)
+        families = list(families_for(reference.problem.accuracy.contracted))
+        if position == 0:
+            families += [GIVEN] * (launches - 1)
+        for family in families:
+            inputs = [reference.draw(family)]
+            made = session.launch(inputs, hold=False, timeout_s=None if found else first_timeout_s)
+            found += verify(session, reference, inputs, made, precision_class, with_eager=True)
+            if classify(found[-1:], reference.terms()) is None:
+                raise wrong(found[-1:], reference)
+    decide(found, references[0], precision_class)
+    return found
+
+
+def decide(figures: Sequence[ErrorFigures], reference: Reference, precision_class: str) -> None:
+    """Raise Failed unless all figures are within the bounds of the class."""
+    found = classify(figures, reference.terms())
+    if found is None:
+        raise wrong(figures, reference)
+    if found != precision_class:
+        raise failures.failed(
+            Status.IMPRECISE, ReasonCode.REDUCED_PRECISION, reason(figures, reference.terms())
+        )
+
+
+def wrong(figures: Sequence[ErrorFigures], reference: Reference) -> failures.Failed:
+    """The verdict on a mistake in logic, naming the worst element."""
+    lost = next((each for each in figures if each.got is not None and not math.isfinite(each.got)), None)
+    code = ReasonCode.WRONG_VALUES if lost is None else ReasonCode.NOT_FINITE
+    return failures.failed(Status.INCORRECT, code, reason(figures, reference.terms()))

@@ -1,0 +1,127 @@
+"""Comparing a candidate's bytes with the truth, on the device: errors in u, or the first thing that is wrong.
+
+The error of an element is |C − C64| / (u·D). Where D is zero, and in integer and boolean outputs, an element must be
+equal. Bounds that do not depend on eager are tried first, since they are the narrower: eager's own error is
+computed only for the few launches that need it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from harness.accuracy.bounds import bounds_for, error_unit, is_exact
+from harness.accuracy.classes import ErrorFigures, within
+from harness.inputs.sets import InputSet
+from harness.records.schema import sizes_text
+from harness.referee.reference import Reference, Truth
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one output differs: errors in u, and the worst element with what was got and expected there."""
+
+    max_u: float
+    rms_u: float
+    worst_index: tuple[int, ...] | None
+    got: float | None
+    expected: float | None
+    not_finite: int = 0
+
+
+def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None) -> Difference:
+    """Compare one output. `expected` is float64 with error scale `scale`, or of the output's own exact type.
+
+    An element that must be equal and is not, or that is NaN or infinite where the truth is neither, has an
+    infinite error.
+    """
+    if got.numel() == 0:
+        return Difference(0.0, 0.0, None, None, None)
+    if scale is None or not got.is_floating_point():
+        return _exact_difference(got, expected)
+    unit = error_unit(str(got.dtype).removeprefix("torch."))
+    wide = got.double()
+    error = (wide - expected).abs() / (scale * unit)
+    # 0/0 (equal where D is 0) is no error; anything else over 0 is an infinite one already.
+    same = (wide == expected) | (wide.isnan() & expected.isnan())
+    error = torch.where(same, 0.0, error)
+    lost = ~wide.isfinite() & expected.isfinite()
+    error = torch.where(error.isnan(), math.inf, error)
+    flat = error.flatten()
+    worst = flat.argmax()
+    squares = torch.where(flat.isfinite(), flat, 0.0).square().sum()
+    figures = torch.stack(
+        [flat[worst], squares, worst.double(), wide.flatten()[worst], expected.flatten()[worst], lost.sum().double()]
+    ).tolist()
+    max_u, square_sum, position, got_value, expected_value, lost_count = figures
+    rms_u = math.sqrt(square_sum / flat.numel()) if math.isfinite(max_u) else math.inf
+    return Difference(max_u, rms_u, _unravel(int(position), got.shape), got_value, expected_value, int(lost_count))
+
+
+def judge_outputs(
+    reference: Reference, inputs: InputSet, truth: Truth, outputs: list[torch.Tensor], precision_class: str
+) -> ErrorFigures:
+    """The worst output of one launch as error figures with the bounds that hold for these inputs."""
+    differences = [
+        difference(got, expected, scale) for got, expected, scale in zip(outputs, truth.outputs, truth.scales)
+    ]
+    differences = [
+        _either(found, got, eager)
+        for found, got, eager in zip(differences, outputs, truth.eager or [None] * len(outputs))
+    ]
+    worst = max(differences, key=lambda each: each.max_u, default=Difference(0.0, 0.0, None, None, None))
+    eager_max_u = eager_rms_u = 0.0
+    if not truth.eager and worst.max_u:
+        quick = _figures(reference, inputs, worst, 0.0, 0.0, precision_class)
+        if within(quick):
+            return quick
+        truth = reference.truth(inputs)
+    for eager, expected, scale in zip(truth.eager, truth.outputs, truth.scales):
+        own = difference(eager, expected, scale)
+        if math.isfinite(own.max_u):
+            eager_max_u, eager_rms_u = max(eager_max_u, own.max_u), max(eager_rms_u, own.rms_u)
+    return _figures(reference, inputs, worst, eager_max_u, eager_rms_u, precision_class)
+
+
+def _figures(
+    reference: Reference, inputs: InputSet, worst: Difference, eager_max_u: float, eager_rms_u: float,
+    precision_class: str,
+) -> ErrorFigures:
+    family = inputs.family.name
+    terms = reference.terms()
+    if terms is None and reference.truth_name == "eager":
+        # Eager is the truth here, so its own error is not to be seen: allow a sum over the longest axis.
+        terms = float(max((size for spec in inputs.specs for size in spec.shape), default=1))
+    bounds = bounds_for(precision_class, eager_max_u, eager_rms_u, terms, is_exact(family))
+    return ErrorFigures(
+        max_u=worst.max_u, rms_u=worst.rms_u, eager_max_u=eager_max_u, eager_rms_u=eager_rms_u, family=family,
+        sizes=sizes_text(reference.sizes) or "the reference's own sizes", bounds=bounds,
+        worst_index=worst.worst_index, got=worst.got, expected=worst.expected,
+    )
+
+
+def _exact_difference(got: torch.Tensor, expected: torch.Tensor) -> Difference:
+    wrong = (got != expected).flatten()
+    count = int(wrong.sum())
+    if count == 0:
+        return Difference(0.0, 0.0, None, None, None)
+    position = int(wrong.to(torch.uint8).argmax())
+    got_value, expected_value = float(got.flatten()[position]), float(expected.flatten()[position])
+    return Difference(math.inf, math.inf, _unravel(position, got.shape), got_value, expected_value)
+
+
+def _either(found: Difference, got: torch.Tensor, eager: torch.Tensor | None) -> Difference:
+    """An output equal to strict eager to the bit is right, whatever float64 says (a tie in an argmax, say)."""
+    if eager is not None and found.max_u and torch.equal(got, eager):
+        return Difference(0.0, 0.0, None, None, None)
+    return found
+
+
+def _unravel(position: int, shape: torch.Size) -> tuple[int, ...]:
+    index = []
+    for size in reversed(shape):
+        index.append(position % size)
+        position //= size
+    return tuple(reversed(index))

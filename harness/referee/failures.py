@@ -1,0 +1,68 @@
+"""From what went wrong on the far side of the wall to a verdict in words.
+
+Nothing a player says is believed further than this: its frames may choose among reasons for not ranking, never for
+ranking.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from harness.verdict import CODES_OF, ReasonCode, Status, Verdict
+
+_SYNTHETIC_FRAME = re.compile(r"\s+")
+
+
+class Failed(Exception):
+    """Raised to end the judging of one candidate with a verdict other than ok."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.reason)
+        self.verdict = verdict
+
+
+def failed(status: Status, code: ReasonCode, reason: str) -> Failed:
+    return Failed(Verdict(status, code, reason))
+
+
+def from_exception(words: Any, doing: str) -> Failed:
+    """A Python exception in the player. `doing` is "in forward", "in __init__" or "while it was imported"."""
+    words = words if isinstance(words, dict) else {}
+    kind, message = _text(words, "type") or "an exception", _text(words, "message")
+    where = _text(words, "where")
+    place = f" at {_short_place(where)}" if where else ""
+    said = f"{kind}: {message}" if message else kind
+    if words.get("out_of_memory") is True:
+        code = ReasonCode.DEVICE_MEMORY if "CUDA" in message or "OutOfMemory" in kind else ReasonCode.HOST_MEMORY
+        return failed(Status.OUT_OF_MEMORY, code, f"out of memory {doing}{place} ({said})")
+    if kind == "NotBuilt":
+        return failed(Status.REJECTED, ReasonCode.BUILD_CHANGED, f"{message}{place}")
+    if "CUDA error" in message or kind == "AcceleratorError":
+        return failed(Status.CRASHED, ReasonCode.CUDA_ERROR, f"{message or kind} ({doing}{place})")
+    return failed(Status.INCORRECT, ReasonCode.RAISED, f"raised {said} {doing}{place}")
+
+
+def from_fault(fault: Any, where: str) -> Failed:
+    """A gate on the form of an output. `where` names the sizes."""
+    fault = fault if isinstance(fault, dict) else {}
+    detail = _text(fault, "detail") or "the output has the wrong form"
+    reason = f"{detail} ({where})"
+    for status in (Status.INCORRECT, Status.REJECTED):
+        for code in CODES_OF[status]:
+            if code.value == fault.get("code"):
+                return failed(status, code, reason)
+    return failed(Status.REJECTED, ReasonCode.PROTOCOL, f"the player reported a fault that there is not: {reason}")
+
+
+def protocol(what: str) -> Failed:
+    return failed(Status.REJECTED, ReasonCode.PROTOCOL, f"the candidate's process broke the protocol: {what}")
+
+
+def _text(words: dict[str, Any], key: str) -> str:
+    value = words.get(key)
+    return _SYNTHETIC_FRAME.sub(" ", value).strip()[:600] if isinstance(value, str) else ""
+
+
+def _short_place(where: str) -> str:
+    return where.rsplit("/", 1)[-1]

@@ -1,0 +1,233 @@
+"""One contestant from load to judgement: checked, timed, traced, and every failure turned into a verdict.
+
+The order is the cheap and damning first: form and values over all families and sizes, then the clock, then whose
+kernels ran. Nothing that was not verified is timed, and nothing is reported that was not measured.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.accuracy.classes import ErrorFigures, worst
+from harness.device.bench import Bench
+from harness.inputs.sets import InputSet
+from harness.provenance.kinds import Provenance, kind_on_cpu, kind_on_gpu
+from harness.provenance.symbols import kernel_names
+from harness.referee import checking, failures
+from harness.referee.failures import Failed
+from harness.referee.reference import Reference
+from harness.referee.session import Launches, Session
+from harness.referee.timing import Rounds, Timing
+from harness.sandbox.spawn import Child
+from harness.settings import Settings
+from harness.statistics import Interval, call, estimate_log_ratio, tukey_mclaughlin
+from harness.verdict import OK, ReasonCode, Status, Verdict
+
+# How much of a launch's wall time the clocks may leave unexplained, beyond what the control left, before they are
+# said to disagree: a share of the reported time, and at least so many µs (the referee polls; a CPU turn is a frame).
+_UNEXPLAINED_SHARE = 0.25
+_UNEXPLAINED_LEAST_US = {"cuda": 100.0, "cpu": 5000.0}
+_FLOOR_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key."""
+
+    name: str
+    path: str
+    manifest: Mapping[str, Any]
+    extensions: tuple[Path, ...]
+    triton_cache: Path | None
+    precision_class: str
+    is_baseline: bool = False
+
+
+@dataclass
+class Judgement:
+    """Everything found out about a contestant, as far as it got. `timings` has one entry per player."""
+
+    verdict: Verdict = OK
+    figures: list[ErrorFigures] = field(default_factory=list)
+    truth: str | None = None
+    timings: list[Timing] = field(default_factory=list)
+    speedup: Interval | None = None
+    word: str | None = None
+    provenance: Provenance | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def timing(self) -> Timing | None:
+        return self.timings[0] if self.timings else None
+
+    @property
+    def worst(self) -> ErrorFigures | None:
+        return worst(self.figures) if self.figures else None
+
+
+class Judge:
+    """Judges contestants of one problem on one device.
+
+    `references` has the timed sizes first. `control_overhead_us` is what the wall clock saw beyond the reported
+    time for the eager control, once that has been judged.
+    """
+
+    def __init__(
+        self, bench: Bench, references: Sequence[Reference], settings: Settings, floor_us: float | None,
+        model_seed: int,
+    ) -> None:
+        self._bench, self._references, self._settings = bench, references, settings
+        self._floor_us, self._model_seed = floor_us, model_seed
+        self.control_overhead_us: float | None = None
+
+    def judge(
+        self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
+    ) -> Judgement:
+        """Play `contestant` once for each of `players` (each starts a fresh process); never raises Failed."""
+        judgement = Judgement(truth=self._references[0].truth_name)
+        try:
+            for position, start in enumerate(players):
+                self._play(contestant, start, judgement, tell, first=position == 0)
+            self._conclude(contestant, judgement)
+        except Failed as failure:
+            judgement.verdict = failure.verdict
+        return judgement
+
+    def _play(
+        self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None],
+        *, first: bool,
+    ) -> None:
+        settings = self._settings
+        session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
+        try:
+            tell("loading")
+            reload = _Loader(session, contestant, self._model_seed)
+            self._check(session, contestant, judgement, reload, tell, first=first)
+            tell("timing")
+            timing = self._time(session, contestant, judgement)
+            self._compare_clocks(contestant, timing)
+            judgement.timings.append(timing)
+            if first:
+                tell("tracing kernels")
+                judgement.provenance = self._trace(session, contestant)
+        finally:
+            session.stop()
+
+    def _check(
+        self, session: Session, contestant: Contestant, judgement: Judgement, reload: _Loader,
+        tell: Callable[[str], None], *, first: bool,
+    ) -> None:
+        references = self._references if first and not contestant.is_baseline else self._references[:1]
+        first_timeout_s = self._settings.launch_timeout_s + self._settings.load_timeout_s
+        try:
+            reload(references[0])
+            tell("checking")
+            found = checking.check_all(
+                session, references, self._settings.check_launches, contestant.precision_class, reload,
+                self._settings.build_timeout_s if contestant.is_baseline else first_timeout_s,
+            )
+        except Failed as failure:
+            mismatch = reload.state_mismatch
+            wrong = failure.verdict.status in (Status.INCORRECT, Status.IMPRECISE)
+            if mismatch and wrong and failure.verdict.reason_code is not ReasonCode.RAISED:
+                reason = f"{mismatch}; with it {failure.verdict.reason}"
+                raise failures.failed(Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason) from None
+            raise
+        if first:
+            judgement.figures = found
+        reload(references[0])
+
+    def _time(self, session: Session, contestant: Contestant, judgement: Judgement) -> Timing:
+        reference = self._references[0]
+
+        def verify(sets: Sequence[InputSet], made: Launches) -> None:
+            figures = checking.verify(session, reference, sets, made, contestant.precision_class)
+            checking.decide(figures, reference, contestant.precision_class)
+
+        return Rounds(session, self._bench, reference, self._settings, verify, {session.child.pid}).run()
+
+    def _compare_clocks(self, contestant: Contestant, timing: Timing) -> None:
+        if self._floor_us is not None and timing.time_us < _FLOOR_SHARE * self._floor_us:
+            raise failures.failed(
+                Status.REJECTED, ReasonCode.BELOW_FLOOR,
+                f"{timing.time_us:.1f} µs is less than {_FLOOR_SHARE:g} of {self._floor_us:.1f} µs, the time that "
+                "the useful work takes at this device's fastest rates: the clock was fooled, or work left undone",
+            )
+        overhead_us, control_us = timing.wall_overhead_us, self.control_overhead_us
+        if overhead_us is None or control_us is None:
+            return
+        host_us = statistics.median(timing.host_us) if timing.launch_hidden is not True else 0.0
+        unexplained_us = overhead_us - control_us - host_us
+        allowed_us = max(_UNEXPLAINED_SHARE * timing.time_us, _UNEXPLAINED_LEAST_US[self._bench.kind])
+        if unexplained_us > allowed_us:
+            raise failures.failed(
+                Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+                f"its clock says {timing.time_us:.1f} µs a call, but by the referee's clock a launch took "
+                f"{unexplained_us:.1f} µs more than that and the harness's own steps explain: work was done outside "
+                "the timed window",
+            )
+
+    def _trace(self, session: Session, contestant: Contestant) -> Provenance:
+        reference = self._references[0]
+        inputs = reference.draw()
+        self._bench.synchronize()
+        listing = session.profile(inputs)
+        try:
+            if self._bench.kind == "cpu":
+                return kind_on_cpu(
+                    listing["operators"], float(listing["total_us"]), has_extension=bool(contestant.extensions)
+                )
+            return kind_on_gpu(listing["kernels"], kernel_names(contestant.extensions, contestant.triton_cache))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return Provenance("unknown", None)
+
+    def _conclude(self, contestant: Contestant, judgement: Judgement) -> None:
+        """The published speedup: with several players, the wider of the within and the between interval."""
+        estimated = [timing.speedup for timing in judgement.timings if timing.speedup is not None]
+        first = judgement.timing
+        dropped = sum(timing.dropped for timing in judgement.timings)
+        kept = sum(len(timing.log_ratios) for timing in judgement.timings)
+        if not estimated or dropped > kept:
+            raise failures.failed(
+                Status.UNSURE, ReasonCode.THROTTLED,
+                f"{dropped} of {dropped + kept} rounds were dropped because the GPU slowed down for heat or its power "
+                "supply; let it cool and run again",
+            )
+        judgement.speedup, judgement.word = estimated[0], first.word
+        if len(estimated) > 1:
+            judgement.speedup = published(judgement.timings, self._settings.confidence)
+            judgement.word = call(judgement.speedup, min(first.time_us, first.baseline_time_us))
+
+
+class _Loader:
+    """Loads the candidate for a reference, and again where other sizes need another model."""
+
+    def __init__(self, session: Session, contestant: Contestant, model_seed: int) -> None:
+        self._session, self._contestant, self._seed = session, contestant, model_seed
+        self._loaded: Reference | None = None
+        self.state_mismatch: str | None = None
+
+    def __call__(self, reference: Reference) -> None:
+        if self._loaded is not None and not (reference.init or self._loaded.init):
+            return
+        if self._loaded is reference:
+            return
+        contestant = self._contestant
+        difference = self._session.load(contestant.path, reference, contestant.manifest, self._seed)
+        self.state_mismatch = self.state_mismatch or difference
+        self._loaded = reference
+
+
+def published(timings: Sequence[Timing], confidence: float) -> Interval:
+    """From several players: the mean over them, with the wider of the within and the between interval."""
+    pooled = [ratio for timing in timings for ratio in timing.log_ratios]
+    within = estimate_log_ratio(pooled, confidence)
+    means = [math.log(timing.speedup.estimate) for timing in timings if timing.speedup is not None]
+    between = tukey_mclaughlin(means, confidence, trim=0.0)
+    half = max(within.half_width, between.half_width)
+    return Interval(math.exp(between.estimate), math.exp(between.estimate - half), math.exp(between.estimate + half))

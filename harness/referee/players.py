@@ -1,0 +1,55 @@
+"""Starting a fresh player for a contestant: what it may see, write and use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from harness.device.bench import Bench
+from harness.problem import REPOSITORY
+from harness.sandbox.environment import scrubbed
+from harness.sandbox.limits import default_limits
+from harness.sandbox.spawn import Child, spawn
+from harness.sandbox.walls import Wall
+
+
+class PlayerStarter:
+    """Starts players of one contestant; `private` folders go when `close` is called.
+
+    `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels.
+    """
+
+    def __init__(self, bench: Bench, wall: Wall, warm: Path) -> None:
+        self._bench, self._wall, self._warm = bench, wall, warm
+        self._folders: list[str] = []
+
+    @property
+    def triton_cache(self) -> Path:
+        return self._warm / "triton"
+
+    def start(self) -> Child:
+        """A process that has inherited the arena and is importing torch."""
+        private = tempfile.mkdtemp(prefix="player-")
+        self._folders.append(private)
+        for name in ("triton", "inductor"):
+            (self._warm / name).mkdir(parents=True, exist_ok=True)
+        environment = scrubbed(
+            os.environ,
+            {
+                **self._bench.visible_devices(),
+                "TRITON_CACHE_DIR": str(self.triton_cache),
+                "TORCHINDUCTOR_CACHE_DIR": str(self._warm / "inductor"),
+            },
+        )
+        descriptor = self._bench.arena.descriptor
+        return spawn(
+            "harness.player", arguments=[str(descriptor)], environment=environment, private=Path(private),
+            writable=[self._warm], repository=REPOSITORY, inherit=[descriptor], limits=default_limits(),
+            wall=self._wall,
+        )
+
+    def close(self) -> None:
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)

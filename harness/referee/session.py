@@ -1,0 +1,311 @@
+"""One player from spawn to kill: the referee's side of every command, with a deadline on each.
+
+A session never blocks for longer than its limits, and turns each way of dying into a verdict. Launches are made by
+`launch`, which answers the player's turns one by one and hands back what was reported with the referee's own clock
+readings beside it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.device.bench import Bench, Turn
+from harness.inputs.sets import InputSet
+from harness.referee import failures
+from harness.referee.reference import Reference
+from harness.sandbox.spawn import Child
+from harness.verdict import ReasonCode, Status
+from harness.wire import tree
+from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
+from harness.wire.layout import plan, region_bytes
+
+# A queue that is not full by then belongs to a candidate that synchronises inside forward.
+HOLD_PATIENCE_S = 0.4
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch as reported, with the referee's clock: µs from letting it go to the turn after it."""
+
+    time_us: float
+    host_us: float
+    wall_us: float | None
+    fault: dict[str, Any] | None
+    values: list[Any]
+
+
+@dataclass(frozen=True)
+class Launches:
+    """What `launch` returns. `hidden` is None unless the queue was to be held.
+
+    `inputs_kept` says of each launch whether its slot held the inputs unchanged afterwards.
+    """
+
+    launches: list[Launch]
+    end_to_end_us: float
+    hidden: bool | None
+    inputs_kept: list[bool]
+
+
+class Session:
+    """The referee's end of a player. `load_timeout_s` and `launch_timeout_s` bound every wait, in seconds."""
+
+    def __init__(self, child: Child, bench: Bench, load_timeout_s: float, launch_timeout_s: float) -> None:
+        self.child, self.bench = child, bench
+        self._load_timeout_s, self._launch_timeout_s = load_timeout_s, launch_timeout_s
+        self._sequence = 0
+        self._prepared = False
+
+    def load(self, path: str, reference: Reference, manifest: Mapping[str, Any], seed: int) -> str | None:
+        """Load the candidate and construct `ModelNew` under `seed`.
+
+        Returns None, or a sentence on how its state differs from the reference's. Raises Failed.
+        """
+        if not self._prepared:
+            self._ask({}, self._load_timeout_s, "starting its process", send=False)
+            self._ask(self.bench.prepare_command(), self._load_timeout_s, "opening the device")
+            self._prepared = True
+        state = {
+            name: tensor for name, tensor in reference.model.state_dict().items() if isinstance(tensor, torch.Tensor)
+        }
+        specs = dict(zip(state, plan(list(state.values()), contiguous=True)))
+        command = {
+            "op": "load", "path": path, "seed": seed, "manifest": dict(manifest),
+            "state_specs": {name: spec.to_json() for name, spec in specs.items()},
+            **self._init_in_arena(reference),
+        }
+        state_region = None
+        if specs:
+            size_bytes = region_bytes(list(specs.values()))
+            offset = self.bench.arena.grow(size_bytes)
+            state_region = self.bench.arena.map(offset, size_bytes)
+            command["state_region"] = {"offset": offset, "bytes": size_bytes}
+        reply = self._ask(command, self._load_timeout_s, "loading")
+        if "raised" in reply:
+            raise failures.from_exception(reply["raised"], "while it was loaded")
+        return _state_difference(reply, state, specs, state_region)
+
+    def open(self, reference: Reference, count: int) -> None:
+        """Share regions for `count` launches of these sizes, and lay inputs and outputs out in them."""
+        input_bytes, output_bytes = region_bytes(reference.specs), region_bytes(reference.output_specs)
+        self._ask(self.bench.open(count, input_bytes, output_bytes), self._load_timeout_s, "opening its memory")
+        self._ask(
+            {
+                "op": "layout", "inputs": [spec.to_json() for spec in reference.specs],
+                "outputs": [spec.to_json() for spec in reference.output_specs], "shape": reference.shape,
+                "filled_bytes": input_bytes,
+            },
+            self._load_timeout_s, "opening its memory",
+        )
+
+    def launch(self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None) -> Launches:
+        """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
+
+        `timeout_s` replaces the usual limit, for a first call that may compile.
+        """
+        self.bench.stage(sets)
+        command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
+        run = _Run(self, len(sets), hold, timeout_s)
+        reply = run.conduct(command)
+        self._sequence += len(sets) + 1
+        if "launched" not in reply:
+            raise failures.protocol("no launches reported")
+        kept = [self.bench.slot_unchanged(index, inputs) for index, inputs in enumerate(sets)]
+        return run.read(reply, kept)
+
+    def profile(self, inputs: InputSet) -> dict[str, Any]:
+        """Make one launch under the profiler; returns the player's listing. Raises Failed."""
+        self.bench.stage([inputs])
+        command = {"op": "profile", "first": self._sequence + 1, "inputs": [inputs.skeleton]}
+        reply = _Run(self, 1, False, self._load_timeout_s).conduct(command)
+        self._sequence += 2
+        listing = reply.get("profiled")
+        if not isinstance(listing, dict):
+            raise failures.protocol("no profile reported")
+        return listing
+
+    def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:
+        """The output tensors of launch `index`, as views of the outbox."""
+        return [spec.view(self.bench.outbox(index)) for spec in reference.output_specs]
+
+    def stop(self) -> None:
+        self.child.kill()
+
+    def _init_in_arena(self, reference: Reference) -> dict[str, Any]:
+        skeleton, tensors = tree.flatten(reference.init)
+        specs = plan(tensors, contiguous=True)
+        if not specs:
+            return {"init": skeleton, "init_specs": [], "init_region": None}
+        size_bytes = region_bytes(specs)
+        offset = self.bench.arena.grow(size_bytes)
+        region = self.bench.arena.map(offset, size_bytes)
+        for spec, tensor in zip(specs, tensors):
+            spec.view(region).copy_(tensor)
+        return {
+            "init": skeleton, "init_specs": [spec.to_json() for spec in specs],
+            "init_region": {"offset": offset, "bytes": size_bytes},
+        }
+
+    def _ask(self, command: dict[str, Any], timeout_s: float, doing: str, *, send: bool = True) -> dict[str, Any]:
+        try:
+            if send:
+                self.child.channel.send(command, timeout_s)
+            reply = self.child.channel.receive(timeout_s)
+        except FrameTimeout:
+            raise failures.failed(
+                Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, f"still {doing} after {timeout_s:g} s"
+            ) from None
+        except ChannelClosed:
+            raise self.death(doing) from None
+        except BadFrame as error:
+            raise failures.protocol(str(error)) from None
+        if "broken" in reply:
+            raise failures.from_exception(reply["broken"], f"while {doing}")
+        return reply
+
+    def death(self, doing: str) -> failures.Failed:
+        """The verdict on a player that is gone."""
+        self.child.wait(2.0)
+        how = self.child.death()
+        said = _last_words(self.child.output())
+        if self.child.ran_out_of_memory:
+            return failures.failed(Status.OUT_OF_MEMORY, ReasonCode.HOST_MEMORY, f"{how} while {doing}")
+        if how.startswith("exited"):
+            return failures.failed(Status.CRASHED, ReasonCode.EXITED, f"its process {how} while {doing}{said}")
+        return failures.failed(Status.CRASHED, ReasonCode.SIGNAL, f"its process was {how} while {doing}{said}")
+
+
+class _Run:
+    """The conversation of one `launch` or `profile`: turns answered, frames awaited, time kept."""
+
+    def __init__(self, session: Session, count: int, hold: bool, timeout_s: float | None) -> None:
+        self._session, self._count, self._hold = session, count, hold
+        self._limit_s = session._launch_timeout_s if timeout_s is None else timeout_s
+        self._first = session._sequence + 1
+        self._gone_ns: list[int | None] = [None] * count
+        self._reached_ns: list[int | None] = [None] * (count + 1)
+        self._queued = False
+        self._held_turn = False
+        self.hidden: bool | None = None
+
+    def conduct(self, command: dict[str, Any]) -> dict[str, Any]:
+        bench, channel = self._session.bench, self._session.child.channel
+        deadline = time.monotonic() + self._limit_s
+        try:
+            channel.send(command, 5.0)
+            began = time.monotonic()
+            while True:
+                event = bench.poll(channel, _POLL_S)
+                if isinstance(event, Turn):
+                    self._on_turn(event)
+                elif event is not None:
+                    reply = self._on_frame(event)
+                    if reply is not None:
+                        return reply
+                if self._held_turn and time.monotonic() - began > HOLD_PATIENCE_S:
+                    self.hidden = False
+                    self._release(0)
+                if time.monotonic() > deadline:
+                    raise self._too_slow()
+        except FrameTimeout:
+            raise self._too_slow() from None
+        except ChannelClosed:
+            raise self._session.death("running forward") from None
+        except (BadFrame, KeyError, TypeError, ValueError) as error:
+            raise failures.protocol(str(error) or type(error).__name__) from None
+
+    def read(self, reply: dict[str, Any], inputs_kept: list[bool]) -> Launches:
+        """Check and convert the report of the launches. Raises Failed."""
+        reports = reply["launched"]
+        if not isinstance(reports, list):
+            raise failures.protocol("the report of the launches is no list")
+        for report in reports:
+            if "raised" in report:
+                raise failures.from_exception(report["raised"], "in forward")
+        if len(reports) != self._count:
+            raise failures.protocol(f"{len(reports)} launches reported where {self._count} were asked for")
+        launches = []
+        for index, report in enumerate(reports):
+            time_us = report.get("time_us")
+            if not isinstance(time_us, (int, float)) or isinstance(time_us, bool) or not time_us > 0:
+                if report.get("fault") is None:
+                    raise failures.protocol(f"a launch reported a time of {time_us!r}")
+                time_us = 0.0
+            launches.append(
+                Launch(
+                    time_us=float(time_us), host_us=float(report.get("host_us") or 0.0), wall_us=self._wall_us(index),
+                    fault=report.get("fault"), values=list(report.get("values") or []),
+                )
+            )
+        end_to_end_us = reply.get("end_to_end_us")
+        return Launches(launches, float(end_to_end_us or 0.0), self.hidden if self._hold else None, inputs_kept)
+
+    def _on_turn(self, turn: Turn) -> None:
+        index = turn.sequence - self._first
+        if not 0 <= index <= self._count:
+            raise ValueError(f"turn {turn.sequence} is not one of this queue")
+        self._reached_ns[index] = time.perf_counter_ns()
+        if index == self._count:
+            return
+        if index == 0 and self._hold and not self._queued and self._session.bench.kind != "cpu":
+            self._held_turn = True
+            return
+        self._release(index)
+
+    def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
+        if "queued" in frame:
+            self._queued = True
+            if self._held_turn:
+                self.hidden = True
+                self._release(0)
+            if int(frame["queued"]) != self._count:
+                self._session.bench.release_all(self._session.child.channel, self._first + self._count)
+            return None
+        if "broken" in frame:
+            raise failures.from_exception(frame["broken"], "in forward")
+        return frame
+
+    def _release(self, index: int) -> None:
+        self._held_turn = False
+        self._session.bench.release(self._session.child.channel, self._first + index, index)
+        self._gone_ns[index] = time.perf_counter_ns()
+
+    def _wall_us(self, index: int) -> float | None:
+        gone, reached = self._gone_ns[index], self._reached_ns[index + 1]
+        return None if gone is None or reached is None else (reached - gone) / 1e3
+
+    def _too_slow(self) -> failures.Failed:
+        calls = "one call of forward" if self._count == 1 else f"{self._count} calls of forward"
+        return failures.failed(
+            Status.TIMED_OUT, ReasonCode.LAUNCH_TIMEOUT, f"{calls} did not end within {self._limit_s:g} s"
+        )
+
+
+def _state_difference(
+    reply: dict[str, Any], state: dict[str, torch.Tensor], specs: dict[str, Any], region: torch.Tensor | None
+) -> str | None:
+    theirs = reply.get("state")
+    theirs = theirs if isinstance(theirs, dict) else {}
+    missing = [name for name in state if name not in theirs]
+    if missing:
+        return f"ModelNew has no parameter or buffer named {missing[0]!r}, which the reference has"
+    for name, spec in specs.items():
+        if theirs[name] != [spec.dtype, list(spec.shape)]:
+            return f"{name} is {theirs[name]} where the reference has {[spec.dtype, list(spec.shape)]}"
+    if reply.get("alike") is True and region is not None:
+        for name, spec in specs.items():
+            if not torch.equal(spec.view(region), state[name].to("cpu")):
+                return f"{name} has other values than the reference's, though both were made under one seed"
+    return None
+
+
+def _last_words(output: str) -> str:
+    lines = [line.strip() for line in output.strip().splitlines() if line.strip()]
+    return f'; it said last: "{lines[-1][:200]}"' if lines else ""
+

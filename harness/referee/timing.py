@@ -1,0 +1,207 @@
+"""Rounds of A B B A: the candidate in its player and strict eager here, on the same inputs in the same minutes.
+
+Each round gives one log-ratio; the looks, the interval and the word that follows are `statistics`'. Every timed
+output is verified between segments, after both arms of a pair have run, so that neither arm follows the other's
+checking.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics as stdlib_statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from harness.device.bench import Bench
+from harness.device.identity import Telemetry
+from harness.device.nvml import is_thermal
+from harness.inputs.sets import InputSet
+from harness.referee.reference import Reference
+from harness.referee.session import Launches, Session
+from harness.settings import Settings
+from harness.statistics import (
+    Interval, call, confidence_at, estimate_log_ratio, estimate_speedup, log_ratio, look_of, next_look,
+    order_of_round, should_stop,
+)
+from harness.wire.layout import region_bytes
+
+_MOST_LAUNCHES = 40
+_FEWEST_ROUNDS = 4
+_SHARE_OF_MEMORY = 0.25
+_STEADY = 0.01
+_END_TO_END_CALLS = 5
+
+Verifier = Callable[[Sequence[InputSet], Launches], None]
+
+
+@dataclass
+class Timing:
+    """What the rounds gave. Times in µs, one per kept launch; ratios in ratio space."""
+
+    candidate_us: list[float] = field(default_factory=list)
+    baseline_us: list[float] = field(default_factory=list)
+    log_ratios: list[float] = field(default_factory=list)
+    wall_less_time_us: list[float] = field(default_factory=list)
+    host_us: list[float] = field(default_factory=list)
+    telemetry: list[Telemetry] = field(default_factory=list)
+    dropped: int = 0
+    input_sets: int = 0
+    launch_hidden: bool | None = None
+    end_to_end_us: float | None = None
+    speedup: Interval | None = None
+    confidence: float | None = None
+    word: str | None = None
+
+    @property
+    def time_us(self) -> float:
+        return stdlib_statistics.median(self.candidate_us)
+
+    @property
+    def baseline_time_us(self) -> float:
+        return stdlib_statistics.median(self.baseline_us)
+
+    @property
+    def wall_overhead_us(self) -> float | None:
+        """Median of the referee's wall time of a launch less the time reported for it."""
+        return stdlib_statistics.median(self.wall_less_time_us) if self.wall_less_time_us else None
+
+
+class Rounds:
+    """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong."""
+
+    def __init__(
+        self, session: Session, bench: Bench, reference: Reference, settings: Settings, verify: Verifier,
+        own_pids: set[int],
+    ) -> None:
+        self._session, self._bench, self._reference = session, bench, reference
+        self._settings, self._verify, self._own_pids = settings, verify, own_pids
+        self._hold = bench.kind != "cpu"
+        self._counts = {"A": 2, "B": 2}
+        self._last: Launches | None = None
+        self.timing = Timing()
+
+    def run(self) -> Timing:
+        """Warm up, keep rounds until the interval is narrow or the budget spent, and estimate."""
+        self._size_segments()
+        self._warm_up()
+        settings, timing = self._settings, self.timing
+        deadline = time.monotonic() + settings.budget_s
+        while True:
+            ratio = self._round(order_of_round(len(timing.log_ratios) + timing.dropped))
+            reading = self._bench.telemetry(self._own_pids)
+            timing.telemetry.append(reading)
+            if is_thermal(reading.throttle):
+                timing.dropped += 1
+            else:
+                timing.log_ratios.append(ratio)
+            if self._enough(deadline):
+                break
+        self._estimate()
+        self._measure_end_to_end()
+        return timing
+
+    def _size_segments(self) -> None:
+        """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
+        self._open(2)
+        a_us, b_us = self._pair("AB", hold=False, keep=False)
+        most = self._most_launches()
+        for arm, times_us in (("A", a_us), ("B", b_us)):
+            typical = max(stdlib_statistics.median(times_us), 0.5)
+            wanted = math.ceil(self._settings.segment_ms * 1e3 / typical)
+            self._counts[arm] = 1 + max(1, min(_MOST_LAUNCHES, wanted, most - 1))
+        self.timing.input_sets = max(self._counts.values())
+        self._open(self.timing.input_sets)
+
+    def _most_launches(self) -> int:
+        reference = self._reference
+        each = 3 * region_bytes(reference.specs) + region_bytes(reference.output_specs)
+        memory = self._bench.identity.memory_bytes or (8 << 30)
+        return max(2, int(_SHARE_OF_MEMORY * memory / each))
+
+    def _open(self, count: int) -> None:
+        self._session.open(self._reference, count)
+
+    def _warm_up(self) -> None:
+        """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
+        deadline = time.monotonic() + self._settings.warmup_s
+        self._pair("AB", hold=False, keep=False)
+        previous = None
+        while True:
+            a_us, _ = self._pair("AB", hold=self._hold, keep=False)
+            current = stdlib_statistics.median(a_us)
+            steady = previous is not None and abs(current / previous - 1) < _STEADY
+            if steady or time.monotonic() > deadline:
+                return
+            previous = current
+
+    def _round(self, order: str) -> float:
+        a_first, b_first = self._pair(order[:2], hold=self._hold, keep=True)
+        a_second, b_second = self._pair(order[2:], hold=self._hold, keep=True)
+        return log_ratio([a_first, a_second], [b_first, b_second])
+
+    def _pair(self, order: str, *, hold: bool, keep: bool) -> tuple[list[float], list[float]]:
+        """One segment of each arm in `order`, on the same freshly drawn inputs; returns (A, B) times in µs."""
+        sets = [self._reference.draw() for _ in range(max(self._counts.values()))]
+        self._bench.synchronize()
+        times: dict[str, list[float]] = {}
+        for arm in order:
+            chosen = sets[: self._counts[arm]]
+            times[arm] = self._candidate(chosen, hold, keep) if arm == "A" else self._baseline(chosen, hold, keep)
+        self._verify(sets[: self._counts["A"]], self._last)
+        return times["A"][1:], times["B"][1:]
+
+    def _candidate(self, sets: Sequence[InputSet], hold: bool, keep: bool) -> list[float]:
+        made = self._session.launch(sets, hold=hold)
+        self._last = made
+        if hold:
+            self._hold = self._hold and made.hidden is not False
+            self.timing.launch_hidden = self._hold
+        times_us = [launch.time_us for launch in made.launches]
+        if keep:
+            timing = self.timing
+            timing.candidate_us += times_us[1:]
+            timing.host_us += [launch.host_us for launch in made.launches[1:]]
+            timing.wall_less_time_us += [
+                launch.wall_us - launch.time_us for launch in made.launches[1:] if launch.wall_us is not None
+            ]
+        return times_us
+
+    def _baseline(self, sets: Sequence[InputSet], hold: bool, keep: bool) -> list[float]:
+        made = self._bench.local_launches(self._reference.model, sets, hold=hold)
+        if keep:
+            self.timing.baseline_us += made.times_us[1:]
+        return made.times_us
+
+    def _enough(self, deadline: float) -> bool:
+        timing, looks = self.timing, self._settings.looks
+        rounds = len(timing.log_ratios)
+        if rounds + timing.dropped >= looks[-1]:
+            return True
+        if time.monotonic() > deadline and rounds + timing.dropped >= _FEWEST_ROUNDS:
+            return True
+        if rounds not in looks:
+            return False
+        confidence = confidence_at(looks.index(rounds), looks, self._settings.confidence)
+        return should_stop(estimate_log_ratio(timing.log_ratios, confidence), self._settings.half_width)
+
+    def _estimate(self) -> None:
+        timing, looks = self.timing, self._settings.looks
+        if len(timing.log_ratios) < 2:
+            return
+        level = confidence_at(look_of(len(timing.log_ratios), looks), looks, self._settings.confidence)
+        timing.confidence = self._settings.confidence
+        timing.speedup = estimate_speedup(timing.log_ratios, level)
+        timing.word = call(timing.speedup, min(timing.time_us, timing.baseline_time_us))
+
+    def _measure_end_to_end(self) -> None:
+        """Single calls with nothing queued ahead, so that the launch overhead shows."""
+        host_us = []
+        for _ in range(_END_TO_END_CALLS):
+            sets = [self._reference.draw()]
+            self._bench.synchronize()
+            made = self._session.launch(sets, hold=False)
+            self._last = made
+            self._verify(sets, made)
+            host_us.append(made.end_to_end_us)
+        self.timing.end_to_end_us = stdlib_statistics.median(host_us)

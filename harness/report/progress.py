@@ -1,0 +1,136 @@
+"""What a run tells the person who waits for it: stages while it works, one line for each finished candidate.
+
+Everything goes to stderr, so that stdout holds the leaderboard alone. With a terminal the stages are live
+lines (rich), without one they are plain lines, and `NullProgress` says nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import TextIO
+
+from harness.records.schema import Record
+from harness.report import terminal
+from harness.verdict import Status
+
+
+class Progress:
+    """Plain lines, `candidate: text`; also the seam that the twins below fill. Use it in a `with`."""
+
+    def __init__(self, stream: TextIO, total: int | None = None) -> None:
+        self.stream, self.total, self.finished = stream, total, 0
+        self._said: dict[str, str] = {}
+
+    def stage(self, candidate: str, text: str) -> None:
+        """Say what is being done with a candidate; the same words twice running are said once."""
+        if self._said.get(candidate) != text:
+            self._said[candidate] = text
+            self._line(f"{candidate}: {text}", "dim")
+
+    def done(self, record: Record) -> None:
+        """Say what became of a candidate or baseline."""
+        self.finished += 1
+        self._said.pop(record.candidate, None)
+        count = f"[{self.finished}/{self.total}] " if self.total else ""
+        self._line(count + outcome_text(record), terminal.STATUS_STYLES.get(record.status.value, "red"))
+
+    def note(self, text: str) -> None:
+        """Say something that belongs to no candidate."""
+        self._line(text, "bold")
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def _line(self, text: str, style: str) -> None:
+        try:
+            print(text, file=self.stream, flush=True)
+        except (OSError, ValueError):  # a closed pipe costs the line, not the run
+            pass
+
+
+class NullProgress(Progress):
+    """Says nothing: for `--json` and for tests."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+
+    def _line(self, text: str, style: str) -> None:
+        return None
+
+
+class LiveProgress(Progress):
+    """A line with a spinner and a clock for each candidate at work, above them the finished ones."""
+
+    def __init__(self, stream: TextIO, total: int | None = None) -> None:
+        from rich.console import Console
+        from rich.progress import Progress as Bars
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        super().__init__(stream, total)
+        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._bars = Bars(
+            SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
+            console=self._console, transient=True,
+        )
+        self._at_work: dict[str, int] = {}
+
+    def stage(self, candidate: str, text: str) -> None:
+        described = f"{candidate}: {text}"
+        if candidate in self._at_work:
+            self._bars.update(self._at_work[candidate], description=described)
+        else:
+            self._at_work[candidate] = self._bars.add_task(described, total=None)
+
+    def done(self, record: Record) -> None:
+        if record.candidate in self._at_work:
+            self._bars.remove_task(self._at_work.pop(record.candidate))
+        super().done(record)
+
+    def __enter__(self) -> Progress:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def _line(self, text: str, style: str) -> None:
+        try:
+            self._console.print(text, style=style, soft_wrap=True)
+        except (OSError, ValueError):
+            pass
+
+
+def open_progress(
+    stream: TextIO | None = None, *, silent: bool = False, total: int | None = None
+) -> Progress:
+    """The progress that fits the stream (stderr by default): live with a terminal, else plain, or silent.
+
+    NO_COLOR is honoured (by rich); a dumb terminal gets plain lines.
+    """
+    stream = stream or sys.stderr
+    if silent:
+        return NullProgress()
+    if stream.isatty() and os.environ.get("TERM") != "dumb":
+        return LiveProgress(stream, total)
+    return Progress(stream, total)
+
+
+def outcome_text(record: Record) -> str:
+    """One line: `tiled: ok: 2.71 ms, 1.011× [1.010, 1.012] over eager, FASTER` or `naive: incorrect: why`."""
+    if record.status is not Status.OK:
+        reason = (record.reason or "no reason was recorded").strip().splitlines()[0]
+        return f"{record.candidate}: {record.status.value}: {terminal.one_line(reason)}"
+    parts = [terminal.time_text(record.time_us)] if record.time_us else []
+    ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    parts += [f"{ratio} over {record.baseline}" if record.baseline else ratio] if ratio else []
+    parts += [record.call] if ratio and record.call else []
+    return f"{record.candidate}: ok" + (f": {', '.join(parts)}" if parts else "")

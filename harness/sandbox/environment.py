@@ -1,0 +1,55 @@
+"""The environment an untrusted child sees: a short list of what compilers, CUDA, Triton and Inductor need.
+
+Everything else is dropped, so that no token, key or preloaded library of the user's crosses the wall. The places
+inside the child's private folder are added by `private_places`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+KEPT = frozenset({
+    "PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "PYTHONPATH",
+    "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH",
+    "CC", "CXX", "CUDA_HOME", "CUDA_PATH", "CUDACXX", "CUDNN_HOME", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS",
+    "TORCH_CUDA_ARCH_LIST", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES", "NCCL_NVLS_ENABLE", "MAX_JOBS",
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOMP_CPU_AFFINITY", "OMP_PROC_BIND",
+    "TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH",
+    # What Windows cannot start a process or find a compiler without.
+    "SYSTEMROOT", "COMSPEC", "PATHEXT", "INCLUDE", "LIB", "PROGRAMDATA",
+})
+_KEPT_PREFIXES = ("LC_",)
+
+_SET = {
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    # A pool of compiler processes would outlive its call and count against the limits.
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
+
+
+def scrubbed(environment: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return what of `environment` may cross the wall, with the fixed settings and then `extra` on top."""
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if name.upper() in KEPT or name.upper().startswith(_KEPT_PREFIXES)
+    }
+    return {**kept, **_SET, **(extra or {})}
+
+
+def private_places(private: Path) -> dict[str, str]:
+    """Return the variables that send every tool's files into `private`: one subfolder each, made by `spawn`."""
+    return {
+        "HOME": str(private / "home"),
+        "TMPDIR": str(private / "tmp"),
+        "TEMP": str(private / "tmp"),
+        "TMP": str(private / "tmp"),
+        "XDG_CACHE_HOME": str(private / "cache"),
+        "TORCH_EXTENSIONS_DIR": str(private / "extensions"),
+        "TRITON_CACHE_DIR": str(private / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(private / "inductor"),
+        "CUDA_CACHE_PATH": str(private / "cuda"),
+    }

@@ -1,0 +1,107 @@
+"""Making the file system read-only around a child, and giving up the powers to undo it (Linux, through ctypes).
+
+Called by `entry` inside the child's own mount namespace, before any untrusted code runs. Only the standard
+library: the interpreter that runs this has no site-packages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+from collections.abc import Sequence
+
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 2, 4, 32, 4096, 16384
+# statvfs flag → mount flag: inside a user namespace the kernel refuses a remount that drops one of these.
+_KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1 << 10, 2048: 1 << 11, 4096: 1 << 21}
+_LEFT_ALONE = frozenset({"proc", "devtmpfs", "devpts", "mqueue"})
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
+_O_PATH = getattr(os, "O_PATH", 0o10000000)
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
+    if _libc().mount(encoded[0], encoded[1], encoded[2], ctypes.c_ulong(flags), encoded[3]):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), target)
+
+
+def _prctl(option: int, value: int = 0) -> bool:
+    return _libc().prctl(option, ctypes.c_ulong(value), 0, 0, 0) == 0
+
+
+def mount_points() -> list[tuple[str, str]]:
+    """Return (path, file system type) of every mount of this namespace, in order of mounting."""
+    points = []
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            left, _, right = line.partition(" - ")
+            path = left.split()[4].encode("utf-8", "surrogateescape").decode("unicode_escape")
+            points.append((path.encode("latin-1").decode("utf-8", "surrogateescape"), right.split()[0]))
+    return points
+
+
+def _remount(path: str, flags: int) -> None:
+    present = os.statvfs(path).f_flag
+    kept = sum(mount_flag for stat_flag, mount_flag in _KEPT_FLAGS.items() if present & stat_flag)
+    _mount(None, path, None, _MS_REMOUNT | _MS_BIND | flags | kept)
+
+
+def _cover_disks() -> None:
+    """Put /dev/null over raw disks and raw memory, which root may open whatever is mounted read-only."""
+    for entry in os.scandir("/dev"):
+        try:
+            raw = stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode) or entry.name in ("mem", "kmem", "port")
+            if raw:
+                _mount("/dev/null", entry.path, None, _MS_BIND)
+        except OSError:
+            continue
+
+
+def make_read_only(repository: str, writable: Sequence[str]) -> None:
+    """Remount everything read-only but device files, /proc and the folders in `writable`.
+
+    Shared memory (/dev/shm) becomes an empty one of the child's own. Raises OSError when the repository stays
+    writable; other mounts that cannot be changed are left as they are.
+    """
+    held = [(path, os.open(path, _O_PATH)) for path in writable]
+    _mount(repository, repository, None, _MS_BIND | _MS_REC)
+    for path, kind in mount_points():
+        if kind in _LEFT_ALONE or path == "/proc" or path.startswith(("/proc/", "/dev/")):
+            continue
+        try:
+            _remount(path, _MS_RDONLY)
+        except OSError:
+            if path == repository or path.startswith(repository.rstrip("/") + "/"):
+                raise
+    for path, fd in held:
+        _mount(f"/proc/self/fd/{fd}", path, None, _MS_BIND | _MS_REC)
+        # The bind may have taken over the read-only flag of the mount it was made from.
+        _remount(path, 0)
+        os.close(fd)
+    _cover_disks()
+    if os.path.isdir("/dev/shm"):
+        _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
+
+
+def give_up_powers() -> None:
+    """Empty the capability bounding set and forbid new privileges, for this process's children from their exec on."""
+    for capability in range(64):
+        if not _prctl(_PR_CAPBSET_DROP, capability):
+            break
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of every descendant whose own parent dies, and closed to the eyes of its children."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def die_with_parent() -> None:
+    """Have the kernel send SIGKILL to this process when the thread that forked it ends."""
+    _prctl(_PR_SET_PDEATHSIG, 9)

@@ -1,0 +1,249 @@
+"""Starting an untrusted module behind the wall, and ending it with everything it started.
+
+`spawn` runs ``python -m MODULE CHANNEL_FD ARGUMENTS`` with the repository as its folder and hands back a `Child`: a
+channel of frames, the tail of what it printed, how it died, and `kill`. What the frames say is left to the caller.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.sandbox import processes
+from harness.sandbox.environment import private_places
+from harness.sandbox.limits import Group, Limits, new_group
+from harness.sandbox.output import OutputTail
+from harness.sandbox.walls import Wall, best_wall, entry_command
+from harness.wire.frames import Channel, channel_pair
+
+# Freeing the context of a killed process keeps the GPU driver busy for seconds.
+_END_TIMEOUT_S = 15.0
+_living: weakref.WeakSet[Child] = weakref.WeakSet()
+
+
+class Child:
+    """An untrusted process behind a wall. Made by `spawn`; `kill` it when done, whatever became of it."""
+
+    def __init__(
+        self, process: subprocess.Popen, channel: Channel, wall: Wall, limits: Limits, group: Group | None,
+        status_fd: int, lifeline_fd: int,
+    ) -> None:
+        self.channel = channel
+        self.wall = wall
+        self._process, self._limits, self._group = process, limits, group
+        self._output = OutputTail(os.dup(process.stdout.fileno()))
+        process.stdout.close()
+        self._status = os.fdopen(status_fd, "rb", buffering=0)
+        # The only write end: closing it, or the end of this process, ends everything behind the wall.
+        self._lifeline = os.fdopen(lifeline_fd, "wb", buffering=0)
+        self._report: dict | None = None
+        self._killed = self._ended_by_us = False
+        self._out_of_memory = False
+        self._lock = threading.RLock()
+        _living.add(self)
+
+    @property
+    def pid(self) -> int:
+        """The outermost process, as this machine counts."""
+        return self._process.pid
+
+    def output(self) -> str:
+        """The first and last kilobytes of what it printed on both streams so far."""
+        return self._output.text()
+
+    def poll(self) -> int | None:
+        """None while it lives; else its exit status, or minus the number of the signal that killed it."""
+        with self._lock:
+            if self._process.poll() is None:
+                return None
+            return self._code()
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Wait for the end, `timeout_s` seconds at most. Returns what `poll` returns."""
+        if not self._status.closed:
+            select.select([self._status], [], [], timeout_s)
+        deadline = time.monotonic() + _END_TIMEOUT_S
+        while self._status_has_ended() and self._process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return self.poll()
+
+    def _status_has_ended(self) -> bool:
+        return self._status.closed or bool(select.select([self._status], [], [], 0)[0])
+
+    def _code(self) -> int:
+        """Translate what `entry` reported, or without a report how the outermost process ended."""
+        if self._report is None:
+            self._report = {}
+            if not self._status.closed and select.select([self._status], [], [], 0)[0]:
+                try:
+                    self._report = json.loads(self._status.read(65536) or b"{}")
+                except ValueError:
+                    pass
+        if "status" in self._report:
+            return os.waitstatus_to_exitcode(self._report["status"])
+        if self._ended_by_us:
+            return -9
+        code = self._process.returncode
+        # unshare and bwrap pass a signal on as 128 + its number.
+        return 128 - code if code > 128 else code
+
+    @property
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel killed one of its processes for going over the memory limit."""
+        with self._lock:
+            if self._group is not None:
+                self._out_of_memory = self._group.out_of_memory_kills() > 0
+            return self._out_of_memory
+
+    def death(self) -> str:
+        """Say in a few words how it ended: "killed by SIGSEGV", "exited with status 0", "still running"."""
+        code = self.poll()
+        if code is None:
+            return "still running"
+        if self._report and "wall" in self._report:
+            return f"not started: the wall could not be built ({self._report['wall']})"
+        if self.ran_out_of_memory:
+            gigabytes = (self._limits.memory_bytes or 0) / 1e9
+            return f"killed by the system for using more than {gigabytes:.1f} GB of memory"
+        if code >= 0:
+            return f"exited with status {code}"
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        return f"killed by {name}"
+
+    def kill(self) -> None:
+        """End it and everything it started, at once; safe to call again and after its end."""
+        with self._lock:
+            if self._killed:
+                return
+            self._killed = True
+            if self._process.poll() is None:
+                self._end()
+            self.poll()
+            self.ran_out_of_memory  # noqa: B018  read before the group, and its count, are gone
+            if self._group is not None:
+                self._group.remove()
+            self._group = None
+            self.channel.close()
+            self._status.close()
+            self._close_lifeline()
+            self._output.finish(1.0)
+            _living.discard(self)
+
+    def _end(self) -> None:
+        self._ended_by_us = True
+        below = processes.descendants(self.pid)
+        if "pid" in self.wall.namespaces:
+            # The first one dies only when its whole namespace has, and the outermost waits for it.
+            for pid in below:
+                processes.kill(pid)
+        self._close_lifeline()
+        if not self._ends_within(_END_TIMEOUT_S if below else 1.0):
+            for pid in [*processes.descendants(self.pid), self.pid]:
+                processes.kill(pid)
+            try:
+                os.killpg(self.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+            self._ends_within(_END_TIMEOUT_S)
+
+    def _ends_within(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while self._process.poll() is None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.002)
+        return True
+
+    def _close_lifeline(self) -> None:
+        try:
+            self._lifeline.close()
+        except OSError:
+            pass
+
+
+@atexit.register
+def _kill_all() -> None:
+    for child in list(_living):
+        child.kill()
+
+
+def spawn(
+    module: str, *, arguments: Sequence[str] = (), environment: Mapping[str, str], private: Path,
+    writable: Sequence[Path] = (), repository: Path, inherit: Sequence[int] = (), limits: Limits,
+    wall: Wall | None = None,
+) -> Child:
+    """Start ``python -m module CHANNEL_FD *arguments`` behind `wall` (default: the best there is).
+
+    `environment` should come from `scrubbed`; the places of `private_places` are added to it. The child may write
+    below `private` and `writable` (existing folders) only, and holds the file descriptors in `inherit` under their
+    own numbers. Raises OSError when no process can be started.
+    """
+    wall = best_wall() if wall is None else wall
+    private, repository = private.resolve(), repository.resolve()
+    folders = [private, *(path.resolve() for path in writable)]
+    places = private_places(private)
+    for place in places.values():
+        Path(place).mkdir(parents=True, exist_ok=True)
+    channel, far = channel_pair()
+    status_read, status_write = os.pipe()
+    lifeline_read, lifeline_write = os.pipe()
+    plan = {
+        "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
+        "writable": [str(folder) for folder in folders], "file_bytes": limits.file_bytes, "cpu_s": limits.cpu_s,
+        "processes": limits.processes, "status_fd": status_write, "lifeline_fd": lifeline_read,
+        "program_fds": [far.fileno(), *inherit],
+        "command": [sys.executable, "-m", module, str(far.fileno()), *arguments],
+    }
+    group = None
+    try:
+        group = _limited_group(limits)
+        process = subprocess.Popen(
+            [*_joining(group), *wall.command(repository, folders), *entry_command(plan)],
+            cwd=repository, env={**places, **environment}, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            pass_fds=(far.fileno(), *inherit, status_write, lifeline_read),
+        )
+        return Child(process, channel, wall, limits, group, status_read, lifeline_write)
+    except BaseException:
+        for fd in (status_read, lifeline_write):
+            os.close(fd)
+        channel.close()
+        if group is not None:
+            group.remove()
+        raise
+    finally:
+        far.close()
+        os.close(status_write)
+        os.close(lifeline_read)
+
+
+def _limited_group(limits: Limits) -> Group | None:
+    group = new_group() if sys.platform == "linux" else None
+    if group is not None:
+        try:
+            group.limit(limits)
+        except OSError:
+            group.remove()
+            return None
+    return group
+
+
+def _joining(group: Group | None) -> list[str]:
+    """Return words that put the process into its group before anything else runs in it."""
+    if group is None:
+        return []
+    script = 'echo 0 > "$0/cgroup.procs" || exit 125; exec "$@"'
+    return ["/bin/sh", "-c", script, str(group.path)]

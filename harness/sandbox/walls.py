@@ -1,0 +1,161 @@
+"""The strongest wall this machine allows, found by a trial of the real thing, once per process.
+
+In order: bubblewrap, `unshare` with as many namespaces as the kernel grants, a process group alone. What the wall
+had is part of each record (`Wall.text`).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.sandbox.limits import default_limits, new_group
+
+ENTRY = Path(__file__).with_name("entry.py")
+_TRIAL_TIMEOUT_S = 20
+_UNSHARE_FLAGS = {"user": "--user", "pid": "--pid", "mount": "--mount", "ipc": "--ipc", "net": "--net"}
+_LADDER = (("pid", "mount", "ipc", "net"), ("pid", "mount", "ipc"), ("mount", "ipc", "net"), ("mount",))
+
+
+@dataclass(frozen=True)
+class Wall:
+    """What stands between a child and the machine; `name` is "bubblewrap", "unshare" or "process group only"."""
+
+    name: str
+    namespaces: tuple[str, ...] = ()
+    read_only_repository: bool = False
+    cgroup: bool = False
+
+    @property
+    def text(self) -> str:
+        """The wall in words, for a record's `sandbox` field."""
+        parts = [self.name]
+        if self.namespaces:
+            parts[0] += f": {','.join(self.namespaces)}"
+        if self.read_only_repository:
+            parts.append("repository read-only")
+        parts.append("cgroup" if self.cgroup else "no memory limit")
+        return "; ".join(parts)
+
+    @property
+    def mounts_from_inside(self) -> bool:
+        """Whether `entry` has to make the file system read-only (bubblewrap has done it before)."""
+        return self.name == "unshare" and "mount" in self.namespaces
+
+    def command(self, repository: Path, writable: Sequence[Path]) -> list[str]:
+        """Return the words to put before a command line so that it runs behind this wall."""
+        if self.name == "bubblewrap":
+            binds = [word for path in writable for word in ("--bind", str(path), str(path))]
+            return [
+                _tool("bwrap"), *(f"--unshare-{space}" for space in self.namespaces if space != "mount"),
+                "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--tmpfs", "/dev/shm",
+                "--proc", "/proc", "--ro-bind", str(repository), str(repository), *binds, "--",
+            ]
+        if self.name == "unshare":
+            words = [_tool("unshare"), *(_UNSHARE_FLAGS[space] for space in self.namespaces)]
+            if "user" in self.namespaces:
+                # Root inside, the same user outside: a CUDA IPC handle does not open for another user.
+                words.append("--map-root-user")
+            if "pid" in self.namespaces:
+                words += ["--fork", "--kill-child", "--mount-proc"]
+            return [*words, "--"]
+        return []
+
+
+NO_WALL = Wall("process group only")
+
+
+def _tool(name: str) -> str:
+    return shutil.which(name) or name
+
+
+@functools.lru_cache(maxsize=1)
+def best_wall() -> Wall:
+    """Return the strongest wall that passes its trial on this machine. Takes about 0.1 s the first time."""
+    cgroup = _cgroup_holds_memory()
+    for wall in _candidates(cgroup):
+        if _passes_trial(wall):
+            return wall
+    return Wall(NO_WALL.name, cgroup=cgroup)
+
+
+def _candidates(cgroup: bool) -> list[Wall]:
+    if sys.platform != "linux":
+        return []
+    walls = []
+    if shutil.which("bwrap"):
+        walls.append(Wall("bubblewrap", ("user", *_LADDER[0]), True, cgroup))
+    if shutil.which("unshare"):
+        for spaces in _LADDER:
+            walls.append(Wall("unshare", ("user", *spaces), True, cgroup))
+            if os.geteuid() == 0:
+                walls.append(Wall("unshare", spaces, True, cgroup))
+    return walls
+
+
+def _cgroup_holds_memory() -> bool:
+    group = new_group() if sys.platform == "linux" else None
+    if group is None:
+        return False
+    try:
+        group.limit(default_limits())
+        return group.holds_memory
+    except OSError:
+        return False
+    finally:
+        group.remove()
+
+
+_TRIAL = """
+import json, os, sys
+def writes(folder):
+    try:
+        open(os.path.join(folder, "written"), "w").close()
+        return True
+    except OSError:
+        return False
+pids = [name for name in os.listdir("/proc") if name.isdigit()]
+print(json.dumps({"repository": writes(sys.argv[1]), "private": writes(sys.argv[2]), "pids": len(pids)}))
+"""
+
+
+def _passes_trial(wall: Wall) -> bool:
+    """Run a small program behind `wall` and see that it could do what it should and nothing else."""
+    with tempfile.TemporaryDirectory(prefix="kernel-referee-wall-") as folder:
+        repository, private = Path(folder, "repository").resolve(), Path(folder, "private").resolve()
+        repository.mkdir()
+        private.mkdir()
+        status_read, status_write = os.pipe()
+        lifeline_read, lifeline_write = os.pipe()
+        plan = {
+            "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
+            "writable": [str(private)], "file_bytes": None, "cpu_s": None, "processes": None,
+            "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [],
+            "command": [sys.executable, "-I", "-S", "-c", _TRIAL, str(repository), str(private)],
+        }
+        try:
+            trial = subprocess.run(
+                [*wall.command(repository, [private]), *entry_command(plan)], stdin=subprocess.DEVNULL,
+                capture_output=True, timeout=_TRIAL_TIMEOUT_S, pass_fds=(status_write, lifeline_read), check=False,
+            )
+            seen = json.loads(trial.stdout)
+        except (OSError, subprocess.TimeoutExpired, ValueError):
+            return False
+        finally:
+            for fd in (status_read, status_write, lifeline_read, lifeline_write):
+                os.close(fd)
+    alone = seen["pids"] <= 4 or "pid" not in wall.namespaces
+    return not seen["repository"] and seen["private"] and alone
+
+
+def entry_command(plan: dict) -> list[str]:
+    """Return the command line that carries out `plan` inside the wall (see `entry`)."""
+    return [sys.executable, "-I", "-S", str(ENTRY), json.dumps(plan)]

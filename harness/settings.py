@@ -1,0 +1,64 @@
+"""How long and how exactly to measure: the settings that ``--config`` names.
+
+quick, default and rigorous lie in ``configs/``; a path to another YAML file with the same keys works too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import InputError
+from harness.spelling import hint_for
+from harness.text_files import files_in
+
+CONFIGS_DIR = Path(__file__).resolve().parent.parent / "configs"
+_NOT_SETTINGS = ("gpus",)  # datasheet peaks, which lie in the same folder
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One configuration. Keys without a value here must stand in the YAML file; `name` is the file's stem.
+
+    `half_width` is relative: measuring stops once the interval of the speedup is no wider than ± that, or
+    after `budget_s` of measuring, whichever comes first. `looks` are the counts of rounds after which the
+    interval is looked at. `check_launches` is how often the timed size is checked before any timing.
+    """
+
+    name: str
+    half_width: float
+    budget_s: float
+    players: int
+    warmup_s: float
+    check_launches: int
+    looks: tuple[int, ...] = (10, 20, 40, 80)
+    segment_ms: float = 3.0
+    load_timeout_s: float = 60.0
+    launch_timeout_s: float = 30.0
+    build_timeout_s: float = 600.0
+    confidence: float = 0.99
+
+
+def load_settings(name_or_path: str) -> Settings:
+    """The settings called `name_or_path` in ``configs/``, or those in the YAML file at that path.
+
+    Raises InputError; its text has one line for each mistake found.
+    """
+    shipped = settings_names()
+    if name_or_path in shipped:
+        path = CONFIGS_DIR / f"{name_or_path}.yaml"
+    elif Path(name_or_path).suffix or len(Path(name_or_path).parts) != 1:
+        path = Path(name_or_path)
+    else:
+        hint = hint_for(name_or_path, shipped, "There are")
+        raise InputError(f"there is no configuration '{name_or_path}'", hint=hint)
+    from harness.settings_file import read_settings_file  # imports pydantic
+
+    return Settings(name=path.stem, **read_settings_file(path, CONFIGS_DIR))
+
+
+def settings_names() -> list[str]:
+    """The names that ``--config`` accepts, from the quickest to the most exact."""
+    names = [file.stem for file in files_in(CONFIGS_DIR, (".yaml",)) if file.stem not in _NOT_SETTINGS]
+    order = ["quick", "default", "rigorous"]
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))

@@ -1,0 +1,19 @@
+"""From rounds of times to a speedup with its interval, and to the call: all pure arithmetic on floats.
+
+`rounds` turns one round of A B B A into a log-ratio, `trimmed` and `estimate` turn many into an interval,
+`looks` says when to look and when to stop, `call` puts the interval into one word. Nothing here measures.
+"""
+
+from __future__ import annotations
+
+from harness.statistics.call import call, margin
+from harness.statistics.estimate import estimate_log_ratio, estimate_speedup
+from harness.statistics.looks import confidence_at, look_of, next_look, should_stop
+from harness.statistics.rounds import ORDER, log_ratio, median, order_of_round
+from harness.statistics.trimmed import Interval, trimmed_mean, tukey_mclaughlin, winsorised_variance
+
+__all__ = [
+    "ORDER", "Interval", "call", "confidence_at", "estimate_log_ratio", "estimate_speedup", "log_ratio",
+    "look_of", "margin", "median", "next_look", "order_of_round", "should_stop", "trimmed_mean",
+    "tukey_mclaughlin", "winsorised_variance",
+]

@@ -1,0 +1,39 @@
+"""The one word beside a speedup: FASTER, SLOWER, SAME or UNSURE.
+
+A difference below the margin may be real and still mean nothing (two processes running the same kernel differ
+by that much), so the whole interval has to lie beyond the margin before a difference is called one.
+"""
+
+from __future__ import annotations
+
+from harness.statistics.trimmed import Interval
+
+# Shortest duration in µs of each class, and the relative margin below which two kernels count as the same.
+MARGINS = ((1000.0, 0.001), (50.0, 0.002), (0.0, 0.005))
+
+
+def margin(duration_us: float) -> float:
+    """Relative margin for calls of this duration in µs: 0.1 % from 1 ms, 0.2 % from 50 µs, 0.5 % below.
+
+    Raises ValueError for a duration that is negative or no number.
+    """
+    for shortest_us, relative in MARGINS:
+        if duration_us >= shortest_us:
+            return relative
+    raise ValueError(f"a call cannot take {duration_us} µs")
+
+
+def call(interval: Interval, duration_us: float) -> str:
+    """Word (FASTER, SLOWER, SAME or UNSURE) for a speedup interval in ratio space.
+
+    FASTER when the whole interval lies above 1 + m, SLOWER below 1 − m, SAME inside ±m with the ends counted
+    in, else UNSURE; m is `margin(duration_us)`, the duration being that of the shorter of the two calls.
+    """
+    m = margin(duration_us)
+    if interval.lo > 1 + m:
+        return "FASTER"
+    if interval.hi < 1 - m:
+        return "SLOWER"
+    if interval.lo >= 1 - m and interval.hi <= 1 + m:
+        return "SAME"
+    return "UNSURE"

@@ -1,0 +1,53 @@
+"""`run.py list`: the problems there are, with sizes, candidates and settings; imports neither torch nor a candidate."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harness.candidate import find_candidates
+from harness.errors import HarnessError
+from harness.problem import Problem, load_problem, problem_files
+from harness.records.schema import sizes_text
+from harness.settings import settings_names
+from harness.text_files import shown
+
+
+def run(*, as_json: bool) -> int:
+    """Print the list. A problem that cannot be loaded is listed with what is wrong with it."""
+    listed, faults = [], []
+    for path in problem_files():
+        try:
+            listed.append(_described(load_problem(path)))
+        except HarnessError as error:
+            faults.append(str(error))
+    if as_json:
+        print(json.dumps({"problems": listed, "faults": faults, "settings": settings_names()}))
+        return 0
+    for problem in listed:
+        print(f"{problem['path']}\n  {problem['title']}")
+        print(f"  sizes: {problem['sizes']} on a GPU, {problem['cpu_sizes']} on a CPU")
+        for candidate in problem["candidates"]:
+            fault = f"  ({candidate['fault']})" if candidate["fault"] else ""
+            print(f"    {candidate['name']:<28} {candidate['language']}{fault}")
+        print()
+    for fault in faults:
+        print(fault)
+    print(f"settings for --config: {', '.join(settings_names())}")
+    if listed:
+        print(f"Next: python run.py {listed[0]['path']}")
+    return 0
+
+
+def _described(problem: Problem) -> dict[str, Any]:
+    try:
+        candidates = find_candidates(problem.candidates_dir)
+    except HarnessError:
+        candidates = []
+    return {
+        "name": problem.name, "path": str(shown(problem.path)), "title": problem.title,
+        "sizes": sizes_text(problem.sizes), "cpu_sizes": sizes_text(problem.cpu_sizes),
+        "candidates": [
+            {"name": each.name, "language": each.language, "fault": each.fault} for each in candidates
+        ],
+    }

@@ -1,0 +1,125 @@
+"""The closed list of statuses and reason codes, and the verdict that joins one of each to a sentence.
+
+Every other room that decides something about a candidate says it with these; nothing else may stand in a
+record's `status` and `reason_code`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Status(str, Enum):
+    """What became of a candidate. Only `OK` carries a rank."""
+
+    OK = "ok"
+    INCORRECT = "incorrect"
+    IMPRECISE = "imprecise"
+    REJECTED = "rejected"
+    BUILD_FAILED = "build_failed"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed_out"
+    OUT_OF_MEMORY = "out_of_memory"
+    UNSURE = "unsure"
+    COMPILED = "compiled"
+    SKIPPED = "skipped"
+
+
+class ReasonCode(str, Enum):
+    """Why. Each belongs to the one status named in `STATUS_OF`."""
+
+    NONE = ""
+    # incorrect
+    WRONG_VALUES = "wrong_values"
+    WRONG_COUNT = "wrong_count"
+    WRONG_TYPE = "wrong_type"
+    WRONG_SHAPE = "wrong_shape"
+    WRONG_DTYPE = "wrong_dtype"
+    WRONG_DEVICE = "wrong_device"
+    WRONG_LAYOUT = "wrong_layout"
+    NOT_FINITE = "not_finite"
+    STATE_MISMATCH = "state_mismatch"
+    RAISED = "raised"
+    # imprecise
+    REDUCED_PRECISION = "reduced_precision"
+    # rejected
+    INPUTS_WRITTEN = "inputs_written"
+    ALIASES_INPUT = "aliases_input"
+    CLOCKS_DISAGREE = "clocks_disagree"
+    BELOW_FLOOR = "below_floor"
+    PROTOCOL = "protocol"
+    BUILD_CHANGED = "build_changed"
+    # build_failed
+    SYNTAX_ERROR = "syntax_error"
+    COMPILE_ERROR = "compile_error"
+    IMPORT_ERROR = "import_error"
+    NO_MODEL_NEW = "no_model_new"
+    # crashed
+    SIGNAL = "signal"
+    EXITED = "exited"
+    CUDA_ERROR = "cuda_error"
+    # timed_out
+    BUILD_TIMEOUT = "build_timeout"
+    LOAD_TIMEOUT = "load_timeout"
+    LAUNCH_TIMEOUT = "launch_timeout"
+    # out_of_memory
+    DEVICE_MEMORY = "device_memory"
+    HOST_MEMORY = "host_memory"
+    # unsure
+    NOISY = "noisy"
+    THROTTLED = "throttled"
+    # compiled, skipped
+    NO_GPU = "no_gpu"
+    NO_NVCC = "no_nvcc"
+    NO_TRITON = "no_triton"
+    NEEDS_ARCH = "needs_arch"
+    DEVICE_LOST = "device_lost"
+
+
+_CODES = {
+    Status.OK: [ReasonCode.NONE],
+    Status.INCORRECT: [
+        ReasonCode.WRONG_VALUES, ReasonCode.WRONG_COUNT, ReasonCode.WRONG_TYPE, ReasonCode.WRONG_SHAPE,
+        ReasonCode.WRONG_DTYPE, ReasonCode.WRONG_DEVICE, ReasonCode.WRONG_LAYOUT, ReasonCode.NOT_FINITE,
+        ReasonCode.STATE_MISMATCH, ReasonCode.RAISED,
+    ],
+    Status.IMPRECISE: [ReasonCode.REDUCED_PRECISION],
+    Status.REJECTED: [
+        ReasonCode.INPUTS_WRITTEN, ReasonCode.ALIASES_INPUT, ReasonCode.CLOCKS_DISAGREE, ReasonCode.BELOW_FLOOR,
+        ReasonCode.PROTOCOL, ReasonCode.BUILD_CHANGED,
+    ],
+    Status.BUILD_FAILED: [
+        ReasonCode.SYNTAX_ERROR, ReasonCode.COMPILE_ERROR, ReasonCode.IMPORT_ERROR, ReasonCode.NO_MODEL_NEW,
+    ],
+    Status.CRASHED: [ReasonCode.SIGNAL, ReasonCode.EXITED, ReasonCode.CUDA_ERROR],
+    Status.TIMED_OUT: [ReasonCode.BUILD_TIMEOUT, ReasonCode.LOAD_TIMEOUT, ReasonCode.LAUNCH_TIMEOUT],
+    Status.OUT_OF_MEMORY: [ReasonCode.DEVICE_MEMORY, ReasonCode.HOST_MEMORY],
+    Status.UNSURE: [ReasonCode.NOISY, ReasonCode.THROTTLED],
+    Status.COMPILED: [ReasonCode.NO_GPU],
+    Status.SKIPPED: [
+        ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NEEDS_ARCH, ReasonCode.DEVICE_LOST,
+    ],
+}
+CODES_OF: dict[Status, frozenset[ReasonCode]] = {status: frozenset(codes) for status, codes in _CODES.items()}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A status, its reason code, and the reason in words that a person can act on.
+
+    Raises ValueError when the code does not belong to the status, or when anything but `ok` has no words.
+    """
+
+    status: Status
+    reason_code: ReasonCode = ReasonCode.NONE
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.reason_code not in CODES_OF[self.status]:
+            raise ValueError(f"{self.reason_code.name} is no reason for {self.status.value}")
+        if self.status is not Status.OK and not self.reason:
+            raise ValueError(f"a verdict of {self.status.value} needs its reason in words")
+
+
+OK = Verdict(Status.OK)

@@ -1,0 +1,80 @@
+"""Host memory that referee and player both see: one anonymous file, inherited by descriptor.
+
+Its first page holds the flags that order launches on a GPU (turn, go, key); the rest is cut into regions. It can
+grow but is sealed against shrinking, since a player that cut it short would kill the referee with SIGBUS.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+
+import torch
+
+FLAGS_BYTES = mmap.PAGESIZE
+TURN_BYTE, GO_BYTE, KEY_BYTE = 0, 64, 128
+KEY_BYTES = 16
+_F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 0x0002
+
+
+class Arena:
+    """A growable shared file and the mappings made of it in this process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._maps: list[mmap.mmap] = []
+        self.end = FLAGS_BYTES
+
+    @staticmethod
+    def create() -> Arena:
+        """A fresh arena of one page of flags. Raises OSError where the system has no sealed anonymous files."""
+        descriptor = os.memfd_create("launches", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(descriptor, FLAGS_BYTES)
+        fcntl.fcntl(descriptor, _F_ADD_SEALS, _F_SEAL_SHRINK)
+        return Arena(descriptor)
+
+    def grow(self, size_bytes: int) -> int:
+        """Add `size_bytes` (whole pages) at the end; returns their offset. The referee alone calls this."""
+        offset = self.end
+        self.end += -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        os.ftruncate(self.descriptor, self.end)
+        return offset
+
+    def map(self, offset: int, size_bytes: int) -> torch.Tensor:
+        """A one-dimensional uint8 tensor over the given bytes."""
+        mapping = mmap.mmap(self.descriptor, size_bytes, offset=offset)
+        self._maps.append(mapping)
+        return torch.frombuffer(mapping, dtype=torch.uint8)
+
+    def flags(self) -> Flags:
+        return Flags(mmap.mmap(self.descriptor, FLAGS_BYTES))
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+class Flags:
+    """The page of words that order launches: `turn` is the player's, `go` and `key` are the referee's."""
+
+    def __init__(self, mapping: mmap.mmap) -> None:
+        self._mapping = mapping
+        self._bytes = (ctypes.c_ubyte * FLAGS_BYTES).from_buffer(mapping)
+        self.address = ctypes.addressof(self._bytes)
+        self._turn = ctypes.c_uint32.from_address(self.address + TURN_BYTE)
+        self._go = ctypes.c_uint32.from_address(self.address + GO_BYTE)
+
+    @property
+    def turn(self) -> int:
+        return self._turn.value
+
+    def reset(self) -> None:
+        """Back to zero, before a new player counts from one."""
+        self._turn.value = 0
+        self._go.value = 0
+
+    def release(self, sequence: int, key: bytes) -> None:
+        """Let the launch numbered `sequence` go ahead; its key is in place before the word that it waits for."""
+        ctypes.memmove(self.address + KEY_BYTE, key, KEY_BYTES)
+        self._go.value = sequence

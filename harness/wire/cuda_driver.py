@@ -1,0 +1,153 @@
+"""The few CUDA driver calls that PyTorch does not offer, through ctypes and without a compiler.
+
+Dedicated raw allocations and their IPC handles, host memory mapped into the device, and waits and writes of a
+32-bit word in stream order. Every call assumes that PyTorch has made the device's primary context current in
+this thread. Streams are given by handle; 0 is the legacy default stream.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+
+IPC_HANDLE_BYTES = 64
+_WAIT_VALUE_GEQ = 0x0
+_HOST_REGISTER_PORTABLE_AND_MAPPED = 0x1 | 0x2
+_IPC_LAZY_ENABLE_PEER_ACCESS = 0x1
+
+
+class DriverError(RuntimeError):
+    """Raised when a driver call fails; the message names the call and the driver's own word for the error."""
+
+
+class _IpcHandle(ctypes.Structure):
+    _fields_ = [("reserved", ctypes.c_ubyte * IPC_HANDLE_BYTES)]
+
+
+@functools.lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        return ctypes.CDLL(name)
+    except OSError as error:
+        raise DriverError(f"the CUDA driver library {name} cannot be loaded") from error
+
+
+def _call(name: str, *arguments: object) -> None:
+    code = getattr(_library(), name)(*arguments)
+    if code:
+        text = ctypes.c_char_p()
+        _library().cuGetErrorName(code, ctypes.byref(text))
+        raise DriverError(f"{name} failed: {(text.value or b'unknown error').decode()} ({code})")
+
+
+def _pointer(value: int) -> ctypes.c_uint64:
+    return ctypes.c_uint64(value)
+
+
+def _stream(handle: int) -> ctypes.c_void_p:
+    return ctypes.c_void_p(handle)
+
+
+def allocate(size_bytes: int) -> int:
+    """A device allocation of its own, outside every caching allocator; returns its address."""
+    address = ctypes.c_uint64()
+    _call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size_bytes))
+    return address.value
+
+
+def free(address: int) -> None:
+    _call("cuMemFree_v2", _pointer(address))
+
+
+def ipc_handle(address: int) -> bytes:
+    """The 64-byte handle by which another process opens the allocation at `address`."""
+    handle = _IpcHandle()
+    _call("cuIpcGetMemHandle", ctypes.byref(handle), _pointer(address))
+    return bytes(handle.reserved)
+
+
+def open_ipc(handle: bytes) -> int:
+    """Map another process's allocation; returns its address here."""
+    address = ctypes.c_uint64()
+    structure = _IpcHandle.from_buffer_copy(handle)
+    _call("cuIpcOpenMemHandle_v2", ctypes.byref(address), structure, ctypes.c_uint(_IPC_LAZY_ENABLE_PEER_ACCESS))
+    return address.value
+
+
+def close_ipc(address: int) -> None:
+    _call("cuIpcCloseMemHandle", _pointer(address))
+
+
+def map_host(address: int, size_bytes: int) -> int:
+    """Page-lock `size_bytes` of this process's memory at `address`; returns the device's address for it."""
+    _call(
+        "cuMemHostRegister_v2", ctypes.c_void_p(address), ctypes.c_size_t(size_bytes),
+        ctypes.c_uint(_HOST_REGISTER_PORTABLE_AND_MAPPED),
+    )
+    device_address = ctypes.c_uint64()
+    _call("cuMemHostGetDevicePointer_v2", ctypes.byref(device_address), ctypes.c_void_p(address), ctypes.c_uint(0))
+    return device_address.value
+
+
+def unmap_host(address: int) -> None:
+    _call("cuMemHostUnregister", ctypes.c_void_p(address))
+
+
+def stream_write(stream: int, device_address: int, value: int) -> None:
+    """Write a 32-bit word once all earlier work of the stream is done."""
+    _call(
+        "cuStreamWriteValue32_v2", _stream(stream), _pointer(device_address), ctypes.c_uint32(value), ctypes.c_uint(0)
+    )
+
+
+def stream_wait(stream: int, device_address: int, value: int) -> None:
+    """Hold all later work of the stream until the 32-bit word is at least `value` (as a cyclic difference)."""
+    _call(
+        "cuStreamWaitValue32_v2", _stream(stream), _pointer(device_address), ctypes.c_uint32(value),
+        ctypes.c_uint(_WAIT_VALUE_GEQ),
+    )
+
+
+def fill_bytes(stream: int, address: int, byte: int, size_bytes: int) -> None:
+    """Set `size_bytes` bytes at a device address, in stream order."""
+    _call(
+        "cuMemsetD8Async", _pointer(address), ctypes.c_ubyte(byte), ctypes.c_size_t(size_bytes), _stream(stream)
+    )
+
+
+def reset_persisting_l2() -> None:
+    """Return every persisting L2 line of the current context to normal."""
+    _call("cuCtxResetPersistingL2Cache")
+
+
+def load_function(cubin: bytes, name: str) -> int:
+    """Load a cubin into the current context and return the handle of its function `name`."""
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    _call("cuModuleLoadData", ctypes.byref(module), cubin)
+    _call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+    return function.value
+
+
+def launch(function: int, blocks: int, threads: int, stream: int, arguments: list) -> None:
+    """Launch a one-dimensional grid; `arguments` are ctypes values in the kernel's order."""
+    addresses = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(argument) for argument in arguments])
+    _call(
+        "cuLaunchKernel", ctypes.c_void_p(function), ctypes.c_uint(blocks), ctypes.c_uint(1), ctypes.c_uint(1),
+        ctypes.c_uint(threads), ctypes.c_uint(1), ctypes.c_uint(1), ctypes.c_uint(0), _stream(stream), addresses, None,
+    )
+
+
+class _RawBytes:
+    def __init__(self, address: int, size_bytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size_bytes,), "typestr": "|u1", "data": (address, False), "version": 3,
+        }
+
+
+def as_bytes(address: int, size_bytes: int, device: str):
+    """A one-dimensional uint8 tensor over device memory that PyTorch does not own."""
+    import torch
+
+    return torch.as_tensor(_RawBytes(address, size_bytes), device=device)

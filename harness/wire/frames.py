@@ -1,0 +1,102 @@
+"""Length-limited JSON frames over a socket: the only words that cross the wall.
+
+A frame is four bytes of big-endian length and that many bytes of UTF-8 JSON holding one object. Nothing here
+unpickles: unpickling what the far side sent would be running its code.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import struct
+import time
+from typing import Any
+
+MAX_FRAME_BYTES = 4 * 1024 * 1024
+_LENGTH = struct.Struct(">I")
+
+
+class WireError(Exception):
+    """Base of what can go wrong on the wire."""
+
+
+class ChannelClosed(WireError):
+    """Raised when the far side is gone: it exited, crashed or closed its end."""
+
+
+class FrameTimeout(WireError):
+    """Raised when no whole frame came before the deadline."""
+
+
+class BadFrame(WireError):
+    """Raised when what came is no frame: too long, not JSON, or not an object."""
+
+
+class Channel:
+    """One end of a connected stream socket, speaking frames."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def readable(self) -> bool:
+        """Whether something (a frame, a part of one, or the end) can be received without waiting."""
+        return bool(select.select([self._socket], [], [], 0)[0])
+
+    def send(self, frame: dict[str, Any], timeout_s: float | None = None) -> None:
+        """Send one frame. Raises BadFrame when it is too long, FrameTimeout or ChannelClosed."""
+        body = json.dumps(frame, allow_nan=True).encode()
+        if len(body) > MAX_FRAME_BYTES:
+            raise BadFrame(f"a frame of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}")
+        self._socket.settimeout(timeout_s)
+        try:
+            self._socket.sendall(_LENGTH.pack(len(body)) + body)
+        except TimeoutError as error:
+            raise FrameTimeout("the far side does not read") from error
+        except OSError as error:
+            raise ChannelClosed("the far side is gone") from error
+
+    def receive(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """Return the next frame. Raises FrameTimeout after `timeout_s` seconds in all, ChannelClosed or BadFrame."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        (length,) = _LENGTH.unpack(self._receive_exactly(_LENGTH.size, deadline))
+        if length > MAX_FRAME_BYTES:
+            raise BadFrame(f"a frame of {length} bytes was announced; the limit is {MAX_FRAME_BYTES}")
+        body = self._receive_exactly(length, deadline)
+        try:
+            frame = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise BadFrame("a frame is not JSON") from error
+        if not isinstance(frame, dict):
+            raise BadFrame("a frame is not a JSON object")
+        return frame
+
+    def _receive_exactly(self, count: int, deadline: float | None) -> bytes:
+        parts = bytearray()
+        while len(parts) < count:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise FrameTimeout("no frame in time")
+            self._socket.settimeout(left)
+            try:
+                chunk = self._socket.recv(min(count - len(parts), 1 << 20))
+            except TimeoutError as error:
+                raise FrameTimeout("no frame in time") from error
+            except OSError as error:
+                raise ChannelClosed("the far side is gone") from error
+            if not chunk:
+                raise ChannelClosed("the far side is gone")
+            parts += chunk
+        return bytes(parts)
+
+
+def channel_pair() -> tuple[Channel, socket.socket]:
+    """A channel for this process and the raw socket of the other end, to be inherited by a child."""
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    return Channel(near), far

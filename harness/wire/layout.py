@@ -1,0 +1,97 @@
+"""Where each tensor lies in a region of raw bytes, and views of it there.
+
+Referee and player agree on a layout once per problem size; after that only bytes move. Strides are kept, so that
+a candidate sees an input laid out as `get_inputs` made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+ALIGNMENT_BYTES = 512
+REGION_BYTES = 2 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One tensor in a region: `offset` in bytes, `shape` and `stride` in elements."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        return getattr(torch, self.dtype)
+
+    @property
+    def extent(self) -> int:
+        """Elements from the first to the last that the tensor touches; 0 when it is empty."""
+        if 0 in self.shape:
+            return 0
+        return 1 + sum((size - 1) * step for size, step in zip(self.shape, self.stride))
+
+    @property
+    def size_bytes(self) -> int:
+        return self.extent * self.torch_dtype.itemsize
+
+    def view(self, region: torch.Tensor) -> torch.Tensor:
+        """A fresh tensor object over these bytes of a one-dimensional uint8 `region`."""
+        if self.extent == 0:
+            return torch.empty_strided(self.shape, self.stride, dtype=self.torch_dtype, device=region.device)
+        flat = region[self.offset : self.offset + self.size_bytes].view(self.torch_dtype)
+        return flat.as_strided(self.shape, self.stride)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"dtype": self.dtype, "shape": list(self.shape), "stride": list(self.stride), "offset": self.offset}
+
+    @staticmethod
+    def from_json(body: dict[str, Any]) -> TensorSpec:
+        return TensorSpec(body["dtype"], tuple(body["shape"]), tuple(body["stride"]), body["offset"])
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def plan(tensors: Sequence[torch.Tensor], *, contiguous: bool = False) -> tuple[TensorSpec, ...]:
+    """Lay tensors out one after the other; overlapping or `contiguous=True` ones get plain row-major strides."""
+    specs, offset = [], 0
+    for tensor in tensors:
+        stride = tuple(tensor.stride())
+        if contiguous or not _dense(tensor):
+            stride = _row_major(tensor.shape)
+        spec = TensorSpec(dtype_name(tensor.dtype), tuple(tensor.shape), stride, offset)
+        specs.append(spec)
+        offset += -(-max(spec.size_bytes, 1) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    return tuple(specs)
+
+
+def region_bytes(specs: Sequence[TensorSpec]) -> int:
+    """Bytes of a region for `specs`: a multiple of 2 MiB, so that an IPC handle never uncovers a neighbour."""
+    end = max((spec.offset + spec.size_bytes for spec in specs), default=0)
+    return max(1, -(-end // REGION_BYTES)) * REGION_BYTES
+
+
+def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def _dense(tensor: torch.Tensor) -> bool:
+    expected = 1
+    for step, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size == 1:
+            continue
+        if step != expected:
+            return False
+        expected *= size
+    return True

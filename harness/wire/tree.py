@@ -1,0 +1,72 @@
+"""Nested inputs and outputs as a JSON skeleton plus a flat list of tensors.
+
+A KernelBench model may take and return tensors, numbers, strings and None in tuples, lists and dicts. The skeleton
+crosses the wall as JSON, the tensors as raw bytes; nothing is pickled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_SCALARS = (bool, int, float, str, type(None))
+
+
+def flatten(value: Any) -> tuple[Any, list[torch.Tensor]]:
+    """Return (skeleton, tensors). Raises TypeError, naming the type, for what JSON and raw bytes cannot carry."""
+    tensors: list[torch.Tensor] = []
+
+    def walk(item: Any) -> Any:
+        if isinstance(item, torch.Tensor):
+            tensors.append(item)
+            return {"tensor": len(tensors) - 1}
+        if isinstance(item, _SCALARS):
+            return {"value": item}
+        if isinstance(item, (list, tuple)):
+            return {"tuple" if isinstance(item, tuple) else "list": [walk(part) for part in item]}
+        if isinstance(item, dict) and all(isinstance(key, str) for key in item):
+            return {"dict": {key: walk(part) for key, part in item.items()}}
+        raise TypeError(f"a {type(item).__name__} cannot cross to the candidate's process")
+
+    return walk(value), tensors
+
+
+def rebuild(skeleton: Any, tensors: list[torch.Tensor]) -> Any:
+    """The inverse of `flatten`. Raises ValueError for a skeleton that `flatten` would not have made."""
+    if not isinstance(skeleton, dict) or len(skeleton) != 1:
+        raise ValueError("not a skeleton")
+    ((kind, body),) = skeleton.items()
+    if kind == "tensor":
+        return tensors[body]
+    if kind == "value":
+        return body
+    if kind == "list":
+        return [rebuild(part, tensors) for part in body]
+    if kind == "tuple":
+        return tuple(rebuild(part, tensors) for part in body)
+    if kind == "dict":
+        return {key: rebuild(part, tensors) for key, part in body.items()}
+    raise ValueError(f"not a skeleton: {kind!r}")
+
+
+def shape_of(skeleton: Any) -> Any:
+    """The skeleton without its values and with tuples as lists: what two results must have in common."""
+    ((kind, body),) = skeleton.items()
+    if kind in ("tensor", "value"):
+        return kind
+    if kind in ("list", "tuple"):
+        return [shape_of(part) for part in body]
+    return {key: shape_of(part) for key, part in sorted(body.items())}
+
+
+def values_of(skeleton: Any) -> list[Any]:
+    """The plain values (not tensors) of a skeleton, in order."""
+    ((kind, body),) = skeleton.items()
+    if kind == "value":
+        return [body]
+    if kind in ("list", "tuple"):
+        return [value for part in body for value in values_of(part)]
+    if kind == "dict":
+        return [value for _, part in sorted(body.items()) for value in values_of(part)]
+    return []

@@ -1,0 +1,8 @@
+"""The front door: `python run.py problems/tril_matmul.yaml`."""
+
+import sys
+
+from harness.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

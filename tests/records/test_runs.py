@@ -1,0 +1,57 @@
+"""Which runs a person means by a file or a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InputError
+from harness.records.runs import find_runs
+from harness.records.writer import RunFiles
+
+
+@pytest.fixture
+def ran(tmp_path, make_record):
+    def run(utc: str, device: str = "NVIDIA H200", records: int = 1) -> Path:
+        files = RunFiles.create(tmp_path / "results", "tril_matmul", device.lower().replace(" ", "-"), utc)
+        for number in range(records):
+            files.append(make_record(candidate=f"c{number}", utc=utc, device_name=device))
+        return files.csv_path
+
+    return run
+
+
+def test_a_folder_stands_for_the_newest_run_of_each_device(tmp_path, ran):
+    ran("2026-05-01T12:00:00Z")
+    newest = ran("2026-05-08T12:00:00Z")
+    other = ran("2026-04-01T12:00:00Z", "NVIDIA L4")
+    runs, notes = find_runs([tmp_path / "results"])
+    assert {run.path for run in runs} == {newest, other} and notes == []
+
+
+def test_a_run_that_ended_before_its_first_record_is_not_the_newest(tmp_path, ran):
+    full = ran("2026-05-01T12:00:00Z")
+    ran("2026-05-08T12:00:00Z", records=0)
+    assert [run.path for run in find_runs([tmp_path])[0]] == [full]
+
+
+def test_files_come_in_the_order_named_and_each_once(tmp_path, ran):
+    old, new = ran("2026-05-01T12:00:00Z"), ran("2026-05-08T12:00:00Z")
+    assert [run.path for run in find_runs([new, old, tmp_path])[0]] == [new, old]
+
+
+def test_a_strange_csv_below_a_folder_is_passed_over_with_a_note(tmp_path, ran):
+    ran("2026-05-01T12:00:00Z")
+    (tmp_path / "prices.csv").write_text("a,b\n1,2\n")
+    runs, [note] = find_runs([tmp_path])
+    assert len(runs) == 1 and "prices.csv:1: not a file of results" in note
+
+
+def test_what_cannot_be_used_and_was_named_is_refused(tmp_path, ran):
+    with pytest.raises(InputError, match="no results below"):
+        find_runs([tmp_path])
+    with pytest.raises(InputError, match="a header and no records"):
+        find_runs([ran("2026-05-01T12:00:00Z", records=0)])
+    with pytest.raises(InputError, match="no such file"):
+        find_runs([tmp_path / "nothing.csv"])

@@ -1,0 +1,98 @@
+"""What a run says while it works: with a terminal, without one, and not at all."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from harness.report.progress import LiveProgress, NullProgress, Progress, open_progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _a_terminal_with_colours(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def scenario(progress, make_record) -> str:
+    with progress:
+        progress.note("NVIDIA H200, 16 cores")
+        progress.stage("tiled", "building")
+        progress.stage("tiled", "building")
+        progress.stage("naive", "building")
+        progress.stage("tiled", "checking [1/3]")
+        progress.done(
+            make_record(
+                status="incorrect", reason_code="wrong_values", reason="wrong\nat [0, 1]", candidate="naive"
+            )
+        )
+        progress.done(
+            make_record(
+                time_us=2711.0,
+                baseline="eager",
+                speedup=1.011,
+                speedup_lo=1.009,
+                speedup_hi=1.013,
+                call="FASTER",
+            )
+        )
+    return progress.stream.getvalue()
+
+
+def test_without_a_terminal_there_are_plain_lines(make_record):
+    progress = open_progress(io.StringIO(), total=2)
+    assert type(progress) is Progress
+    assert scenario(progress, make_record).splitlines() == [
+        "NVIDIA H200, 16 cores",
+        "tiled: building",
+        "naive: building",
+        "tiled: checking [1/3]",
+        "[1/2] naive: incorrect: wrong",
+        "[2/2] tiled: ok: 2.71 ms, 1.011× [1.009, 1.013] over eager, FASTER",
+    ]
+
+
+def test_with_a_terminal_the_finished_lines_stay_and_the_rest_is_wiped(make_record):
+    progress = open_progress(Terminal())
+    assert type(progress) is LiveProgress
+    said = scenario(progress, make_record)
+    assert "\x1b[32m" in said or "\x1b[31m" in said
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
+    assert "tiled: ok: 2.71 ms, 1.011× [1.009, 1.013] over eager, FASTER" in plain
+    assert "naive: incorrect: wrong" in plain
+
+
+def test_no_color_leaves_the_terminal_without_colours(make_record, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    said = scenario(open_progress(Terminal()), make_record)
+    assert "naive: incorrect" in said and not re.search(r"\x1b\[[0-9;]*3[0-7]m", said)
+
+
+def test_a_dumb_terminal_gets_plain_lines(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    assert type(open_progress(Terminal())) is Progress
+
+
+def test_silent_says_nothing(make_record, capsys):
+    progress = open_progress(silent=True)
+    with progress:
+        progress.stage("tiled", "building")
+        progress.note("something")
+        progress.done(make_record())
+    assert isinstance(progress, NullProgress) and capsys.readouterr() == ("", "")
+
+
+def test_a_closed_stream_costs_the_line_and_not_the_run(make_record):
+    stream = io.StringIO()
+    progress = open_progress(stream)
+    stream.close()
+    progress.stage("tiled", "building")
+    progress.done(make_record())

@@ -1,0 +1,144 @@
+"""Programs that misbehave, run behind the wall by the tests: ``python -m untrusted FD DEED ARGUMENTS``.
+
+Copied by the tests into a repository of their own; `FD` is the channel.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+
+def answer(fd, frame):
+    body = json.dumps(frame).encode()
+    sock = socket.socket(fileno=int(fd))
+    sock.sendall(struct.pack(">I", len(body)) + body)
+    return sock
+
+
+def flood(fd):
+    block = b"x" * (1 << 20)
+    os.write(1, b"first words\n")
+    for _ in range(1024):
+        os.write(1, block)
+    os.write(2, b"\nlast words\n")
+
+
+def ignores_sigterm(fd):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    sock = answer(fd, {"ready": True})
+    while sock:
+        time.sleep(1)
+
+
+def _daemon(path):
+    """Double fork and setsid; the daemon touches `path` for as long as it lives."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for descriptor in range(3, 256):
+                try:
+                    os.close(descriptor)
+                except OSError:
+                    pass
+            while True:
+                with open(path, "w") as file:
+                    file.write(str(time.time()))
+                time.sleep(0.01)
+        os._exit(0)
+    os.wait()
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
+
+def daemon_and_stay(fd, path):
+    _daemon(path)
+    sock = answer(fd, {"ready": True})
+    while sock:
+        time.sleep(1)
+
+
+def daemon_and_leave(fd, path):
+    _daemon(path)
+
+
+def exits_zero(fd):
+    os._exit(0)
+
+
+def exits_seven(fd):
+    os._exit(7)
+
+
+def segfaults(fd):
+    ctypes.string_at(0)
+
+
+def aborts(fd):
+    os.abort()
+
+
+def looks_around(fd, repository, private, writable, repository_file, pid_outside):
+    def writes(path):
+        try:
+            with open(path, "a") as file:
+                file.write("was here")
+            return True
+        except OSError:
+            return False
+
+    def reaches_network():
+        try:
+            socket.create_connection(("127.0.0.1", int(os.environ["TEST_PORT"])), timeout=1).close()
+            return True
+        except OSError:
+            return False
+
+    def signals(pid):
+        try:
+            os.kill(int(pid), 0)
+            return True
+        except OSError:
+            return False
+
+    remounted = subprocess.run(
+        ["mount", "-o", "remount,bind,rw", repository], capture_output=True, check=False
+    ).returncode == 0
+    answer(fd, {
+        "new_in_repository": writes(os.path.join(repository, "new")),
+        "changed_in_repository": writes(repository_file),
+        "beside_repository": writes(os.path.join(os.path.dirname(repository), "beside")),
+        "private": writes(os.path.join(private, "new")), "writable": writes(os.path.join(writable, "new")),
+        "interpreter": writes(os.path.join(sys.prefix, "new")), "remounted": remounted,
+        "network": reaches_network(), "pids": [int(name) for name in os.listdir("/proc") if name.isdigit()],
+        "signals_outside": signals(pid_outside), "environment": dict(os.environ), "folder": os.getcwd(),
+        "shared_memory": os.listdir("/dev/shm"), "stdin": sys.stdin.read(),
+        "parent_files": os.access("/proc/1/fd/0", os.R_OK),
+    })
+
+
+def writes_long_file(fd, path):
+    with open(path, "wb") as file:
+        try:
+            for _ in range(64):
+                file.write(b"x" * 65536)
+                file.flush()
+        except OSError as error:
+            answer(fd, {"error": error.errno})
+
+
+def touches_forever(fd, path):
+    while True:
+        with open(path, "w") as file:
+            file.write(str(time.time()))
+        time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[2]](sys.argv[1], *sys.argv[3:])

@@ -1,0 +1,50 @@
+"""The call beside a speedup, and the margin it depends on."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.statistics import Interval, call, margin
+
+
+@pytest.mark.parametrize("duration_us, expected", [
+    (2700, 0.001), (1000, 0.001), (999.9, 0.002), (50, 0.002), (49.9, 0.005), (2, 0.005), (0, 0.005),
+])
+def test_shorter_calls_have_wider_margins(duration_us, expected):
+    assert margin(duration_us) == expected
+
+
+@pytest.mark.parametrize("duration_us", [-1.0, math.nan])
+def test_a_duration_that_is_none_has_no_margin(duration_us):
+    with pytest.raises(ValueError):
+        margin(duration_us)
+
+
+@pytest.mark.parametrize("lo, hi, expected", [
+    (1.0011, 1.2, "FASTER"),
+    (1.001, 1.2, "UNSURE"),
+    (0.5, 0.9989, "SLOWER"),
+    (0.5, 0.999, "UNSURE"),
+    (0.999, 1.001, "SAME"),
+    (0.9989, 1.001, "UNSURE"),
+    (0.9, 1.1, "UNSURE"),
+    (math.nan, math.nan, "UNSURE"),
+])
+def test_a_call_at_one_millisecond_needs_the_whole_interval(lo, hi, expected):
+    assert call(Interval((lo + hi) / 2, lo, hi), 1000) == expected
+
+
+def test_the_same_interval_may_be_faster_for_a_long_call_and_the_same_for_a_short_one():
+    interval = Interval(1.003, 1.002, 1.004)
+    assert (call(interval, 2000), call(interval, 10)) == ("FASTER", "SAME")
+
+
+@given(st.floats(0.5, 2), st.floats(0, 0.5), st.floats(0, 1e5))
+def test_a_call_is_never_made_against_its_own_estimate(estimate, reach, duration_us):
+    word = call(Interval(estimate, estimate - reach, estimate + reach), duration_us)
+    assert not (word == "FASTER" and estimate <= 1)
+    assert not (word == "SLOWER" and estimate >= 1)

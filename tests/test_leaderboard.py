@@ -1,0 +1,153 @@
+"""The leaderboard, compared whole: stored records in, text out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.leaderboard import rank, render
+from harness.records.reader import read_records
+from harness.records.schema import Record
+
+HERE = Path(__file__).parent
+H200 = HERE / "records/samples/h200_may_1.csv"
+CPU = HERE / "records/samples/cpu_may_3.csv"
+
+
+def golden(name: str) -> str:
+    return (HERE / "report/golden" / name).read_text(encoding="utf-8")
+
+
+def ok(name: str, **changes) -> Record:
+    plain = {"run_id": "r", "utc": "2026-05-01T12:30:05Z", "problem": "p", "sizes": "", "dtype": "float32"}
+    measured = {"status": "ok", "kind": "custom", "precision_class": "fp32", "time_us": 2.0}
+    return Record(candidate=name, **(plain | measured | changes))
+
+
+def test_the_whole_leaderboard_of_a_gpu():
+    text = render(read_records(H200), records_path="results/tril_matmul/nvidia-h200/20260501T123005Z.csv")
+    assert text + "\n" == golden("leaderboard_h200.txt")
+    table = text.splitlines()[2:14]
+    assert max(map(len, table)) <= 140
+
+
+def test_the_whole_leaderboard_of_a_narrow_terminal():
+    text = render(read_records(H200), width=100)
+    assert text + "\n" == golden("leaderboard_100_columns.txt")
+    prose = [line for line in text.splitlines() if not line.startswith(("Next:", "        "))]
+    assert max(map(len, prose)) <= 100
+
+
+def test_the_whole_leaderboard_of_a_cpu():
+    assert render(read_records(CPU), width=140) + "\n" == golden("leaderboard_cpu.txt")
+
+
+def test_rendering_does_not_depend_on_the_order_of_the_rows():
+    records = read_records(H200)
+    assert render(records[::-1]) == render(records) == render(rank(records[::-1], ["custom"]))
+
+
+def test_colours_change_nothing_but_colours():
+    import re
+
+    records = read_records(H200)
+    painted = render(records, color=True, width=120)
+    assert "\x1b[32mFASTER" in painted
+    assert re.sub(r"\x1b\[\d+m", "", painted) == render(records, width=120)
+
+
+def test_the_time_and_speedup_of_a_wrong_output_are_never_shown():
+    fast = {"time_us": 1.2345, "speedup": 987.0, "tflops": 555.0, "percent_of_sol": 99.0}
+    wrong = ok("fast", status="incorrect", reason_code="wrong_values", reason="wrong", **fast)
+    text = render([wrong])
+    assert not any(number in text for number in ("1.23", "987", "555", "99.0"))
+
+
+def test_columns_with_nothing_measured_are_not_drawn():
+    header = render([ok("only")]).splitlines()[2]
+    assert header.split() == ["#", "candidate", "status", "time", "(µs)", "kind"]
+
+
+def test_a_problem_bound_by_memory_shows_bytes_and_not_flops():
+    header = render([ok("copy", bound_by="memory", gbytes_s=4280.0, tflops=0.1)]).splitlines()[2]
+    assert "GB/s" in header and "TFLOP/s" not in header
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"kind": "library"}, "its GPU time is a library's (kind library), which this problem does not rank"),
+        (
+            {"kind": "mixed"},
+            "part of its GPU time is a library's (kind mixed), which this problem does not rank",
+        ),
+        ({"kind": "unknown"}, "whose kernels ran could not be traced"),
+        ({"kind": None}, "whose kernels ran could not be traced"),
+        ({"time_us": None}, "no time was measured"),
+        ({"precision_class": "tf32"}, "its results are tf32, the ranking is fp32"),
+    ],
+)
+def test_ok_without_a_rank_says_why(changes, why):
+    records = rank([ok("first"), ok("eager", role="baseline"), ok("other", **changes)], ["custom"])
+    assert f"  other: ok, without a rank: {why}" in render(records).splitlines()
+
+
+def test_an_interrupted_run_says_that_its_ranks_were_not_given():
+    assert "only: ok, without a rank: the run ended before its ranks were given" in render([ok("only")])
+
+
+def test_a_baseline_that_failed_has_its_line():
+    failed = {
+        "status": "crashed",
+        "reason_code": "exited",
+        "reason": "Inductor found no compiler",
+        "time_us": None,
+    }
+    lines = render([ok("torch.compile", role="baseline", **failed)]).splitlines()
+    assert "  torch.compile: crashed: Inductor found no compiler" in lines
+
+
+def test_ranks_whose_intervals_overlap_are_said_to_be_close():
+    near = {"speedup": 1.0, "speedup_lo": 0.9, "speedup_hi": 1.1}
+    records = rank([ok("a", **near), ok("b", **near | {"time_us": 2.1})], ["custom"])
+    assert "  a and b: ranks 1 and 2 are close, their intervals overlap" in render(records).splitlines()
+
+
+def test_warnings_stand_below_the_table():
+    text = render(rank([ok("a", warnings="power cap reached\nlaunch not hidden")], ["custom"]))
+    assert "  a: note: power cap reached\n  a: note: launch not hidden" in text
+
+
+def test_each_size_has_its_own_table():
+    text = render(rank([ok("a", sizes="M=1"), ok("a", sizes="M=2")], ["custom"]))
+    assert text.count("candidate") == 2 and "p · M=1 · float32" in text and "p · M=2 · float32" in text
+
+
+def test_the_last_line_says_what_to_type_next():
+    def last(records, **options):
+        return render(rank(records, ["custom"]), **options).splitlines()[-1]
+
+    wrong = {"status": "incorrect", "reason_code": "wrong_values", "reason": "wrong"}
+    noisy = {"status": "unsure", "reason_code": "noisy", "reason": "noisy"}
+    skipped = {"status": "skipped", "reason_code": "no_nvcc", "reason": "no nvcc", "time_us": None}
+    assert last([ok("a")]).startswith("Next: python run.py compare results/p/")
+    assert last([ok("a"), ok("b", **skipped)]).startswith("Next: python run.py doctor")
+    assert last([ok("a", **wrong)]).startswith("Next: python run.py problems/p.yaml --only a")
+    assert last([ok("a", **noisy)]).endswith("--only a --config rigorous   measures it for longer")
+    assert last([ok("a", **wrong)], command="python run.py 15.py").startswith(
+        "Next: python run.py 15.py --only a"
+    )
+    assert "candidates/p/" in last([ok("eager", role="baseline")])
+
+
+def test_no_records_is_a_sentence():
+    assert render([]) == "No results: the run ended before its first record."
+
+
+def test_a_long_or_broken_name_does_not_break_the_table():
+    name = "a_very_long_name_of_a_candidate_that_someone_generated_v17"
+    records = rank([replace(ok(name), candidate=name), ok("two\nlines")], ["custom"])
+    lines = render(records).splitlines()
+    assert any("…" in line and "v17" in line for line in lines) and any("two lines" in line for line in lines)
