@@ -69,6 +69,10 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     slug = device_slug(bench.identity.name, bench.kind)
     files = RunFiles.create(request.out_dir, request.problem.name, slug, utc)
     with _Workshop(request, bench) as workshop, _alone_on(bench, progress):
+        if bench.kind == "cpu":
+            # Compilers would take the very cores that are about to be timed.
+            progress.note("building all candidates before the CPU is timed")
+            workshop.wait_for_builds()
         referee = _Referee(request, bench, workshop, files, progress, utc)
         referee.judge_baselines()
         referee.judge_candidates()
@@ -102,6 +106,10 @@ class _Workshop:
 
     def build_of(self, candidate: Candidate) -> Build:
         return self._builds.result(candidate)
+
+    def wait_for_builds(self) -> None:
+        for candidate in self._sound:
+            self._builds.result(candidate)
 
     def warm_folder(self, name: str) -> Path:
         """Where a contestant's own compiled Triton and Inductor kernels outlive the run."""

@@ -273,8 +273,8 @@ class _Run:
 
     def _release(self, index: int) -> None:
         self._held_turn = False
-        self._session.bench.release(self._session.child.channel, self._first + index, index)
         self._gone_ns[index] = time.perf_counter_ns()
+        self._session.bench.release(self._session.child.channel, self._first + index, index)
 
     def _wall_us(self, index: int) -> float | None:
         gone, reached = self._gone_ns[index], self._reached_ns[index + 1]

@@ -1,0 +1,153 @@
+"""``python -m harness.build.builder FD``: import one candidate so that its extensions get built, and say what came.
+
+Runs untrusted code: behind the wall, without a GPU, one fresh process per candidate. It answers with one frame:
+the extensions, the compilers' output, and the failure, if any, without a frame of ours in its traceback.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from harness.wire.frames import Channel
+
+_LOG_CHARACTERS = 1_000_000
+_OURS = str(Path(__file__).resolve().parents[1])
+_NEEDS_GPU = (
+    "No CUDA GPUs are available", "Found no NVIDIA driver", "no CUDA-capable device", "0 active drivers",
+    "Torch not compiled with CUDA enabled", "no NVIDIA", "CUDA driver initialization failed", "Invalid device id",
+    "CUDA is not available", "Cannot access accelerator device", "CUDA unknown error", "cuda available",
+)
+
+
+def main() -> None:
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    request = channel.receive()
+    answer = build(request)
+    channel.send(answer)
+    os._exit(0)
+
+
+def build(request: dict[str, Any]) -> dict[str, Any]:
+    """Carry out `request` (candidate, folder, nvcc, sm, without_gpu, reference, sizes). Returns the answer's frame."""
+    from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled, Recorder
+
+    recorder = Recorder(
+        Path(request["folder"]), nvcc=request["nvcc"], sm=request["sm"], without_gpu=request["without_gpu"]
+    )
+    recorder.install()
+    failure, warnings = None, []
+    try:
+        module = _import(Path(request["candidate"]))
+        failure = _without_model(module)
+        if failure is None:
+            warnings += _construct(module, request)
+    except NoCompiler as error:
+        failure = {"kind": "no_nvcc", "message": str(error)}
+    except NotCompiled as error:
+        failure = {"kind": "compile_error", "message": str(error), "log": error.log[-_LOG_CHARACTERS:]}
+    except OnlyCompiled as error:
+        warnings.append(str(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        failure, warning = _describe(error, request)
+        warnings += warning
+    if failure is None and recorder.failures:
+        warnings.append("an extension failed to build, and the candidate went on without it")
+    return {
+        "extensions": recorder.extensions, "log": recorder.log[-_LOG_CHARACTERS:], "failure": failure,
+        "warnings": warnings, "files": sorted(recorder.files | _imported_beside(Path(request["candidate"]))),
+    }
+
+
+def _import(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _without_model(module: Any) -> dict[str, Any] | None:
+    import torch
+
+    found = getattr(module, "ModelNew", None)
+    if isinstance(found, type) and issubclass(found, torch.nn.Module):
+        return None
+    what = "there is no ModelNew in it" if found is None else "ModelNew is no class that derives from nn.Module"
+    return {"kind": "no_model_new", "message": f"{what}; write class ModelNew(nn.Module)"}
+
+
+def _construct(module: Any, request: dict[str, Any]) -> list[str]:
+    """Make one ModelNew, for candidates that build in `__init__`; what it raises for want of a GPU is no fault."""
+    from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled
+
+    try:
+        arguments = _init_arguments(request)
+        if arguments is not None:
+            module.ModelNew(*arguments)
+    except (NotCompiled, NoCompiler, OnlyCompiled):
+        raise
+    except Exception:
+        # The player constructs it again where it will run, and that one counts.
+        return []
+    return []
+
+
+def _init_arguments(request: dict[str, Any]) -> list[Any] | None:
+    """What the reference's `get_init_inputs` returns at the request's sizes; None without a reference."""
+    if not request.get("reference"):
+        return None
+    path = Path(request["reference"])
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            size = request["sizes"].get(node.targets[0].id)
+            if size is not None:
+                node.value = ast.copy_location(ast.Constant(size), node.value)
+    names: dict[str, Any] = {"__name__": "reference", "__file__": str(path)}
+    exec(compile(tree, str(path), "exec"), names)
+    return list(names.get("get_init_inputs", list)())
+
+
+def _describe(error: BaseException, request: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the failure that `error` is, or None and a warning when it is only for want of a GPU."""
+    text = str(error)
+    if not isinstance(error, SyntaxError) and any(sign in text for sign in _NEEDS_GPU):
+        return None, [f"needs a GPU while it is imported ({type(error).__name__}: {text.splitlines()[0][:200]})"]
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_OURS) and "<frozen importlib" not in frame.filename
+    ]
+    kind = "syntax_error" if isinstance(error, SyntaxError) else "import_error"
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] == "triton":
+        kind = "no_triton"
+    own = [frame for frame in frames if frame.filename == str(request["candidate"])] or frames
+    line = error.lineno if isinstance(error, SyntaxError) else own[-1].lineno if own else None
+    shown = traceback.format_list(frames) + traceback.format_exception_only(type(error), error)
+    return {
+        "kind": kind, "line": line, "message": f"{type(error).__name__}: {text}"[:2000],
+        "traceback": "".join(shown)[-8000:],
+    }, []
+
+
+def _imported_beside(candidate: Path) -> set[str]:
+    """The files of modules that the candidate imported from its own folder: part of what was built from."""
+    folder = candidate.resolve().parent
+    found = set()
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and file.endswith(".py") and Path(file).resolve().parent == folder:
+            found.add(str(Path(file).resolve()))
+    return found - {str(candidate.resolve())}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Builds kept by content: the same source, toolchain and architecture are built once, also by parallel runs.
+
+An entry is a folder with ``manifest.json`` and the shared objects, moved into place whole. Each is hashed again on
+every use; one that has changed is thrown away and built anew. Failed builds are not kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from harness.build.environment import Toolchain
+from harness.build.product import Build
+from harness.candidate import Candidate
+from harness.verdict import Status
+
+BUILD_VERSION = 1
+ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
+
+
+def default_root() -> Path:
+    """$KERNEL_REFEREE_CACHE, else ~/.cache/kernel-referee."""
+    return Path(os.environ.get(ENVIRONMENT_VARIABLE) or Path.home() / ".cache" / "kernel-referee")
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file in hex. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+class Cache:
+    """The store below `root`, which is made on first use. Raises OSError when it cannot be written."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = (root or default_root()).expanduser().resolve()
+        self._entries, self._locks, self._staging = (self.root / name for name in ("entries", "locks", "staging"))
+        for folder in (self._entries, self._locks, self._staging):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def key(self, candidate: Candidate, toolchain: Toolchain) -> str:
+        """Return the name of the entry for `candidate` built by `toolchain`."""
+        content = [BUILD_VERSION, candidate.source, asdict(toolchain)]
+        # Such a file reads others by place, so its text alone does not say what is built.
+        if _reads_beside(candidate):
+            content.append(str(candidate.path.resolve().parent))
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+    def lookup(self, key: str) -> Build | None:
+        """Return the build kept under `key`, or None when there is none that is whole and unchanged."""
+        folder = self._entries / key
+        try:
+            body = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+            unchanged = body["version"] == BUILD_VERSION and all(
+                sha256_of(Path(path)) == digest for path, digest in body["files"].items()
+            )
+            build = Build.from_json(body["build"], folder)
+            unchanged = unchanged and all(sha256_of(each.path) == each.sha256 for each in build.extensions if each.sha256)
+        except (OSError, ValueError, KeyError, TypeError):
+            unchanged = False
+        if not unchanged:
+            shutil.rmtree(folder, ignore_errors=True)
+            return None
+        return build
+
+    def store(self, key: str, build: Build, files: Mapping[str, str] | None = None) -> Build:
+        """Keep `build` under `key` and return it with its extensions where they now lie.
+
+        The shared objects are copied from where they are and hashed. `files` are further files that the build
+        depends on, with their SHA-256. A build that failed is returned as it is and not kept.
+        """
+        if build.verdict is not None and build.verdict.status is not Status.COMPILED:
+            return build
+        made = Path(tempfile.mkdtemp(prefix="entry-", dir=self._staging))
+        moved = []
+        for number, extension in enumerate(build.extensions):
+            if not extension.path.is_file():
+                continue
+            name = f"{number}-{extension.path.name}"
+            shutil.copyfile(extension.path, made / name)
+            (made / name).chmod(0o555)
+            moved.append(replace(extension, path=made / name, sha256=sha256_of(made / name)))
+        build = replace(build, extensions=tuple(moved))
+        body = {"version": BUILD_VERSION, "key": key, "files": dict(files or {}), "build": build.to_json()}
+        (made / "manifest.json").write_text(json.dumps(body), encoding="utf-8")
+        folder = self._entries / key
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.replace(made, folder)
+        except OSError:
+            # Another run put the same entry there in this moment.
+            shutil.rmtree(made, ignore_errors=True)
+        kept = tuple(replace(each, path=folder / each.path.name) for each in build.extensions)
+        return replace(build, extensions=kept)
+
+    @contextmanager
+    def lock(self, key: str, timeout_s: float) -> Iterator[None]:
+        """Hold the entry against other runs; after `timeout_s` seconds go on without, for both may build it."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self._locks / f"{key}.lock")
+        try:
+            lock.acquire(timeout=timeout_s)
+        except Timeout:
+            pass
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """Give a new private folder on the cache's own disk, and delete it afterwards."""
+        folder = Path(tempfile.mkdtemp(prefix="build-", dir=self._staging))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _reads_beside(candidate: Candidate) -> bool:
+    """Whether the source names its own folder, calls `load`, or imports a module that lies beside it."""
+    if re.search(r"__file__|\bload\s*\(", candidate.source):
+        return True
+    imported = re.findall(r"^\s*(?:from|import)\s+(\w+)", candidate.source, re.MULTILINE)
+    return any((candidate.path.parent / f"{name}.py").is_file() for name in imported)

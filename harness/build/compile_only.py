@@ -1,0 +1,81 @@
+"""Compiling CUDA sources to machine code and no further, for a machine without a GPU.
+
+torch refuses to build CUDA extensions there, so nvcc is called directly on the text that `load_inline` would
+write; the C++ half is not looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sysconfig
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch.utils.cpp_extension as cpp_extension
+
+_IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
+# A header that torch generates for CUDA builds only; without it its own headers do not compile.
+_STAND_IN = "c10/cuda/impl/cuda_cmake_macros.h"
+
+
+def cuda_files(kind: str, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the CUDA sources of a call: their text for "load_inline", their paths for "load"."""
+    given = arguments.get("cuda_sources" if kind == "load_inline" else "sources") or []
+    files = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    return [str(file) for file in files if kind == "load_inline" or str(file).endswith((".cu", ".cuh"))]
+
+
+def compile_cuda(
+    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sm: str
+) -> tuple[bool, str]:
+    """Compile the CUDA sources of a call below `place` for `sm` ("sm_90a"). Returns whether it went, and the output."""
+    files = cuda_files(kind, arguments)
+    if kind == "load_inline":
+        headers = [] if arguments.get("no_implicit_headers") else [f"#include <{name}>" for name in _IMPLICIT_HEADERS]
+        path = place / "cuda.cu"
+        path.write_text("\n".join([*headers, *files]))
+        files = [str(path)]
+    stand_in = place / "stand_in"
+    (stand_in / _STAND_IN).parent.mkdir(parents=True, exist_ok=True)
+    (stand_in / _STAND_IN).write_text("#pragma once\n")
+    log, passed = "", True
+    for index, file in enumerate(files):
+        command = [nvcc, *_flags(arguments, sm, stand_in), "-o", str(place / f"{index}.cubin"), file]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False)
+        log += ran.stdout.decode(errors="replace")
+        passed = passed and ran.returncode == 0
+    return passed, log
+
+
+def _flags(arguments: Mapping[str, Any], sm: str, stand_in: Path) -> list[str]:
+    include = [*(arguments.get("extra_include_paths") or []), *cpp_extension.include_paths()]
+    include.append(sysconfig.get_paths()["include"])
+    extra = without_architectures(arguments.get("extra_cuda_cflags") or [])
+    standard = [] if any(flag.startswith(("-std", "--std")) for flag in extra) else [_torch_standard()]
+    return [
+        "-cubin", f"-gencode=arch=compute_{sm[3:]},code={sm}", "-Xptxas=-v", *standard,
+        *cpp_extension.COMMON_NVCC_FLAGS, "-DTORCH_API_INCLUDE_EXTENSION_H",
+        f"-DTORCH_EXTENSION_NAME={arguments.get('name')}", *extra,
+        f"-I{stand_in}", *(f"-I{folder}" for folder in include),
+    ]
+
+
+def _torch_standard() -> str:
+    """The C++ standard that this torch's headers need."""
+    major, minor = (int(part) for part in cpp_extension.torch.__version__.split(".")[:2])
+    return "-std=c++20" if (major, minor) >= (2, 12) else "-std=c++17"
+
+
+def without_architectures(flags: Sequence[str]) -> list[str]:
+    """Return `flags` without those that choose an architecture: machine code is for one, and we name it."""
+    kept, skip = [], False
+    for flag in map(str, flags):
+        if skip:
+            skip = False
+        elif flag in ("-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code"):
+            skip = True
+        elif not flag.startswith(("-gencode", "--generate-code", "-arch", "--gpu-arch", "-code=", "--gpu-code")):
+            kept.append(flag)
+    return kept

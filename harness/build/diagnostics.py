@@ -1,0 +1,197 @@
+"""A compiler's errors, told against the candidate's own file and line.
+
+The CUDA or C++ source is a string inside a Python file and the compilers speak of a generated one; `explain` finds
+the way back and leaves out ninja, command lines and templates.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.build.report import short_name
+
+_SHOWN = 3
+_GCC = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<kind>fatal error|error|warning): (?P<text>.*)$"
+)
+_NVCC = re.compile(
+    r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): (?P<kind>catastrophic error|error|warning)(?: #[\w-]+)?: (?P<text>.*)$"
+)
+_PTXAS = re.compile(r"^ptxas (?:\S+, line \d+; )?(?:fatal|error)\s*: (?P<text>.*)$")
+_LINKER = re.compile(r"(undefined reference to .*|multiple definition of .*|cannot find -l\S+)")
+_UNDEFINED = re.compile(r"undefined symbol: (\w+)")
+_FATAL = re.compile(r"^nvcc fatal\s*: (?P<text>.*)$")
+_NEEDED_BY = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):\d+:\s+required from here")
+_SYMBOL = re.compile(r"'(_Z\w+)'")
+_GCC_QUOTE = re.compile(r"^\s*\d+ \| ")
+_ARCH = re.compile(
+    r"(?:[Ii]nstruction|[Ff]eature) '?(?P<what>[\w.:]+)'?.*?(?:not supported on|requires) \.target '?(?P<target>sm_\w+)"
+)
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message; `line` is 1-based in `file`, None where the compiler named no place.
+
+    `quoted` is the text of the line without its indent, `offset` where in it the compiler points.
+    """
+
+    kind: str
+    text: str
+    file: str = ""
+    line: int | None = None
+    offset: int | None = None
+    quoted: str = ""
+
+
+def explain(log: str, candidate_source: str, candidate_path: Path, generated: Mapping[str, str] | None = None) -> str:
+    """Return the first errors in `log` with the candidate's file, line, source line and a caret; "" when there is none.
+
+    `generated` gives the text of the files that the compilers were fed by path, where it is known.
+    """
+    errors = [each for each in diagnostics(log) if each.kind == "error"]
+    origin = _Origin(candidate_source, generated or {})
+    blocks = list(dict.fromkeys(_block(error, origin, candidate_path) for error in errors))
+    if len(blocks) > _SHOWN:
+        left = len(blocks) - _SHOWN
+        blocks[_SHOWN:] = [f"and {left} more error{'s' if left > 1 else ''}"]
+    return "\n".join(blocks)
+
+
+def first_warnings(
+    log: str, candidate_source: str, candidate_path: Path, generated: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return the compilers' first warnings about the candidate's own source, one line each."""
+    origin = _Origin(candidate_source, generated or {})
+    found = []
+    for each in diagnostics(log):
+        line = origin.line_of(each) if each.kind == "warning" else None
+        if line is not None:
+            found.append(f"{candidate_path.name}:{line}: {each.text}")
+    return list(dict.fromkeys(found))[:_SHOWN]
+
+
+def needs_architecture(log: str) -> tuple[str, str] | None:
+    """Return (instruction or feature, the target without it) when that is why ptxas refused, else None."""
+    found = _ARCH.search(log)
+    return (found["what"], found["target"]) if found else None
+
+
+def diagnostics(log: str) -> list[Diagnostic]:
+    """Return the errors and warnings of g++, nvcc, ptxas and the linker in `log`, in its order."""
+    lines = log.splitlines()
+    found: list[Diagnostic] = []
+    for index, line in enumerate(lines):
+        if place := _GCC.match(line) or _NVCC.match(line):
+            quoted, offset = _quotation(lines[index + 1:index + 3], place.groupdict().get("column"))
+            kind = "warning" if place["kind"] == "warning" else "error"
+            found.append(Diagnostic(kind, place["text"], place["file"], int(place["line"]), offset, quoted))
+        elif assembler := _PTXAS.match(line):
+            # What follows the first complaint is only that it gave up.
+            if "aborted due to errors" not in assembler["text"]:
+                text = _SYMBOL.sub(lambda symbol: short_name(symbol[1]), assembler["text"])
+                found.append(Diagnostic("error", f"ptxas: {text}"))
+        elif linker := _LINKER.search(line):
+            found.append(Diagnostic("error", f"linker: {linker[1]}"))
+        elif symbol := _UNDEFINED.search(line):
+            found.append(Diagnostic("error", f"built, but cannot be loaded: nothing defines {short_name(symbol[1])}"))
+        elif fatal := _FATAL.match(line):
+            found.append(Diagnostic("error", f"nvcc: {fatal['text']}"))
+        elif (needed := _NEEDED_BY.match(line)) and _waits_for_place(found):
+            found[-1] = replace(found[-1], file=needed["file"], line=int(needed["line"]), offset=None, quoted="")
+    return found
+
+
+def _waits_for_place(found: list[Diagnostic]) -> bool:
+    return bool(found) and not found[-1].file.endswith(("main.cpp", "cuda.cu"))
+
+
+def _quotation(after: list[str], column: str | None) -> tuple[str, int | None]:
+    """Read the source line that follows a message, and where it points: g++ by `column`, nvcc by a lone ^ below."""
+    if not after:
+        return "", None
+    raw = _GCC_QUOTE.sub("", after[0])
+    indent = len(raw) - len(raw.lstrip())
+    if column is not None:
+        offset = int(column) - 1 - indent
+    elif len(after) == 2 and after[1].strip() == "^":
+        offset = after[1].index("^") - indent
+    else:
+        return raw.strip(), None
+    return raw.strip(), offset if 0 <= offset <= len(raw.strip()) else None
+
+
+class _Origin:
+    """Finds the line of a candidate's file that a line of a generated file came from."""
+
+    def __init__(self, source: str, generated: Mapping[str, str]) -> None:
+        self.lines = source.splitlines()
+        self._generated = generated
+        self._strings = _strings(source)
+
+    def line_of(self, diagnostic: Diagnostic) -> int | None:
+        """The line in the candidate (1-based), None when it did not come from there or more than one line could be."""
+        if diagnostic.line is None:
+            return None
+        text = next(
+            (text for path, text in self._generated.items() if _same_file(path, diagnostic.file)), None
+        )
+        if text is not None:
+            line = self._by_place(text, diagnostic.line)
+            if line is not None:
+                return line
+        if text is None and not diagnostic.file.endswith(("main.cpp", "cuda.cu")):
+            return None
+        wanted = diagnostic.quoted
+        if not wanted and text is not None and diagnostic.line <= len(text.splitlines()):
+            wanted = text.splitlines()[diagnostic.line - 1].strip()
+        same = [number for number, line in enumerate(self.lines, 1) if wanted and line.strip() == wanted]
+        return same[0] if len(same) == 1 else None
+
+    def _by_place(self, text: str, line: int) -> int | None:
+        """By the string that the generated line lies in: it stands in the file as it stands in the source."""
+        for string, first_line in self._strings:
+            start = text.find(string)
+            if start < 0:
+                continue
+            offset = line - 1 - text.count("\n", 0, start)
+            if 0 <= offset <= string.count("\n"):
+                return first_line + offset
+        return None
+
+
+def _strings(source: str) -> list[tuple[str, int]]:
+    """The string constants of a Python source that span as many lines as they hold, longest first."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) > 8:
+            if node.value.count("\n") == (node.end_lineno or node.lineno) - node.lineno:
+                found.append((node.value, node.lineno))
+    return sorted(found, key=lambda pair: -len(pair[0]))
+
+
+def _same_file(one: str, other: str) -> bool:
+    return one == other or Path(one).parts[-2:] == Path(other).parts[-2:]
+
+
+def _block(error: Diagnostic, origin: _Origin, candidate: Path) -> str:
+    """One error as people read it: place and message, the line, a caret."""
+    line = origin.line_of(error)
+    if line is None:
+        if error.line is None:
+            return f"{candidate.name}: {error.text}"
+        quoted = f"\n      | {error.quoted}" if error.quoted else ""
+        return f"{candidate.name}: {error.text} (in {Path(error.file).name}, line {error.line}){quoted}"
+    text = origin.lines[line - 1].rstrip()
+    block = f"{candidate.name}:{line}: {error.text}\n{line:5d} | {text}"
+    if error.offset is not None and error.quoted == text.strip():
+        block += f"\n      | {' ' * (len(text) - len(text.lstrip()) + error.offset)}^"
+    return block

@@ -1,0 +1,155 @@
+"""Which compilers, torch and Python stand behind a build, and the GPU architecture it is for.
+
+Found without importing torch. Every field of `Toolchain` is part of the cache's key.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+COMPILE_ONLY_ARCH = "9.0a"
+NVCC_HINT = "pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl"
+_WITH_SUFFIX = frozenset({9, 10, 11, 12})
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """`arch` is like "9.0a"; with `compile_only` there is no GPU and CUDA sources are only compiled, never loaded.
+
+    `torch_cuda` is the CUDA version of the torch build or None; a compiler that is missing has None for its path
+    and version. `host` names the processor, for which `-march=native` builds.
+    """
+
+    torch: str
+    torch_cuda: str | None
+    nvcc_path: str | None
+    nvcc_version: str | None
+    cxx_path: str | None
+    cxx_version: str | None
+    python: str
+    host: str
+    arch: str
+    compile_only: bool
+
+    @property
+    def sm(self) -> str:
+        """The architecture as nvcc names it: "sm_90a"."""
+        return f"sm_{self.arch.replace('.', '')}"
+
+    @property
+    def nvcc_text(self) -> str:
+        return f"nvcc {self.nvcc_version}" if self.nvcc_version else "nvcc"
+
+    @property
+    def cxx_text(self) -> str:
+        return f"{Path(self.cxx_path or 'c++').name} {self.cxx_version or ''}".strip()
+
+
+def arch_of(capability: tuple[int, int]) -> str:
+    """Return the architecture to build for: (9, 0) → "9.0a", with the suffix that wgmma needs from Hopper on."""
+    major, minor = capability
+    return f"{major}.{minor}{'a' if major in _WITH_SUFFIX else ''}"
+
+
+def find_toolchain(device_arch: str | None) -> Toolchain:
+    """Return what would build here for `device_arch` (like "9.0a"; None: no GPU, CUDA is compiled for 9.0a only)."""
+    nvcc, cxx = _find_nvcc(), shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++")
+    return Toolchain(
+        torch=_torch_version(),
+        torch_cuda=_torch_cuda(),
+        nvcc_path=nvcc,
+        nvcc_version=_version(nvcc, r"release (\d+\.\d+)"),
+        cxx_path=_real_name(cxx),
+        cxx_version=_version(cxx, r"(\d+\.\d+)(?:\.\d+)?"),
+        python=platform.python_version(),
+        host=_processor(),
+        arch=device_arch or COMPILE_ONLY_ARCH,
+        compile_only=device_arch is None,
+    )
+
+
+def cuda_home(nvcc_path: str) -> str:
+    """Return the folder of the CUDA toolkit that `nvcc_path` belongs to."""
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(name):
+            return os.environ[name]
+    return str(Path(nvcc_path).parent.parent)
+
+
+def _find_nvcc() -> str | None:
+    """Look where torch looks, then into the wheels that bring a compiler."""
+    program = "nvcc.exe" if sys.platform == "win32" else "nvcc"
+    places = [Path(os.environ[name], "bin") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    for place in places:
+        if (place / program).is_file():
+            return str(place / program)
+    if found := shutil.which("nvcc"):
+        return found
+    wheels = [folder for entry in sys.path for folder in sorted(Path(entry or ".", "nvidia").glob("*/bin"))]
+    for place in [Path("/usr/local/cuda/bin"), *wheels]:
+        if (place / program).is_file():
+            return str(place / program)
+    return None
+
+
+def _real_name(cxx: str | None) -> str | None:
+    """Say g++ or clang++ where c++ is a link to one of them."""
+    if cxx is None:
+        return None
+    real = Path(cxx).resolve().name
+    for name in ("clang++", "g++"):
+        if name in real and Path(cxx).name == "c++":
+            return shutil.which(name) or cxx
+    return cxx
+
+
+@functools.lru_cache(maxsize=8)
+def _version(program: str | None, pattern: str) -> str | None:
+    if program is None:
+        return None
+    try:
+        answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(pattern, answer.stdout)
+    return found.group(1) if found else None
+
+
+def _torch_version() -> str:
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
+
+
+def _torch_cuda() -> str | None:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        text = Path(spec.origin).with_name("version.py").read_text()
+    except OSError:
+        return None
+    found = re.search(r"^cuda\b.*=\s*'([^']+)'", text, re.MULTILINE)
+    return found.group(1) if found else None
+
+
+@functools.lru_cache(maxsize=1)
+def _processor() -> str:
+    """The model name and its instruction sets: a build for `native` is good for no other."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    kept = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "flags", "Features"))]
+    return f"{platform.machine()} {' '.join(kept)}"

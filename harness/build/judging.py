@@ -1,0 +1,166 @@
+"""From how a builder ended to a `Build`: its verdict, its extensions, and words that a person can act on.
+
+The builder's answer is untrusted: paths must lie in its own folder, and everything else in it is only text.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.build.diagnostics import explain, first_warnings, needs_architecture
+from harness.build.environment import NVCC_HINT, Toolchain
+from harness.build.product import Build, BuiltExtension
+from harness.build.report import kernel_reports, summary
+from harness.candidate import Candidate
+from harness.verdict import ReasonCode, Status, Verdict
+
+_LOG_CHARACTERS = 200_000
+_GENERATED_BYTES = 1 << 20
+_FAILURE_CODES = {
+    "syntax_error": ReasonCode.SYNTAX_ERROR, "import_error": ReasonCode.IMPORT_ERROR,
+    "no_model_new": ReasonCode.NO_MODEL_NEW, "compile_error": ReasonCode.COMPILE_ERROR,
+}
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one builder ended: its `answer` or the `problem` ("timeout", "protocol: …", "died"), and its death."""
+
+    answer: Mapping[str, Any] | None
+    problem: str = ""
+    code: int | None = None
+    death: str = ""
+    out_of_memory: bool = False
+    output: str = ""
+
+
+def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
+    """Return the build of a candidate that need not be started: a fault in its file, or a tool or device missing."""
+    if candidate.fault is not None:
+        code = candidate.fault_code if candidate.fault_code is not ReasonCode.NONE else ReasonCode.IMPORT_ERROR
+        return Build(Verdict(Status.BUILD_FAILED, code, candidate.fault))
+    if candidate.language == "triton" and toolchain.compile_only:
+        reason = "a Triton kernel is compiled for the GPU it runs on, and there is none here"
+        return Build(Verdict(Status.SKIPPED, ReasonCode.NO_GPU, reason), built_by="triton")
+    if candidate.language == "triton" and importlib.util.find_spec("triton") is None:
+        return Build(_no_triton(), built_by="triton")
+    if candidate.language == "cuda" and toolchain.nvcc_path is None and "load_inline" in candidate.source:
+        return Build(_no_nvcc())
+    return None
+
+
+def judge(
+    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float, timeout_s: float
+) -> tuple[Build, list[str]]:
+    """Return the build, and the files besides the candidate that it depends on."""
+    try:
+        return _judge(ending, candidate, toolchain, private, seconds, timeout_s)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = f"its build answered with a frame that no builder of ours sends ({type(error).__name__}: {error})"
+        return Build(Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason), seconds=seconds), []
+
+
+def _judge(
+    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float, timeout_s: float
+) -> tuple[Build, list[str]]:
+    if ending.answer is None:
+        return Build(_without_answer(ending, timeout_s), seconds=seconds, log=ending.output), []
+    answer = ending.answer
+    log = str(answer["log"])[-_LOG_CHARACTERS:]
+    generated = _generated(private)
+    cuda = any(each["cuda"] for each in answer["extensions"]) or candidate.language == "cuda"
+    kernels = kernel_reports(log)
+    verdict = None
+    if answer["failure"] is not None:
+        verdict = _failure(answer["failure"], log, candidate, toolchain, generated)
+    elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
+        reason = f"for {summary(kernels) or toolchain.sm}; there is no GPU here to run it"
+        verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
+    warnings = [*map(str, answer["warnings"]), *first_warnings(log, candidate.source, candidate.path, generated)]
+    build = Build(
+        verdict=verdict,
+        extensions=() if verdict is not None else tuple(_extension(each, private) for each in answer["extensions"]),
+        kernels=kernels,
+        seconds=seconds,
+        arch=toolchain.sm if cuda else None,
+        built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(answer["extensions"])),
+        log=log,
+        warnings="\n".join(warnings),
+    )
+    return build, [str(path) for path in answer["files"] if Path(path).is_file()]
+
+
+def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
+    if ending.out_of_memory:
+        return Verdict(Status.OUT_OF_MEMORY, ReasonCode.HOST_MEMORY, f"its build was {ending.death}")
+    if ending.problem == "timeout":
+        reason = f"not built after {timeout_s:.0f} s, and stopped"
+        return Verdict(Status.TIMED_OUT, ReasonCode.BUILD_TIMEOUT, reason)
+    if ending.problem.startswith("protocol"):
+        return Verdict(Status.REJECTED, ReasonCode.PROTOCOL, f"its build broke the protocol: {ending.problem[10:]}")
+    last = next((line.strip() for line in reversed(ending.output.splitlines()) if line.strip()), "")
+    reason = f"{ending.death} while it was imported for building" + (f": {last[:200]}" if last else "")
+    signalled = ending.code is not None and ending.code < 0
+    return Verdict(Status.CRASHED, ReasonCode.SIGNAL if signalled else ReasonCode.EXITED, reason)
+
+
+def _failure(
+    failure: Mapping[str, Any], log: str, candidate: Candidate, toolchain: Toolchain, generated: Mapping[str, str]
+) -> Verdict:
+    """Put a builder's failure into words, against the candidate's own lines."""
+    kind, message = failure["kind"], str(failure["message"])
+    if kind == "no_nvcc":
+        return _no_nvcc()
+    if kind == "no_triton":
+        return _no_triton()
+    if kind == "compile_error":
+        output = str(failure.get("log", "")) or log
+        missing = needs_architecture(output)
+        if missing:
+            reason = f"it uses {missing[0]}, which {missing[1]} does not have"
+            return Verdict(Status.SKIPPED, ReasonCode.NEEDS_ARCH, reason)
+        told = explain(f"{output}\n{message}", candidate.source, candidate.path, generated)
+        reason = told or f"{candidate.path.name}: {message.strip().splitlines()[0] if message.strip() else kind}"
+        return Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
+    place = f"{candidate.path.name}:{failure['line']}" if failure.get("line") else candidate.path.name
+    return Verdict(Status.BUILD_FAILED, _FAILURE_CODES[kind], f"{place}: {message}")
+
+
+def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
+    """Take one extension from the answer. Raises ValueError for a path that is no file of the builder's own."""
+    path = Path(str(entry["path"]))
+    if path.is_symlink() or not path.is_file() or not path.resolve().is_relative_to(private.resolve()):
+        raise ValueError(f"{path.name} is no file in the build's own folder")
+    key, name = str(entry["key"]), str(entry["module_name"])
+    if not key.isalnum() or not name.isidentifier():
+        raise ValueError(f"{name!r} is no name of a module")
+    return BuiltExtension(key, name, path, "", bool(entry["is_python_module"]))
+
+
+def _generated(private: Path) -> dict[str, str]:
+    """Read the files that the compilers were fed, for finding the way from their lines to the candidate's."""
+    found = {}
+    for path in sorted([*(private / "build").glob("*/main.cpp"), *(private / "build").glob("*/cuda.cu")]):
+        if not path.is_symlink() and path.is_file() and path.stat().st_size <= _GENERATED_BYTES:
+            found[str(path)] = path.read_text(encoding="utf-8", errors="replace")
+    return found
+
+
+def _built_by(candidate: Candidate, toolchain: Toolchain, *, cuda: bool, compiled: bool) -> str:
+    if cuda:
+        return toolchain.nvcc_text
+    if candidate.language == "triton":
+        return "triton"
+    return toolchain.cxx_text if compiled else "python"
+
+
+def _no_nvcc() -> Verdict:
+    return Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, f"there is no nvcc here; bring one with: {NVCC_HINT}")
+
+
+def _no_triton() -> Verdict:
+    return Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, "Triton is not installed; bring it with: pip install triton")

@@ -1,0 +1,72 @@
+"""What a build comes to: the extensions a player may load, what the compiler said, or the verdict that ends it here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.build.report import KernelReport
+from harness.verdict import ReasonCode, Status, Verdict
+
+
+@dataclass(frozen=True)
+class BuiltExtension:
+    """One shared object; `key` is the `extension_key` of the call it answers, `sha256` that of its bytes."""
+
+    key: str
+    module_name: str
+    path: Path
+    sha256: str
+    is_python_module: bool
+
+
+@dataclass(frozen=True)
+class Build:
+    """The end of building one candidate. `verdict` None means that it may be run.
+
+    `seconds` is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0",
+    "g++ 12.2", "triton" or "python"; `log` the compilers' output; `warnings` one line each.
+    """
+
+    verdict: Verdict | None
+    extensions: tuple[BuiltExtension, ...] = ()
+    kernels: tuple[KernelReport, ...] = ()
+    seconds: float = 0.0
+    cached: bool = False
+    arch: str | None = None
+    built_by: str = "python"
+    log: str = ""
+    warnings: str = ""
+
+    @property
+    def manifest(self) -> dict[str, dict[str, Any]]:
+        """What a player needs to load the extensions, by key."""
+        return {
+            each.key: {
+                "module_name": each.module_name, "path": str(each.path), "is_python_module": each.is_python_module,
+            }
+            for each in self.extensions
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but `cached` and the folders of the extensions, for a cache entry."""
+        body = asdict(self)
+        del body["cached"]
+        if self.verdict is not None:
+            body["verdict"] = [self.verdict.status.value, self.verdict.reason_code.value, self.verdict.reason]
+        for extension in body["extensions"]:
+            extension["path"] = Path(extension["path"]).name
+        return body
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any], folder: Path) -> Build:
+        """Undo `to_json` for an entry that lies in `folder`; the result is `cached`."""
+        verdict = body["verdict"]
+        if verdict is not None:
+            verdict = Verdict(Status(verdict[0]), ReasonCode(verdict[1]), verdict[2])
+        extensions = tuple(
+            replace(BuiltExtension(**each), path=folder / each["path"]) for each in body["extensions"]
+        )
+        kernels = tuple(KernelReport(**each) for each in body["kernels"])
+        return cls(**{**body, "verdict": verdict, "extensions": extensions, "kernels": kernels, "cached": True})

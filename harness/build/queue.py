@@ -1,0 +1,158 @@
+"""Building many candidates at once: each in its own untrusted child, as many at a time as cores and memory allow.
+
+`BuildQueue` starts at once and hands out each `Build` when it is asked for; what a child's answer means for the
+candidate is decided in `judging`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from harness.build import judging
+from harness.build.cache import Cache, sha256_of
+from harness.build.environment import Toolchain, cuda_home
+from harness.build.product import Build
+from harness.candidate import Candidate
+from harness.sandbox.environment import scrubbed
+from harness.sandbox.limits import default_limits
+from harness.sandbox.spawn import Child, spawn
+from harness.sandbox.walls import Wall
+from harness.settings import Settings
+from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+_BYTES_PER_BUILDER = 3 << 30
+
+
+class BuildQueue:
+    """Builds `candidates` in parallel from the moment it is made. `close` it, or use it in a `with`.
+
+    `problem_init` says how `ModelNew` is constructed: {"reference": path, "sizes": {...}}, or empty.
+    """
+
+    def __init__(
+        self, candidates: Sequence[Candidate], toolchain: Toolchain, cache: Cache, settings: Settings,
+        wall: Wall | None = None, problem_init: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._toolchain, self._cache, self._settings, self._wall = toolchain, cache, settings, wall
+        self._init = dict(problem_init or {})
+        self._children: set[Child] = set()
+        self._closed = False
+        self._lock = threading.Lock()
+        self._done: dict[Path, Build] = {}
+        self._coming: dict[Path, Future[Build]] = {}
+        for candidate in candidates:
+            known = self._without_building(candidate)
+            if known is not None:
+                self._done[candidate.path] = known
+        waiting = [each for each in candidates if each.path not in self._done]
+        workers = max(1, min(len(waiting), builders_at_once()))
+        # One candidate has a C++ and a CUDA half; more jobs than that never help.
+        self._jobs = max(1, min(2, (os.cpu_count() or 1) // workers))
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="builder")
+        for candidate in waiting:
+            self._coming[candidate.path] = self._pool.submit(self._build, candidate)
+
+    def __enter__(self) -> BuildQueue:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def result(self, candidate: Candidate) -> Build:
+        """Return the build of `candidate` as soon as it is there. Raises KeyError for one that was not given."""
+        if candidate.path in self._done:
+            return self._done[candidate.path]
+        return self._coming[candidate.path].result()
+
+    def close(self) -> None:
+        """Give up what is not built yet and end every child."""
+        with self._lock:
+            self._closed = True
+            children = list(self._children)
+        for future in self._coming.values():
+            future.cancel()
+        for child in children:
+            child.kill()
+        self._pool.shutdown(wait=True)
+
+    def _without_building(self, candidate: Candidate) -> Build | None:
+        """What is known before anything is started: a fault of the file, a missing tool, a kept build."""
+        known = judging.before_building(candidate, self._toolchain)
+        return known or self._cache.lookup(self._cache.key(candidate, self._toolchain))
+
+    def _build(self, candidate: Candidate) -> Build:
+        key = self._cache.key(candidate, self._toolchain)
+        with self._cache.lock(key, self._settings.build_timeout_s):
+            kept = self._cache.lookup(key)
+            if kept is not None:
+                return kept
+            with self._cache.staging() as private:
+                began = time.monotonic()
+                ending = self._run_builder(candidate, private)
+                build, files = judging.judge(
+                    ending, candidate, self._toolchain, private, time.monotonic() - began, self._settings.build_timeout_s
+                )
+                return self._cache.store(key, build, {path: sha256_of(Path(path)) for path in files})
+
+    def _run_builder(self, candidate: Candidate, private: Path) -> judging.Ending:
+        """Let a child build `candidate` below `private`; it is gone when this returns."""
+        folder = private / "build"
+        folder.mkdir()
+        child = spawn(
+            "harness.build.builder", environment=self._environment(), private=private, repository=REPOSITORY,
+            limits=default_limits(), wall=self._wall,
+        )
+        with self._lock:
+            self._children.add(child)
+        answer, problem = None, ""
+        try:
+            if self._closed:
+                raise ChannelClosed
+            child.channel.send(self._request(candidate, folder), timeout_s=60)
+            answer = child.channel.receive(self._settings.build_timeout_s)
+        except FrameTimeout:
+            problem = "timeout"
+        except BadFrame as error:
+            problem = f"protocol: {error}"
+        except ChannelClosed:
+            child.wait(10)
+            problem = "died"
+        finally:
+            code, death = child.poll(), child.death()
+            child.kill()
+            with self._lock:
+                self._children.discard(child)
+        return judging.Ending(answer, problem, code, death, child.ran_out_of_memory, child.output())
+
+    def _request(self, candidate: Candidate, folder: Path) -> dict[str, Any]:
+        return {
+            "candidate": str(candidate.path.resolve()), "folder": str(folder.resolve()),
+            "nvcc": self._toolchain.nvcc_path, "sm": self._toolchain.sm,
+            "without_gpu": self._toolchain.compile_only,
+            "reference": self._init.get("reference"), "sizes": dict(self._init.get("sizes", {})),
+        }
+
+    def _environment(self) -> dict[str, str]:
+        extra = {
+            "CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self._jobs),
+            "TORCH_CUDA_ARCH_LIST": self._toolchain.arch,
+            # torch starts ninja by name, and ninja may have come as a wheel.
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        }
+        if self._toolchain.nvcc_path and not self._toolchain.compile_only:
+            extra["CUDA_HOME"] = cuda_home(self._toolchain.nvcc_path)
+        return scrubbed(os.environ, extra)
+
+
+def builders_at_once() -> int:
+    """One builder for each core, as long as there are 3 GB of memory for each."""
+    limit = default_limits().memory_bytes
+    return max(1, min(os.cpu_count() or 1, (limit or _BYTES_PER_BUILDER) // _BYTES_PER_BUILDER))

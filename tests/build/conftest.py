@@ -1,0 +1,107 @@
+"""Candidates and toolchains for the tests of building, and one real build of each kind, made once."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from harness.build.cache import Cache
+from harness.build.environment import find_toolchain
+from harness.build.product import Build
+from harness.build.queue import BuildQueue
+from harness.candidate import Candidate, read_candidate
+from harness.settings import Settings
+
+SETTINGS = Settings(name="test", half_width=0.01, budget_s=1, players=1, warmup_s=0.1, check_launches=1)
+
+CPP_CANDIDATE = '''
+import torch
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <torch/extension.h>
+torch::Tensor doubled(const torch::Tensor& x) { return x * 2; }
+"""
+extension = load_inline("doubled_extension", SOURCE, functions="doubled", extra_cflags=["-O0"])
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return extension.doubled(x)
+'''
+
+CUDA_CANDIDATE = '''
+import torch
+from torch.utils.cpp_extension import load_inline
+
+CUDA_SOURCE = r"""
+#include <cuda_runtime.h>
+__global__ void reversed_kernel(const float* in, float* out) {
+  __shared__ float tile[2048];
+  tile[threadIdx.x] = in[threadIdx.x];
+  __syncthreads();
+  out[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
+}
+"""
+extension = load_inline(
+    name="reversed", cpp_sources="", cuda_sources=CUDA_SOURCE, functions=[], no_implicit_headers=True
+)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return extension.reversed(x)
+'''
+
+PLAIN_CANDIDATE = '''
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+'''
+
+
+@dataclass
+class Workshop:
+    """A folder of candidates and a cache, and a way to build what is written there."""
+
+    folder: Path
+    cache: Cache
+    settings: Settings = SETTINGS
+    device_arch: str | None = None
+
+    def write(self, name: str, source: str) -> Candidate:
+        path = self.folder / f"{name}.py"
+        path.write_text(source)
+        return read_candidate(path)
+
+    def build(self, *candidates: Candidate, **changes: object) -> list[Build]:
+        toolchain = replace(find_toolchain(self.device_arch), **changes)
+        with BuildQueue(candidates, toolchain, self.cache, self.settings) as queue:
+            return [queue.result(each) for each in candidates]
+
+
+@pytest.fixture
+def workshop(tmp_path):
+    (tmp_path / "candidates").mkdir()
+    return Workshop(tmp_path / "candidates", Cache(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def built_workshop(tmp_path_factory):
+    """A workshop in which a C++ and a CUDA candidate have really been built, in parallel."""
+    folder = tmp_path_factory.mktemp("built")
+    (folder / "candidates").mkdir()
+    workshop = Workshop(folder / "candidates", Cache(folder / "cache"))
+    candidates = [workshop.write("doubled", CPP_CANDIDATE), workshop.write("reversed", CUDA_CANDIDATE)]
+    workshop.build(*candidates)
+    return workshop
+
+
+needs_cxx = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+needs_nvcc = pytest.mark.skipif(find_toolchain(None).nvcc_path is None, reason="there is no nvcc")

@@ -1,0 +1,122 @@
+"""What the cache keeps, and what makes it build anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.build.cache import Cache, sha256_of
+from harness.build.environment import Toolchain
+from harness.build.product import Build, BuiltExtension
+from harness.build.report import KernelReport
+from harness.candidate import read_candidate
+from harness.verdict import ReasonCode, Status, Verdict
+
+TOOLCHAIN = Toolchain("2.11.0", "13.0", "/bin/nvcc", "13.0", "/bin/g++", "12.2", "3.12.1", "x86_64", "9.0a", False)
+KERNEL = KernelReport("tile", "sm_90a", 32, 0, 0, 8192, 0)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def candidate(tmp_path):
+    path = tmp_path / "tile.py"
+    path.write_text("class ModelNew: pass\n")
+    return read_candidate(path)
+
+
+@pytest.fixture
+def build(tmp_path):
+    library = tmp_path / "tile.so"
+    library.write_bytes(b"machine code")
+    extension = BuiltExtension("0123456789abcdef", "tile", library, "", True)
+    return Build(None, (extension,), (KERNEL,), 47.7, arch="sm_90a", built_by="nvcc 13.0", warnings="one")
+
+
+def test_what_was_stored_is_found_again(cache, build):
+    stored = cache.store("key", build)
+    found = cache.lookup("key")
+    assert found == replace(stored, cached=True)
+    assert found.extensions[0].path.read_bytes() == b"machine code"
+    assert found.extensions[0].sha256 == sha256_of(found.extensions[0].path)
+
+
+def test_a_library_that_has_changed_is_thrown_away(cache, build):
+    stored = cache.store("key", build)
+    stored.extensions[0].path.chmod(0o755)
+    stored.extensions[0].path.write_bytes(b"other code")
+    assert cache.lookup("key") is None
+    assert not stored.extensions[0].path.exists()
+
+
+def test_a_library_that_is_gone_is_built_anew(cache, build):
+    cache.store("key", build).extensions[0].path.unlink()
+    assert cache.lookup("key") is None
+
+
+def test_a_broken_manifest_is_no_entry(cache, build):
+    stored = cache.store("key", build)
+    (stored.extensions[0].path.parent / "manifest.json").write_text("{")
+    assert cache.lookup("key") is None
+
+
+def test_a_file_the_build_depends_on_is_looked_at_again(cache, build, tmp_path):
+    header = tmp_path / "tile.cuh"
+    header.write_text("first")
+    cache.store("key", build, {str(header): sha256_of(header)})
+    assert cache.lookup("key") is not None
+    header.write_text("second")
+    assert cache.lookup("key") is None
+
+
+def test_failed_builds_are_not_kept_and_compiled_ones_are(cache, build):
+    failed = replace(build, verdict=Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, "why"))
+    assert cache.store("failed", failed) is failed
+    assert cache.lookup("failed") is None
+    compiled = Build(Verdict(Status.COMPILED, ReasonCode.NO_GPU, "for sm_90a"), kernels=(KERNEL,))
+    cache.store("compiled", compiled)
+    assert cache.lookup("compiled") == replace(compiled, cached=True)
+
+
+def test_storing_again_replaces_the_entry(cache, build):
+    cache.store("key", build)
+    cache.store("key", replace(build, seconds=1.0))
+    assert cache.lookup("key").seconds == 1.0
+
+
+@pytest.mark.parametrize("change", [{"arch": "8.0"}, {"torch": "2.13.0"}, {"nvcc_version": "12.8"}, {"host": "other"}])
+def test_the_key_changes_with_the_toolchain(cache, candidate, change):
+    assert cache.key(candidate, replace(TOOLCHAIN, **change)) != cache.key(candidate, TOOLCHAIN)
+
+
+def test_the_key_is_the_contents_and_not_the_place(cache, candidate, tmp_path):
+    (tmp_path / "other").mkdir()
+    moved = tmp_path / "other" / "renamed.py"
+    moved.write_text(candidate.source)
+    assert cache.key(read_candidate(moved), TOOLCHAIN) == cache.key(candidate, TOOLCHAIN)
+
+
+def test_a_candidate_that_reads_files_beside_it_is_kept_by_place_too(cache, candidate, tmp_path):
+    (tmp_path / "other").mkdir()
+    sources = []
+    for folder in (tmp_path, tmp_path / "other"):
+        path = folder / "loads.py"
+        path.write_text("load(name='x', sources=['x.cu'])\nclass ModelNew: pass\n")
+        sources.append(read_candidate(path))
+    assert cache.key(sources[0], TOOLCHAIN) != cache.key(sources[1], TOOLCHAIN)
+
+
+def test_a_second_holder_of_the_lock_goes_on_after_its_time(cache):
+    with cache.lock("key", 1), cache.lock("key", 0.05):
+        pass
+
+
+def test_nothing_is_left_in_staging(cache, build):
+    with cache.staging() as folder:
+        (folder / "file").write_text("x")
+        cache.store("key", build)
+    assert not list((cache.root / "staging").iterdir())

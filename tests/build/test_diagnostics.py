@@ -1,0 +1,123 @@
+"""Compiler errors told against the candidate, from output recorded with nvcc 13.0 and g++ 12.2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.build.diagnostics import explain, first_warnings, needs_architecture
+
+RECORDED = Path(__file__).with_name("recorded")
+CANDIDATE = Path("candidates/tile.py")
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / name).read_text()
+
+
+def candidate_around(source: str) -> str:
+    """A candidate whose string, from line 4 on, is `source`."""
+    return f'import torch\n\nSOURCE = r"""\n{source}"""\n\nclass ModelNew(torch.nn.Module):\n    pass\n'
+
+
+@pytest.fixture
+def cuda():
+    """The candidate, and the file that nvcc was given: the same text."""
+    source = recorded("cuda.cu.txt")
+    return candidate_around(source), {"/tmp/rec/0123/cuda.cu": source}
+
+
+def test_nvcc_errors_come_with_line_source_and_caret(cuda):
+    candidate, generated = cuda
+    assert explain(recorded("nvcc_errors.txt"), candidate, CANDIDATE, generated).splitlines() == [
+        'tile.py:9: identifier "factor" is undefined',
+        "    9 |     out[i] = factor * out[i]",
+        "      |              ^",
+        'tile.py:10: expected a ";"',
+        "   10 |   }",
+        "      |   ^",
+        'tile.py:11: identifier "undeclared_call" is undefined',
+        "   11 |   undeclared_call(i);",
+        "      |   ^",
+    ]
+
+
+def test_without_the_generated_file_a_line_that_stands_once_is_found_by_its_text(cuda):
+    told = explain(recorded("nvcc_errors.txt"), cuda[0], CANDIDATE).splitlines()
+    assert told[0] == 'tile.py:9: identifier "factor" is undefined'
+
+
+def test_headers_put_before_the_source_move_nothing(cuda):
+    candidate, generated = cuda
+    shifted = {path: "#include <torch/types.h>\n" * 3 + text for path, text in generated.items()}
+    log = recorded("nvcc_errors.txt").replace("(6)", "(9)").replace("(7)", "(10)").replace("(8)", "(11)")
+    assert explain(log, candidate, CANDIDATE, shifted) == explain(
+        recorded("nvcc_errors.txt"), candidate, CANDIDATE, generated
+    )
+
+
+def test_gcc_errors_come_with_line_source_and_caret_and_warnings_apart():
+    source = recorded("main.cpp.txt")
+    generated = {"/tmp/rec/0123/main.cpp": source}
+    candidate = candidate_around(source)
+    told = explain(recorded("gcc_errors.txt"), candidate, CANDIDATE, generated).splitlines()
+    assert told[:3] == [
+        "tile.py:9: ‘vlaue’ was not declared in this scope; did you mean ‘value’?",
+        "    9 |   for (int value : values) sum += vlaue;",
+        "      |                                   ^",
+    ]
+    assert len(told) == 9
+    assert first_warnings(recorded("gcc_errors.txt"), candidate, CANDIDATE, generated) == [
+        "tile.py:9: unused variable ‘value’ [-Wunused-variable]",
+        "tile.py:7: unused variable ‘unused’ [-Wunused-variable]",
+    ]
+
+
+def test_only_the_first_errors_are_shown_and_the_rest_counted():
+    log = "".join(f"/b/k/main.cpp:{line}:1: error: number {line}\n" for line in range(1, 9))
+    told = explain(log, "", CANDIDATE).splitlines()
+    assert len(told) == 4 and told[-1] == "and 5 more errors"
+
+
+def test_a_kernel_that_wants_too_much_shared_memory_is_named():
+    assert explain(recorded("ptxas_too_much_shared.txt"), "", CANDIDATE) == (
+        "tile.py: ptxas: Entry function big_kernel uses too much shared data (0x10000 bytes, 0xc000 max)"
+    )
+
+
+def test_an_instruction_of_another_architecture_is_recognised():
+    assert needs_architecture(recorded("ptxas_needs_arch.txt")) == ("wgmma.fence", "sm_80")
+    assert needs_architecture(recorded("nvcc_errors.txt")) is None
+
+
+def test_what_the_linker_misses_is_named():
+    assert explain(recorded("linker_undefined.txt"), "", CANDIDATE) == (
+        "tile.py: linker: undefined reference to `helper(int)'"
+    )
+
+
+def test_an_undefined_symbol_at_load_time_is_named():
+    log = "ImportError: /c/tile.so: undefined symbol: _Z9tril_cudaN2at6TensorES0_"
+    assert explain(log, "", CANDIDATE) == "tile.py: built, but cannot be loaded: nothing defines tril_cuda"
+
+
+def test_an_error_in_a_template_of_a_header_is_shown_where_the_candidate_asked_for_it():
+    source = "int first;\nint second = convert(first);\n"
+    log = (
+        "/usr/include/pybind11/cast.h: In instantiation of ‘int convert(T)’:\n"
+        "/usr/include/pybind11/cast.h:100:9: error: static assertion failed: no such conversion\n"
+        "/b/k/main.cpp:2:14:   required from here\n"
+    )
+    told = explain(log, candidate_around(source), CANDIDATE, {"/b/k/main.cpp": source})
+    assert told.startswith("tile.py:5: static assertion failed: no such conversion\n")
+
+
+def test_an_unknown_option_of_nvcc_is_passed_on():
+    assert explain("nvcc fatal   : Unknown option '--bogus'", "", CANDIDATE) == (
+        "tile.py: nvcc: Unknown option '--bogus'"
+    )
+
+
+def test_output_without_an_error_explains_nothing():
+    assert explain("[1/2] c++ -o main.o\nninja: build stopped.\n", "", CANDIDATE) == ""

@@ -1,0 +1,205 @@
+"""Candidates built for real, through builders behind the wall: two that compile, and the ways to fail."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import textwrap
+import time
+from dataclasses import replace
+
+import pytest
+
+from harness.build.queue import BuildQueue, builders_at_once
+from harness.build.environment import find_toolchain
+from harness.verdict import ReasonCode, Status
+from harness.wire.extension_key import extension_key
+
+from .conftest import CPP_CANDIDATE, CUDA_CANDIDATE, PLAIN_CANDIDATE, SETTINGS, needs_cxx, needs_nvcc
+
+
+def model_with(statement: str) -> str:
+    return f"import os, sys, time\nimport torch\n{textwrap.dedent(statement)}\n{PLAIN_CANDIDATE}"
+
+
+@pytest.mark.slow
+@needs_cxx
+def test_a_cpp_candidate_is_built_once_and_its_extension_loads(built_workshop):
+    (build,) = built_workshop.build(built_workshop.write("doubled", CPP_CANDIDATE))
+    assert build.cached and build.verdict is None
+    assert build.built_by.startswith(("g++", "clang", "c++")) and build.arch is None
+    (extension,) = build.extensions
+    assert extension.module_name == "doubled_extension" and extension.is_python_module
+    loader = importlib.machinery.ExtensionFileLoader(extension.module_name, str(extension.path))
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_file_location(extension.module_name, extension.path, loader=loader)
+    )
+    loader.exec_module(module)
+    import torch
+
+    assert module.doubled(torch.ones(3)).tolist() == [2, 2, 2]
+
+
+@pytest.mark.slow
+@needs_cxx
+def test_the_manifest_is_keyed_by_the_call_that_the_player_will_make(built_workshop):
+    candidate = built_workshop.write("doubled", CPP_CANDIDATE)
+    (build,) = built_workshop.build(candidate)
+    source = CPP_CANDIDATE.split('r"""')[1].split('"""')[0]
+    key = extension_key("load_inline", {
+        "name": "doubled_extension", "cpp_sources": [source], "functions": ["doubled"], "extra_cflags": ["-O0"],
+    })
+    assert set(build.manifest) == {key}
+    assert set(build.manifest[key]) == {"module_name", "path", "is_python_module"}
+
+
+@pytest.mark.slow
+@needs_nvcc
+def test_a_cuda_candidate_without_a_gpu_is_compiled_and_reported(built_workshop):
+    (build,) = built_workshop.build(built_workshop.write("reversed", CUDA_CANDIDATE))
+    assert build.cached
+    assert build.verdict.status is Status.COMPILED and build.verdict.reason_code is ReasonCode.NO_GPU
+    assert "sm_90a" in build.verdict.reason and "8 KB shared" in build.verdict.reason
+    (kernel,) = build.kernels
+    assert kernel.kernel == "reversed_kernel" and kernel.shared_bytes == 8192
+    assert build.arch == "sm_90a" and build.built_by.startswith("nvcc ")
+    assert build.extensions == ()
+
+
+@needs_nvcc
+def test_a_cuda_syntax_error_is_shown_on_the_candidates_own_line(workshop):
+    broken = CUDA_CANDIDATE.replace("in[threadIdx.x];", "inn[threadIdx.x];")
+    candidate = workshop.write("broken", broken)
+    (build,) = workshop.build(candidate)
+    line = next(number for number, text in enumerate(broken.splitlines(), 1) if "inn[" in text)
+    assert build.verdict.reason_code is ReasonCode.COMPILE_ERROR
+    assert build.verdict.reason.splitlines() == [
+        f'broken.py:{line}: identifier "inn" is undefined',
+        f"{line:5d} |   tile[threadIdx.x] = inn[threadIdx.x];",
+        "      |                         ^",
+    ]
+
+
+@needs_cxx
+def test_a_cpp_error_is_shown_on_the_candidates_own_line_and_is_not_kept(workshop):
+    broken = CPP_CANDIDATE.replace("#include <torch/extension.h>\n", "").replace(
+        "torch::Tensor doubled(const torch::Tensor& x) { return x * 2; }", "int doubled(int x) { return y; }"
+    ).replace('functions="doubled"', "no_implicit_headers=True")
+    candidate = workshop.write("broken", broken)
+    (build,) = workshop.build(candidate)
+    assert build.verdict.reason_code is ReasonCode.COMPILE_ERROR
+    assert build.verdict.reason.startswith("broken.py:6: ‘y’ was not declared in this scope")
+    assert "ninja" not in build.verdict.reason
+    assert workshop.cache.lookup(workshop.cache.key(candidate, find_toolchain(None))) is None
+
+
+@needs_cxx
+def test_a_function_that_nothing_defines_is_named(workshop):
+    source = CPP_CANDIDATE.replace("#include <torch/extension.h>\n", "#include <Python.h>\nint helper(int);\n").replace(
+        "torch::Tensor doubled(const torch::Tensor& x) { return x * 2; }",
+        'extern "C" PyObject* PyInit_doubled_extension() { return helper(1) ? nullptr : nullptr; }',
+    ).replace('functions="doubled"', "no_implicit_headers=True")
+    (build,) = workshop.build(workshop.write("undefined", source))
+    assert build.verdict.reason_code is ReasonCode.COMPILE_ERROR
+    assert "nothing defines helper" in build.verdict.reason
+
+
+def test_a_plain_candidate_is_imported_and_kept(workshop):
+    candidate = workshop.write("plain", PLAIN_CANDIDATE)
+    (first,) = workshop.build(candidate)
+    (second,) = workshop.build(candidate)
+    assert first.verdict is None and first.built_by == "python" and not first.cached
+    assert second.verdict is None and second.cached and second.extensions == ()
+
+
+FAILURES = {
+    "raises": ("raise ValueError('a reason')", Status.BUILD_FAILED, ReasonCode.IMPORT_ERROR, "ValueError: a reason"),
+    "missing_module": ("import no_such_module_here", Status.BUILD_FAILED, ReasonCode.IMPORT_ERROR, "missing_module.py:3"),
+    "leaves": ("print('bye', flush=True); os._exit(0)", Status.CRASHED, ReasonCode.EXITED, "exited with status 0"),
+    "falls": ("import ctypes; ctypes.string_at(0)", Status.CRASHED, ReasonCode.SIGNAL, "killed by SIGSEGV"),
+}
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory):
+    from harness.build.cache import Cache
+
+    from .conftest import Workshop
+
+    folder = tmp_path_factory.mktemp("failures")
+    workshop = Workshop(folder, Cache(folder / "cache"))
+    candidates = [workshop.write(name, model_with(case[0])) for name, case in FAILURES.items()]
+    return dict(zip(FAILURES, workshop.build(*candidates), strict=True))
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_candidate_that_cannot_be_imported_costs_its_own_row(failures, name):
+    _, status, code, words = FAILURES[name]
+    verdict = failures[name].verdict
+    assert (verdict.status, verdict.reason_code) == (status, code)
+    assert words in verdict.reason
+
+
+def test_a_model_that_is_no_module_is_told_apart(workshop):
+    (build,) = workshop.build(workshop.write("function", "import torch\n\ndef f(): pass\n\nModelNew = f\n"))
+    assert build.verdict.reason_code is ReasonCode.NO_MODEL_NEW
+    assert "ModelNew is no class that derives from nn.Module" in build.verdict.reason
+
+
+def test_a_candidate_that_needs_a_gpu_while_it_is_imported_is_left_to_the_player(workshop):
+    source = model_with("raise RuntimeError('No CUDA GPUs are available')")
+    (build,) = workshop.build(workshop.write("needs_gpu", source))
+    assert build.verdict is None
+    assert "needs a GPU while it is imported" in build.warnings
+
+
+def test_a_build_that_hangs_is_stopped(workshop):
+    workshop.settings = replace(SETTINGS, build_timeout_s=4)
+    began = time.monotonic()
+    (build,) = workshop.build(workshop.write("hangs", model_with("time.sleep(100)")))
+    assert build.verdict.reason_code is ReasonCode.BUILD_TIMEOUT
+    assert build.verdict.reason == "not built after 4 s, and stopped"
+    assert time.monotonic() - began < 20
+
+
+def test_a_fault_of_the_file_is_a_failed_build_without_a_process(workshop):
+    candidate = workshop.write("broken", "def f(:\n")
+    began = time.monotonic()
+    (build,) = workshop.build(candidate)
+    assert build.verdict.reason_code is ReasonCode.SYNTAX_ERROR and build.verdict.reason == candidate.fault
+    assert time.monotonic() - began < 1
+
+
+def test_without_nvcc_a_cuda_candidate_is_skipped_with_the_command_that_brings_it(workshop):
+    (build,) = workshop.build(workshop.write("reversed", CUDA_CANDIDATE), nvcc_path=None)
+    assert build.verdict.status is Status.SKIPPED and build.verdict.reason_code is ReasonCode.NO_NVCC
+    assert "pip install nvidia-cuda-nvcc" in build.verdict.reason
+
+
+def test_a_triton_candidate_without_a_gpu_is_skipped(workshop):
+    (build,) = workshop.build(workshop.write("tile", "import triton\n" + PLAIN_CANDIDATE))
+    assert build.verdict.status is Status.SKIPPED and build.verdict.reason_code is ReasonCode.NO_GPU
+
+
+def test_a_module_beside_the_candidate_is_part_of_what_was_built(workshop):
+    (workshop.folder / "_shared.py").write_text("FACTOR = 2\n")
+    source = f"import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nimport _shared\n{PLAIN_CANDIDATE}"
+    candidate = workshop.write("uses_shared", source)
+    workshop.build(candidate)
+    assert workshop.build(candidate)[0].cached
+    (workshop.folder / "_shared.py").write_text("FACTOR = 3\n")
+    assert not workshop.build(candidate)[0].cached
+
+
+def test_closing_the_queue_ends_what_is_being_built(workshop):
+    candidate = workshop.write("hangs", model_with("time.sleep(100)"))
+    queue = BuildQueue([candidate], find_toolchain(None), workshop.cache, SETTINGS)
+    time.sleep(0.5)
+    began = time.monotonic()
+    queue.close()
+    assert time.monotonic() - began < 10
+    assert not list((workshop.cache.root / "staging").iterdir())
+
+
+def test_at_least_one_builder_runs_however_small_the_machine():
+    assert builders_at_once() >= 1

@@ -1,0 +1,56 @@
+"""Reading what ptxas says, from output recorded with nvcc 13.0."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.build.report import KernelReport, kernel_reports, short_name, summary
+
+RECORDED = Path(__file__).with_name("recorded")
+
+
+@pytest.fixture
+def kernels():
+    return kernel_reports((RECORDED / "ptxas_verbose.txt").read_text())
+
+
+def test_every_kernel_is_read_with_its_figures(kernels):
+    assert kernels == (
+        KernelReport("tiles::sum_kernel<1024, float>", "sm_90a", 22, 0, 0, 4096, 0),
+        KernelReport("spilling_kernel", "sm_90a", 32, 588 + 596, 336, 0, 0),
+    )
+
+
+def test_the_summary_gives_the_worst_of_each(kernels):
+    assert summary(kernels[:1]) == "sm_90a, 22 registers, 0 spills, 4 KB shared"
+    assert summary(kernels) == "sm_90a, 2 kernels, 32 registers, 1184 bytes of spills, 4 KB shared"
+    assert summary(()) == ""
+
+
+def test_constant_memory_of_several_banks_is_added():
+    log = (
+        "ptxas info    : Compiling entry function 'plain' for 'sm_80'\n"
+        "ptxas info    : Used 40 registers, 1000 bytes smem, 400 bytes cmem[0], 8 bytes cmem[2]\n"
+    )
+    (kernel,) = kernel_reports(log)
+    assert (kernel.kernel, kernel.shared_bytes, kernel.constant_bytes) == ("plain", 1000, 408)
+    assert summary([kernel]) == "sm_80, 40 registers, 0 spills, 1000 B shared"
+
+
+def test_output_without_kernels_has_none():
+    assert kernel_reports("ninja: no work to do.\n") == ()
+
+
+@pytest.mark.parametrize(("symbol", "name"), [
+    ("_Z11tril_kernelPKfS0_Pfi", "tril_kernel"),
+    ("_ZN5tiles4tileEPf", "tiles::tile"),
+    ("_ZN57_GLOBAL__N__00000000_7_cuda_cu_0000000000000000_00000000_14hiddenEPf", "_ZN57_GLOBAL__N__00000000_7_cuda_cu_0000000000000000_00000000_14hiddenEPf"),
+    ("_ZN12_GLOBAL__N_16hiddenEPf", "hidden"),
+    ("_Z4tileILi32ELb1EEvPf", "tile<32, true>"),
+    ("_Z4copyI6float4EvPT_", "copy<float4>"),
+    ("extern_c_kernel", "extern_c_kernel"),
+])
+def test_a_symbol_is_shortened_to_what_a_person_wrote(symbol, name):
+    assert short_name(symbol) == name
