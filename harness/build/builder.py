@@ -1,7 +1,9 @@
-"""``python -m harness.build.builder FD``: import one candidate so that its extensions get built, and say what came.
+"""``python -m harness.build.builder FD``: import one candidate so that its extensions get built, and say what
+came.
 
-Runs untrusted code: behind the wall, without a GPU, one fresh process per candidate. It answers with one frame:
-the extensions, the compilers' output, and the failure, if any, without a frame of ours in its traceback.
+Runs untrusted code: behind the wall, without a GPU, one fresh process per candidate. It answers with one
+frame: the extensions, the compilers' output, and the failure, if any, without a frame of ours in its
+traceback.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ _LOG_CHARACTERS = 1_000_000
 _OURS = str(Path(__file__).resolve().parents[1])
 _NEEDS_GPU = (
     "No CUDA GPUs are available", "Found no NVIDIA driver", "no CUDA-capable device", "0 active drivers",
-    "Torch not compiled with CUDA enabled", "no NVIDIA", "CUDA driver initialization failed", "Invalid device id",
-    "CUDA is not available", "Cannot access accelerator device", "CUDA unknown error", "cuda available",
+    "Torch not compiled with CUDA enabled", "no NVIDIA", "CUDA driver initialization failed",
+    "Invalid device id", "CUDA is not available", "Cannot access accelerator device",
+    "CUDA unknown error", "cuda available",
 )
 
 
@@ -35,7 +38,9 @@ def main() -> None:
 
 
 def build(request: dict[str, Any]) -> dict[str, Any]:
-    """Carry out `request` (candidate, folder, nvcc, sm, without_gpu, reference, sizes). Returns the answer's frame."""
+    """Carry out `request` (candidate, folder, nvcc, sm, without_gpu, reference, sizes). Returns the answer's
+    frame.
+    """
     from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled, Recorder
 
     recorder = Recorder(
@@ -81,12 +86,15 @@ def _without_model(module: Any) -> dict[str, Any] | None:
     found = getattr(module, "ModelNew", None)
     if isinstance(found, type) and issubclass(found, torch.nn.Module):
         return None
-    what = "there is no ModelNew in it" if found is None else "ModelNew is no class that derives from nn.Module"
+    missing = "there is no ModelNew in it"
+    what = missing if found is None else "ModelNew is no class that derives from nn.Module"
     return {"kind": "no_model_new", "message": f"{what}; write class ModelNew(nn.Module)"}
 
 
 def _construct(module: Any, request: dict[str, Any]) -> list[str]:
-    """Make one ModelNew, for candidates that build in `__init__`; what it raises for want of a GPU is no fault."""
+    """Make one ModelNew, for candidates that build in `__init__`; what it raises for want of a GPU is no
+    fault.
+    """
     from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled
 
     try:
@@ -121,7 +129,8 @@ def _describe(error: BaseException, request: dict[str, Any]) -> tuple[dict[str, 
     """Return the failure that `error` is, or None and a warning when it is only for want of a GPU."""
     text = str(error)
     if not isinstance(error, SyntaxError) and any(sign in text for sign in _NEEDS_GPU):
-        return None, [f"needs a GPU while it is imported ({type(error).__name__}: {text.splitlines()[0][:200]})"]
+        first_line = text.splitlines()[0][:200]
+        return None, [f"needs a GPU while it is imported ({type(error).__name__}: {first_line})"]
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(_OURS) and "<frozen importlib" not in frame.filename

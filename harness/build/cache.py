@@ -1,7 +1,7 @@
 """Builds kept by content: the same source, toolchain and architecture are built once, also by parallel runs.
 
-An entry is a folder with ``manifest.json`` and the shared objects, moved into place whole. Each is hashed again on
-every use; one that has changed is thrown away and built anew. Failed builds are not kept.
+An entry is a folder with ``manifest.json`` and the shared objects, moved into place whole. Each is hashed
+again on every use; one that has changed is thrown away and built anew. Failed builds are not kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Cache:
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = (root or default_root()).expanduser().resolve()
-        self._entries, self._locks, self._staging = (self.root / name for name in ("entries", "locks", "staging"))
+        self._entries, self._locks = self.root / "entries", self.root / "locks"
+        self._staging = self.root / "staging"
         for folder in (self._entries, self._locks, self._staging):
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -66,7 +67,7 @@ class Cache:
                 sha256_of(Path(path)) == digest for path, digest in body["files"].items()
             )
             build = Build.from_json(body["build"], folder)
-            unchanged = unchanged and all(sha256_of(each.path) == each.sha256 for each in build.extensions if each.sha256)
+            unchanged = unchanged and all(sha256_of(each.path) == each.sha256 for each in build.extensions)
         except (OSError, ValueError, KeyError, TypeError):
             unchanged = False
         if not unchanged:
@@ -106,7 +107,8 @@ class Cache:
 
     @contextmanager
     def lock(self, key: str, timeout_s: float) -> Iterator[None]:
-        """Hold the entry against other runs; after `timeout_s` seconds go on without, for both may build it."""
+        """Hold the entry against other runs; after `timeout_s` seconds go on without, for both may build it.
+        """
         from filelock import FileLock, Timeout
 
         lock = FileLock(self._locks / f"{key}.lock")

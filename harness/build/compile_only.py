@@ -16,6 +16,9 @@ from typing import Any
 import torch.utils.cpp_extension as cpp_extension
 
 _IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
+_CHOOSES_ARCHITECTURE = frozenset({
+    "-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code",
+})
 # A header that torch generates for CUDA builds only; without it its own headers do not compile.
 _STAND_IN = "c10/cuda/impl/cuda_cmake_macros.h"
 
@@ -30,12 +33,14 @@ def cuda_files(kind: str, arguments: Mapping[str, Any]) -> list[str]:
 def compile_cuda(
     kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sm: str
 ) -> tuple[bool, str]:
-    """Compile the CUDA sources of a call below `place` for `sm` ("sm_90a"). Returns whether it went, and the output."""
+    """Compile the CUDA sources of a call below `place` for `sm` ("sm_90a"). Returns whether it went, and the
+    output.
+    """
     files = cuda_files(kind, arguments)
     if kind == "load_inline":
-        headers = [] if arguments.get("no_implicit_headers") else [f"#include <{name}>" for name in _IMPLICIT_HEADERS]
+        headers = [f"#include <{name}>" for name in _IMPLICIT_HEADERS]
         path = place / "cuda.cu"
-        path.write_text("\n".join([*headers, *files]))
+        path.write_text("\n".join(files if arguments.get("no_implicit_headers") else [*headers, *files]))
         files = [str(path)]
     stand_in = place / "stand_in"
     (stand_in / _STAND_IN).parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +48,9 @@ def compile_cuda(
     log, passed = "", True
     for index, file in enumerate(files):
         command = [nvcc, *_flags(arguments, sm, stand_in), "-o", str(place / f"{index}.cubin"), file]
-        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False)
+        ran = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False
+        )
         log += ran.stdout.decode(errors="replace")
         passed = passed and ran.returncode == 0
     return passed, log
@@ -74,8 +81,8 @@ def without_architectures(flags: Sequence[str]) -> list[str]:
     for flag in map(str, flags):
         if skip:
             skip = False
-        elif flag in ("-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code"):
+        elif flag in _CHOOSES_ARCHITECTURE:
             skip = True
-        elif not flag.startswith(("-gencode", "--generate-code", "-arch", "--gpu-arch", "-code=", "--gpu-code")):
+        elif flag.partition("=")[0] not in _CHOOSES_ARCHITECTURE:
             kept.append(flag)
     return kept

@@ -1,7 +1,7 @@
 """A compiler's errors, told against the candidate's own file and line.
 
-The CUDA or C++ source is a string inside a Python file and the compilers speak of a generated one; `explain` finds
-the way back and leaves out ninja, command lines and templates.
+The CUDA or C++ source is a string inside a Python file and the compilers speak of a generated one; `explain`
+finds the way back and leaves out ninja, command lines and templates.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from harness.build.report import short_name
 
 _SHOWN = 3
 _GCC = re.compile(
-    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<kind>fatal error|error|warning): (?P<text>.*)$"
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? "
+    r"(?P<kind>fatal error|error|warning): (?P<text>.*)$"
 )
 _NVCC = re.compile(
-    r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): (?P<kind>catastrophic error|error|warning)(?: #[\w-]+)?: (?P<text>.*)$"
+    r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): "
+    r"(?P<kind>catastrophic error|error|warning)(?: #[\w-]+)?: (?P<text>.*)$"
 )
 _PTXAS = re.compile(r"^ptxas (?:\S+, line \d+; )?(?:fatal|error)\s*: (?P<text>.*)$")
 _LINKER = re.compile(r"(undefined reference to .*|multiple definition of .*|cannot find -l\S+)")
@@ -29,7 +31,8 @@ _NEEDED_BY = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):\d+:\s+required
 _SYMBOL = re.compile(r"'(_Z\w+)'")
 _GCC_QUOTE = re.compile(r"^\s*\d+ \| ")
 _ARCH = re.compile(
-    r"(?:[Ii]nstruction|[Ff]eature) '?(?P<what>[\w.:]+)'?.*?(?:not supported on|requires) \.target '?(?P<target>sm_\w+)"
+    r"(?:[Ii]nstruction|[Ff]eature) '?(?P<what>[\w.:]+)'?.*?"
+    r"(?:not supported on|requires) \.target '?(?P<target>sm_\w+)"
 )
 
 
@@ -48,8 +51,11 @@ class Diagnostic:
     quoted: str = ""
 
 
-def explain(log: str, candidate_source: str, candidate_path: Path, generated: Mapping[str, str] | None = None) -> str:
-    """Return the first errors in `log` with the candidate's file, line, source line and a caret; "" when there is none.
+def explain(
+    log: str, candidate_source: str, candidate_path: Path, generated: Mapping[str, str] | None = None
+) -> str:
+    """Return the first errors in `log` with the candidate's file, line, source line and a caret; "" when
+    there is none.
 
     `generated` gives the text of the files that the compilers were fed by path, where it is known.
     """
@@ -98,11 +104,13 @@ def diagnostics(log: str) -> list[Diagnostic]:
         elif linker := _LINKER.search(line):
             found.append(Diagnostic("error", f"linker: {linker[1]}"))
         elif symbol := _UNDEFINED.search(line):
-            found.append(Diagnostic("error", f"built, but cannot be loaded: nothing defines {short_name(symbol[1])}"))
+            name = short_name(symbol[1])
+            found.append(Diagnostic("error", f"built, but cannot be loaded: nothing defines {name}"))
         elif fatal := _FATAL.match(line):
             found.append(Diagnostic("error", f"nvcc: {fatal['text']}"))
         elif (needed := _NEEDED_BY.match(line)) and _waits_for_place(found):
-            found[-1] = replace(found[-1], file=needed["file"], line=int(needed["line"]), offset=None, quoted="")
+            line_number = int(needed["line"])
+            found[-1] = replace(found[-1], file=needed["file"], line=line_number, offset=None, quoted="")
     return found
 
 
@@ -111,8 +119,10 @@ def _waits_for_place(found: list[Diagnostic]) -> bool:
 
 
 def _quotation(after: list[str], column: str | None) -> tuple[str, int | None]:
-    """Read the source line that follows a message, and where it points: g++ by `column`, nvcc by a lone ^ below."""
-    if not after:
+    """Read the source line that follows a message, and where it points: g++ by `column`, nvcc by a lone ^
+    below.
+    """
+    if not after or _GCC.match(after[0]) or _NVCC.match(after[0]):
         return "", None
     raw = _GCC_QUOTE.sub("", after[0])
     indent = len(raw) - len(raw.lstrip())
@@ -134,7 +144,9 @@ class _Origin:
         self._strings = _strings(source)
 
     def line_of(self, diagnostic: Diagnostic) -> int | None:
-        """The line in the candidate (1-based), None when it did not come from there or more than one line could be."""
+        """The line in the candidate (1-based), None when it did not come from there or more than one line
+        could be.
+        """
         if diagnostic.line is None:
             return None
         text = next(
@@ -172,9 +184,12 @@ def _strings(source: str) -> list[tuple[str, int]]:
         return []
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) > 8:
-            if node.value.count("\n") == (node.end_lineno or node.lineno) - node.lineno:
-                found.append((node.value, node.lineno))
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or len(node.value) <= 8:
+            continue
+        if node.value.count("\n") == (node.end_lineno or node.lineno) - node.lineno:
+            # Empty lines at the ends are often stripped before the compiler sees them.
+            text = node.value.lstrip("\n")
+            found.append((text.rstrip("\n"), node.lineno + len(node.value) - len(text)))
     return sorted(found, key=lambda pair: -len(pair[0]))
 
 

@@ -24,10 +24,11 @@ _WITH_SUFFIX = frozenset({9, 10, 11, 12})
 
 @dataclass(frozen=True)
 class Toolchain:
-    """`arch` is like "9.0a"; with `compile_only` there is no GPU and CUDA sources are only compiled, never loaded.
+    """`arch` is like "9.0a"; with `compile_only` there is no GPU and CUDA sources are only compiled, never
+    loaded.
 
-    `torch_cuda` is the CUDA version of the torch build or None; a compiler that is missing has None for its path
-    and version. `host` names the processor, for which `-march=native` builds.
+    `torch_cuda` is the CUDA version of the torch build or None; a compiler that is missing has None for its
+    path and version. `host` names the processor, for which `-march=native` builds.
     """
 
     torch: str
@@ -56,13 +57,16 @@ class Toolchain:
 
 
 def arch_of(capability: tuple[int, int]) -> str:
-    """Return the architecture to build for: (9, 0) → "9.0a", with the suffix that wgmma needs from Hopper on."""
+    """Return the architecture to build for: (9, 0) → "9.0a", with the suffix that wgmma needs from Hopper on.
+    """
     major, minor = capability
     return f"{major}.{minor}{'a' if major in _WITH_SUFFIX else ''}"
 
 
 def find_toolchain(device_arch: str | None) -> Toolchain:
-    """Return what would build here for `device_arch` (like "9.0a"; None: no GPU, CUDA is compiled for 9.0a only)."""
+    """Return what would build here for `device_arch` (like "9.0a"; None: no GPU, CUDA is compiled for 9.0a
+    only).
+    """
     nvcc, cxx = _find_nvcc(), shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++")
     return Toolchain(
         torch=_torch_version(),
@@ -118,7 +122,9 @@ def _version(program: str | None, pattern: str) -> str | None:
     if program is None:
         return None
     try:
-        answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=False)
+        answer = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=30, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.search(pattern, answer.stdout)
@@ -151,5 +157,6 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
-    kept = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "flags", "Features"))]
+    named = ("model name", "flags", "Features")
+    kept = [line.partition(":")[2].strip() for line in lines if line.startswith(named)]
     return f"{platform.machine()} {' '.join(kept)}"

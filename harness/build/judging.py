@@ -28,7 +28,8 @@ _FAILURE_CODES = {
 
 @dataclass(frozen=True)
 class Ending:
-    """How one builder ended: its `answer` or the `problem` ("timeout", "protocol: …", "died"), and its death."""
+    """How one builder ended: its `answer` or the `problem` ("timeout", "protocol: …", "died"), and its death.
+    """
 
     answer: Mapping[str, Any] | None
     problem: str = ""
@@ -39,9 +40,12 @@ class Ending:
 
 
 def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
-    """Return the build of a candidate that need not be started: a fault in its file, or a tool or device missing."""
+    """Return the build of a candidate that need not be started: a fault in its file, or a tool or device
+    missing.
+    """
     if candidate.fault is not None:
-        code = candidate.fault_code if candidate.fault_code is not ReasonCode.NONE else ReasonCode.IMPORT_ERROR
+        code = candidate.fault_code
+        code = ReasonCode.IMPORT_ERROR if code is ReasonCode.NONE else code
         return Build(Verdict(Status.BUILD_FAILED, code, candidate.fault))
     if candidate.language == "triton" and toolchain.compile_only:
         reason = "a Triton kernel is compiled for the GPU it runs on, and there is none here"
@@ -54,18 +58,21 @@ def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
 
 
 def judge(
-    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float, timeout_s: float
+    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float,
+    timeout_s: float,
 ) -> tuple[Build, list[str]]:
     """Return the build, and the files besides the candidate that it depends on."""
     try:
         return _judge(ending, candidate, toolchain, private, seconds, timeout_s)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = f"its build answered with a frame that no builder of ours sends ({type(error).__name__}: {error})"
+        kind = type(error).__name__
+        reason = f"its build answered with a frame that no builder of ours sends ({kind}: {error})"
         return Build(Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason), seconds=seconds), []
 
 
 def _judge(
-    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float, timeout_s: float
+    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float,
+    timeout_s: float,
 ) -> tuple[Build, list[str]]:
     if ending.answer is None:
         return Build(_without_answer(ending, timeout_s), seconds=seconds, log=ending.output), []
@@ -76,20 +83,21 @@ def _judge(
     kernels = kernel_reports(log)
     verdict = None
     if answer["failure"] is not None:
-        verdict = _failure(answer["failure"], log, candidate, toolchain, generated)
+        verdict = _failure(answer["failure"], log, candidate, generated)
     elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
         reason = f"for {summary(kernels) or toolchain.sm}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
-    warnings = [*map(str, answer["warnings"]), *first_warnings(log, candidate.source, candidate.path, generated)]
+    compiler_warnings = first_warnings(log, candidate.source, candidate.path, generated)
+    extensions = tuple(_extension(each, private) for each in answer["extensions"]) if verdict is None else ()
     build = Build(
         verdict=verdict,
-        extensions=() if verdict is not None else tuple(_extension(each, private) for each in answer["extensions"]),
+        extensions=extensions,
         kernels=kernels,
         seconds=seconds,
         arch=toolchain.sm if cuda else None,
         built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(answer["extensions"])),
         log=log,
-        warnings="\n".join(warnings),
+        warnings="\n".join([*map(str, answer["warnings"]), *compiler_warnings]),
     )
     return build, [str(path) for path in answer["files"] if Path(path).is_file()]
 
@@ -101,7 +109,8 @@ def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
         reason = f"not built after {timeout_s:.0f} s, and stopped"
         return Verdict(Status.TIMED_OUT, ReasonCode.BUILD_TIMEOUT, reason)
     if ending.problem.startswith("protocol"):
-        return Verdict(Status.REJECTED, ReasonCode.PROTOCOL, f"its build broke the protocol: {ending.problem[10:]}")
+        reason = f"its build broke the protocol: {ending.problem[10:]}"
+        return Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason)
     last = next((line.strip() for line in reversed(ending.output.splitlines()) if line.strip()), "")
     reason = f"{ending.death} while it was imported for building" + (f": {last[:200]}" if last else "")
     signalled = ending.code is not None and ending.code < 0
@@ -109,7 +118,7 @@ def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
 
 
 def _failure(
-    failure: Mapping[str, Any], log: str, candidate: Candidate, toolchain: Toolchain, generated: Mapping[str, str]
+    failure: Mapping[str, Any], log: str, candidate: Candidate, generated: Mapping[str, str]
 ) -> Verdict:
     """Put a builder's failure into words, against the candidate's own lines."""
     kind, message = failure["kind"], str(failure["message"])
@@ -124,14 +133,16 @@ def _failure(
             reason = f"it uses {missing[0]}, which {missing[1]} does not have"
             return Verdict(Status.SKIPPED, ReasonCode.NEEDS_ARCH, reason)
         told = explain(f"{output}\n{message}", candidate.source, candidate.path, generated)
-        reason = told or f"{candidate.path.name}: {message.strip().splitlines()[0] if message.strip() else kind}"
+        first_line = message.strip().splitlines()[0] if message.strip() else kind
+        reason = told or f"{candidate.path.name}: {first_line}"
         return Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
     place = f"{candidate.path.name}:{failure['line']}" if failure.get("line") else candidate.path.name
     return Verdict(Status.BUILD_FAILED, _FAILURE_CODES[kind], f"{place}: {message}")
 
 
 def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
-    """Take one extension from the answer. Raises ValueError for a path that is no file of the builder's own."""
+    """Take one extension from the answer. Raises ValueError for a path that is no file of the builder's own.
+    """
     path = Path(str(entry["path"]))
     if path.is_symlink() or not path.is_file() or not path.resolve().is_relative_to(private.resolve()):
         raise ValueError(f"{path.name} is no file in the build's own folder")
@@ -163,4 +174,5 @@ def _no_nvcc() -> Verdict:
 
 
 def _no_triton() -> Verdict:
-    return Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, "Triton is not installed; bring it with: pip install triton")
+    reason = "Triton is not installed; bring it with: pip install triton"
+    return Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, reason)

@@ -1,4 +1,6 @@
-"""What a build comes to: the extensions a player may load, what the compiler said, or the verdict that ends it here."""
+"""What a build comes to: the extensions a player may load, what the compiler said, or the verdict that ends
+it here.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ class Build:
         """What a player needs to load the extensions, by key."""
         return {
             each.key: {
-                "module_name": each.module_name, "path": str(each.path), "is_python_module": each.is_python_module,
+                "module_name": each.module_name, "path": str(each.path),
+                "is_python_module": each.is_python_module,
             }
             for each in self.extensions
         }
@@ -69,4 +72,5 @@ class Build:
             replace(BuiltExtension(**each), path=folder / each["path"]) for each in body["extensions"]
         )
         kernels = tuple(KernelReport(**each) for each in body["kernels"])
-        return cls(**{**body, "verdict": verdict, "extensions": extensions, "kernels": kernels, "cached": True})
+        read = {"verdict": verdict, "extensions": extensions, "kernels": kernels, "cached": True}
+        return cls(**{**body, **read})

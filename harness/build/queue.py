@@ -1,7 +1,8 @@
-"""Building many candidates at once: each in its own untrusted child, as many at a time as cores and memory allow.
+"""Building many candidates at once: each in its own untrusted child, as many at a time as cores and memory
+allow.
 
-`BuildQueue` starts at once and hands out each `Build` when it is asked for; what a child's answer means for the
-candidate is decided in `judging`.
+`BuildQueue` starts at once and hands out each `Build` when it is asked for; what a child's answer means for
+the candidate is decided in `judging`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.build import judging
-from harness.build.cache import Cache, sha256_of
+from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, sha256_of
 from harness.build.environment import Toolchain, cuda_home
 from harness.build.product import Build
 from harness.candidate import Candidate
@@ -25,6 +26,7 @@ from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child, spawn
 from harness.sandbox.walls import Wall
 from harness.settings import Settings
+from harness.verdict import ReasonCode, Status, Verdict
 from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -67,7 +69,8 @@ class BuildQueue:
         self.close()
 
     def result(self, candidate: Candidate) -> Build:
-        """Return the build of `candidate` as soon as it is there. Raises KeyError for one that was not given."""
+        """Return the build of `candidate` as soon as it is there. Raises KeyError for one that was not given.
+        """
         if candidate.path in self._done:
             return self._done[candidate.path]
         return self._coming[candidate.path].result()
@@ -89,6 +92,14 @@ class BuildQueue:
         return known or self._cache.lookup(self._cache.key(candidate, self._toolchain))
 
     def _build(self, candidate: Candidate) -> Build:
+        try:
+            return self._build_or_raise(candidate)
+        except OSError as error:
+            another = f"name another folder in {ENVIRONMENT_VARIABLE}"
+            reason = f"could not be built in {self._cache.root} ({error}); {another}"
+            return Build(Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason))
+
+    def _build_or_raise(self, candidate: Candidate) -> Build:
         key = self._cache.key(candidate, self._toolchain)
         with self._cache.lock(key, self._settings.build_timeout_s):
             kept = self._cache.lookup(key)
@@ -97,9 +108,8 @@ class BuildQueue:
             with self._cache.staging() as private:
                 began = time.monotonic()
                 ending = self._run_builder(candidate, private)
-                build, files = judging.judge(
-                    ending, candidate, self._toolchain, private, time.monotonic() - began, self._settings.build_timeout_s
-                )
+                seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
+                build, files = judging.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
                 return self._cache.store(key, build, {path: sha256_of(Path(path)) for path in files})
 
     def _run_builder(self, candidate: Candidate, private: Path) -> judging.Ending:

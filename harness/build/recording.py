@@ -1,4 +1,5 @@
-"""Stand-ins for `load_inline` and `load` that note each call, build it where we want it, and keep what was printed.
+"""Stand-ins for `load_inline` and `load` that note each call, build it where we want it, and keep what was
+printed.
 
 Installed by `builder` before a candidate is imported, inside the untrusted child.
 """
@@ -56,7 +57,9 @@ class CompiledStandIn:
 
 
 class Recorder:
-    """Builds below `folder` and collects `extensions` (one dict per distinct call), `log`, `files` and `failures`."""
+    """Builds below `folder` and collects `extensions` (one dict per distinct call), `log`, `files` and
+    `failures`.
+    """
 
     def __init__(self, folder: Path, *, nvcc: str | None, sm: str, without_gpu: bool) -> None:
         self.folder, self.nvcc, self.sm, self.without_gpu = folder, nvcc, sm, without_gpu
@@ -113,7 +116,9 @@ class Recorder:
         self._note_built(key, arguments, place, module, cuda=bool(cuda))
         return module
 
-    def _note_built(self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool) -> None:
+    def _note_built(
+        self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool
+    ) -> None:
         libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
         if not libraries:
             return
@@ -130,7 +135,9 @@ class Recorder:
             self.failures.append(NotCompiled("nvcc refused it", self.log))
             raise self.failures[-1]
         name = str(arguments.get("name"))
-        self.extensions.append({"key": key, "path": "", "cuda": True, "module_name": name, "is_python_module": True})
+        self.extensions.append({
+            "key": key, "path": "", "cuda": True, "module_name": name, "is_python_module": True,
+        })
         return CompiledStandIn(name)
 
     def _note_files(self, arguments: dict[str, Any]) -> None:

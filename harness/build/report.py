@@ -18,7 +18,9 @@ _CONSTANT = re.compile(r"(\d+)(?:\+\d+)? bytes cmem")
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One kernel for one architecture. `spill_bytes` adds stores and loads, per thread; `shared_bytes` is static."""
+    """One kernel for one architecture. `spill_bytes` adds stores and loads, per thread; `shared_bytes` is
+    static.
+    """
 
     kernel: str
     arch: str
@@ -45,14 +47,17 @@ def kernel_reports(log: str) -> tuple[KernelReport, ...]:
         elif used := _USED.search(line):
             shared, constant = _SHARED.search(used[2]), sum(int(size) for size in _CONSTANT.findall(used[2]))
             found.append(KernelReport(
-                short_name(symbol), arch, int(used[1]), spills, stack, int(shared[1]) if shared else 0, constant
+                short_name(symbol), arch, int(used[1]), spills, stack, int(shared[1]) if shared else 0,
+                constant,
             ))
             symbol = None
     return tuple(found)
 
 
 def summary(kernels: Sequence[KernelReport]) -> str:
-    """Say the worst of each figure over `kernels`: "sm_90a, 32 registers, 0 spills, 8 KB shared"; "" for none."""
+    """Say the worst of each figure over `kernels`: "sm_90a, 32 registers, 0 spills, 8 KB shared"; "" for
+    none.
+    """
     if not kernels:
         return ""
     spills = max(kernel.spill_bytes for kernel in kernels)
@@ -71,7 +76,8 @@ def _kilobytes(count: int) -> str:
 
 
 def short_name(symbol: str) -> str:
-    """Return the name in a mangled C++ `symbol` (Itanium ABI) without parameters: "_Z4tileILi32EEvPf" → "tile<32>".
+    """Return the name in a mangled C++ `symbol` (Itanium ABI) without parameters: "_Z4tileILi32EEvPf" →
+    "tile<32>".
 
     Symbols with parts that are no plain names or numbers come back as they are.
     """
@@ -98,7 +104,9 @@ def short_name(symbol: str) -> str:
     return "::".join(names) or symbol
 
 
-_TYPES = {"f": "float", "d": "double", "i": "int", "j": "unsigned", "l": "long", "m": "unsigned long", "b": "bool"}
+_TYPES = {
+    "f": "float", "d": "double", "i": "int", "j": "unsigned", "l": "long", "m": "unsigned long", "b": "bool",
+}
 
 
 def _template_arguments(rest: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from harness.clocks import cold
+from harness.clocks.heap import keep_freed_memory
 from harness.clocks.stopwatch import MonotonicClock
 from harness.device.bench import LocalTimes, Turn
 from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
@@ -34,6 +35,7 @@ class CpuBench:
 
     def __init__(self) -> None:
         self.torch_device = torch.device("cpu")
+        keep_freed_memory()
         self.arena = Arena.create()
         self._cache_bytes = cold.cpu_last_level_bytes()
         self._evictor = cold.cpu_evictor(self._cache_bytes)

@@ -54,7 +54,7 @@ class CudaBench:
         self._own_sequence = 0
         self._own_key = torch.zeros(KEY_BYTES, dtype=torch.uint8, device=self.torch_device)
         self._cubin = masking.compile_mask(self._properties.major, self._properties.minor)
-        self._blocks = 8 * self._properties.multi_processor_count
+        self._blocks = 4 * self._properties.multi_processor_count
         self._mask = masking.Mask(self._cubin, self._own_key.data_ptr(), self._blocks)
         self._evictor = cold.gpu_evictor(self._properties.L2_cache_size, self.torch_device)
         self._stopwatch = CudaEvents(self.torch_device)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from harness.clocks import cold
+from harness.clocks.heap import keep_freed_memory
 from harness.clocks.stopwatch import CudaEvents, MonotonicClock
 from harness.wire import cuda_driver
 from harness.wire.arena import KEY_BYTE, GO_BYTE, TURN_BYTE, FLAGS_BYTES, Arena
@@ -106,6 +107,7 @@ class CpuStage:
     def __init__(self, arena: Arena, command: dict[str, Any], channel: Channel) -> None:
         self.device = torch.device("cpu")
         torch.set_num_threads(command["threads"])
+        keep_freed_memory()
         self._arena, self._channel = arena, channel
         self._evictor = cold.cpu_evictor(command["cache_bytes"])
         self.stopwatch = MonotonicClock()

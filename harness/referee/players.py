@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from harness.clocks.openmp import SPIN
 from harness.device.bench import Bench
 from harness.problem import REPOSITORY
 from harness.sandbox.environment import scrubbed
@@ -39,6 +40,7 @@ class PlayerStarter:
             os.environ,
             {
                 **self._bench.visible_devices(),
+                **{name: os.environ[name] for name in SPIN if name in os.environ},
                 "TRITON_CACHE_DIR": str(self.triton_cache),
                 "TORCHINDUCTOR_CACHE_DIR": str(self._warm / "inductor"),
             },

@@ -1,8 +1,9 @@
-"""The first process behind the wall: it shuts the door, starts the untrusted program, and ends with all it started.
+"""The first process behind the wall: it shuts the door, starts the untrusted program, and ends with all it
+started.
 
 Run by path with ``python -I -S entry.py PLAN`` (PLAN is JSON made by `spawn`). It stays as the parent of the
-program: it adopts orphans, reports how the program died on a pipe, and kills everything when the program or the
-harness is gone (the lifeline, a pipe whose far end only the harness holds, is then closed).
+program: it adopts orphans, reports how the program died on a pipe, and kills everything when the program or
+the harness is gone (the lifeline, a pipe whose far end only the harness holds, is then closed).
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ def _watch(main_pid: int, plan: dict) -> int | None:
 
 
 def main(plan: dict) -> int:
-    """Carry out the plan. Returns the exit status for this process: 0, or 1 when the wall could not be built."""
+    """Carry out the plan. Returns the exit status for this process: 0, or 1 when the wall could not be built.
+    """
     status_fd = plan["status_fd"]
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

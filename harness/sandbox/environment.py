@@ -1,7 +1,7 @@
 """The environment an untrusted child sees: a short list of what compilers, CUDA, Triton and Inductor need.
 
-Everything else is dropped, so that no token, key or preloaded library of the user's crosses the wall. The places
-inside the child's private folder are added by `private_places`.
+Everything else is dropped, so that no token, key or preloaded library of the user's crosses the wall. The
+places inside the child's private folder are added by `private_places`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def scrubbed(environment: Mapping[str, str], extra: Mapping[str, str] | None = N
 
 
 def private_places(private: Path) -> dict[str, str]:
-    """Return the variables that send every tool's files into `private`: one subfolder each, made by `spawn`."""
+    """Return the variables that send every tool's files into `private`: one subfolder each, made by `spawn`.
+    """
     return {
         "HOME": str(private / "home"),
         "TMPDIR": str(private / "tmp"),

@@ -1,7 +1,7 @@
 """How much an untrusted child may take: size of files, memory, processes, processor time.
 
-Resource limits are set by `entry` inside the child; memory and processes are held by a cgroup (version 2) where
-this process may make one. An address-space limit is never set: CUDA reserves far more than it uses.
+Resource limits are set by `entry` inside the child; memory and processes are held by a cgroup (version 2)
+where this process may make one. An address-space limit is never set: CUDA reserves far more than it uses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class Limits:
-    """`file_bytes` bounds every file (and `ftruncate` of shared memory) the child writes; None leaves the rest free."""
+    """`file_bytes` bounds every file (and `ftruncate` of shared memory) the child writes; None leaves the
+    rest free.
+    """
 
     file_bytes: int
     memory_bytes: int | None = None
@@ -28,7 +30,8 @@ class Limits:
 
 
 def default_limits() -> Limits:
-    """Files of 4 GiB, 80 % of this machine's memory, 4096 processes and threads, no limit on processor time."""
+    """Files of 4 GiB, 80 % of this machine's memory, 4096 processes and threads, no limit on processor time.
+    """
     return Limits(file_bytes=4 << 30, memory_bytes=_machine_memory_bytes(), processes=4096)
 
 
@@ -47,7 +50,8 @@ class Group:
 
     @property
     def holds_memory(self) -> bool:
-        """Whether the kernel keeps this group to a memory limit (its controllers may not be delegated to us)."""
+        """Whether the kernel keeps this group to a memory limit (its controllers may not be delegated to us).
+        """
         return (self.path / "memory.max").exists()
 
     def limit(self, limits: Limits) -> None:
@@ -85,7 +89,8 @@ class Group:
 
 
 def new_group() -> Group | None:
-    """Make an empty group, one with a memory controller if there is a way; None where no group can be made."""
+    """Make an empty group, one with a memory controller if there is a way; None where no group can be made.
+    """
     without_memory = None
     for parent in _parents():
         group = _make(parent)
@@ -134,7 +139,8 @@ def _parents() -> Iterator[Path]:
     """Yield where a group of ours may be made: below our own group, else beside it."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-        own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
+        groups = Path("/proc/self/cgroup").read_text().splitlines()
+        own = next(line[3:] for line in groups if line.startswith("0::"))
     except (OSError, StopIteration):
         return
     for line in mounts:

@@ -1,4 +1,5 @@
-"""Making the file system read-only around a child, and giving up the powers to undo it (Linux, through ctypes).
+"""Making the file system read-only around a child, and giving up the powers to undo it (Linux, through
+ctypes).
 
 Called by `entry` inside the child's own mount namespace, before any untrusted code runs. Only the standard
 library: the interpreter that runs this has no site-packages.
@@ -11,11 +12,12 @@ import os
 import stat
 from collections.abc import Sequence
 
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 2, 4, 32, 4096, 16384
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 32, 4096, 16384
 # statvfs flag → mount flag: inside a user namespace the kernel refuses a remount that drops one of these.
 _KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1 << 10, 2048: 1 << 11, 4096: 1 << 21}
 _LEFT_ALONE = frozenset({"proc", "devtmpfs", "devpts", "mqueue"})
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
 _O_PATH = getattr(os, "O_PATH", 0o10000000)
 
 
@@ -51,22 +53,24 @@ def _remount(path: str, flags: int) -> None:
     _mount(None, path, None, _MS_REMOUNT | _MS_BIND | flags | kept)
 
 
-def _cover_disks() -> None:
-    """Put /dev/null over raw disks and raw memory, which root may open whatever is mounted read-only."""
+def raw_devices() -> list[str]:
+    """Return the disks and the raw memory in /dev, which root may open whatever is mounted read-only."""
+    found = []
     for entry in os.scandir("/dev"):
         try:
-            raw = stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode) or entry.name in ("mem", "kmem", "port")
-            if raw:
-                _mount("/dev/null", entry.path, None, _MS_BIND)
+            disk = stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
         except OSError:
             continue
+        if disk or entry.name in ("mem", "kmem", "port"):
+            found.append(entry.path)
+    return found
 
 
 def make_read_only(repository: str, writable: Sequence[str]) -> None:
-    """Remount everything read-only but device files, /proc and the folders in `writable`.
+    """Remount everything read-only but /dev, /proc and the folders in `writable`; raw disks become /dev/null.
 
-    Shared memory (/dev/shm) becomes an empty one of the child's own. Raises OSError when the repository stays
-    writable; other mounts that cannot be changed are left as they are.
+    Raises OSError when the repository stays writable; other mounts that cannot be changed are left alone.
+    /dev/shm stays the machine's own: the CUDA driver may keep there what it shares between processes.
     """
     held = [(path, os.open(path, _O_PATH)) for path in writable]
     _mount(repository, repository, None, _MS_BIND | _MS_REC)
@@ -83,13 +87,14 @@ def make_read_only(repository: str, writable: Sequence[str]) -> None:
         # The bind may have taken over the read-only flag of the mount it was made from.
         _remount(path, 0)
         os.close(fd)
-    _cover_disks()
-    if os.path.isdir("/dev/shm"):
-        _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
+    for device in raw_devices():
+        _mount("/dev/null", device, None, _MS_BIND)
 
 
 def give_up_powers() -> None:
-    """Empty the capability bounding set and forbid new privileges, for this process's children from their exec on."""
+    """Empty the capability bounding set and forbid new privileges, for this process's children from their
+    exec on.
+    """
     for capability in range(64):
         if not _prctl(_PR_CAPBSET_DROP, capability):
             break
@@ -97,7 +102,9 @@ def give_up_powers() -> None:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of every descendant whose own parent dies, and closed to the eyes of its children."""
+    """Make this process the parent of every descendant whose own parent dies, and closed to the eyes of its
+    children.
+    """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_DUMPABLE, 0)
 

@@ -1,7 +1,8 @@
 """Starting an untrusted module behind the wall, and ending it with everything it started.
 
-`spawn` runs ``python -m MODULE CHANNEL_FD ARGUMENTS`` with the repository as its folder and hands back a `Child`: a
-channel of frames, the tail of what it printed, how it died, and `kill`. What the frames say is left to the caller.
+`spawn` runs ``python -m MODULE CHANNEL_FD ARGUMENTS`` with the repository as its folder and hands back a
+`Child`: a channel of frames, the tail of what it printed, how it died, and `kill`. What the frames say is
+left to the caller.
 """
 
 from __future__ import annotations
@@ -187,9 +188,9 @@ def spawn(
 ) -> Child:
     """Start ``python -m module CHANNEL_FD *arguments`` behind `wall` (default: the best there is).
 
-    `environment` should come from `scrubbed`; the places of `private_places` are added to it. The child may write
-    below `private` and `writable` (existing folders) only, and holds the file descriptors in `inherit` under their
-    own numbers. Raises OSError when no process can be started.
+    `environment` should come from `scrubbed`; the places of `private_places` are added to it. The child may
+    write below `private` and `writable` (existing folders) only, and holds the file descriptors in `inherit`
+    under their own numbers. Raises OSError when no process can be started.
     """
     wall = best_wall() if wall is None else wall
     private, repository = private.resolve(), repository.resolve()
@@ -202,8 +203,9 @@ def spawn(
     lifeline_read, lifeline_write = os.pipe()
     plan = {
         "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
-        "writable": [str(folder) for folder in folders], "file_bytes": limits.file_bytes, "cpu_s": limits.cpu_s,
-        "processes": limits.processes, "status_fd": status_write, "lifeline_fd": lifeline_read,
+        "writable": [str(folder) for folder in folders], "file_bytes": limits.file_bytes,
+        "cpu_s": limits.cpu_s, "processes": limits.processes,
+        "status_fd": status_write, "lifeline_fd": lifeline_read,
         "program_fds": [far.fileno(), *inherit],
         "command": [sys.executable, "-m", module, str(far.fileno()), *arguments],
     }

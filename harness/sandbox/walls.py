@@ -1,7 +1,7 @@
 """The strongest wall this machine allows, found by a trial of the real thing, once per process.
 
-In order: bubblewrap, `unshare` with as many namespaces as the kernel grants, a process group alone. What the wall
-had is part of each record (`Wall.text`).
+In order: bubblewrap, `unshare` with as many namespaces as the kernel grants, a process group alone. What the
+wall had is part of each record (`Wall.text`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.sandbox.limits import default_limits, new_group
+from harness.sandbox.mounts import raw_devices
 
 ENTRY = Path(__file__).with_name("entry.py")
 _TRIAL_TIMEOUT_S = 20
@@ -27,7 +28,8 @@ _LADDER = (("pid", "mount", "ipc", "net"), ("pid", "mount", "ipc"), ("mount", "i
 
 @dataclass(frozen=True)
 class Wall:
-    """What stands between a child and the machine; `name` is "bubblewrap", "unshare" or "process group only"."""
+    """What stands between a child and the machine; `name` is "bubblewrap", "unshare" or "process group only".
+    """
 
     name: str
     namespaces: tuple[str, ...] = ()
@@ -48,16 +50,17 @@ class Wall:
     @property
     def mounts_from_inside(self) -> bool:
         """Whether `entry` has to make the file system read-only (bubblewrap has done it before)."""
-        return self.name == "unshare" and "mount" in self.namespaces
+        return self.name == "unshare" and self.read_only_repository
 
     def command(self, repository: Path, writable: Sequence[Path]) -> list[str]:
         """Return the words to put before a command line so that it runs behind this wall."""
         if self.name == "bubblewrap":
             binds = [word for path in writable for word in ("--bind", str(path), str(path))]
+            covers = [word for path in raw_devices() for word in ("--dev-bind", "/dev/null", path)]
             return [
                 _tool("bwrap"), *(f"--unshare-{space}" for space in self.namespaces if space != "mount"),
-                "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--tmpfs", "/dev/shm",
-                "--proc", "/proc", "--ro-bind", str(repository), str(repository), *binds, "--",
+                "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev",
+                *covers, "--proc", "/proc", "--ro-bind", str(repository), str(repository), *binds, "--",
             ]
         if self.name == "unshare":
             words = [_tool("unshare"), *(_UNSHARE_FLAGS[space] for space in self.namespaces)]
@@ -144,7 +147,8 @@ def _passes_trial(wall: Wall) -> bool:
         try:
             trial = subprocess.run(
                 [*wall.command(repository, [private]), *entry_command(plan)], stdin=subprocess.DEVNULL,
-                capture_output=True, timeout=_TRIAL_TIMEOUT_S, pass_fds=(status_write, lifeline_read), check=False,
+                capture_output=True, timeout=_TRIAL_TIMEOUT_S, pass_fds=(status_write, lifeline_read),
+                check=False,
             )
             seen = json.loads(trial.stdout)
         except (OSError, subprocess.TimeoutExpired, ValueError):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 
 from harness.candidate import find_candidates
+from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name
 from harness.errors import NothingToRun
 from harness.problem import load_problem
@@ -23,6 +25,7 @@ def run(options: argparse.Namespace) -> int:
     problem = load_problem(options.problem, options.candidates)
     candidates = find_candidates(problem.candidates_dir, options.only, options.skip)
 
+    shorten_spinning(os.environ)
     from harness.pipeline import RunRequest, nothing_ran
     from harness.pipeline import run as judge_all
     from harness.report.progress import open_progress

@@ -18,8 +18,8 @@ _LISTS = frozenset({"sources", "cpp_sources", "cuda_sources", "sycl_sources", "f
 def extension_key(kind: str, arguments: Mapping[str, Any]) -> str:
     """Return 16 hex digits for a call of `kind` ("load_inline" or "load") with `arguments` by name.
 
-    Equal for calls that build the same: a string and a list of that one string, a None and a missing argument.
-    For "load" the contents of the source files count, and their names without the folder.
+    Equal for calls that build the same: a string and a list of that one string, a None and a missing
+    argument. For "load" the contents of the source files count, and their names without the folder.
     """
     given: dict[str, Any] = {}
     for name, value in arguments.items():

@@ -16,10 +16,15 @@ import sysconfig
 
 from harness.wire import cuda_driver
 
+_THREADS = 512
 _SOURCE = r"""
 extern "C" __global__ void apply_mask(const uint4* __restrict__ source, uint4* __restrict__ target,
                                       unsigned long long blocks_of_16, const volatile unsigned int* key) {
-    const unsigned int k0 = key[0], k1 = key[1], nonce0 = key[2], nonce1 = key[3];
+    // The key lies in host memory: one thread of a block fetches it, or every thread would cross the bus.
+    __shared__ unsigned int words[4];
+    if (threadIdx.x < 4) words[threadIdx.x] = key[threadIdx.x];
+    __syncthreads();
+    const unsigned int k0 = words[0], k1 = words[1], nonce0 = words[2], nonce1 = words[3];
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; at < blocks_of_16;
          at += step) {
@@ -78,7 +83,7 @@ class Mask:
     def apply(self, stream: int, source: int, target: int, size_bytes: int) -> None:
         """XOR `size_bytes` (a multiple of 16) at device address `source` with the key's stream into `target`."""
         cuda_driver.launch(
-            self._function, self._blocks, 256, stream,
+            self._function, self._blocks, _THREADS, stream,
             [
                 ctypes.c_uint64(source), ctypes.c_uint64(target), ctypes.c_uint64(size_bytes // 16),
                 ctypes.c_uint64(self._key_address),

@@ -13,7 +13,9 @@ from harness.build.report import KernelReport
 from harness.candidate import read_candidate
 from harness.verdict import ReasonCode, Status, Verdict
 
-TOOLCHAIN = Toolchain("2.11.0", "13.0", "/bin/nvcc", "13.0", "/bin/g++", "12.2", "3.12.1", "x86_64", "9.0a", False)
+TOOLCHAIN = Toolchain(
+    "2.11.0", "13.0", "/bin/nvcc", "13.0", "/bin/g++", "12.2", "3.12.1", "x86_64", "9.0a", False
+)
 KERNEL = KernelReport("tile", "sm_90a", 32, 0, 0, 8192, 0)
 
 
@@ -88,7 +90,9 @@ def test_storing_again_replaces_the_entry(cache, build):
     assert cache.lookup("key").seconds == 1.0
 
 
-@pytest.mark.parametrize("change", [{"arch": "8.0"}, {"torch": "2.13.0"}, {"nvcc_version": "12.8"}, {"host": "other"}])
+@pytest.mark.parametrize(
+    "change", [{"arch": "8.0"}, {"torch": "2.13.0"}, {"nvcc_version": "12.8"}, {"host": "other"}]
+)
 def test_the_key_changes_with_the_toolchain(cache, candidate, change):
     assert cache.key(candidate, replace(TOOLCHAIN, **change)) != cache.key(candidate, TOOLCHAIN)
 

@@ -47,7 +47,8 @@ def test_the_manifest_is_keyed_by_the_call_that_the_player_will_make(built_works
     (build,) = built_workshop.build(candidate)
     source = CPP_CANDIDATE.split('r"""')[1].split('"""')[0]
     key = extension_key("load_inline", {
-        "name": "doubled_extension", "cpp_sources": [source], "functions": ["doubled"], "extra_cflags": ["-O0"],
+        "name": "doubled_extension", "cpp_sources": [source], "functions": ["doubled"],
+        "extra_cflags": ["-O0"],
     })
     assert set(build.manifest) == {key}
     assert set(build.manifest[key]) == {"module_name", "path", "is_python_module"}
@@ -76,7 +77,7 @@ def test_a_cuda_syntax_error_is_shown_on_the_candidates_own_line(workshop):
     assert build.verdict.reason.splitlines() == [
         f'broken.py:{line}: identifier "inn" is undefined',
         f"{line:5d} |   tile[threadIdx.x] = inn[threadIdx.x];",
-        "      |                         ^",
+        "      |                       ^",
     ]
 
 
@@ -95,7 +96,8 @@ def test_a_cpp_error_is_shown_on_the_candidates_own_line_and_is_not_kept(worksho
 
 @needs_cxx
 def test_a_function_that_nothing_defines_is_named(workshop):
-    source = CPP_CANDIDATE.replace("#include <torch/extension.h>\n", "#include <Python.h>\nint helper(int);\n").replace(
+    headers = "#include <Python.h>\nint helper(int);"
+    source = CPP_CANDIDATE.replace("#include <torch/extension.h>", headers).replace(
         "torch::Tensor doubled(const torch::Tensor& x) { return x * 2; }",
         'extern "C" PyObject* PyInit_doubled_extension() { return helper(1) ? nullptr : nullptr; }',
     ).replace('functions="doubled"', "no_implicit_headers=True")
@@ -112,10 +114,11 @@ def test_a_plain_candidate_is_imported_and_kept(workshop):
     assert second.verdict is None and second.cached and second.extensions == ()
 
 
+NOT_IMPORTED = Status.BUILD_FAILED, ReasonCode.IMPORT_ERROR
 FAILURES = {
-    "raises": ("raise ValueError('a reason')", Status.BUILD_FAILED, ReasonCode.IMPORT_ERROR, "ValueError: a reason"),
-    "missing_module": ("import no_such_module_here", Status.BUILD_FAILED, ReasonCode.IMPORT_ERROR, "missing_module.py:3"),
-    "leaves": ("print('bye', flush=True); os._exit(0)", Status.CRASHED, ReasonCode.EXITED, "exited with status 0"),
+    "raises": ("raise ValueError('a reason')", *NOT_IMPORTED, "ValueError: a reason"),
+    "missing_module": ("import no_such_module_here", *NOT_IMPORTED, "missing_module.py:3"),
+    "leaves": ("os._exit(0)", Status.CRASHED, ReasonCode.EXITED, "exited with status 0"),
     "falls": ("import ctypes; ctypes.string_at(0)", Status.CRASHED, ReasonCode.SIGNAL, "killed by SIGSEGV"),
 }
 
@@ -183,7 +186,8 @@ def test_a_triton_candidate_without_a_gpu_is_skipped(workshop):
 
 def test_a_module_beside_the_candidate_is_part_of_what_was_built(workshop):
     (workshop.folder / "_shared.py").write_text("FACTOR = 2\n")
-    source = f"import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nimport _shared\n{PLAIN_CANDIDATE}"
+    beside = "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nimport _shared\n"
+    source = f"{beside}{PLAIN_CANDIDATE}"
     candidate = workshop.write("uses_shared", source)
     workshop.build(candidate)
     assert workshop.build(candidate)[0].cached
@@ -203,3 +207,13 @@ def test_closing_the_queue_ends_what_is_being_built(workshop):
 
 def test_at_least_one_builder_runs_however_small_the_machine():
     assert builders_at_once() >= 1
+
+
+def test_a_full_disk_costs_the_candidate_and_not_the_run(workshop, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(workshop.cache), "store", full)
+    (build,) = workshop.build(workshop.write("plain", PLAIN_CANDIDATE))
+    assert build.verdict.status is Status.BUILD_FAILED
+    assert "No space left on device" in build.verdict.reason

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -107,6 +108,10 @@ def looks_around(fd, repository, private, writable, repository_file, pid_outside
         except OSError:
             return False
 
+    def reads_disk():
+        disks = [entry.path for entry in os.scandir("/dev") if stat.S_ISBLK(os.stat(entry.path).st_mode)]
+        return bool(disks)
+
     remounted = subprocess.run(
         ["mount", "-o", "remount,bind,rw", repository], capture_output=True, check=False
     ).returncode == 0
@@ -118,8 +123,7 @@ def looks_around(fd, repository, private, writable, repository_file, pid_outside
         "interpreter": writes(os.path.join(sys.prefix, "new")), "remounted": remounted,
         "network": reaches_network(), "pids": [int(name) for name in os.listdir("/proc") if name.isdigit()],
         "signals_outside": signals(pid_outside), "environment": dict(os.environ), "folder": os.getcwd(),
-        "shared_memory": os.listdir("/dev/shm"), "stdin": sys.stdin.read(),
-        "parent_files": os.access("/proc/1/fd/0", os.R_OK),
+        "stdin": sys.stdin.read(), "disks": reads_disk(), "parent_files": os.access("/proc/1/fd/0", os.R_OK),
     })
 
 
