@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.candidate_language import language_of
+from harness.reading.candidate_language import language_of
 from harness.errors import InputError, NothingToRun
-from harness.python_source import ModuleNames, SourceFault, parsed, top_level_names
-from harness.spelling import listed, nearest
-from harness.text_files import decoded, shown
+from harness.reading.python_source import ModuleNames, SourceFault, parsed, top_level_names
+from harness.reading.spelling import listed, nearest
+from harness.reading.text_files import decoded, shown
 from harness.verdict import ReasonCode
 
 

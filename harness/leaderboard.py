@@ -13,7 +13,7 @@ from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.table import Column, fitted, table_text
 from harness.report.terminal import paint
-from harness.spelling import listed
+from harness.reading.spelling import listed
 from harness.verdict import Status
 
 __all__ = ["class_of", "rank", "render", "title_of"]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from harness.errors import InputError
 from harness.formulas import Formula
-from harness.reference_source import read_reference
-from harness.text_files import files_in, joined
-from harness.yaml_lines import YAML_SUFFIXES
+from harness.reading.reference_source import read_reference
+from harness.reading.text_files import files_in, joined
+from harness.reading.yaml_lines import YAML_SUFFIXES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PROBLEMS_DIR = REPOSITORY / "problems"
@@ -86,7 +86,7 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
     if path.suffix not in YAML_SUFFIXES and path.is_file():
         hint = "A problem is a .yaml file, or a KernelBench .py file."
         raise InputError("is no problem file", path, hint=hint)
-    from harness.problem_file import read_problem_file  # imports pydantic
+    from harness.reading.problem_file import read_problem_file  # imports pydantic
 
     parts = read_problem_file(path, PROBLEMS_DIR)
     schema = parts.schema

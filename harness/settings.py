@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.spelling import hint_for
-from harness.text_files import files_in
+from harness.reading.spelling import hint_for
+from harness.reading.text_files import files_in
 
 CONFIGS_DIR = Path(__file__).resolve().parent.parent / "configs"
 _NOT_SETTINGS = ("gpus",)  # datasheet peaks, which lie in the same folder
@@ -52,7 +52,7 @@ def load_settings(name_or_path: str) -> Settings:
     else:
         hint = hint_for(name_or_path, shipped, "There are")
         raise InputError(f"there is no configuration '{name_or_path}'", hint=hint)
-    from harness.settings_file import read_settings_file  # imports pydantic
+    from harness.reading.settings_file import read_settings_file  # imports pydantic
 
     return Settings(name=path.stem, **read_settings_file(path, CONFIGS_DIR))
 

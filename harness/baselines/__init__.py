@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.problem import Problem
-from harness.reference_source import with_sizes
+from harness.reading.reference_source import with_sizes
 
 _EAGER = """
 

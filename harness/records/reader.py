@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.errors import InputError
 from harness.records.schema import FIELDS, SCHEMA_VERSION, Field, Record
-from harness.text_files import read_text
+from harness.reading.text_files import read_text
 
 Row = dict[str, str]
 MIGRATIONS: dict[int, Callable[[Row], Row]] = {}  # version → what makes a row one of the next version

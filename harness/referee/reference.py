@@ -18,7 +18,7 @@ from harness.errors import InputError
 from harness.inputs.families import GIVEN, Family
 from harness.inputs.sets import InputSet, draw_set
 from harness.problem import Problem
-from harness.reference_source import with_sizes
+from harness.reading.reference_source import with_sizes
 from harness.wire import tree
 from harness.wire.layout import TensorSpec, plan
 

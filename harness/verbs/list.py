@@ -10,7 +10,7 @@ from harness.errors import HarnessError
 from harness.problem import Problem, load_problem, problem_files
 from harness.records.schema import sizes_text
 from harness.settings import settings_names
-from harness.text_files import shown
+from harness.reading.text_files import shown
 
 
 def run(*, as_json: bool) -> int:

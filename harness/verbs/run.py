@@ -13,7 +13,7 @@ from harness.device.choose import check_device_name
 from harness.errors import NothingToRun
 from harness.problem import load_problem
 from harness.settings import load_settings
-from harness.text_files import shown
+from harness.reading.text_files import shown
 
 EXIT_STRICT, EXIT_NOTHING_RAN = 1, 4
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, ValidationError
 
-from harness.text_files import joined
-from harness.yaml_lines import read_yaml
-from harness.yaml_mistakes import fault, input_errors, key
+from harness.reading.text_files import joined
+from harness.reading.yaml_lines import read_yaml
+from harness.reading.yaml_mistakes import fault, input_errors, key
 
 # The interval trims a fifth of the rounds at each end; with fewer than five rounds nothing would be trimmed.
 _FEWEST_ROUNDS = 5

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.python_source import ModuleNames, SourceFault, parsed, top_level_names
-from harness.spelling import nearest
-from harness.text_files import read_text
+from harness.reading.python_source import ModuleNames, SourceFault, parsed, top_level_names
+from harness.reading.spelling import nearest
+from harness.reading.text_files import read_text
 
 
 def read_reference(

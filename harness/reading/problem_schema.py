@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, field_validator
 
 from harness.formulas import Formula, FormulaError
-from harness.yaml_mistakes import fault, key
+from harness.reading.yaml_mistakes import fault, key
 
 _WHOLE = "a whole number of at least 1"
 

@@ -14,13 +14,13 @@ from pydantic import ValidationError
 
 from harness.errors import InputError
 from harness.formulas import Formula, FormulaError
-from harness.problem_schema import ProblemSchema, SizesSchema
-from harness.python_source import ModuleNames
-from harness.reference_source import read_reference, size_error
-from harness.spelling import hint_for
-from harness.text_files import joined
-from harness.yaml_lines import YAML_SUFFIXES, YamlFile, dotted_name, read_yaml
-from harness.yaml_mistakes import input_errors
+from harness.reading.problem_schema import ProblemSchema, SizesSchema
+from harness.reading.python_source import ModuleNames
+from harness.reading.reference_source import read_reference, size_error
+from harness.reading.spelling import hint_for
+from harness.reading.text_files import joined
+from harness.reading.yaml_lines import YAML_SUFFIXES, YamlFile, dotted_name, read_yaml
+from harness.reading.yaml_mistakes import input_errors
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
-from harness.text_files import read_text
+from harness.reading.text_files import read_text
 
 YAML_SUFFIXES = (".yaml", ".yml")
 _INT = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
