@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.reading.candidate_language import language_of
 from harness.errors import InputError, NothingToRun
 from harness.reading.python_source import ModuleNames, SourceFault, parsed, top_level_names
-from harness.reading.spelling import listed, nearest
+from harness.spelling import listed, nearest
 from harness.reading.text_files import decoded, shown
 from harness.verdict import ReasonCode
 

@@ -50,7 +50,7 @@ def _with_verb(arguments: list[str]) -> list[str]:
     if first is None or first in VERBS:
         return arguments
     if not Path(first).suffix and not Path(first).exists():
-        from harness.reading.spelling import hint_for
+        from harness.spelling import hint_for
 
         raise InputError(f"'{first}' is neither a verb nor a problem file", hint=hint_for(first, VERBS, "The verbs are"))
     return ["run", *arguments]

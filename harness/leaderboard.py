@@ -13,7 +13,7 @@ from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.table import Column, fitted, table_text
 from harness.report.terminal import paint
-from harness.reading.spelling import listed
+from harness.spelling import listed
 from harness.verdict import Status
 
 __all__ = ["class_of", "rank", "render", "title_of"]
@@ -171,7 +171,7 @@ def _why_unranked(record: Record, group: list[Record]) -> str:
         return f"its results are {record.precision_class or 'of no named class'}, the ranking is {wanted}"
     if record.kind == "custom" and not any(each.rank for each in group):
         return "the run ended before its ranks were given"
-    whose = {"library": "its GPU time is a library's", "mixed": "part of its GPU time is a library's"}
+    whose = {"library": "its time is a library's", "mixed": "part of its time is a library's"}
     text = whose.get(record.kind, "its kernels are its own")
     return f"{text} (kind {record.kind}), which this problem does not rank"
 

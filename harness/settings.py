@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.reading.spelling import hint_for
+from harness.spelling import hint_for
 from harness.reading.text_files import files_in
 
 CONFIGS_DIR = Path(__file__).resolve().parent.parent / "configs"

@@ -27,7 +27,7 @@ class Status(str, Enum):
 
 
 class ReasonCode(str, Enum):
-    """Why. Each belongs to the one status named in `STATUS_OF`."""
+    """Why. `CODES_OF` says which of them each status may have."""
 
     NONE = ""
     # incorrect
@@ -74,6 +74,7 @@ class ReasonCode(str, Enum):
     NO_NVCC = "no_nvcc"
     NO_TRITON = "no_triton"
     NEEDS_ARCH = "needs_arch"
+    NEEDS_CPU = "needs_cpu"
     DEVICE_LOST = "device_lost"
 
 
@@ -98,7 +99,8 @@ _CODES = {
     Status.UNSURE: [ReasonCode.NOISY, ReasonCode.THROTTLED],
     Status.COMPILED: [ReasonCode.NO_GPU],
     Status.SKIPPED: [
-        ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NEEDS_ARCH, ReasonCode.DEVICE_LOST,
+        ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NEEDS_ARCH, ReasonCode.NEEDS_CPU,
+        ReasonCode.DEVICE_LOST,
     ],
 }
 CODES_OF: dict[Status, frozenset[ReasonCode]] = {status: frozenset(codes) for status, codes in _CODES.items()}

@@ -78,10 +78,10 @@ def test_a_problem_bound_by_memory_shows_bytes_and_not_flops():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"kind": "library"}, "its GPU time is a library's (kind library), which this problem does not rank"),
+        ({"kind": "library"}, "its time is a library's (kind library), which this problem does not rank"),
         (
             {"kind": "mixed"},
-            "part of its GPU time is a library's (kind mixed), which this problem does not rank",
+            "part of its time is a library's (kind mixed), which this problem does not rank",
         ),
         ({"kind": "unknown"}, "whose kernels ran could not be traced"),
         ({"kind": None}, "whose kernels ran could not be traced"),

@@ -75,6 +75,10 @@ class BuildQueue:
             return self._done[candidate.path]
         return self._coming[candidate.path].result()
 
+    def is_ready(self, candidate: Candidate) -> bool:
+        """Whether `result` would answer at once."""
+        return candidate.path in self._done or self._coming[candidate.path].done()
+
     def close(self) -> None:
         """Give up what is not built yet and end every child."""
         with self._lock:

@@ -28,7 +28,14 @@ class Layout:
     def __init__(self, command: dict[str, Any]) -> None:
         self.inputs: Sequence[TensorSpec] = [TensorSpec.from_json(body) for body in command["inputs"]]
         self.outputs: Sequence[TensorSpec] = [TensorSpec.from_json(body) for body in command["outputs"]]
+        self.strides: Sequence[Sequence[int]] = command["strides"]
         self.shape = command["shape"]
+
+    def fault_of(self, result: Any, stage: CudaStage | CpuStage, index: int) -> dict[str, Any] | None:
+        """What is wrong with the form of what launch `index` returned."""
+        return outputs.fault_of(
+            result, self.shape, self.outputs, self.strides, stage.device, stage.slot_range(index)
+        )
 
 
 class Launcher:
@@ -76,7 +83,7 @@ class Launcher:
 
     def _take(self, index: int, result: Any) -> dict[str, Any]:
         stage, layout = self._stage, self.layout
-        fault = outputs.fault_of(result, layout.shape, layout.outputs, stage.device, stage.slot_range(index))
+        fault = layout.fault_of(result, stage, index)
         if fault is not None:
             return {"fault": fault}
         return {"values": outputs.take(result, stage.outbox(index, layout.outputs), stage.stream)}

@@ -7,6 +7,7 @@ candidate that hands back an old buffer unwritten hands back NaN.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,10 +20,13 @@ _copy = torch.Tensor.copy_
 _storage = torch.Tensor.untyped_storage
 
 
-def fault_of(result: Any, shape: Any, specs: list[TensorSpec], device: torch.device, slot: range) -> dict | None:
+def fault_of(
+    result: Any, shape: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequence[int]], device: torch.device,
+    slot: range,
+) -> dict | None:
     """What is wrong with the form of a result, as {"code", "detail"}, or None.
 
-    `shape` is the reference's structure, `specs` its tensors; `slot` the addresses of the inputs.
+    `shape` is the reference's structure, `specs` and `strides` its tensors; `slot` the addresses of the inputs.
     """
     try:
         skeleton, tensors = tree.flatten(result)
@@ -31,7 +35,7 @@ def fault_of(result: Any, shape: Any, specs: list[TensorSpec], device: torch.dev
     if result is None or tree.shape_of(skeleton) != shape:
         expected = "a tensor" if shape == "tensor" else f"{len(specs)} tensors"
         return _fault("wrong_count", f"forward returned {_kind(result)} where the reference returns {expected}")
-    for index, (tensor, spec) in enumerate(zip(tensors, specs)):
+    for index, (tensor, spec, stride) in enumerate(zip(tensors, specs, strides)):
         label = "the output" if len(specs) == 1 else f"output {index}"
         if tensor.layout is not torch.strided:
             return _fault("wrong_layout", f"{label} has layout {tensor.layout}, not torch.strided")
@@ -41,6 +45,9 @@ def fault_of(result: Any, shape: Any, specs: list[TensorSpec], device: torch.dev
             return _fault("wrong_shape", f"{label} has shape {tuple(tensor.shape)}, not {spec.shape}")
         if dtype_name(tensor.dtype) != spec.dtype:
             return _fault("wrong_dtype", f"{label} is {dtype_name(tensor.dtype)}, not {spec.dtype}")
+        if not _strided_alike(tensor, stride):
+            detail = f"{label} has strides {tuple(tensor.stride())} where the reference's has {tuple(stride)}"
+            return _fault("wrong_layout", f"{detail}; end forward with .contiguous() or write it in that order")
         if tensor.numel() and _storage(tensor).data_ptr() in slot:
             return _fault("aliases_input", f"{label} is a view of an input, not memory of its own")
     return None
@@ -61,6 +68,13 @@ def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[An
         else:
             cuda_driver.fill_bytes(stream, storage.data_ptr(), _OVERWRITE, size_bytes)
     return tree.values_of(skeleton)
+
+
+def _strided_alike(tensor: torch.Tensor, stride: Sequence[int]) -> bool:
+    """Whether elements lie in memory as the reference's do; a dimension of one element has no say."""
+    if tensor.numel() == 0:
+        return True
+    return all(size == 1 or own == other for size, own, other in zip(tensor.shape, tensor.stride(), stride))
 
 
 def _fault(code: str, detail: str) -> dict[str, str]:

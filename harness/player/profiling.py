@@ -35,7 +35,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         stage.synchronize()
         total_us = (time.perf_counter_ns() - began) / 1e3
     stage.restore_stream()
-    if outputs.fault_of(result, layout.shape, layout.outputs, stage.device, stage.slot_range(0)) is None:
+    if layout.fault_of(result, stage, 0) is None:
         outputs.take(result, stage.outbox(0, layout.outputs), stage.stream)
     stage.signal_end(first + 1)
     stage.synchronize()

@@ -17,7 +17,7 @@ from harness.formulas import Formula, FormulaError
 from harness.reading.problem_schema import ProblemSchema, SizesSchema
 from harness.reading.python_source import ModuleNames
 from harness.reading.reference_source import read_reference, size_error
-from harness.reading.spelling import hint_for
+from harness.spelling import hint_for
 from harness.reading.text_files import joined
 from harness.reading.yaml_lines import YAML_SUFFIXES, YamlFile, dotted_name, read_yaml
 from harness.reading.yaml_mistakes import input_errors

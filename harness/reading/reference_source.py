@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.errors import InputError
 from harness.reading.python_source import ModuleNames, SourceFault, parsed, top_level_names
-from harness.reading.spelling import nearest
+from harness.spelling import nearest
 from harness.reading.text_files import read_text
 
 

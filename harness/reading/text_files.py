@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.reading.spelling import listed, nearest
+from harness.spelling import listed, nearest
 
 
 def read_text(path: Path, suffixes: Sequence[str] = (), also: Sequence[Path] = ()) -> str:

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from harness.errors import InputError
-from harness.reading.spelling import hint_for, listed, nearest
+from harness.spelling import hint_for, listed, nearest
 from harness.reading.yaml_lines import YamlFile, dotted_name
 
 _REQUIRED: Any = ...

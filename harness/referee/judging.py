@@ -7,6 +7,7 @@ kernels ran. Nothing that was not verified is timed, and nothing is reported tha
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ class Contestant:
     extensions: tuple[Path, ...]
     triton_cache: Path | None
     precision_class: str
+    language: str
     is_baseline: bool = False
 
 
@@ -95,8 +97,16 @@ class Judge:
                 self._play(contestant, start, judgement, tell, first=position == 0)
             self._conclude(contestant, judgement)
         except Failed as failure:
-            judgement.verdict = failure.verdict
+            judgement.verdict = self._for_the_cpu(contestant, failure.verdict) or failure.verdict
         return judgement
+
+    def _for_the_cpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:
+        """C++ that refuses CUDA tensors in so many words is for another device, not wrong."""
+        refused = verdict.reason_code is ReasonCode.RAISED and re.search(r"\bcpu\b", verdict.reason, re.IGNORECASE)
+        if contestant.language != "cpp" or self._bench.kind == "cpu" or not refused:
+            return None
+        reason = f"it is C++ for the CPU ({verdict.reason}); --device cpu runs it"
+        return Verdict(Status.SKIPPED, ReasonCode.NEEDS_CPU, reason)
 
     def _play(
         self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None],
@@ -140,6 +150,8 @@ class Judge:
             raise
         if first:
             judgement.figures = found
+            if reload.state_mismatch:
+                judgement.warnings.append(f"its outputs are right, but its state is not the reference's: {reload.state_mismatch}")
         reload(references[0])
 
     def _time(self, session: Session, contestant: Contestant, judgement: Judgement) -> Timing:

@@ -25,13 +25,23 @@ class PlayerStarter:
     def __init__(self, bench: Bench, wall: Wall, warm: Path) -> None:
         self._bench, self._wall, self._warm = bench, wall, warm
         self._folders: list[str] = []
+        self._ahead: Child | None = None
 
     @property
     def triton_cache(self) -> Path:
         return self._warm / "triton"
 
+    def start_ahead(self) -> None:
+        """Start the first player already; it imports torch and waits without touching the device."""
+        if self._ahead is None:
+            self._ahead = self._spawn()
+
     def start(self) -> Child:
-        """A process that has inherited the arena and is importing torch."""
+        """A process that has inherited the arena and has imported torch or is about to."""
+        ahead, self._ahead = self._ahead, None
+        return self._spawn() if ahead is None else ahead
+
+    def _spawn(self) -> Child:
         private = tempfile.mkdtemp(prefix="player-")
         self._folders.append(private)
         for name in ("triton", "inductor"):
@@ -53,5 +63,8 @@ class PlayerStarter:
         )
 
     def close(self) -> None:
+        """End a player that was never used, and remove the private folders."""
+        if self._ahead is not None:
+            self._ahead.kill()
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)

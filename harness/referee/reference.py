@@ -61,6 +61,7 @@ class Reference:
         self.specs = first.specs
         eager, self.shape = self._described(first)
         self.output_specs = plan(eager, contiguous=True)
+        self.output_strides = [list(tensor.stride()) for tensor in eager]
         self._model64 = self._in_float64(first)
         self.truth_name = "eager" if self._model64 is None else "float64"
 

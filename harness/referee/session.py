@@ -99,7 +99,7 @@ class Session:
             {
                 "op": "layout", "inputs": [spec.to_json() for spec in reference.specs],
                 "outputs": [spec.to_json() for spec in reference.output_specs], "shape": reference.shape,
-                "filled_bytes": input_bytes,
+                "strides": reference.output_strides, "filled_bytes": input_bytes,
             },
             self._load_timeout_s, "opening its memory",
         )

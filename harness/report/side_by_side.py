@@ -12,7 +12,7 @@ from harness.records.ranking import class_of
 from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.table import Column, table_text, table_width
-from harness.reading.spelling import listed
+from harness.spelling import listed
 from harness.reading.text_files import shown
 from harness.verdict import Status
 

@@ -1,0 +1,134 @@
+"""One problem's contestants on one device, judged and recorded one after the other, baselines first."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from harness.baselines import Baseline, baselines_for
+from harness.build.product import Build
+from harness.candidate import Candidate
+from harness.device.bench import Bench
+from harness.peaks import load_peaks
+from harness.physics import limits
+from harness.problem import Problem
+from harness.records.assembling import RunFacts, record_of, samples_of
+from harness.records.writer import RunFiles
+from harness.referee.judging import Judge, Judgement
+from harness.referee.players import PlayerStarter
+from harness.referee.reference import Reference
+from harness.report.progress import Progress
+from harness.settings import Settings
+from harness.verdict import ReasonCode, Status, Verdict
+from harness.workshop import Workshop
+
+Entry = Baseline | Candidate
+
+
+class Contest:
+    """Judges entries in order; while one is judged on a GPU, the next one's player is already importing torch."""
+
+    def __init__(
+        self, problem: Problem, settings: Settings, bench: Bench, workshop: Workshop, files: RunFiles,
+        progress: Progress, utc: str,
+    ) -> None:
+        self._problem, self._settings, self._bench = problem, settings, bench
+        self._workshop, self._files, self._progress = workshop, files, progress
+        self._sizes = problem.timed_sizes(bench.kind)
+        progress.note("drawing inputs and computing truths")
+        model_seed = secrets.randbits(31)
+        all_sizes = [self._sizes, *problem.checks_for(bench.kind)]
+        references = [Reference(problem, sizes, bench.torch_device, model_seed) for sizes in all_sizes]
+        self._facts = self._measure_device(utc)
+        floor_us = self._facts.limits.floor_us if self._facts.limits else None
+        self._judge = Judge(bench, references, settings, floor_us, model_seed)
+        self._ahead: tuple[Entry, PlayerStarter] | None = None
+        self._lost: str | None = None
+
+    def run(self, candidates: Sequence[Candidate]) -> None:
+        """Judge the baselines (the control first), then the candidates; each gets its record."""
+        entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
+        try:
+            for position, entry in enumerate(entries):
+                following = entries[position + 1] if position + 1 < len(entries) else None
+                self._one(entry, following)
+        finally:
+            self._drop_ahead()
+
+    def _one(self, entry: Entry, following: Entry | None) -> None:
+        build = judgement = None
+        verdict = self._fault_of(entry)
+        if verdict is None and isinstance(entry, Candidate):
+            self._progress.stage(entry.name, "building")
+            build = self._workshop.build_of(entry)
+            verdict = build.verdict
+        if verdict is None:
+            judgement = self._play(entry, following)
+            verdict = judgement.verdict
+        self._record(entry, verdict, build, judgement)
+
+    def _fault_of(self, entry: Entry) -> Verdict | None:
+        if isinstance(entry, Candidate) and entry.fault is not None:
+            return Verdict(Status.BUILD_FAILED, entry.fault_code, entry.fault)
+        if self._lost is not None:
+            return Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, f"{self._lost}; run again once it is mended")
+        return None
+
+    def _play(self, entry: Entry, following: Entry | None) -> Judgement:
+        contestant, starter = self._workshop.contestant(entry)
+        if self._ahead is not None and self._ahead[0] is entry:
+            starter, self._ahead = self._ahead[1], None
+        self._drop_ahead()
+        control = contestant.name == "eager" and contestant.is_baseline
+        players = self._settings.players if control or not contestant.is_baseline else 1
+        try:
+            self._start_ahead(following)
+            judgement = self._judge.judge(
+                contestant, [starter.start] * players, lambda text: self._progress.stage(entry.name, text)
+            )
+        finally:
+            starter.close()
+        if control and judgement.timing is not None:
+            self._judge.control_overhead_us = judgement.timing.wall_overhead_us
+        self._lost = self._bench.unhealthy()
+        return judgement
+
+    def _start_ahead(self, entry: Entry | None) -> None:
+        # On a CPU the import would take cores from the call being timed.
+        if entry is None or self._bench.kind == "cpu" or not self._workshop.is_ready(entry):
+            return
+        if isinstance(entry, Candidate) and self._workshop.build_of(entry).verdict is not None:
+            return
+        starter = self._workshop.contestant(entry)[1]
+        starter.start_ahead()
+        self._ahead = (entry, starter)
+
+    def _drop_ahead(self) -> None:
+        if self._ahead is not None:
+            self._ahead[1].close()
+            self._ahead = None
+
+    def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
+        is_candidate = isinstance(entry, Candidate)
+        record = record_of(
+            self._facts, name=entry.name, role="candidate" if is_candidate else "baseline",
+            source_hash=entry.source_hash if is_candidate else None,
+            language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
+        )
+        trouble = self._files.append(record, samples_of(judgement))
+        if trouble:
+            self._progress.note(trouble)
+        self._progress.done(record)
+
+    def _measure_device(self, utc: str) -> RunFacts:
+        problem, bench = self._problem, self._bench
+        flops = problem.flops.evaluate(self._sizes) if problem.flops else None
+        useful_bytes = problem.bytes.evaluate(self._sizes) if problem.bytes else None
+        bandwidth = bench.copy_gbytes_s()
+        peaks = load_peaks(bench.identity.name) if bench.kind == "cuda" else None
+        return RunFacts(
+            run_id=secrets.token_hex(8), utc=utc, config=self._settings.name, problem=problem, sizes=self._sizes,
+            bench=bench, limits=limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
+            useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
+            event_floor_us=bench.event_floor_us(), sandbox=f"{self._workshop.wall.text}; {bench.transport}",
+        )

@@ -1,0 +1,149 @@
+"""The parts of the machine that can be looked at without torch: compilers, the wall, the cache, the disk.
+
+Each function looks at one thing and returns its finding; none raises.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
+from harness.build.environment import NVCC_HINT, Toolchain
+from harness.diagnosis.finding import MISSING, NOTE, OK, Finding
+from harness.sandbox.walls import NO_WALL, best_wall
+
+_LEAST_FREE_BYTES = 5 << 30
+_VERSION_TIMEOUT_S = 30
+
+
+def python_finding() -> Finding:
+    text = f"{platform.python_version()} at {sys.executable}, on {platform.system()} {platform.machine()}"
+    if sys.platform != "linux":
+        return Finding("Python", MISSING, text, "the referee needs Linux: it shares memory by sealed anonymous files")
+    if not Path(sysconfig.get_paths()["include"], "Python.h").is_file():
+        hint = "extensions and Triton compile against it: apt install python3-dev, or use a Python that has its headers"
+        return Finding("Python", MISSING, f"{text}, without Python.h", hint)
+    return Finding("Python", OK, text)
+
+
+def nvcc_finding(toolchain: Toolchain, *, on_gpu: bool) -> Finding:
+    if toolchain.nvcc_path is None:
+        use = "CUDA candidates are skipped" if on_gpu else "CUDA candidates cannot be compiled to see whether they would"
+        hint = f"{use}; install the CUDA toolkit of torch's own CUDA version" if on_gpu else f"{use}; {NVCC_HINT}"
+        return Finding("nvcc", MISSING, "not found (CUDA_HOME, PATH, /usr/local/cuda, the wheels)", hint)
+    text = f"{toolchain.nvcc_version or 'of unknown version'} at {toolchain.nvcc_path}"
+    if on_gpu and toolchain.torch_cuda and toolchain.nvcc_version:
+        if toolchain.nvcc_version.split(".")[0] != toolchain.torch_cuda.split(".")[0]:
+            hint = f"torch refuses to build with it: install the CUDA {toolchain.torch_cuda} toolkit, or set CUDA_HOME"
+            return Finding("nvcc", MISSING, f"{text}, but torch is built for CUDA {toolchain.torch_cuda}", hint)
+    return Finding("nvcc", OK, text if on_gpu else f"{text} (without a GPU it compiles only, for {toolchain.sm})")
+
+
+def cxx_finding(toolchain: Toolchain) -> Finding:
+    if toolchain.cxx_path is None:
+        return Finding("C++ compiler", MISSING, "neither c++ nor g++ is on the PATH", "apt install g++, or set CXX")
+    return Finding("C++ compiler", OK, f"{toolchain.cxx_text} at {toolchain.cxx_path}")
+
+
+def ninja_finding() -> Finding:
+    # The builder looks beside its Python too, where the wheel puts it.
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    program = shutil.which("ninja", path=places)
+    version = None if program is None else _first_line([program, "--version"])
+    if version is None:
+        return Finding("ninja", MISSING, "not found; load_inline builds with it", "pip install ninja")
+    return Finding("ninja", OK, f"{version} at {program}")
+
+
+def triton_finding(*, on_gpu: bool) -> Finding:
+    if importlib.util.find_spec("triton") is None:
+        if on_gpu:
+            return Finding("Triton", MISSING, "not installed; Triton candidates are skipped", "pip install triton")
+        return Finding("Triton", NOTE, "not installed; of use with a GPU only")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        text = version("triton")
+    except PackageNotFoundError:
+        text = "of unknown version"
+    return Finding("Triton", OK, text if on_gpu else f"{text} (of use with a GPU only)")
+
+
+def cuobjdump_finding(*, on_gpu: bool) -> Finding | None:
+    """Only of interest with a GPU: it reads which kernels an extension holds."""
+    if not on_gpu:
+        return None
+    program = shutil.which("cuobjdump") or shutil.which("cuobjdump", path="/usr/local/cuda/bin")
+    if program is None:
+        text = "not found; whose kernel ran is then told from the strings of the extension, which proves less"
+        return Finding("cuobjdump", NOTE, text, "it comes with the CUDA toolkit, or: pip install nvidia-cuda-cuobjdump")
+    return Finding("cuobjdump", OK, program)
+
+
+def wall_finding() -> Finding:
+    wall = best_wall()
+    if wall.name == NO_WALL.name:
+        hint = "apt install bubblewrap or util-linux, on a system that lets you make user namespaces"
+        return Finding("sandbox wall", NOTE, f"{wall.text}; candidates can read and write what you can", hint)
+    if not wall.cgroup:
+        hint = "a candidate's memory is held only where this user may write a cgroup (version 2)"
+        return Finding("sandbox wall", NOTE, wall.text, hint)
+    return Finding("sandbox wall", OK, wall.text)
+
+
+def cache_finding() -> Finding:
+    root = default_root().expanduser()
+    hint = f"{ENVIRONMENT_VARIABLE}=/some/writable/folder puts it elsewhere"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        return Finding("cache", MISSING, f"{root} cannot be written: {error.strerror or error}", hint)
+    return Finding("cache", OK, f"{root}, {bytes_text(_bytes_below(root))}, writable")
+
+
+def disk_finding() -> Finding:
+    root = default_root().expanduser()
+    free = {}
+    for place in (root, Path(tempfile.gettempdir())):
+        existing = next((folder for folder in (place, *place.parents) if folder.exists()), Path("/"))
+        free[place] = shutil.disk_usage(existing).free
+    text = ", ".join(f"{bytes_text(size)} free for {place}" for place, size in free.items())
+    if min(free.values()) < _LEAST_FREE_BYTES:
+        hint = f"builds want about {bytes_text(_LEAST_FREE_BYTES)}; free some, or set {ENVIRONMENT_VARIABLE} and TMPDIR"
+        return Finding("disk", NOTE, text, hint)
+    return Finding("disk", OK, text)
+
+
+def bytes_text(size_bytes: int) -> str:
+    """`12.3 GB`, `4.0 MB`, `0 MB`, in powers of ten."""
+    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"
+
+
+def _bytes_below(folder: Path) -> int:
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except OSError:
+                pass  # deleted by a run that goes on meanwhile
+    return total
+
+
+def _first_line(command: list[str]) -> str | None:
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = ran.stdout.strip().splitlines()
+    return lines[0] if ran.returncode == 0 and lines else None

@@ -1,0 +1,71 @@
+"""One name for one extension, whichever process asks and however it spells the call."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.wire.extension_key import extension_key
+
+GIVEN = {"name": "product", "cpp_sources": "int f();", "cuda_sources": "int f() { return 1; }", "functions": "f"}
+
+
+def test_the_key_is_sixteen_hex_digits_and_the_same_every_time():
+    key = extension_key("load_inline", GIVEN)
+    assert len(key) == 16
+    assert int(key, 16) >= 0
+    assert extension_key("load_inline", dict(reversed(GIVEN.items()))) == key
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        {"cpp_sources": ["int f();"]},
+        {"functions": ["f"]},
+        {"functions": ("f",)},
+        {"extra_cflags": None},
+        {"verbose": True},
+        {"build_directory": "/somewhere/else"},
+        {"keep_intermediates": False},
+        {"sycl_sources": []},
+    ],
+    ids=str,
+)
+def test_other_spellings_of_the_same_build_share_the_key(spelling):
+    assert extension_key("load_inline", GIVEN | spelling) == extension_key("load_inline", GIVEN)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "other"},
+        {"cuda_sources": "int f() { return 2; }"},
+        {"functions": ["f", "g"]},
+        {"functions": {"f": "what it does"}},
+        {"extra_cuda_cflags": ["-O3"]},
+        {"with_cuda": True},
+        {"cpp_sources": ["int f();", ""]},
+    ],
+    ids=str,
+)
+def test_what_builds_something_else_has_another_key(change):
+    assert extension_key("load_inline", GIVEN | change) != extension_key("load_inline", GIVEN)
+
+
+def test_load_counts_the_contents_of_its_files_and_not_where_they_lie(tmp_path):
+    paths = []
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        paths.append(tmp_path / folder / "kernel.cu")
+        paths[-1].write_text("int f();")
+    here, there = ({"name": "k", "sources": [str(path)]} for path in paths)
+    assert extension_key("load", here) == extension_key("load", there)
+    paths[1].write_text("int g();")
+    assert extension_key("load", here) != extension_key("load", there)
+
+
+def test_a_source_file_that_is_missing_has_a_key_too():
+    assert len(extension_key("load", {"name": "k", "sources": "/no/such/file.cu"})) == 16
+
+
+def test_the_two_calls_never_share_a_key():
+    assert extension_key("load", {"name": "k"}) != extension_key("load_inline", {"name": "k"})

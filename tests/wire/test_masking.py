@@ -1,0 +1,94 @@
+"""The one-time mask over inputs: the same kernel puts it on and takes it off, and only the key makes them one."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+import torch
+
+from harness.wire import cuda_driver
+from harness.wire.masking import Mask, compile_mask
+
+pytestmark = pytest.mark.gpu
+
+BYTES = 2 * 1024 * 1024 + 512
+KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
+
+
+@pytest.fixture(scope="module")
+def masked():
+    """`masked(tensor, key)` returns the bytes under the mask of the key."""
+    device = torch.device("cuda:0")
+    torch.zeros(1, device=device)
+    place = torch.zeros(16, dtype=torch.uint8, device=device)
+    mask = Mask(compile_mask(*torch.cuda.get_device_capability(device)), place.data_ptr(), 64)
+
+    def apply(source: torch.Tensor, key: bytes) -> torch.Tensor:
+        place.copy_(torch.frombuffer(bytearray(key), dtype=torch.uint8))
+        target = torch.zeros_like(source)
+        torch.cuda.synchronize()
+        mask.apply(0, source.data_ptr(), target.data_ptr(), source.numel())
+        torch.cuda.synchronize()
+        return target
+
+    return apply
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return torch.randint(0, 256, (BYTES,), dtype=torch.uint8, device="cuda:0")
+
+
+def test_the_mask_taken_twice_is_no_mask(masked, plain):
+    assert torch.equal(masked(masked(plain, KEY), KEY), plain)
+
+
+def test_another_key_does_not_open_it(masked, plain):
+    opened = masked(masked(plain, KEY), OTHER_KEY)
+    assert (opened == plain).float().mean() < 0.01
+
+
+def test_masks_of_keys_that_differ_in_one_bit_have_nothing_in_common(masked):
+    zeros = torch.zeros(BYTES, dtype=torch.uint8, device="cuda:0")
+    near = bytes([KEY[0] ^ 1]) + KEY[1:]
+    assert (masked(zeros, KEY) == masked(zeros, near)).float().mean() < 0.01
+
+
+def test_masked_zeros_look_like_noise_and_never_repeat(masked):
+    words = masked(torch.zeros(BYTES, dtype=torch.uint8, device="cuda:0"), KEY).view(torch.int64)
+    assert words.unique().numel() == words.numel()
+    assert abs(words.view(torch.uint8).float().mean().item() - 127.5) < 1
+
+
+def test_the_mask_is_philox_as_published(masked):
+    # Known answer of Random123 for philox4x32-10: counter and key all zero.
+    zeros = torch.zeros(16, dtype=torch.uint8, device="cuda:0")
+    words = masked(zeros, bytes(16)).view(torch.int32).tolist()
+    assert [word & 0xFFFFFFFF for word in words] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+
+
+def test_an_allocation_opened_twice_in_one_process_is_refused_in_words():
+    with pytest.raises(cuda_driver.DriverError, match="cuIpcOpenMemHandle"):
+        cuda_driver.open_ipc(bytes(cuda_driver.IPC_HANDLE_BYTES))
+
+
+def test_words_of_host_memory_order_a_stream():
+    memory = (ctypes.c_uint32 * 1024)()
+    address = ctypes.addressof(memory)
+    device_address = cuda_driver.map_host(address, ctypes.sizeof(memory))
+    try:
+        done = torch.cuda.Event()
+        with torch.cuda.stream(torch.cuda.default_stream()):
+            cuda_driver.stream_wait(0, device_address, 5)
+            cuda_driver.stream_write(0, device_address + 64, 9)
+            done.record()
+        assert not done.query()
+        assert memory[16] == 0
+        memory[0] = 5
+        done.synchronize()
+        assert memory[16] == 9
+    finally:
+        memory[0] = 5
+        torch.cuda.synchronize()
+        cuda_driver.unmap_host(address)
