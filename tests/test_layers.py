@@ -23,7 +23,9 @@ LAYERS = (
     ("cli",),
     ("verbs",),
     ("pipeline",),
-    ("leaderboard", "compare"),
+    ("contest",),
+    ("workshop",),
+    ("leaderboard", "compare", "diagnosis"),
     ("report",),
     ("referee",),
     ("records",),
@@ -34,7 +36,7 @@ LAYERS = (
     ("reading",),
     ("peaks",),
     ("statistics", "accuracy", "physics", "formulas", "clocks", "wire"),
-    ("verdict", "errors"),
+    ("verdict", "errors", "spelling"),
 )
 PURE = ("statistics", "accuracy", "physics", "formulas", "verdict", "errors")
 FILE_SYSTEM = {"os", "pathlib", "io", "shutil", "tempfile", "glob", "subprocess", "socket"}

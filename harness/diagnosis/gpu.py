@@ -7,17 +7,21 @@ wall maps the referee's memory. `examine` runs it all in a child process with a 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.diagnosis.finding import MISSING, NOTE, OK, Finding
 from harness.diagnosis.host import bytes_text
 from harness.problem import REPOSITORY
+
+if TYPE_CHECKING:
+    from harness.device.identity import Telemetry
 
 _TRIAL_LIMIT_S = 180
 _ANSWER_LIMIT_S = 90.0
@@ -51,6 +55,8 @@ def examine() -> list[Finding]:
 def main() -> None:
     for finding in findings():
         print(json.dumps(finding.to_json()), flush=True)
+    # A stream that was never let go would keep an ordinary exit waiting.
+    os._exit(0)
 
 
 def findings() -> Iterator[Finding]:
@@ -87,16 +93,44 @@ def _gpu_findings(index: int) -> Iterator[Finding]:
     yield Finding(label, OK, f"{found.name}, sm_{found.major}{found.minor}, {cores}")
     nvml = Nvml(str(found.uuid))
     if nvml.present:
-        reading = nvml.telemetry(set())
-        seen = [
-            f"driver {nvml.driver()}", f"{reading.sm_mhz} MHz", f"{reading.celsius} °C",
-            f"throttle: {reading.throttle or 'none'}" if reading.throttle is not None else "throttle reasons unknown",
-        ]
-        yield Finding(f"{label} NVML", OK, ", ".join(seen))
+        yield Finding(f"{label} NVML", OK, f"driver {nvml.driver()}{_reading_text(nvml.telemetry(set()))}")
     else:
         text = "not available: no clocks, temperatures or throttle reasons, and heat is not noticed"
         yield Finding(f"{label} NVML", NOTE, text, "pip install nvidia-ml-py")
-    yield from _trial_findings(index, label)
+    yield from _trials_alone(index, label, str(found.uuid))
+
+
+def _reading_text(reading: Telemetry) -> str:
+    """What NVML gives here, each with a comma before it; what it refuses is named, since a run goes without."""
+    parts = {"SM clock": reading.sm_mhz, "power": reading.watts, "temperature": reading.celsius}
+    units = {"SM clock": "MHz", "power": "W", "temperature": "°C"}
+    seen = [f"{value:.0f} {units[name]}" for name, value in parts.items() if value is not None]
+    if reading.throttle is not None:
+        seen.append(f"throttle: {reading.throttle or 'none'}")
+    missing = [name for name, value in {**parts, "throttle reasons": reading.throttle}.items() if value is None]
+    text = "".join(f", {each}" for each in seen)
+    return text + (f"; it does not give {', '.join(missing)}" if missing else "")
+
+
+def _trials_alone(index: int, label: str, uuid: str) -> Iterator[Finding]:
+    """Try the GPU out, unless a run is timing on it that a trial would disturb."""
+    from filelock import Timeout
+
+    from harness.device.choose import device_lock
+
+    try:
+        lock = device_lock(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield Finding(f"{label} trial", NOTE, "not tried out: another run is timing on it", "ask again when it has ended")
+        return
+    except OSError as error:
+        yield Finding(f"{label} lock", MISSING, f"its lock cannot be taken: {error}", "delete the file it names")
+        return
+    try:
+        yield from _trial_findings(index, label)
+    finally:
+        lock.release()
 
 
 def _trial_findings(index: int, label: str) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import sysconfig
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,8 @@ from typing import Any
 import torch
 
 _HERE = str(Path(__file__).resolve().parents[1])
+_TORCH = str(Path(torch.__file__).resolve().parent)
+_STDLIB = sysconfig.get_paths()["stdlib"]
 
 
 def import_file(path: str) -> ModuleType:
@@ -37,11 +40,12 @@ def describe(error: BaseException) -> dict[str, Any]:
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(_HERE) and "<frozen importlib" not in frame.filename
     ]
+    theirs = [frame for frame in frames if not frame.filename.startswith((_TORCH, _STDLIB))]
     text = "".join(traceback.format_list(frames)[-6:] + traceback.format_exception_only(error))
     return {
         "type": type(error).__name__,
         "message": _short(str(error)),
-        "where": f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "",
+        "where": f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else "",
         "frames": [f"{frame.filename}:{frame.lineno}" for frame in frames[-12:]],
         "traceback": text[-6000:],
         "out_of_memory": isinstance(error, (torch.OutOfMemoryError, MemoryError)),

@@ -122,7 +122,7 @@ class Judge:
             timing = self._time(session, contestant, judgement)
             self._compare_clocks(contestant, timing)
             judgement.timings.append(timing)
-            if first:
+            if first and not contestant.is_baseline:
                 tell("tracing kernels")
                 judgement.provenance = self._trace(session, contestant)
         finally:

@@ -248,6 +248,8 @@ class _Run:
 
     def _on_turn(self, turn: Turn) -> None:
         index = turn.sequence - self._first
+        if index == -1:
+            return  # the end of the queue before, seen late: its report had already come
         if not 0 <= index <= self._count:
             raise ValueError(f"turn {turn.sequence} is not one of this queue")
         self._reached_ns[index] = time.perf_counter_ns()

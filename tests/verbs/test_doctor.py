@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.build.environment import Toolchain
+from harness.device.choose import device_lock
+from harness.device.identity import Telemetry
 from harness.diagnosis import gpu, host
 from harness.diagnosis.finding import MISSING, NOTE, OK, Finding
 from harness.verbs import doctor
@@ -141,6 +143,20 @@ def test_a_trial_that_raises_is_a_finding_of_one_line():
     finding = gpu._tried("cuda:0 CUDA IPC", trial, "hint")
     assert finding.text == "RuntimeError: cuIpcOpenMemHandle_v2 failed: CUDA_ERROR_INVALID_CONTEXT (201)"
     assert (finding.state, finding.hint) == (MISSING, "hint")
+
+
+def test_what_nvml_refuses_is_named_and_never_shown_as_none():
+    text = gpu._reading_text(Telemetry(sm_mhz=1980, watts=None, celsius=41.0, throttle=""))
+    assert text == ", 1980 MHz, 41 °C, throttle: none; it does not give power"
+
+
+def test_a_gpu_that_another_run_is_timing_on_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(gpu, "_trial_findings", lambda index, label: pytest.fail("the GPU was disturbed"))
+    with device_lock("GPU-1234"):
+        (finding,) = gpu._trials_alone(0, "cuda:0", "1234")
+    assert finding.state == NOTE
+    assert "another run is timing on it" in finding.text
 
 
 @pytest.mark.gpu

@@ -1,0 +1,115 @@
+"""The referee's half of the launches on the CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.device.bench import Turn
+from harness.device.cpu import CpuBench
+from harness.inputs.sets import draw_set
+from harness.wire.frames import Channel, channel_pair
+from harness.wire.layout import REGION_BYTES
+
+
+def numbers():
+    return [torch.rand(64, 64)]
+
+
+@pytest.fixture(scope="module")
+def bench():
+    return CpuBench()
+
+
+@pytest.fixture
+def ends():
+    near, far = channel_pair()
+    other = Channel(far)
+    yield near, other
+    near.close()
+    other.close()
+
+
+def test_it_says_what_it_stands_on(bench):
+    identity = bench.identity
+    assert identity.kind == "cpu"
+    assert identity.name
+    assert identity.sm_count >= 1
+    assert identity.memory_bytes > 1 << 28
+    assert identity.torch == torch.__version__
+    assert (bench.kind, bench.transport, bench.timer) == ("cpu", "shared_memory", "monotonic")
+
+
+def test_regions_are_shared_memory_of_the_arena_and_reused(bench):
+    command = bench.open(2, REGION_BYTES, REGION_BYTES)
+    assert [len(command["regions"][name]) for name in ("slots", "outboxes")] == [2, 2]
+    offsets = [region["offset"] for name in ("slots", "outboxes") for region in command["regions"][name]]
+    assert len(set(offsets)) == 4
+    assert bench.open(1, REGION_BYTES, REGION_BYTES)["regions"]["slots"] == command["regions"]["slots"][:1]
+    end = bench.arena.end
+    bench.open(2, REGION_BYTES, REGION_BYTES)
+    assert bench.arena.end == end
+
+
+def test_inputs_are_in_the_slot_at_their_turn_and_not_before(bench, ends):
+    near, far = ends
+    bench.open(1, REGION_BYTES, REGION_BYTES)
+    bench._slots[0][1].zero_()
+    inputs = draw_set(numbers, bench.torch_device)
+    bench.stage([inputs])
+    assert not bench._slots[0][1].any()
+    bench.release(near, 7, 0)
+    assert far.receive(5) == {"go": 7}
+    assert bench.slot_unchanged(0, inputs)
+
+
+def test_one_changed_byte_in_the_slot_is_seen(bench, ends):
+    near, _ = ends
+    bench.open(1, REGION_BYTES, REGION_BYTES)
+    inputs = draw_set(numbers, bench.torch_device)
+    bench.stage([inputs])
+    bench.release(near, 1, 0)
+    bench._slots[0][1][100] ^= 1
+    assert not bench.slot_unchanged(0, inputs)
+
+
+def test_turns_and_frames_are_told_apart_and_silence_is_none(bench, ends):
+    near, far = ends
+    far.send({"turn": 3})
+    far.send({"queued": 1})
+    assert bench.poll(near, 5) == Turn(3)
+    assert bench.poll(near, 5) == {"queued": 1}
+    assert bench.poll(near, 0.01) is None
+
+
+@pytest.mark.parametrize("turn", ["x", None, [], {}])
+def test_a_turn_that_is_no_number_raises_what_the_session_knows(bench, ends, turn):
+    near, far = ends
+    far.send({"turn": turn})
+    with pytest.raises((ValueError, TypeError)):
+        bench.poll(near, 5)
+
+
+def test_the_referees_own_launches_give_one_time_each_and_leave_the_inputs(bench):
+    bench.open(3, REGION_BYTES, REGION_BYTES)
+    sets = [draw_set(numbers, bench.torch_device) for _ in range(3)]
+    made = bench.local_launches(torch.nn.Identity(), sets, hold=False)
+    assert len(made.times_us) == 3
+    assert all(time_us > 0 for time_us in made.times_us)
+    assert made.end_to_end_us > 0
+    assert all(bench.slot_unchanged(index, inputs) for index, inputs in enumerate(sets))
+
+
+def test_what_cannot_be_read_on_a_cpu_is_empty(bench):
+    reading = bench.telemetry(set())
+    assert reading.sm_mhz is reading.watts is reading.throttle is reading.other_processes is None
+    assert bench.unhealthy() is None
+
+
+def test_bandwidth_and_the_stopwatchs_own_time_are_plausible(bench):
+    assert 0.1 < bench.copy_gbytes_s() < 10_000
+    assert 0 < bench.event_floor_us() < 1000
+
+
+def test_a_player_is_shown_no_gpu(bench):
+    assert bench.visible_devices() == {"CUDA_VISIBLE_DEVICES": ""}

@@ -1,0 +1,116 @@
+"""One launch's inputs: drawn afresh each time, packed, and given back as views."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.errors import InputError
+from harness.inputs.families import PRODUCT_FAMILIES
+from harness.inputs.sets import draw_inputs, draw_set
+
+CPU = torch.device("cpu")
+SIGNS = next(family for family in PRODUCT_FAMILIES if family.name == "signs")
+
+
+def two_matrices():
+    return [torch.rand(8, 4), torch.rand(4, 6)]
+
+
+def test_two_draws_are_never_the_same_even_after_the_same_seed():
+    torch.manual_seed(0)
+    first = draw_set(two_matrices, CPU)
+    torch.manual_seed(0)
+    second = draw_set(two_matrices, CPU)
+    assert not torch.equal(first.region, second.region)
+
+
+def test_the_seed_of_a_draw_cannot_be_read_off_what_comes_after_it():
+    draw_set(two_matrices, CPU)
+    first = torch.initial_seed()
+    draw_set(two_matrices, CPU)
+    assert torch.initial_seed() != first
+
+
+def test_arguments_come_back_in_the_structure_that_get_inputs_gave():
+    inputs = draw_set(lambda: [torch.zeros(2), 3, {"mask": (torch.ones(3, dtype=torch.bool), None)}, "mode"], CPU)
+    tensor, number, nested, text = inputs.arguments()
+    assert torch.equal(tensor, torch.zeros(2))
+    assert number == 3
+    assert text == "mode"
+    assert isinstance(nested["mask"], tuple)
+    assert nested["mask"][0].dtype == torch.bool
+    assert nested["mask"][1] is None
+
+
+def test_a_tuple_of_inputs_is_as_good_as_a_list():
+    assert len(draw_set(lambda: (torch.zeros(1), torch.ones(1)), CPU).arguments()) == 2
+
+
+def test_the_bytes_are_all_there_is_of_a_set():
+    inputs = draw_set(two_matrices, CPU)
+    copied = inputs.region.clone()
+    assert all(torch.equal(a, b) for a, b in zip(inputs.arguments(), inputs.arguments(copied)))
+    copied.zero_()
+    assert all(float(tensor.sum()) == 0 for tensor in inputs.arguments(copied))
+
+
+def test_a_transposed_input_arrives_transposed():
+    (given,) = draw_set(lambda: [torch.rand(3, 5).T], CPU).arguments()
+    assert given.shape == (5, 3)
+    assert given.stride() == (1, 5)
+
+
+def test_parameters_among_the_inputs_lose_their_history():
+    (given,) = draw_set(lambda: [torch.nn.Parameter(torch.ones(2)) * 2], CPU).arguments()
+    assert not given.requires_grad
+
+
+def test_integers_and_masks_are_never_transformed():
+    def mixed():
+        return [torch.rand(6, 6), torch.randint(1, 9, (6,)), torch.rand(6, 6)]
+
+    inputs = draw_set(mixed, CPU, SIGNS, (1, 0))
+    first, integers, last = inputs.arguments()
+    assert bool((integers >= 1).all())
+    assert bool((first < 0).any())
+    assert bool((last < 0).any())
+    assert inputs.family is SIGNS
+
+
+def test_a_draw_of_another_form_than_the_first_is_refused():
+    sizes = iter([4, 5])
+
+    def growing():
+        return [torch.rand(next(sizes))]
+
+    first = draw_set(growing, CPU)
+    with pytest.raises(InputError, match="from one call to the next"):
+        draw_set(growing, CPU, specs=first.specs)
+
+
+@pytest.mark.parametrize(
+    ("get_inputs", "said"),
+    [
+        (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda: None, "TypeError"),
+        (lambda: [object()], "a object cannot cross|an object cannot cross"),
+        (lambda: [{1: torch.zeros(1)}], "dict cannot cross"),
+    ],
+    ids=["raises", "returns None", "an object", "a dict with numbers as keys"],
+)
+def test_a_get_inputs_that_fails_is_the_users_error_in_words(get_inputs, said):
+    with pytest.raises(InputError, match=said) as caught:
+        draw_inputs(get_inputs, CPU)
+    assert "get_inputs()" in str(caught.value)
+
+
+def test_inputs_are_drawn_on_the_device_itself():
+    devices = []
+
+    def noted():
+        devices.append(torch.rand(1).device)
+        return []
+
+    draw_inputs(noted, torch.device("meta"))
+    assert devices == [torch.device("meta")]

@@ -1,0 +1,155 @@
+"""The loop of launches on a scripted stage: the order of its steps, and what a candidate cannot get round."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.player.launches import Launcher, Layout
+from harness.wire import tree
+from harness.wire.layout import plan
+
+
+class ScriptedStage:
+    """A stage on the CPU that writes down what happens, in order."""
+
+    stream = None
+    device = torch.device("cpu")
+
+    def __init__(self):
+        self.steps, self.stopwatch = [], self
+        self.slot, self.box = torch.zeros(512, dtype=torch.uint8), torch.zeros(512, dtype=torch.uint8)
+
+    def before_queue(self):
+        self.steps.append("queue")
+
+    def wait_for_turn(self, sequence):
+        self.steps.append(f"turn {sequence}")
+
+    def signal_end(self, sequence):
+        self.steps.append(f"end {sequence}")
+
+    def fill(self, index):
+        self.steps.append(f"fill {index}")
+        self.slot.view(torch.float32).fill_(index + 1)
+
+    def inputs(self, index, specs):
+        return [spec.view(self.slot) for spec in specs]
+
+    def outbox(self, index, specs):
+        self.steps.append(f"take {index}")
+        return [spec.view(self.box) for spec in specs]
+
+    def slot_range(self, index):
+        return range(self.slot.data_ptr(), self.slot.data_ptr() + self.slot.numel())
+
+    def restore_stream(self):
+        self.steps.append("stream restored")
+
+    def synchronize(self):
+        self.steps.append("synchronize")
+
+    def start(self):
+        self.steps.append("start")
+        return len(self.steps)
+
+    def stop(self, mark):
+        self.steps.append("stop")
+        return len(self.steps) - mark
+
+    def microseconds(self, lap):
+        return float(lap)
+
+
+def launcher_of(forward):
+    stage = ScriptedStage()
+
+    class Model(torch.nn.Module):
+        def forward(self, *arguments):
+            stage.steps.append("forward")
+            return forward(*arguments)
+
+    launcher = Launcher(stage, Model())
+    specs = [spec.to_json() for spec in plan([torch.zeros(4)])]
+    launcher.layout = Layout({"inputs": specs, "outputs": specs, "strides": [[1]], "shape": "tensor"})
+    return stage, launcher
+
+
+SKELETON = tree.flatten([torch.zeros(4)])[0]
+
+
+def test_each_launch_goes_through_the_same_steps_in_the_same_order():
+    stage, launcher = launcher_of(lambda x: x + 1)
+    reports, laps, _ = launcher.queue(5, [SKELETON, SKELETON])
+    assert stage.steps == [
+        "queue",
+        "turn 5", "fill 0", "start", "forward", "stream restored", "stop", "take 0",
+        "turn 6", "fill 1", "start", "forward", "stream restored", "stop", "take 1",
+        "end 7",
+    ]
+    assert [set(report) for report in reports] == [{"host_us", "values"}] * 2
+    times_us, end_to_end_us = launcher.finish(laps, 0)
+    assert times_us == [3.0, 3.0]
+    assert end_to_end_us > 0
+    assert stage.steps[-1] == "synchronize"
+
+
+def test_what_forward_returned_is_in_the_outbox():
+    stage, launcher = launcher_of(lambda x: x * 10)
+    launcher.queue(1, [SKELETON])
+    assert stage.box[:16].view(torch.float32).tolist() == [10.0] * 4
+
+
+def test_a_forward_that_raises_ends_the_queue_and_still_signals_its_end():
+    calls = []
+
+    def fragile(x):
+        calls.append(1)
+        if len(calls) == 2:
+            raise RuntimeError("second call")
+        return x + 1
+
+    stage, launcher = launcher_of(fragile)
+    reports, laps, _ = launcher.queue(1, [SKELETON] * 4)
+    assert len(reports) == 2
+    assert reports[1]["raised"]["message"] == "second call"
+    assert len(laps) == 1
+    assert stage.steps[-1] == "end 5"
+
+
+def test_a_result_of_the_wrong_form_is_reported_and_not_taken():
+    stage, launcher = launcher_of(lambda x: x[:2].clone())
+    reports, laps, _ = launcher.queue(1, [SKELETON])
+    assert reports[0]["fault"]["code"] == "wrong_shape"
+    assert not any(step.startswith("take") for step in stage.steps)
+    assert len(laps) == 1
+
+
+def test_an_old_buffer_handed_back_unwritten_is_handed_back_as_nan():
+    kept = []
+
+    def lazy(x):
+        if not kept:
+            kept.append(x + 1)
+        return kept[0]
+
+    stage, launcher = launcher_of(lazy)
+    launcher.queue(1, [SKELETON, SKELETON])
+    assert bool(stage.box[:16].view(torch.float32).isnan().all())
+
+
+def test_no_gradient_is_recorded():
+    seen = []
+    _, launcher = launcher_of(lambda x: seen.append(torch.is_grad_enabled()) or x + 1)
+    launcher.queue(1, [SKELETON])
+    assert seen == [False]
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit])
+def test_an_ending_of_the_process_is_not_taken_for_an_ordinary_exception(ending):
+    def leave(x):
+        raise ending
+
+    _, launcher = launcher_of(leave)
+    with pytest.raises(ending):
+        launcher.queue(1, [SKELETON])

@@ -1,0 +1,155 @@
+"""What `forward` returned: the gates on its form, and what is done to it afterwards."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.player.outputs import fault_of, take
+from harness.wire.layout import plan
+
+CPU = torch.device("cpu")
+NO_SLOT = range(0)
+
+
+def fault(result, reference, slot=NO_SLOT, shape=None):
+    """The code of the fault of `result` where the reference returned `reference`."""
+    tensors = [reference] if isinstance(reference, torch.Tensor) else [
+        each for each in reference if isinstance(each, torch.Tensor)
+    ]
+    if shape is None:
+        shape = "tensor" if isinstance(reference, torch.Tensor) else [
+            "tensor" if isinstance(each, torch.Tensor) else "value" for each in reference
+        ]
+    strides = [list(each.stride()) for each in tensors]
+    found = fault_of(result, shape, plan(tensors, contiguous=True), strides, CPU, slot)
+    return found and found["code"]
+
+
+ONE = torch.zeros(3, 4)
+
+
+def test_a_result_like_the_references_has_no_fault():
+    assert fault(torch.ones(3, 4), ONE) is None
+    assert fault((torch.ones(3), torch.ones(4)), (torch.zeros(3), torch.zeros(4))) is None
+    assert fault([torch.ones(3), torch.ones(4)], (torch.zeros(3), torch.zeros(4))) is None
+
+
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [
+        (torch.ones(3, 5), "wrong_shape"),
+        (torch.ones(1, 3, 4), "wrong_shape"),
+        (torch.ones(12), "wrong_shape"),
+        (torch.ones(3, 4, dtype=torch.float64), "wrong_dtype"),
+        (torch.ones(3, 4, dtype=torch.int32), "wrong_dtype"),
+        (torch.ones(3, 4).to_sparse(), "wrong_layout"),
+        (torch.ones(4, 3).T, "wrong_layout"),
+        (torch.ones(3, 8)[:, :4], "wrong_layout"),
+        (torch.ones(3, 4, device="meta"), "wrong_device"),
+        ((torch.ones(3, 4), torch.ones(1)), "wrong_count"),
+    ],
+    ids=["a column more", "a dimension more", "flattened", "float64", "int32", "sparse", "column by column", "with gaps", "elsewhere", "a pair"],
+)
+def test_each_fault_of_form_has_its_own_code(result, code):
+    assert fault(result, ONE) == code
+
+
+@pytest.mark.parametrize(
+    "result", [None, 3.0, "done", {1, 2}, object(), torch.nn.Linear(1, 1)],
+    ids=["None", "a number", "text", "a set", "an object", "a module"],
+)
+def test_what_is_no_tensor_has_the_wrong_type(result):
+    assert fault(result, ONE) == "wrong_type"
+
+
+def test_a_list_of_one_tensor_is_not_a_tensor():
+    assert fault([torch.ones(3, 4)], ONE) == "wrong_type"
+
+
+def test_a_result_laid_out_as_the_references_own_is_right_also_when_that_is_transposed():
+    assert fault(torch.ones(4, 3).T, torch.zeros(4, 3).T) is None
+    assert fault(torch.ones(3, 4), torch.zeros(4, 3).T) == "wrong_layout"
+
+
+def test_a_dimension_of_one_element_may_have_any_stride():
+    assert fault(torch.ones(4, 1).T, torch.zeros(1, 4)) is None
+    assert fault(torch.ones(1, 4).as_strided((1, 4), (77, 1)), torch.zeros(1, 4)) is None
+
+
+def test_where_the_references_own_output_repeats_elements_a_plain_one_is_right():
+    assert fault(torch.ones(3, 4), torch.zeros(3, 1).expand(3, 4)) is None
+
+
+def test_where_the_references_own_output_has_gaps_a_plain_one_is_right():
+    assert fault(torch.ones(3, 4), torch.zeros(3, 8)[:, :4]) is None
+
+
+def test_one_tensor_too_few_is_a_wrong_count():
+    assert fault(torch.ones(3), (torch.zeros(3), torch.zeros(4))) in ("wrong_count", "wrong_type")
+    assert fault((torch.ones(3),), (torch.zeros(3), torch.zeros(4))) == "wrong_count"
+
+
+def test_an_output_in_the_memory_of_an_input_is_an_alias_however_it_is_viewed():
+    slot = torch.zeros(4096, dtype=torch.uint8)
+    addresses = range(slot.data_ptr(), slot.data_ptr() + slot.numel())
+    inside = slot[512 : 512 + 48].view(torch.float32).view(3, 4)
+    assert fault(inside, ONE, addresses) == "aliases_input"
+    assert fault(inside.view(-1).view(3, 4), ONE, addresses) == "aliases_input"
+    assert fault(inside.clone(), ONE, addresses) is None
+
+
+def test_a_tensor_object_of_another_storage_at_the_same_place_is_an_alias_too():
+    slot = bytearray(4096)
+    view = torch.frombuffer(slot, dtype=torch.float32, count=12, offset=64).view(3, 4)
+    start = torch.frombuffer(slot, dtype=torch.uint8).data_ptr()
+    assert fault(view, ONE, range(start, start + 4096)) == "aliases_input"
+
+
+def test_the_words_name_what_was_returned_and_what_should_have_been():
+    found = fault_of((1, 2), "tensor", plan([ONE]), [[4, 1]], CPU, NO_SLOT)
+    assert "a tuple of 2" in found["detail"]
+    found = fault_of(torch.ones(2, 4), "tensor", plan([ONE]), [[4, 1]], CPU, NO_SLOT)
+    assert "(2, 4)" in found["detail"]
+    assert "(3, 4)" in found["detail"]
+
+
+def test_which_of_several_outputs_is_wrong_is_said():
+    specs = plan([torch.zeros(3), torch.zeros(4)])
+    found = fault_of((torch.ones(3), torch.ones(5)), ["tensor", "tensor"], specs, [[1], [1]], CPU, NO_SLOT)
+    assert found["detail"].startswith("output 1 ")
+
+
+def test_what_was_taken_is_in_the_outbox_and_overwritten_where_it_came_from():
+    result, outbox = torch.arange(6.0), [torch.zeros(6)]
+    take(result, outbox, None)
+    assert outbox[0].tolist() == [0, 1, 2, 3, 4, 5]
+    assert bool(result.isnan().all())
+
+
+def test_the_whole_storage_is_overwritten_also_what_was_not_returned():
+    larger = torch.ones(10)
+    take(larger[2:4], [torch.zeros(2)], None)
+    assert bool(larger.isnan().all())
+
+
+def test_two_outputs_of_one_storage_are_both_copied_before_it_is_overwritten():
+    whole = torch.arange(4.0)
+    outbox = [torch.zeros(2), torch.zeros(2)]
+    take((whole[:2], whole[2:]), outbox, None)
+    assert [each.tolist() for each in outbox] == [[0, 1], [2, 3]]
+
+
+def test_strides_do_not_matter_to_the_copy():
+    result, outbox = torch.arange(6.0).view(2, 3).T, [torch.zeros(3, 2)]
+    expected = result.clone()
+    take(result, outbox, None)
+    assert torch.equal(outbox[0], expected)
+
+
+def test_plain_values_among_the_outputs_come_back_in_order():
+    assert take((torch.zeros(1), 3, "x", None), [torch.zeros(1)], None) == [3, "x", None]
+
+
+def test_an_empty_output_is_taken_without_harm():
+    assert take(torch.zeros(0, 3), [torch.zeros(0, 3)], None) == []

@@ -1,0 +1,94 @@
+"""What the README shows works: its candidate, its problem file, its commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.candidate import read_candidate
+from harness.cli import VERBS, main
+from harness.problem import load_problem
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def example_candidate(folder: Path) -> Path:
+    (source,) = blocks("python")
+    path = folder / "one_thread_each.py"
+    path.write_text(source, encoding="utf-8")
+    return path
+
+
+def commands() -> list[list[str]]:
+    """The arguments of every `python run.py …` that the README shows."""
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    shown = [re.search(r"(?:^|\s|/)python (run\.py.*)", line) for line in lines]
+    return [shlex.split(each.group(1), comments=True)[1:] for each in shown if each]
+
+
+def test_the_example_candidate_is_one_that_the_harness_takes(tmp_path):
+    candidate = read_candidate(example_candidate(tmp_path))
+    assert candidate.fault is None
+    assert candidate.language == "cuda"
+
+
+def test_the_problem_file_loads_beside_its_reference(tmp_path):
+    (source,) = blocks("yaml")
+    reference = REPOSITORY / "problems" / "tril_matmul.py"
+    (tmp_path / reference.name).write_text(reference.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "tril_matmul.yaml").write_text(source, encoding="utf-8")
+    problem = load_problem(tmp_path / "tril_matmul.yaml")
+    shipped = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml")
+    assert (problem.sizes, problem.cpu_sizes, problem.accuracy) == (shipped.sizes, shipped.cpu_sizes, shipped.accuracy)
+
+
+def test_every_command_is_one_that_the_command_line_knows():
+    from harness import cli
+
+    assert len(commands()) >= 8
+    for arguments in commands():
+        if "--help" not in arguments:
+            cli._parser().parse_args(cli._with_verb(arguments))
+    assert {arguments[0] for arguments in commands()} >= set(VERBS) - {"run"}
+
+
+def test_each_documented_exit_code_is_named_by_the_help_text(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    for code in re.findall(r"^\| (\d+) \|", README, re.MULTILINE):
+        assert re.search(rf"\b{code}  ", shown), code
+
+
+def test_the_continuous_run_calls_the_test_command_of_the_readme():
+    (command,) = [line for block in blocks("sh") for line in block.splitlines() if "'.[test]'" in line]
+    script = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")
+    for step in command.split(" && "):
+        words = step.replace("python3 -m venv .venv", "-m venv").replace(".venv/bin/pip ", "").replace(".venv/bin/python ", "")
+        words = words.replace("install ", "install --quiet ") if words.startswith("install") else words
+        assert words in script, words
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_the_example_candidate_is_ok_and_ranked_on_a_gpu(tmp_path):
+    path = example_candidate(tmp_path)
+    command = [
+        sys.executable, "run.py", "problems/tril_matmul.yaml", "--candidates", str(path.parent), "--config", "quick",
+        "--out", str(tmp_path / "results"), "--json",
+    ]
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=500, check=False)
+    assert ran.returncode == 0, ran.stderr
+    (record,) = [each for each in json.loads(ran.stdout)["records"] if each["candidate"] == path.stem]
+    assert (record["status"], record["rank"], record["kind"]) == ("ok", 1, "custom"), record["reason"]
