@@ -14,6 +14,7 @@ from harness.physics import limits
 from harness.problem import Problem
 from harness.records.assembling import RunFacts, record_of, samples_of
 from harness.records.writer import RunFiles
+from harness.referee import failures
 from harness.referee.judging import Judge, Judgement
 from harness.referee.players import PlayerStarter
 from harness.referee.reference import Reference
@@ -86,6 +87,10 @@ class Contest:
             judgement = self._judge.judge(
                 contestant, [starter.start] * players, lambda text: self._progress.stage(entry.name, text)
             )
+        except (KeyError, IndexError, TypeError, ValueError, OSError) as error:
+            # What a hostile process sent got past the session's checks: its own row pays for it, not the run.
+            said = f"{type(error).__name__}: {error}"
+            judgement = Judgement(failures.protocol(f"the referee could not make sense of it ({said})").verdict)
         finally:
             starter.close()
         if control and judgement.timing is not None:

@@ -80,5 +80,8 @@ class Bench(Protocol):
     def unhealthy(self) -> str | None:
         """None when the device still computes rightly, else a sentence."""
 
+    def release_memory(self) -> None:
+        """Give back what is cached and not in use."""
+
     def visible_devices(self) -> dict[str, str]:
         """Environment by which a player sees this device and no other."""

@@ -126,6 +126,9 @@ class CpuBench:
     def unhealthy(self) -> str | None:
         return None
 
+    def release_memory(self) -> None:
+        """A CPU's allocator keeps nothing apart."""
+
     def visible_devices(self) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": ""}
 

@@ -181,6 +181,9 @@ class CudaBench:
             return f"the GPU no longer answers: {str(error).splitlines()[0]}"
         return None if total == 1024.0 else f"the GPU sums 1024 ones to {total}"
 
+    def release_memory(self) -> None:
+        torch.cuda.empty_cache()
+
     def visible_devices(self) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": str(self.identity.uuid)}
 

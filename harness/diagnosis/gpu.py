@@ -122,7 +122,8 @@ def _trials_alone(index: int, label: str, uuid: str) -> Iterator[Finding]:
         lock = device_lock(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
         lock.acquire(timeout=0)
     except Timeout:
-        yield Finding(f"{label} trial", NOTE, "not tried out: another run is timing on it", "ask again when it has ended")
+        text = "not tried out: another run is timing on it"
+        yield Finding(f"{label} trial", NOTE, text, "ask again when it has ended")
         return
     except OSError as error:
         yield Finding(f"{label} lock", MISSING, f"its lock cannot be taken: {error}", "delete the file it names")

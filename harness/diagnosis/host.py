@@ -29,7 +29,7 @@ def python_finding() -> Finding:
     if sys.platform != "linux":
         return Finding("Python", MISSING, text, "the referee needs Linux: it shares memory by sealed anonymous files")
     if not Path(sysconfig.get_paths()["include"], "Python.h").is_file():
-        hint = "extensions and Triton compile against it: apt install python3-dev, or use a Python that has its headers"
+        hint = "extensions and Triton compile against it: apt install python3-dev"
         return Finding("Python", MISSING, f"{text}, without Python.h", hint)
     return Finding("Python", OK, text)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from harness.accuracy.classes import ErrorFigures, worst
 from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
@@ -28,6 +30,7 @@ from harness.sandbox.spawn import Child
 from harness.settings import Settings
 from harness.statistics import Interval, call, estimate_log_ratio, tukey_mclaughlin
 from harness.verdict import OK, ReasonCode, Status, Verdict
+from harness.wire.cuda_driver import DriverError
 
 # How much of a launch's wall time the clocks may leave unexplained, beyond what the control left, before they are
 # said to disagree: a share of the reported time, and at least so many µs (the referee polls; a CPU turn is a frame).
@@ -98,6 +101,11 @@ class Judge:
             self._conclude(contestant, judgement)
         except Failed as failure:
             judgement.verdict = self._for_the_cpu(contestant, failure.verdict) or failure.verdict
+        except (torch.OutOfMemoryError, DriverError) as error:
+            said = str(error).splitlines()[0]
+            reason = f"this device has no room for its inputs, outputs and their truths at these sizes ({said})"
+            judgement.verdict = Verdict(Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, reason)
+            self._bench.release_memory()
         return judgement
 
     def _for_the_cpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:

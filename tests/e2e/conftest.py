@@ -1,0 +1,188 @@
+"""The real command line, run in a subprocess on small problems, with its own cache and its own temporary folder."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FIXTURES = REPOSITORY / "tests" / "fixtures"
+
+SETTINGS = """
+half_width: 0.005
+budget_s: 0.3
+looks: [5, 10]
+players: 1
+segment_ms: 1
+warmup_s: 0.05
+check_launches: 2
+load_timeout_s: {load_timeout_s}
+launch_timeout_s: 3
+build_timeout_s: {build_timeout_s}
+confidence: 0.99
+"""
+
+TRIL = """
+title: Lower triangular product, small
+reference: tril_small.py
+dtype: float32
+sizes:
+  timed: {M: 257}
+  check: [{M: 1}, {M: 31}, {M: 100}]
+  cpu: {M: 128}
+useful: {flops: "2*M*(M+1)*(M+2)/6", bytes: "4*(M*(M+1) + M*M)"}
+accuracy: {class: fp32, scale: abs_inputs, terms: M, contracted: [1, 0]}
+baselines: [eager]
+kinds: [custom]
+"""
+
+TRANSPOSED = """
+title: Product with A stored transposed, small and long
+reference: transposed_small.py
+dtype: float32
+sizes:
+  timed: {M: 256, K: 8192, N: 256}
+  check: [{M: 1, K: 1, N: 1}, {M: 31, K: 33, N: 29}]
+  cpu: {M: 64, K: 256, N: 64}
+useful: {flops: "2*M*K*N", bytes: "4*(K*M + K*N + M*N)"}
+accuracy: {class: fp32, scale: abs_inputs, terms: K, contracted: [0, 0]}
+baselines: [eager]
+kinds: [custom]
+"""
+
+
+@dataclass
+class Ended:
+    """How a command ended, what it printed, and the rows of the CSV that it wrote last."""
+
+    code: int
+    out: str
+    err: str
+    results: Path
+
+    @property
+    def csv_path(self) -> Path:
+        return max(self.results.rglob("*.csv"))
+
+    @property
+    def rows(self) -> dict[str, dict[str, str]]:
+        with self.csv_path.open(newline="", encoding="utf-8") as file:
+            return {row["candidate"]: row for row in csv.DictReader(file)}
+
+
+@dataclass
+class Bench:
+    """A folder with problems, settings, candidates and results of its own, and the command line over it."""
+
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("temp", "results", "cache"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.environment = {
+            **os.environ, "TMPDIR": str(self.temp), "NO_COLOR": "1",
+            "KERNEL_REFEREE_CACHE": os.environ.get("E2E_CACHE", str(self.folder.parent / "cache")),
+        }
+        for name, text, reference in (
+            ("tril_small", TRIL, "tril_matmul"), ("transposed_small", TRANSPOSED, "matmul_transposed_a")
+        ):
+            (self.folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+            shutil.copy(REPOSITORY / "problems" / f"{reference}.py", self.folder / f"{name}.py")
+        self.settings()
+
+    @property
+    def temp(self) -> Path:
+        return self.folder / "temp"
+
+    def settings(self, *, load_timeout_s: float = 20, build_timeout_s: float = 300) -> Path:
+        path = self.folder / "tiny.yaml"
+        text = SETTINGS.format(load_timeout_s=load_timeout_s, build_timeout_s=build_timeout_s)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def candidates(self, paths: Iterable[Path], name: str = "candidates") -> Path:
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        for path in paths:
+            shutil.copy(path, folder)
+        return folder
+
+    def start(self, *words: object) -> subprocess.Popen:
+        """Start `python run.py WORDS`; the results go to this folder unless WORDS say otherwise."""
+        return subprocess.Popen(
+            [sys.executable, "run.py", *map(str, words)], cwd=REPOSITORY, env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        )
+
+    def end(self, process: subprocess.Popen, timeout_s: float = 900) -> Ended:
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            pytest.fail(f"the command did not end within {timeout_s} s; it said last:\n{err[-2000:]}")
+        return Ended(process.returncode, out, err, self.folder / "results")
+
+    def run(self, *words: object, timeout_s: float = 900) -> Ended:
+        return self.end(self.start(*words), timeout_s)
+
+    def judge(self, problem: Path | str, candidates: Path, device: str, *words: object) -> subprocess.Popen:
+        """Start judging `candidates` with the tiny settings."""
+        return self.start(
+            problem, "--device", device, "--config", self.folder / "tiny.yaml", "--out", self.folder / "results",
+            "--candidates", candidates, *words,
+        )
+
+    def left_behind(self) -> list[str]:
+        """Processes and temporary files that came of this folder's commands and are still there."""
+        found = [str(path) for path in self.temp.iterdir() if path.name != "kernel-referee-locks"]
+        needle = str(self.folder).encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if needle in (process / "environ").read_bytes() + (process / "cmdline").read_bytes():
+                    found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+        return found
+
+
+@pytest.fixture(scope="session")
+def new_bench(tmp_path_factory):
+    """Makes a bench of its own for each caller; all share one cache of builds."""
+    base = tmp_path_factory.mktemp("e2e")
+
+    def make(name: str) -> Bench:
+        return Bench(base / name)
+
+    return make
+
+
+def expected(path: Path) -> list[str]:
+    """What the docstring of a fixture says that its row must be: "status/reason_code", one or several."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        text = ast.get_docstring(ast.parse(text)) or ""
+    except SyntaxError:
+        pass
+    line = re.search(r"^Expected: (.*)$", text, re.MULTILINE).group(1)
+    return re.findall(r"[a-z_]+/[a-z_]*", line)
+
+
+def fixtures_for(device: str, problem: str) -> list[Path]:
+    """The fixtures of a problem that `device` can run: those of the other device are named so."""
+    other = "_cuda" if device == "cpu" else "_cpu"
+    folders = [FIXTURES / "wrong" / problem, FIXTURES / "honest" / problem]
+    if problem == "tril_matmul":
+        folders.append(FIXTURES / "faults")
+    return [path for folder in folders for path in sorted(folder.glob("*.py")) if not path.stem.endswith(other)]
