@@ -20,6 +20,8 @@ from harness.spelling import listed, nearest
 from harness.reading.text_files import decoded, shown
 from harness.verdict import ReasonCode
 
+_READ_AS_MISSING = ("NA", "NULL", "NaN", "None", "nan", "null")  # by pandas without options
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -58,6 +60,9 @@ def read_candidate(path: Path) -> Candidate:
         quoted = _quoted_line(source, found.line)
         fault = f"{path.name}:{found.line}: {found.message}{quoted}"
         return Candidate(path.stem, path, source, source_hash, "torch", fault, ReasonCode.SYNTAX_ERROR)
+    if path.stem in _READ_AS_MISSING:
+        fault = f"{path.name}: a table of results would read this name as a missing value. Rename the file"
+        return Candidate(path.stem, path, source, source_hash, language_of(tree), fault, ReasonCode.IMPORT_ERROR)
     fault = _without_model_new(top_level_names(tree), source, path.name)
     code = ReasonCode.NONE if fault is None else ReasonCode.NO_MODEL_NEW
     return Candidate(path.stem, path, source, source_hash, language_of(tree), fault, code)

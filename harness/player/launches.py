@@ -28,7 +28,7 @@ class Layout:
     def __init__(self, command: dict[str, Any]) -> None:
         self.inputs: Sequence[TensorSpec] = [TensorSpec.from_json(body) for body in command["inputs"]]
         self.outputs: Sequence[TensorSpec] = [TensorSpec.from_json(body) for body in command["outputs"]]
-        self.strides: Sequence[Sequence[int]] = command["strides"]
+        self.strides: Sequence[Sequence[int] | None] = command["strides"]
         self.shape = command["shape"]
 
     def fault_of(self, result: Any, stage: CudaStage | CpuStage, index: int) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ _storage = torch.Tensor.untyped_storage
 
 
 def fault_of(
-    result: Any, shape: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequence[int]], device: torch.device,
+    result: Any, shape: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequence[int] | None], device: torch.device,
     slot: range,
 ) -> dict | None:
     """What is wrong with the form of a result, as {"code", "detail"}, or None.
@@ -32,9 +32,11 @@ def fault_of(
         skeleton, tensors = tree.flatten(result)
     except TypeError:
         return _fault("wrong_type", f"forward returned {_kind(result)}")
-    if result is None or tree.shape_of(skeleton) != shape:
+    found = tree.shape_of(skeleton)
+    if result is None or found != shape:
         expected = "a tensor" if shape == "tensor" else f"{len(specs)} tensors"
-        return _fault("wrong_count", f"forward returned {_kind(result)} where the reference returns {expected}")
+        code = "wrong_count" if isinstance(found, list) and isinstance(shape, list) else "wrong_type"
+        return _fault(code, f"forward returned {_kind(result)} where the reference returns {expected}")
     for index, (tensor, spec, stride) in enumerate(zip(tensors, specs, strides)):
         label = "the output" if len(specs) == 1 else f"output {index}"
         if tensor.layout is not torch.strided:
@@ -70,9 +72,12 @@ def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[An
     return tree.values_of(skeleton)
 
 
-def _strided_alike(tensor: torch.Tensor, stride: Sequence[int]) -> bool:
-    """Whether elements lie in memory as the reference's do; a dimension of one element has no say."""
-    if tensor.numel() == 0:
+def _strided_alike(tensor: torch.Tensor, stride: Sequence[int] | None) -> bool:
+    """Whether elements lie in memory as the reference's do; a dimension of one element has no say.
+
+    `stride` is None where the reference's own output has gaps or overlaps, which nothing fresh can match.
+    """
+    if stride is None or tensor.numel() == 0:
         return True
     return all(size == 1 or own == other for size, own, other in zip(tensor.shape, tensor.stride(), stride))
 

@@ -20,7 +20,7 @@ from harness.inputs.sets import InputSet, draw_set
 from harness.problem import Problem
 from harness.reading.reference_source import with_sizes
 from harness.wire import tree
-from harness.wire.layout import TensorSpec, plan
+from harness.wire.layout import TensorSpec, is_dense, plan
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Reference:
         self.specs = first.specs
         eager, self.shape = self._described(first)
         self.output_specs = plan(eager, contiguous=True)
-        self.output_strides = [list(tensor.stride()) for tensor in eager]
+        self.output_strides = [list(tensor.stride()) if is_dense(tensor) else None for tensor in eager]
         self._model64 = self._in_float64(first)
         self.truth_name = "eager" if self._model64 is None else "float64"
 

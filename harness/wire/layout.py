@@ -64,7 +64,7 @@ def plan(tensors: Sequence[torch.Tensor], *, contiguous: bool = False) -> tuple[
     specs, offset = [], 0
     for tensor in tensors:
         stride = tuple(tensor.stride())
-        if contiguous or not _dense(tensor):
+        if contiguous or not is_dense(tensor):
             stride = _row_major(tensor.shape)
         spec = TensorSpec(dtype_name(tensor.dtype), tuple(tensor.shape), stride, offset)
         specs.append(spec)
@@ -86,7 +86,8 @@ def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _dense(tensor: torch.Tensor) -> bool:
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements fill their stretch of memory, in any order of dimensions, without gap or overlap."""
     expected = 1
     for step, size in sorted(zip(tensor.stride(), tensor.shape)):
         if size == 1:

@@ -1,0 +1,176 @@
+"""A small problem, its reference on the CPU, and devices and players that follow a script."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from harness.device.cpu import CpuBench
+from harness.formulas import Formula
+from harness.problem import AccuracyRule, Problem
+from harness.referee.reference import Reference
+from harness.settings import Settings
+from harness.wire.frames import channel_pair
+
+PRODUCT = """
+import torch
+M = 16
+
+
+class Model(torch.nn.Module):
+    def forward(self, A, B):
+        return torch.matmul(A, B)
+
+
+def get_inputs():
+    return [torch.rand(M, M), torch.rand(M, M)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def problem_of(tmp_path):
+    """`problem_of(source, **fields)`: a problem whose reference is `source`; written to a file, never validated."""
+
+    def make(source: str = PRODUCT, **fields: Any) -> Problem:
+        path = tmp_path / "reference_under_test.py"
+        path.write_text(source)
+        plain = Problem(
+            name="small", title="small", path=path, reference_path=path, reference_source=source, sizes={"M": 16},
+            cpu_sizes={"M": 16}, check_sizes=(), dtype="float32", flops=None, bytes=None,
+            accuracy=AccuracyRule(scale="abs_inputs", terms=Formula("M"), contracted=(1, 0)), baselines=("eager",),
+            kinds=("custom",), candidates_dir=tmp_path, hash="0" * 16,
+        )
+        return replace(plain, **fields)
+
+    return make
+
+
+@pytest.fixture
+def reference_of(problem_of):
+    """`reference_of(source, sizes, **fields)`: its reference on the CPU."""
+
+    def make(source: str = PRODUCT, sizes: dict[str, int] | None = None, **fields: Any) -> Reference:
+        return Reference(problem_of(source, **fields), {} if sizes is None else sizes, CPU, seed=1)
+
+    return make
+
+
+@pytest.fixture
+def settings():
+    return Settings(
+        name="test", half_width=0.005, budget_s=30, players=1, warmup_s=0.0, check_launches=1, looks=(5, 10, 20),
+        load_timeout_s=1.0, launch_timeout_s=1.0,
+    )
+
+
+@dataclass
+class Far:
+    """The far end of a wire, in the hands of a scripted player."""
+
+    socket: socket.socket
+
+    def say(self, frame: Any) -> None:
+        self.raw(json.dumps(frame).encode())
+
+    def raw(self, body: bytes) -> None:
+        self.socket.sendall(struct.pack(">I", len(body)) + body)
+
+    def hear(self) -> dict[str, Any]:
+        (length,) = struct.unpack(">I", self._exactly(4))
+        return json.loads(self._exactly(length))
+
+    def _exactly(self, count: int) -> bytes:
+        body = b""
+        while len(body) < count:
+            chunk = self.socket.recv(count - len(body))
+            if not chunk:
+                raise EOFError
+            body += chunk
+        return body
+
+
+class ScriptedChild:
+    """Stands for a spawned player: `script(far)` runs in a thread, and its return is the death of the process."""
+
+    pid = 0
+
+    def __init__(self, script: Callable[[Far], None], death: str = "exited with status 0", said: str = "") -> None:
+        self.channel, far = channel_pair()
+        self._death, self._said = death, said
+        self.ran_out_of_memory = False
+        self.killed = 0
+        self._thread = threading.Thread(target=self._play, args=(script, far), daemon=True)
+        self._thread.start()
+
+    def _play(self, script: Callable[[Far], None], far: socket.socket) -> None:
+        far.settimeout(20)
+        try:
+            script(Far(far))
+        except (EOFError, OSError):
+            pass
+        finally:
+            far.close()
+
+    def wait(self, timeout_s: float) -> int:
+        self._thread.join(timeout_s)
+        return 0
+
+    def death(self) -> str:
+        return self._death
+
+    def output(self) -> str:
+        return self._said
+
+    def kill(self) -> None:
+        self.killed += 1
+        self.channel.close()
+
+
+@pytest.fixture
+def child():
+    """Makes scripted players and ends them."""
+    made = []
+
+    def make(script: Callable[[Far], None], **how: Any) -> ScriptedChild:
+        made.append(ScriptedChild(script, **how))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.kill()
+
+
+@pytest.fixture(scope="session")
+def cpu_bench():
+    return CpuBench()
+
+
+@pytest.fixture
+def fixed_bench():
+    """A device whose clock is a script: `times_us("B")` gives the baseline's next time; telemetry is a list."""
+    return lambda **parts: SimpleNamespace(
+        **{
+            "kind": "cpu", "identity": SimpleNamespace(memory_bytes=8 << 30), "synchronize": lambda: None, **parts
+        }
+    )
+
+
+@pytest.fixture
+def fixtures_folder() -> Path:
+    return Path(__file__).resolve().parents[1] / "fixtures"

@@ -1,0 +1,177 @@
+"""The reference at given sizes: what it is run on, how exact it is, and what is said when it cannot be run."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from harness.errors import InputError
+from harness.inputs.families import PRODUCT_FAMILIES
+from harness.problem import AccuracyRule
+from harness.referee.reference import be_strict
+
+PRODUCT = """
+import torch
+M = 16
+N = M // 2
+
+
+class Model(torch.nn.Module):
+    def forward(self, A, B):
+        return {result}
+
+
+def get_inputs():
+    return {inputs}
+"""
+
+
+def product(result="torch.matmul(A, B)", inputs="[torch.rand(M, N), torch.rand(N, M)]"):
+    return PRODUCT.format(result=result, inputs=inputs)
+
+
+def test_sizes_replace_those_of_the_file_and_what_is_computed_from_them_follows(reference_of):
+    reference = reference_of(product(), {"M": 10})
+    assert [spec.shape for spec in reference.specs] == [(10, 5), (5, 10)]
+    assert [spec.shape for spec in reference.output_specs] == [(10, 10)]
+
+
+def test_without_sizes_the_files_own_hold(reference_of):
+    assert reference_of(product()).specs[0].shape == (16, 8)
+
+
+def test_the_truth_is_float64_on_the_same_inputs(reference_of):
+    reference = reference_of(product())
+    inputs = reference.draw()
+    truth = reference.truth(inputs)
+    a, b = inputs.arguments()
+    assert reference.truth_name == "float64"
+    assert truth.outputs[0].dtype == torch.float64
+    assert torch.equal(truth.outputs[0], a.double() @ b.double())
+    assert truth.eager[0].dtype == torch.float32
+
+
+def test_the_error_scale_of_a_product_is_the_product_of_absolute_inputs(reference_of):
+    reference = reference_of(product())
+    signs = next(family for family in PRODUCT_FAMILIES if family.name == "signs")
+    inputs = reference.draw(signs)
+    a, b = inputs.arguments()
+    scale = reference.truth(inputs).scales[0]
+    assert torch.allclose(scale, a.double().abs() @ b.double().abs())
+    assert bool((a < 0).any())
+
+
+def test_otherwise_it_is_the_largest_value_along_the_last_dimension(reference_of):
+    reference = reference_of(product(), accuracy=AccuracyRule())
+    truth = reference.truth(reference.draw())
+    assert torch.equal(truth.scales[0], truth.outputs[0].abs().amax(-1, keepdim=True).expand(16, 16))
+
+
+@pytest.mark.parametrize(
+    "result",
+    ["torch.matmul(A.half(), B.half())", "torch.matmul(A.float(), B.float())", "torch.matmul(A.bfloat16(), B.bfloat16()).float()"],
+)
+def test_a_model_that_casts_inside_itself_has_strict_eager_for_truth(reference_of, result):
+    reference = reference_of(product(result))
+    assert reference.truth_name == "eager"
+    inputs = reference.draw()
+    truth = reference.truth(inputs, with_eager=False)
+    assert torch.equal(truth.outputs[0], truth.eager[0].double())
+
+
+def test_a_model_that_casts_to_half_and_back_to_what_came_in_is_told_apart_too(reference_of):
+    reference = reference_of(product("torch.matmul(A.half(), B.half()).to(A.dtype)"))
+    assert reference.truth_name == "eager"
+
+
+def test_a_model_that_has_no_float64_has_strict_eager_for_truth(reference_of):
+    source = product("refuse(A) + torch.matmul(A, B).sum()", "[torch.rand(M, N), torch.rand(N, M)]") + (
+        "\n\ndef refuse(x):\n    if x.dtype == torch.float64:\n        raise RuntimeError('not implemented for Double')\n"
+        "    return x\n"
+    )
+    assert reference_of(source).truth_name == "eager"
+
+
+def test_integer_outputs_are_exact_and_have_no_scale(reference_of):
+    source = product("(torch.matmul(A, B), torch.argmax(A, dim=1))")
+    reference = reference_of(source, accuracy=AccuracyRule())
+    truth = reference.truth(reference.draw(), with_eager=False)
+    assert truth.outputs[1].dtype == torch.int64
+    assert truth.scales[1] is None
+    assert reference.truth_name == "float64"
+
+
+def test_a_model_of_integers_only_is_judged_by_eager(reference_of):
+    reference = reference_of(product("torch.argmax(A, dim=1)"), accuracy=AccuracyRule())
+    assert reference.truth_name == "eager"
+    assert reference.truth(reference.draw()).outputs[0].dtype == torch.int64
+
+
+def test_plain_values_among_the_outputs_are_kept(reference_of):
+    truth = (reference := reference_of(product("(torch.matmul(A, B), A.shape[0], 'done')"))).truth(reference.draw())
+    assert truth.values == [16, "done"]
+
+
+def test_eagers_output_does_not_alias_the_inputs(reference_of):
+    reference = reference_of(product("A"))
+    inputs = reference.draw()
+    reference.eager(inputs)[0].fill_(7)
+    assert not bool((inputs.arguments()[0] == 7).all())
+
+
+def test_models_made_under_one_seed_have_the_same_parameters(problem_of):
+    from harness.referee.reference import Reference
+
+    source = (
+        "import torch\nsize = 4\n\n\nclass Model(torch.nn.Module):\n"
+        "    def __init__(self, width):\n        super().__init__()\n"
+        "        self.linear = torch.nn.Linear(width, width)\n\n"
+        "    def forward(self, x):\n        return self.linear(x)\n\n\n"
+        "def get_inputs():\n    return [torch.rand(2, size)]\n\n\ndef get_init_inputs():\n    return [size]\n"
+    )
+    problem = problem_of(source)
+    first, second = (Reference(problem, {"size": 6}, torch.device("cpu"), seed=9) for _ in range(2))
+    assert first.init == [6]
+    assert torch.equal(first.model.linear.weight, second.model.linear.weight)
+
+
+def test_the_number_of_terms_follows_the_sizes(reference_of):
+    assert reference_of(product(), {"M": 12}).terms() == 12
+    assert reference_of(product(), accuracy=AccuracyRule()).terms() is None
+
+
+def test_strict_means_no_tf32_even_when_the_reference_asks_for_it(reference_of):
+    reference_of("import torch\ntorch.backends.cuda.matmul.allow_tf32 = True\n" + product())
+    assert torch.backends.cuda.matmul.allow_tf32 is False
+    be_strict()
+    assert torch.backends.cudnn.allow_tf32 is False
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (product(inputs="[torch.rand(M, nothing)]"), "NameError"),
+        (product(inputs="None"), "TypeError"),
+        (product("A @ A"), "cannot run on its own inputs: RuntimeError"),
+        ("import no_such_module\n" + product(), "ModuleNotFoundError"),
+        (product().replace("def forward", "def __init__(self):\n        raise ValueError('never')\n\n    def forward"),
+         "cannot be constructed: ValueError: never"),
+        (product("[object()]"), "object cannot cross|cannot run on its own inputs"),
+        (product("None if A.sum() > 1e9 else {1: A}"), "dict"),
+    ],
+    ids=["get_inputs raises", "get_inputs gives None", "shapes do not fit", "a module is missing", "__init__ raises",
+         "an object comes out", "a dict with numbers as keys comes out"],
+)
+def test_a_reference_that_cannot_be_run_is_the_users_error_with_its_file(reference_of, source, said):
+    with pytest.raises(InputError, match=said) as caught:
+        reference_of(source)
+    assert re.search(r"reference_under_test\.py|get_inputs\(\)", str(caught.value))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_error_of_get_inputs_names_the_file_too(reference_of):
+    with pytest.raises(InputError) as caught:
+        reference_of(product(inputs="[1 / 0]"))
+    assert caught.value.path is not None
