@@ -118,6 +118,9 @@ class Verdict:
     reason: str = ""
 
     def __post_init__(self) -> None:
+        # Parts of a reason are a candidate's own words, which must not draw on the reader's terminal.
+        shown = "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in self.reason)
+        object.__setattr__(self, "reason", shown)
         if self.reason_code not in CODES_OF[self.status]:
             raise ValueError(f"{self.reason_code.name} is no reason for {self.status.value}")
         if self.status is not Status.OK and not self.reason:

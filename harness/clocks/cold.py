@@ -12,7 +12,7 @@ import torch
 
 GPU_POLICY = "cold: 2xL2 written, 2xL2 read"
 CPU_POLICY = "cold: 1xLLC written"
-_CPU_MOST_BYTES = 64 * 1024 * 1024
+_CPU_MOST_BYTES = 256 * 1024 * 1024
 _zero = torch.Tensor.zero_
 _amax = torch.amax
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 from pathlib import Path
@@ -57,5 +58,7 @@ def device_lock(uuid: str | None) -> BaseFileLock:
     from filelock import FileLock
 
     folder = Path(tempfile.gettempdir()) / "kernel-referee-locks"
-    folder.mkdir(mode=0o1777, exist_ok=True)
+    folder.mkdir(exist_ok=True)
+    with contextlib.suppress(PermissionError):
+        folder.chmod(0o1777)  # the umask would keep another user of this machine from locking
     return FileLock(folder / f"{uuid or 'cpu'}.lock", mode=0o666)

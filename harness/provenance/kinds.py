@@ -1,11 +1,12 @@
 """From a profiled launch to a kind: custom, library, mixed or unknown.
 
-A kernel is the candidate's own when its symbol is in an extension that its build produced or in its Triton cache. On
-a CPU there are no kernels to trace: there the share of PyTorch's own operators in the call decides.
+A kernel is the candidate's own when its symbol is in an extension that its build produced or in its Triton cache, a
+library's when its name is one that PyTorch's libraries give, and otherwise unknown (compiled at run time, say). On a CPU there are no kernels to trace: there the share of PyTorch's own operators in the call decides.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 OWN_SHARE, LIBRARY_SHARE = 0.95, 0.05
 # Copies and fills by the driver are nobody's kernel, and reserving memory is no arithmetic.
 _NEUTRAL_KERNELS = ("Memset", "Memcpy")
+_LIBRARY_NAME = re.compile(
+    r"\bat::|\bat_cuda|cutlass|cublas|cudnn|\bcub::|\bthrust::|xmma|nvjet|sgemm|dgemm|hgemm|gemmSN|gemv|splitK|cufft|nccl"
+)
 _NEUTRAL_OPERATORS = (
     "aten::empty", "aten::as_strided", "aten::view", "aten::t", "aten::transpose", "aten::detach", "aten::slice",
     "aten::select", "aten::expand", "aten::reshape", "aten::unsqueeze", "aten::resize_", "aten::to",
@@ -31,17 +35,18 @@ class Provenance:
 
 def kind_on_gpu(kernels: Collection[dict[str, Any]], own_names: Collection[str]) -> Provenance:
     """Judge by kernel names and times in µs; `own_names` are those found in what the candidate's build made."""
-    traced, own_us, total_us = [], 0.0, 0.0
+    traced, own_us, unknown_us, total_us = [], 0.0, 0.0, 0.0
     for kernel in kernels:
         name, time_us = str(kernel.get("name")), float(kernel.get("us") or 0.0)
         if name.startswith(_NEUTRAL_KERNELS):
             traced.append((name, time_us, "driver"))
             continue
-        own = name in own_names or name.split("(")[0].split("<")[0].removeprefix("void ") in own_names
-        traced.append((name, time_us, "own" if own else "library"))
+        owner = _owner(name, own_names)
+        traced.append((name, time_us, owner))
         total_us += time_us
-        own_us += time_us if own else 0.0
-    if total_us <= 0:
+        own_us += time_us if owner == "own" else 0.0
+        unknown_us += time_us if owner == "unknown" else 0.0
+    if total_us <= 0 or unknown_us / total_us >= 1 - OWN_SHARE:
         return Provenance("unknown", None, tuple(traced))
     share = own_us / total_us
     return Provenance(_kind(share), share, tuple(traced))
@@ -61,6 +66,12 @@ def kind_on_cpu(operators: Collection[dict[str, Any]], total_us: float, *, has_e
         # Nothing of its own was built: what is not an operator is Python's overhead, or untraceable.
         return Provenance("library" if share < 0.5 else "unknown", None)
     return Provenance(_kind(share), share)
+
+
+def _owner(name: str, own_names: Collection[str]) -> str:
+    if name in own_names or name.split("(")[0].split("<")[0].removeprefix("void ") in own_names:
+        return "own"
+    return "library" if _LIBRARY_NAME.search(name) else "unknown"
 
 
 def _kind(own_share: float) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.errors import InputError
 from harness.inputs.families import GIVEN, Family
@@ -59,6 +60,7 @@ class Reference:
         self.specs: tuple[TensorSpec, ...] | None = None
         first = self.draw()
         self.specs = first.specs
+        self._check_dtype()
         eager, self.shape = self._described(first)
         self.output_specs = plan(eager, contiguous=True)
         self.output_strides = [list(tensor.stride()) if is_dense(tensor) else None for tensor in eager]
@@ -68,7 +70,10 @@ class Reference:
     def draw(self, family: Family = GIVEN) -> InputSet:
         """A fresh set of inputs; the seed is the operating system's and is kept nowhere."""
         contracted = self.problem.accuracy.contracted
-        return draw_set(self.module.get_inputs, self.device, family, contracted, self.specs)
+        try:
+            return draw_set(self.module.get_inputs, self.device, family, contracted, self.specs)
+        except InputError as error:
+            raise InputError(error.message, self.problem.reference_path) from error
 
     def eager(self, inputs: InputSet) -> list[torch.Tensor]:
         """The outputs of strict eager, cloned so that they do not alias the inputs."""
@@ -94,6 +99,14 @@ class Reference:
         formula = self.problem.accuracy.terms
         return None if formula is None else formula.evaluate(self.sizes)
 
+    def _check_dtype(self) -> None:
+        made = sorted({spec.dtype for spec in self.specs if spec.torch_dtype.is_floating_point})
+        if self.problem.path != self.problem.reference_path and made and self.problem.dtype not in made:
+            raise InputError(
+                f"dtype is {self.problem.dtype}, but get_inputs() of {self.problem.reference_path.name} makes "
+                f"{' and '.join(made)}", self.problem.path, hint=f"Write dtype: {made[0]}, or change get_inputs",
+            )
+
     def _described(self, inputs: InputSet) -> tuple[list[torch.Tensor], Any]:
         try:
             with torch.no_grad():
@@ -107,23 +120,30 @@ class Reference:
 
     def _in_float64(self, inputs: InputSet) -> torch.nn.Module | None:
         self._model64 = copy.deepcopy(self.model).double()
+        watch, arguments = _NarrowFloats(), self._arguments64(inputs)
         try:
-            outputs = self._outputs64(inputs)
+            with torch.no_grad(), watch:
+                _, outputs = tree.flatten(self._model64(*arguments))
         except Exception:
             return None
         floating = [tensor for tensor in outputs if tensor.is_floating_point()]
-        return self._model64 if floating and all(tensor.dtype == torch.float64 for tensor in floating) else None
+        wide = floating and all(tensor.dtype == torch.float64 for tensor in floating)
+        return self._model64 if wide and not watch.seen else None
 
     def _outputs64(self, inputs: InputSet, *, absolute: bool = False) -> list[torch.Tensor]:
+        arguments = self._arguments64(inputs, absolute=absolute)
+        with torch.no_grad():
+            _, outputs = tree.flatten(self._model64(*arguments))
+        return [tensor.detach() for tensor in outputs]
+
+    def _arguments64(self, inputs: InputSet, *, absolute: bool = False) -> list[Any]:
         tensors = []
         for tensor in inputs.tensors():
             if tensor.is_floating_point():
                 tensor = tensor.double()
                 tensor = tensor.abs() if absolute else tensor
             tensors.append(tensor)
-        with torch.no_grad():
-            _, outputs = tree.flatten(self._model64(*tree.rebuild(inputs.skeleton, tensors)))
-        return [tensor.detach() for tensor in outputs]
+        return tree.rebuild(inputs.skeleton, tensors)
 
     def _scales(self, inputs: InputSet, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
         if self.problem.accuracy.scale == "abs_inputs" and self._model64 is not None:
@@ -132,6 +152,21 @@ class Reference:
                 return [output.abs() for output in outputs]
             return [output.abs() for output in self._outputs64(inputs, absolute=True)]
         return [_row_max(output) if output.is_floating_point() else None for output in outputs]
+
+
+class _NarrowFloats(TorchDispatchMode):
+    """Notes whether any operator made a floating tensor narrower than float64: the model casts inside itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = False
+
+    def __torch_dispatch__(self, function, types_, arguments=(), named=None):
+        made = function(*arguments, **(named or {}))
+        for tensor in made if isinstance(made, (list, tuple)) else (made,):
+            if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.dtype != torch.float64:
+                self.seen = True
+        return made
 
 
 def be_strict() -> None:

@@ -7,6 +7,7 @@ readings beside it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -190,6 +191,7 @@ class _Run:
         self._first = session._sequence + 1
         self._gone_ns: list[int | None] = [None] * count
         self._reached_ns: list[int | None] = [None] * (count + 1)
+        self._reached = -1
         self._queued = False
         self._held_turn = False
         self.hidden: bool | None = None
@@ -222,36 +224,41 @@ class _Run:
 
     def read(self, reply: dict[str, Any], inputs_kept: list[bool]) -> Launches:
         """Check and convert the report of the launches. Raises Failed."""
-        reports = reply["launched"]
-        if not isinstance(reports, list):
-            raise failures.protocol("the report of the launches is no list")
-        for report in reports:
-            if "raised" in report:
-                raise failures.from_exception(report["raised"], "in forward")
-        if len(reports) != self._count:
-            raise failures.protocol(f"{len(reports)} launches reported where {self._count} were asked for")
-        launches = []
-        for index, report in enumerate(reports):
-            time_us = report.get("time_us")
-            if not isinstance(time_us, (int, float)) or isinstance(time_us, bool) or not time_us > 0:
-                if report.get("fault") is None:
-                    raise failures.protocol(f"a launch reported a time of {time_us!r}")
-                time_us = 0.0
-            launches.append(
-                Launch(
-                    time_us=float(time_us), host_us=float(report.get("host_us") or 0.0), wall_us=self._wall_us(index),
-                    fault=report.get("fault"), values=list(report.get("values") or []),
-                )
-            )
-        end_to_end_us = reply.get("end_to_end_us")
-        return Launches(launches, float(end_to_end_us or 0.0), self.hidden if self._hold else None, inputs_kept)
+        try:
+            reports = reply["launched"]
+            for report in reports:
+                if "raised" in report:
+                    raise failures.from_exception(report["raised"], "in forward")
+            if len(reports) != self._count:
+                raise ValueError(f"{len(reports)} launches reported where {self._count} were asked for")
+            launches = [self._launch(index, report) for index, report in enumerate(reports)]
+            end_to_end_us = _microseconds(reply["end_to_end_us"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise failures.protocol(str(error)) from None
+        return Launches(launches, end_to_end_us, self.hidden if self._hold else None, inputs_kept)
+
+    def _launch(self, index: int, report: dict[str, Any]) -> Launch:
+        fault = report.get("fault")
+        if fault is not None and not isinstance(fault, dict):
+            raise ValueError("a launch reported a fault that is none")
+        wall_us = self._wall_us(index)
+        if self._gone_ns[index] is None:
+            raise ValueError("a launch was reported whose turn never came")
+        values = report.get("values", [])
+        if not isinstance(values, list):
+            raise ValueError("a launch reported values that are no list")
+        return Launch(
+            time_us=_microseconds(report["time_us"]), host_us=_microseconds(report["host_us"]) if fault is None else 0.0,
+            wall_us=wall_us, fault=fault, values=values,
+        )
 
     def _on_turn(self, turn: Turn) -> None:
         index = turn.sequence - self._first
         if index == -1:
             return  # the end of the queue before, seen late: its report had already come
-        if not 0 <= index <= self._count:
-            raise ValueError(f"turn {turn.sequence} is not one of this queue")
+        if index not in (self._reached + 1, self._count) or index <= self._reached:
+            raise ValueError(f"turn {turn.sequence} is not the next of this queue")
+        self._reached = index
         self._reached_ns[index] = time.perf_counter_ns()
         if index == self._count:
             return
@@ -287,6 +294,13 @@ class _Run:
         return failures.failed(
             Status.TIMED_OUT, ReasonCode.LAUNCH_TIMEOUT, f"{calls} did not end within {self._limit_s:g} s"
         )
+
+
+def _microseconds(value: Any) -> float:
+    """A time as a player reports it. Raises ValueError for anything but a positive, finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
+        raise ValueError(f"a time of {value!r} was reported")
+    return float(value)
 
 
 def _state_difference(

@@ -18,7 +18,7 @@ from harness.device.identity import Telemetry
 from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
 from harness.referee.reference import Reference
-from harness.referee.session import Launches, Session
+from harness.referee.session import Launch, Launches, Session
 from harness.settings import Settings
 from harness.statistics import (
     Interval, call, confidence_at, estimate_log_ratio, estimate_speedup, log_ratio, look_of, next_look,
@@ -33,6 +33,18 @@ _STEADY = 0.01
 _END_TO_END_CALLS = 5
 
 Verifier = Callable[[Sequence[InputSet], Launches], None]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One segment of each arm on the same inputs, lead-ins left out; times in µs."""
+
+    launches: list[Launch]
+    baseline_us: list[float]
+
+    @property
+    def candidate_us(self) -> list[float]:
+        return [launch.time_us for launch in self.launches]
 
 
 @dataclass
@@ -52,6 +64,20 @@ class Timing:
     speedup: Interval | None = None
     confidence: float | None = None
     word: str | None = None
+
+    def keep(self, first: Pair, second: Pair) -> None:
+        """Add a round of two pairs: its log-ratio, and what was read of each launch."""
+        both = (first, second)
+        self.log_ratios.append(
+            log_ratio([pair.candidate_us for pair in both], [pair.baseline_us for pair in both])
+        )
+        for pair in both:
+            self.candidate_us += pair.candidate_us
+            self.baseline_us += pair.baseline_us
+            self.host_us += [launch.host_us for launch in pair.launches]
+            self.wall_less_time_us += [
+                launch.wall_us - launch.time_us for launch in pair.launches if launch.wall_us is not None
+            ]
 
     @property
     def time_us(self) -> float:
@@ -78,7 +104,6 @@ class Rounds:
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
         self._hold = bench.kind != "cpu"
         self._counts = {"A": 2, "B": 2}
-        self._last: Launches | None = None
         self.timing = Timing()
 
     def run(self) -> Timing:
@@ -88,13 +113,13 @@ class Rounds:
         settings, timing = self._settings, self.timing
         deadline = time.monotonic() + settings.budget_s
         while True:
-            ratio = self._round(order_of_round(len(timing.log_ratios) + timing.dropped))
+            first, second = self._round(order_of_round(len(timing.log_ratios) + timing.dropped))
             reading = self._bench.telemetry(self._own_pids)
             timing.telemetry.append(reading)
             if is_thermal(reading.throttle):
                 timing.dropped += 1
             else:
-                timing.log_ratios.append(ratio)
+                timing.keep(first, second)
             if self._enough(deadline):
                 break
         self._estimate()
@@ -104,9 +129,9 @@ class Rounds:
     def _size_segments(self) -> None:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
-        a_us, b_us = self._pair("AB", hold=False, keep=False)
+        pair = self._pair("AB", hold=False)
         most = self._most_launches()
-        for arm, times_us in (("A", a_us), ("B", b_us)):
+        for arm, times_us in (("A", pair.candidate_us), ("B", pair.baseline_us)):
             typical = max(stdlib_statistics.median(times_us), 0.5)
             wanted = math.ceil(self._settings.segment_ms * 1e3 / typical)
             self._counts[arm] = 1 + max(1, min(_MOST_LAUNCHES, wanted, most - 1))
@@ -125,53 +150,34 @@ class Rounds:
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
         deadline = time.monotonic() + self._settings.warmup_s
-        self._pair("AB", hold=False, keep=False)
+        self._pair("AB", hold=False)
         previous = None
         while True:
-            a_us, _ = self._pair("AB", hold=self._hold, keep=False)
-            current = stdlib_statistics.median(a_us)
+            current = stdlib_statistics.median(self._pair("AB", hold=self._hold).candidate_us)
             steady = previous is not None and abs(current / previous - 1) < _STEADY
             if steady or time.monotonic() > deadline:
                 return
             previous = current
 
-    def _round(self, order: str) -> float:
-        a_first, b_first = self._pair(order[:2], hold=self._hold, keep=True)
-        a_second, b_second = self._pair(order[2:], hold=self._hold, keep=True)
-        return log_ratio([a_first, a_second], [b_first, b_second])
+    def _round(self, order: str) -> tuple[Pair, Pair]:
+        return self._pair(order[:2], hold=self._hold), self._pair(order[2:], hold=self._hold)
 
-    def _pair(self, order: str, *, hold: bool, keep: bool) -> tuple[list[float], list[float]]:
-        """One segment of each arm in `order`, on the same freshly drawn inputs; returns (A, B) times in µs."""
+    def _pair(self, order: str, *, hold: bool) -> Pair:
+        """One segment of each arm in `order`, on the same freshly drawn inputs, without their lead-ins."""
         sets = [self._reference.draw() for _ in range(max(self._counts.values()))]
         self._bench.synchronize()
-        times: dict[str, list[float]] = {}
+        made, baseline_us = None, []
         for arm in order:
             chosen = sets[: self._counts[arm]]
-            times[arm] = self._candidate(chosen, hold, keep) if arm == "A" else self._baseline(chosen, hold, keep)
-        self._verify(sets[: self._counts["A"]], self._last)
-        return times["A"][1:], times["B"][1:]
-
-    def _candidate(self, sets: Sequence[InputSet], hold: bool, keep: bool) -> list[float]:
-        made = self._session.launch(sets, hold=hold)
-        self._last = made
+            if arm == "A":
+                made = self._session.launch(chosen, hold=hold)
+            else:
+                baseline_us = self._bench.local_launches(self._reference.model, chosen, hold=hold).times_us
+        self._verify(sets[: self._counts["A"]], made)
         if hold:
             self._hold = self._hold and made.hidden is not False
             self.timing.launch_hidden = self._hold
-        times_us = [launch.time_us for launch in made.launches]
-        if keep:
-            timing = self.timing
-            timing.candidate_us += times_us[1:]
-            timing.host_us += [launch.host_us for launch in made.launches[1:]]
-            timing.wall_less_time_us += [
-                launch.wall_us - launch.time_us for launch in made.launches[1:] if launch.wall_us is not None
-            ]
-        return times_us
-
-    def _baseline(self, sets: Sequence[InputSet], hold: bool, keep: bool) -> list[float]:
-        made = self._bench.local_launches(self._reference.model, sets, hold=hold)
-        if keep:
-            self.timing.baseline_us += made.times_us[1:]
-        return made.times_us
+        return Pair(made.launches[1:], baseline_us[1:])
 
     def _enough(self, deadline: float) -> bool:
         timing, looks = self.timing, self._settings.looks
@@ -201,7 +207,6 @@ class Rounds:
             sets = [self._reference.draw()]
             self._bench.synchronize()
             made = self._session.launch(sets, hold=False)
-            self._last = made
             self._verify(sets, made)
             host_us.append(made.end_to_end_us)
         self.timing.end_to_end_us = stdlib_statistics.median(host_us)

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FIXTURES = REPOSITORY / "tests" / "fixtures"
 
 SETTINGS = """
 half_width: 0.005
@@ -88,11 +87,12 @@ class Bench:
     environment: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("temp", "results", "cache"):
+        for name in ("temp", "results"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+        # A temporary folder of its own is also a device lock of its own: benches do not wait for each other.
         self.environment = {
             **os.environ, "TMPDIR": str(self.temp), "NO_COLOR": "1",
-            "KERNEL_REFEREE_CACHE": os.environ.get("E2E_CACHE", str(self.folder.parent / "cache")),
+            "KERNEL_REFEREE_CACHE": str(self.folder.parent / "cache"),
         }
         for name, text, reference in (
             ("tril_small", TRIL, "tril_matmul"), ("transposed_small", TRANSPOSED, "matmul_transposed_a")
@@ -168,21 +168,17 @@ def new_bench(tmp_path_factory):
     return make
 
 
-def expected(path: Path) -> list[str]:
-    """What the docstring of a fixture says that its row must be: "status/reason_code", one or several."""
-    text = path.read_text(encoding="utf-8")
-    try:
-        text = ast.get_docstring(ast.parse(text)) or ""
-    except SyntaxError:
-        pass
-    line = re.search(r"^Expected: (.*)$", text, re.MULTILINE).group(1)
-    return re.findall(r"[a-z_]+/[a-z_]*", line)
+@pytest.fixture(scope="session")
+def expected():
+    """`expected(path)`: what the docstring of a fixture says that its row must be, "status/reason_code" each."""
 
+    def read(path: Path) -> list[str]:
+        text = path.read_text(encoding="utf-8")
+        try:
+            text = ast.get_docstring(ast.parse(text)) or ""
+        except SyntaxError:
+            pass
+        line = re.search(r"^Expected: (.*)$", text, re.MULTILINE).group(1)
+        return re.findall(r"[a-z_]+/[a-z_]*", line)
 
-def fixtures_for(device: str, problem: str) -> list[Path]:
-    """The fixtures of a problem that `device` can run: those of the other device are named so."""
-    other = "_cuda" if device == "cpu" else "_cpu"
-    folders = [FIXTURES / "wrong" / problem, FIXTURES / "honest" / problem]
-    if problem == "tril_matmul":
-        folders.append(FIXTURES / "faults")
-    return [path for folder in folders for path in sorted(folder.glob("*.py")) if not path.stem.endswith(other)]
+    return read

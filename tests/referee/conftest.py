@@ -66,7 +66,7 @@ def reference_of(problem_of):
     """`reference_of(source, sizes, **fields)`: its reference on the CPU."""
 
     def make(source: str = PRODUCT, sizes: dict[str, int] | None = None, **fields: Any) -> Reference:
-        return Reference(problem_of(source, **fields), {} if sizes is None else sizes, CPU, seed=1)
+        return Reference(problem_of(source, **fields), {"M": 16} if sizes is None else sizes, CPU, seed=1)
 
     return make
 

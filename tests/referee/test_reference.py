@@ -39,7 +39,7 @@ def test_sizes_replace_those_of_the_file_and_what_is_computed_from_them_follows(
 
 
 def test_without_sizes_the_files_own_hold(reference_of):
-    assert reference_of(product()).specs[0].shape == (16, 8)
+    assert reference_of(product(), {}).specs[0].shape == (16, 8)
 
 
 def test_the_truth_is_float64_on_the_same_inputs(reference_of):

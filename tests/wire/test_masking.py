@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import pytest
 import torch
 
 from harness.wire import cuda_driver
+from harness.wire.arena import FLAGS_BYTES, GO_BYTE, TURN_BYTE, Arena
 from harness.wire.masking import Mask, compile_mask
 
 pytestmark = pytest.mark.gpu
@@ -68,27 +67,25 @@ def test_the_mask_is_philox_as_published(masked):
     assert [word & 0xFFFFFFFF for word in words] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
 
 
-def test_an_allocation_opened_twice_in_one_process_is_refused_in_words():
+def test_a_handle_that_nobody_made_is_refused_in_words():
     with pytest.raises(cuda_driver.DriverError, match="cuIpcOpenMemHandle"):
         cuda_driver.open_ipc(bytes(cuda_driver.IPC_HANDLE_BYTES))
 
 
-def test_words_of_host_memory_order_a_stream():
-    memory = (ctypes.c_uint32 * 1024)()
-    address = ctypes.addressof(memory)
-    device_address = cuda_driver.map_host(address, ctypes.sizeof(memory))
+def test_words_of_the_arena_order_a_stream():
+    flags = Arena.create().flags()
+    words = cuda_driver.map_host(flags.address, FLAGS_BYTES)
+    done = torch.cuda.Event()
     try:
-        done = torch.cuda.Event()
-        with torch.cuda.stream(torch.cuda.default_stream()):
-            cuda_driver.stream_wait(0, device_address, 5)
-            cuda_driver.stream_write(0, device_address + 64, 9)
-            done.record()
+        cuda_driver.stream_wait(0, words + GO_BYTE, 5)
+        cuda_driver.stream_write(0, words + TURN_BYTE, 9)
+        done.record(torch.cuda.default_stream())
         assert not done.query()
-        assert memory[16] == 0
-        memory[0] = 5
+        assert flags.turn == 0
+        flags.release(5, KEY)
         done.synchronize()
-        assert memory[16] == 9
+        assert flags.turn == 9
     finally:
-        memory[0] = 5
+        flags.release(5, KEY)
         torch.cuda.synchronize()
-        cuda_driver.unmap_host(address)
+        cuda_driver.unmap_host(flags.address)

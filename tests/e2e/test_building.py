@@ -1,0 +1,72 @@
+"""Candidates that must be compiled, on a machine without a GPU: C++ is run, CUDA is compiled for what it would need."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.build.environment import find_toolchain
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FAULTS = REPOSITORY / "tests" / "fixtures" / "faults"
+
+pytestmark = [
+    pytest.mark.timeout(900), pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler"),
+]
+needs_nvcc = pytest.mark.skipif(find_toolchain(None).nvcc_path is None, reason="there is no nvcc")
+
+
+@pytest.fixture(scope="module")
+def bench(new_bench):
+    bench = new_bench("building")
+    candidates = REPOSITORY / "candidates" / "tril_matmul"
+    bench.candidates(
+        [candidates / "openmp_cpu.py", candidates / "naive_per_element.py", FAULTS / "cuda_syntax_error_cuda.py"]
+    )
+    return bench
+
+
+@pytest.fixture(scope="module")
+def first(bench):
+    return bench.end(bench.judge(bench.folder / "tril_small.yaml", bench.folder / "candidates", "cpu"))
+
+
+def test_the_openmp_candidate_is_built_run_and_ranked(first):
+    assert first.code == 0, first.err[-2000:]
+    row = first.rows["openmp_cpu"]
+    assert (row["status"], row["rank"], row["kind"]) == ("ok", "1", "custom"), row["reason"]
+    assert float(row["build_s"]) > 1
+    assert row["language"] == "cpp"
+
+
+@needs_nvcc
+def test_a_cuda_candidate_is_compiled_and_its_registers_are_told_but_never_a_time(first):
+    row = first.rows["naive_per_element"]
+    assert (row["status"], row["reason_code"]) == ("compiled", "no_gpu")
+    assert "registers" in row["reason"]
+    assert int(row["registers"]) > 0
+    assert row["arch"].startswith("sm_")
+    assert row["time_us"] == row["rank"] == row["speedup"] == ""
+
+
+@needs_nvcc
+def test_a_mistake_in_cuda_is_shown_on_the_candidates_own_line_and_not_as_ninjas_wall(first):
+    row = first.rows["cuda_syntax_error_cuda"]
+    assert (row["status"], row["reason_code"]) == ("build_failed", "compile_error")
+    assert "cuda_syntax_error_cuda.py:22" in row["reason"]
+    assert "ninja" not in row["reason"]
+    assert len(row["reason"].splitlines()) < 12
+
+
+def test_a_second_run_builds_nothing(bench, first):
+    second = bench.end(bench.judge(
+        bench.folder / "tril_small.yaml", bench.folder / "candidates", "cpu", "--skip", "cuda_syntax_error_cuda"
+    ))
+    assert second.code == 0
+    for name in ("openmp_cpu", "naive_per_element"):
+        if first.rows[name]["status"] in ("ok", "compiled"):
+            assert second.rows[name]["cached"].lower() == "true", name
+            assert second.rows[name]["status"] == first.rows[name]["status"]

@@ -1,0 +1,66 @@
+"""References and candidates written for KernelBench, unmodified: parameters, several outputs, integer inputs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "kernelbench"
+PROBLEMS = ("linear_relu", "two_outputs")
+DEVICES = ["cpu", pytest.param("cuda:0", marks=pytest.mark.gpu)]
+CANDIDATES = [(problem, path) for problem in PROBLEMS for path in sorted((FOLDER / f"{problem}_candidates").glob("*.py"))]
+
+pytestmark = [
+    pytest.mark.timeout(900), pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile on a CPU needs a C++ compiler"),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(new_bench):
+    """`runs(device)`: how the run of each problem ended; on a CPU both go side by side."""
+    made = {}
+
+    def run(device: str):
+        if device not in made:
+            benches = {problem: new_bench(f"{problem}-{device[:4]}") for problem in PROBLEMS}
+            ends = {}
+            started = {}
+            for problem, bench in benches.items():
+                started[problem] = bench.judge(
+                    FOLDER / f"{problem}.py", FOLDER / f"{problem}_candidates", device
+                )
+                if device != "cpu":
+                    ends[problem] = bench.end(started[problem])
+            made[device] = ends or {problem: bench.end(started[problem]) for problem, bench in benches.items()}
+        return made[device]
+
+    return run
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("problem", "path"), CANDIDATES, ids=lambda value: getattr(value, "stem", value))
+def test_a_candidate_gets_the_verdict_that_its_docstring_expects(runs, expected, device, problem, path):
+    row = runs(device)[problem].rows[path.stem]
+    assert f"{row['status']}/{row['reason_code']}" in expected(path), row["reason"]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_eager_and_torch_compile_stand_in_the_table_as_baselines(runs, device, problem):
+    end = runs(device)[problem]
+    assert end.code == 0, end.err[-2000:]
+    for name in ("eager", "torch.compile"):
+        row = end.rows[name]
+        assert (row["role"], row["rank"]) == ("baseline", "")
+        assert row["status"] == "ok", row["reason"]
+        assert float(row["time_us"]) > 0
+        assert name in end.out
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_without_formulas_there_is_no_speed_of_light(runs, device):
+    row = runs(device)["linear_relu"].rows["eager"]
+    assert row["sol_us"] == row["tflops"] == row["percent_of_sol"] == row["floor_us"] == ""

@@ -1,0 +1,144 @@
+"""What the clocks, the floor and the heat do to a judgement, and what a failure leaves of one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from harness.referee.checking import decide
+from harness.referee.failures import Failed, failed
+from harness.referee.judging import Contestant, Judge, Judgement
+from harness.referee.timing import Timing
+from harness.statistics import Interval
+from harness.verdict import OK, ReasonCode, Status
+
+REFERENCE = SimpleNamespace(truth_name="float64", terms=lambda: 16.0)
+
+
+def contestant_of(**changes) -> Contestant:
+    plain = Contestant(
+        name="tiled", path="/c/tiled.py", manifest={}, extensions=(), triton_cache=None, precision_class="fp32",
+        language="torch",
+    )
+    return replace(plain, **changes)
+
+
+def timing_of(time_us=1000.0, *, overhead_us=40.0, host_us=5.0, hidden=True, dropped=0, rounds=10) -> Timing:
+    timing = Timing(
+        candidate_us=[time_us] * 20, baseline_us=[time_us] * 20, log_ratios=[0.0] * rounds,
+        wall_less_time_us=[overhead_us] * 20, host_us=[host_us] * 20, dropped=dropped, launch_hidden=hidden,
+    )
+    timing.speedup = Interval(1.0, 0.999, 1.001) if rounds > 1 else None
+    timing.word = "SAME" if rounds > 1 else None
+    return timing
+
+
+@pytest.fixture
+def judge_of(settings):
+    """`judge_of(timing, …)`: the judgement where loading and checking went well and timing gave `timing`."""
+
+    def make(timing, *, kind="cuda", floor_us=None, control_us=40.0, checking=None, **changes) -> Judgement:
+        judge = Judge(SimpleNamespace(kind=kind), [REFERENCE], settings, floor_us, 1)
+        judge.control_overhead_us = control_us
+        stopped = []
+
+        def play(contestant, start, judgement, tell, *, first):
+            if checking is not None:
+                raise checking
+            judge._compare_clocks(timing)
+            judgement.timings.append(timing)
+
+        judge._play = play
+        judgement = judge.judge(contestant_of(**changes), [lambda: stopped], lambda text: None)
+        return judgement
+
+    return make
+
+
+def code(judgement):
+    return judgement.verdict.status, judgement.verdict.reason_code
+
+
+def test_clocks_that_agree_and_a_time_above_the_floor_are_ok(judge_of):
+    judgement = judge_of(timing_of(), floor_us=500.0)
+    assert judgement.verdict == OK
+    assert judgement.speedup == Interval(1.0, 0.999, 1.001)
+    assert judgement.word == "SAME"
+
+
+@pytest.mark.parametrize(("time_us", "accepted"), [(1000.0, True), (800.0, True), (799.0, False), (1.0, False)])
+def test_a_time_under_four_fifths_of_the_floor_is_rejected_with_both_times(judge_of, time_us, accepted):
+    judgement = judge_of(timing_of(time_us), floor_us=1000.0)
+    if accepted:
+        assert judgement.verdict == OK
+    else:
+        assert code(judgement) == (Status.REJECTED, ReasonCode.BELOW_FLOOR)
+        assert f"{time_us:.1f}" in judgement.verdict.reason
+        assert "1000.0" in judgement.verdict.reason
+
+
+def test_work_outside_the_timed_window_is_rejected_with_what_the_clocks_said(judge_of):
+    judgement = judge_of(timing_of(1.0, overhead_us=2700.0))
+    assert code(judgement) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
+    assert "1.0 µs" in judgement.verdict.reason
+    assert "2660" in judgement.verdict.reason
+
+
+def test_what_the_control_left_unexplained_too_is_no_evidence(judge_of):
+    assert judge_of(timing_of(1.0, overhead_us=2700.0), control_us=2690.0).verdict == OK
+
+
+def test_without_a_control_the_clocks_are_not_compared(judge_of):
+    assert judge_of(timing_of(1.0, overhead_us=2700.0), control_us=None).verdict == OK
+
+
+def test_the_hosts_own_time_explains_a_launch_that_was_not_hidden(judge_of):
+    late = {"overhead_us": 3000.0, "host_us": 2950.0}
+    assert judge_of(timing_of(1000.0, hidden=False, **late)).verdict == OK
+    assert code(judge_of(timing_of(1000.0, hidden=True, **late)))[1] is ReasonCode.CLOCKS_DISAGREE
+
+
+def test_a_cpu_is_allowed_more_since_a_turn_is_a_frame(judge_of):
+    assert judge_of(timing_of(1000.0, overhead_us=4000.0), kind="cpu").verdict == OK
+    assert code(judge_of(timing_of(1000.0, overhead_us=9000.0), kind="cpu"))[1] is ReasonCode.CLOCKS_DISAGREE
+
+
+@pytest.mark.parametrize(("dropped", "rounds", "status"), [(5, 10, Status.OK), (11, 10, Status.UNSURE), (20, 0, Status.UNSURE)])
+def test_more_dropped_rounds_than_kept_ones_are_unsure(judge_of, dropped, rounds, status):
+    judgement = judge_of(timing_of(dropped=dropped, rounds=rounds))
+    assert judgement.verdict.status is status
+    if status is Status.UNSURE:
+        assert f"{dropped} of {dropped + rounds} rounds" in judgement.verdict.reason
+
+
+def test_a_failure_is_the_verdict_and_never_an_exception(judge_of):
+    failure = failed(Status.CRASHED, ReasonCode.SIGNAL, "its process was killed by SIGSEGV")
+    judgement = judge_of(timing_of(), checking=failure)
+    assert judgement.verdict is failure.verdict
+    assert judgement.timing is judgement.worst is judgement.speedup is None
+
+
+def test_cpp_that_refuses_cuda_tensors_is_for_another_device(judge_of):
+    refusal = failed(Status.INCORRECT, ReasonCode.RAISED, "raised RuntimeError: A must be on the CPU in forward")
+    assert judge_of(timing_of(), checking=refusal, language="cpp").verdict.status is Status.SKIPPED
+    assert judge_of(timing_of(), checking=refusal, language="cuda").verdict.status is Status.INCORRECT
+    assert judge_of(timing_of(), checking=refusal, language="cpp", kind="cpu").verdict.status is Status.INCORRECT
+
+
+def test_deciding_on_nothing_but_good_figures_raises_nothing(reference_of):
+    from harness.referee.comparing import judge_outputs
+
+    reference = reference_of()
+    inputs = reference.draw()
+    figures = [judge_outputs(reference, inputs, reference.truth(inputs), reference.eager(inputs), "fp32")]
+    decide(figures, reference, "fp32")
+    wrong = replace(figures[0], max_u=1e12, rms_u=1e12, got=1.0, expected=2.0, worst_index=(3, 4))
+    with pytest.raises(Failed, match=r"\[3, 4\] is 1 where 2 is expected") as caught:
+        decide([*figures, wrong], reference, "fp32")
+    assert caught.value.verdict.reason_code is ReasonCode.WRONG_VALUES
+    narrowed = replace(figures[0], max_u=9000.0, rms_u=400.0, family="identity")
+    with pytest.raises(Failed, match="tf32-class: 9000 u") as caught:
+        decide([*figures, narrowed], reference, "fp32")
+    assert caught.value.verdict.status is Status.IMPRECISE
