@@ -35,7 +35,7 @@ def fault_of(
     found = tree.shape_of(skeleton)
     if result is None or found != shape:
         expected = "a tensor" if shape == "tensor" else f"{len(specs)} tensors"
-        code = "wrong_count" if isinstance(found, list) and isinstance(shape, list) else "wrong_type"
+        code = "wrong_count" if _count(found) not in (None, _count(shape)) else "wrong_type"
         return _fault(code, f"forward returned {_kind(result)} where the reference returns {expected}")
     for index, (tensor, spec, stride) in enumerate(zip(tensors, specs, strides)):
         label = "the output" if len(specs) == 1 else f"output {index}"
@@ -80,6 +80,13 @@ def _strided_alike(tensor: torch.Tensor, stride: Sequence[int] | None) -> bool:
     if stride is None or tensor.numel() == 0:
         return True
     return all(size == 1 or own == other for size, own, other in zip(tensor.shape, tensor.stride(), stride))
+
+
+def _count(shape: Any) -> int | None:
+    """How many tensors a structure stands for at its top; None for what is no tensor and holds none."""
+    if isinstance(shape, list):
+        return len(shape) if "tensor" in shape else None
+    return 1 if shape == "tensor" else None
 
 
 def _fault(code: str, detail: str) -> dict[str, str]:

@@ -247,10 +247,9 @@ class _Run:
         values = report.get("values", [])
         if not isinstance(values, list):
             raise ValueError("a launch reported values that are no list")
-        return Launch(
-            time_us=_microseconds(report["time_us"]), host_us=_microseconds(report["host_us"]) if fault is None else 0.0,
-            wall_us=wall_us, fault=fault, values=values,
-        )
+        if fault is not None:
+            return Launch(0.0, 0.0, wall_us, fault, values)
+        return Launch(_microseconds(report["time_us"]), _microseconds(report["host_us"]), wall_us, None, values)
 
     def _on_turn(self, turn: Turn) -> None:
         index = turn.sequence - self._first

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.player.outputs import fault_of, take
-from harness.wire.layout import plan
+from harness.wire.layout import is_dense, plan
 
 CPU = torch.device("cpu")
 NO_SLOT = range(0)
@@ -21,7 +21,7 @@ def fault(result, reference, slot=NO_SLOT, shape=None):
         shape = "tensor" if isinstance(reference, torch.Tensor) else [
             "tensor" if isinstance(each, torch.Tensor) else "value" for each in reference
         ]
-    strides = [list(each.stride()) for each in tensors]
+    strides = [list(each.stride()) if is_dense(each) else None for each in tensors]
     found = fault_of(result, shape, plan(tensors, contiguous=True), strides, CPU, slot)
     return found and found["code"]
 

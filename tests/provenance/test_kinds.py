@@ -47,7 +47,20 @@ def test_without_any_time_the_kind_is_unknown(listed):
 
 
 def test_a_kernel_that_nobody_built_here_is_not_the_candidates_whatever_its_name():
-    assert kind_on_gpu(kernels(my_very_own_kernel=10.0), OWN).kind == "library"
+    assert kind_on_gpu(kernels(my_very_own_kernel=10.0), OWN).kind == "unknown"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x4x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
+        "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(cutlass_80_simt_sgemm_256x128_8x4_nn_align1::Params)",
+        "void at::native::(anonymous namespace)::triu_tril_kernel<float, int, false, 4, true>(int)",
+        "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT",
+    ],
+)
+def test_kernels_of_pytorchs_libraries_are_known_by_their_names(name):
+    assert kind_on_gpu([{"name": name, "us": 10.0}], OWN).kind == "library"
 
 
 def test_a_triton_kernel_is_known_by_its_bare_name():
