@@ -186,7 +186,10 @@ def _imported_at_start(roots: list[str]) -> list[Import]:
 
 @pytest.mark.parametrize(
     "roots",
-    [["harness.cli"], ["harness.verbs.list"], ["harness.verbs.run", "harness.device.choose"], ["harness.verbs.compare"]],
+    [
+        ["harness.cli"], ["harness.verbs.list"], ["harness.verbs.run", "harness.device.choose"],
+        ["harness.verbs.compare"],
+    ],
     ids=["--help", "list", "a mistake in a run", "compare"],
 )
 def test_torch_and_pandas_are_not_imported_before_they_are_needed(roots):

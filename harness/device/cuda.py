@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,7 @@ from harness.wire.layout import REGION_BYTES
 
 _LEGACY_STREAM = 0
 _SPIN_S = 200e-6
+_SWITCH_S = 200e-6
 _COPY_BYTES = 2 << 30
 
 
@@ -41,6 +43,8 @@ class CudaBench:
 
     def __init__(self, index: int = 0) -> None:
         self.torch_device = torch.device("cuda", index)
+        # Waiting for a turn spins; the threads that drain what candidates print must get in between.
+        sys.setswitchinterval(_SWITCH_S)
         torch.cuda.set_device(self.torch_device)
         torch.zeros(1, device=self.torch_device)
         self._properties = torch.cuda.get_device_properties(index)

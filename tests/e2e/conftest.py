@@ -146,7 +146,9 @@ class Bench:
 
     def left_behind(self) -> list[str]:
         """Processes and temporary files that came of this folder's commands and are still there."""
-        found = [str(path) for path in self.temp.iterdir() if path.name != "kernel-referee-locks"]
+        # The locks are shared by all runs, and torchinductor_USER is PyTorch's own cache.
+        kept = ("kernel-referee-locks", "torchinductor_")
+        found = [str(path) for path in self.temp.iterdir() if not path.name.startswith(kept)]
         needle = str(self.folder).encode()
         for process in Path("/proc").glob("[0-9]*"):
             try:

@@ -10,7 +10,9 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "kernelbench"
 PROBLEMS = ("linear_relu", "two_outputs")
 DEVICES = ["cpu", pytest.param("cuda:0", marks=pytest.mark.gpu)]
-CANDIDATES = [(problem, path) for problem in PROBLEMS for path in sorted((FOLDER / f"{problem}_candidates").glob("*.py"))]
+CANDIDATES = [
+    (problem, path) for problem in PROBLEMS for path in sorted((FOLDER / f"{problem}_candidates").glob("*.py"))
+]
 
 pytestmark = [
     pytest.mark.timeout(900), pytest.mark.slow,

@@ -49,7 +49,10 @@ def test_a_result_like_the_references_has_no_fault():
         (torch.ones(3, 4, device="meta"), "wrong_device"),
         ((torch.ones(3, 4), torch.ones(1)), "wrong_count"),
     ],
-    ids=["a column more", "a dimension more", "flattened", "float64", "int32", "sparse", "column by column", "with gaps", "elsewhere", "a pair"],
+    ids=[
+        "a column more", "a dimension more", "flattened", "float64", "int32", "sparse", "column by column", "with gaps",
+        "elsewhere", "a pair",
+    ],
 )
 def test_each_fault_of_form_has_its_own_code(result, code):
     assert fault(result, ONE) == code

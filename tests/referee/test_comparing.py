@@ -110,7 +110,10 @@ def test_a_single_number_has_an_empty_index():
 
 
 @settings(deadline=None, derandomize=True)
-@given(st.lists(st.floats(-(2.0**90), 2.0**90, width=32), min_size=1, max_size=20), st.integers(0, 19), st.floats(1e-3, 1e3))
+@given(
+    st.lists(st.floats(-(2.0**90), 2.0**90, width=32), min_size=1, max_size=20), st.integers(0, 19),
+    st.floats(1e-3, 1e3),
+)
 def test_no_error_hides_behind_the_others(values, position, factor):
     expected = torch.tensor(values, dtype=torch.float64)
     got = expected.float()

@@ -105,7 +105,9 @@ def test_a_cpu_is_allowed_more_since_a_turn_is_a_frame(judge_of):
     assert code(judge_of(timing_of(1000.0, overhead_us=9000.0), kind="cpu"))[1] is ReasonCode.CLOCKS_DISAGREE
 
 
-@pytest.mark.parametrize(("dropped", "rounds", "status"), [(5, 10, Status.OK), (11, 10, Status.UNSURE), (20, 0, Status.UNSURE)])
+@pytest.mark.parametrize(
+    ("dropped", "rounds", "status"), [(5, 10, Status.OK), (11, 10, Status.UNSURE), (20, 0, Status.UNSURE)]
+)
 def test_more_dropped_rounds_than_kept_ones_are_unsure(judge_of, dropped, rounds, status):
     judgement = judge_of(timing_of(dropped=dropped, rounds=rounds))
     assert judgement.verdict.status is status

@@ -71,7 +71,11 @@ def test_otherwise_it_is_the_largest_value_along_the_last_dimension(reference_of
 
 @pytest.mark.parametrize(
     "result",
-    ["torch.matmul(A.half(), B.half())", "torch.matmul(A.float(), B.float())", "torch.matmul(A.bfloat16(), B.bfloat16()).float()"],
+    [
+        "torch.matmul(A.half(), B.half())",
+        "torch.matmul(A.float(), B.float())",
+        "torch.matmul(A.bfloat16(), B.bfloat16()).float()",
+    ],
 )
 def test_a_model_that_casts_inside_itself_has_strict_eager_for_truth(reference_of, result):
     reference = reference_of(product(result))
@@ -88,7 +92,8 @@ def test_a_model_that_casts_to_half_and_back_to_what_came_in_is_told_apart_too(r
 
 def test_a_model_that_has_no_float64_has_strict_eager_for_truth(reference_of):
     source = product("refuse(A) + torch.matmul(A, B).sum()", "[torch.rand(M, N), torch.rand(N, M)]") + (
-        "\n\ndef refuse(x):\n    if x.dtype == torch.float64:\n        raise RuntimeError('not implemented for Double')\n"
+        "\n\ndef refuse(x):\n    if x.dtype == torch.float64:\n"
+        "        raise RuntimeError('not implemented for Double')\n"
         "    return x\n"
     )
     assert reference_of(source).truth_name == "eager"

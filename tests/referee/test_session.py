@@ -367,12 +367,12 @@ def test_a_broken_context_is_a_crash(opened):
     assert verdict_of(caught) == (Status.CRASHED, ReasonCode.CUDA_ERROR)
 
 
-def test_a_fault_of_form_needs_no_time(opened):
+@pytest.mark.parametrize("time_us", [10.0, None])
+def test_a_fault_of_form_is_handed_on_with_its_launch_and_needs_no_time(opened, time_us):
     fault = {"code": "wrong_shape", "detail": "x"}
-    session, _, sets = opened(whole({"launched": [GOOD, {"fault": fault, "time_us": None}], "end_to_end_us": 1.0}))
+    session, _, sets = opened(whole({"launched": [GOOD, {"fault": fault, "time_us": time_us}], "end_to_end_us": 1.0}))
     made = session.launch(sets, hold=False)
-    assert made.launches[1].fault == fault
-    assert made.launches[1].time_us == 0
+    assert [launch.fault for launch in made.launches] == [None, fault]
 
 
 def test_inputs_that_were_written_to_are_seen(opened, cpu_bench):

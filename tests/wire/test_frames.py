@@ -115,7 +115,9 @@ def test_a_frame_over_the_limit_is_not_sent(wire):
         far.recv(1)
 
 
-@pytest.mark.parametrize("sent", [b"", b"\x00\x00", framed(b'{"hello": 1}')[:-1]], ids=["nothing", "half a length", "half a body"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"\x00\x00", framed(b'{"hello": 1}')[:-1]], ids=["nothing", "half a length", "half a body"]
+)
 def test_a_far_end_that_stops_in_the_middle_costs_no_more_than_the_time_allowed(wire, sent):
     channel, far = wire
     far.sendall(sent)

@@ -81,7 +81,10 @@ def test_an_output_is_laid_out_row_by_row_whatever_its_strides():
 
 @pytest.mark.parametrize(
     "tensor",
-    [torch.zeros(1, 1).expand(3, 4), torch.zeros(8)[::2], torch.zeros(4, 6)[:, :3], torch.zeros(6).as_strided((3, 3), (1, 1))],
+    [
+        torch.zeros(1, 1).expand(3, 4), torch.zeros(8)[::2], torch.zeros(4, 6)[:, :3],
+        torch.zeros(6).as_strided((3, 3), (1, 1)),
+    ],
     ids=["expanded", "with a step", "part of a larger one", "overlapping"],
 )
 def test_a_tensor_that_does_not_fill_its_own_span_gets_plain_strides(tensor):

@@ -1,0 +1,108 @@
+"""The command line in this process: how words become a verb, and errors become exit codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import __version__, cli
+from harness.errors import HarnessError, InputError, NothingToRun
+
+
+@pytest.fixture
+def carried_out(monkeypatch):
+    """The options that would have been carried out, instead of carrying them out."""
+    seen = []
+    monkeypatch.setattr(cli, "_carry_out", lambda options: seen.append(options) or 0)
+    return seen
+
+
+def test_a_word_that_is_no_verb_is_a_problem_file(carried_out):
+    assert cli.main(["problems/tril_matmul.yaml", "--device", "cpu"]) == 0
+    assert carried_out[0].verb == "run"
+    assert str(carried_out[0].problem) == "problems/tril_matmul.yaml"
+    assert carried_out[0].device == "cpu"
+
+
+def test_flags_may_stand_before_the_problem(carried_out):
+    assert cli.main(["--json", "problems/tril_matmul.yaml"]) == 0
+    assert carried_out[0].json is True
+
+
+def test_only_and_skip_may_be_given_several_times(carried_out):
+    cli.main(["x.yaml", "--only", "a*", "--only", "b*", "--skip", "c*"])
+    assert (carried_out[0].only, carried_out[0].skip) == (["a*", "b*"], ["c*"])
+
+
+def test_what_was_not_said_has_the_documented_default(carried_out):
+    cli.main(["x.yaml"])
+    options = carried_out[0]
+    assert (options.device, options.config, str(options.out), options.candidates) == ("auto", "default", "results", None)
+    assert (options.json, options.strict, options.only, options.skip) == (False, False, [], [])
+
+
+@pytest.mark.parametrize("verb", ["list", "doctor"])
+def test_a_verb_is_a_verb(carried_out, verb):
+    assert cli.main([verb, "--json"]) == 0
+    assert carried_out[0].verb == verb
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(HarnessError("broken"), 1), (InputError("mistyped"), 2), (NothingToRun("nothing there"), 4)]
+)
+def test_each_error_has_its_exit_code_and_is_one_line_on_stderr(monkeypatch, capsys, error, code):
+    def fail(options):
+        raise error
+
+    monkeypatch.setattr(cli, "_carry_out", fail)
+    assert cli.main(["x.yaml"]) == code
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == f"{error}\n"
+
+
+def test_an_interruption_ends_with_130_and_says_what_is_kept(monkeypatch, capsys):
+    def interrupt(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_carry_out", interrupt)
+    assert cli.main(["x.yaml"]) == 130
+    assert "results" in capsys.readouterr().err
+
+
+def test_a_reader_that_went_away_is_no_error(monkeypatch):
+    def gone(options):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(cli, "_carry_out", gone)
+    assert cli.main(["x.yaml"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["docter"], "doctor"),
+        (["compair"], "compare"),
+        (["x.yaml", "--unknown"], "--help"),
+        (["x.yaml", "--device"], "--device"),
+        (["compare"], "CSV|DIR"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_a_mistyped_word_or_flag_is_exit_code_2_with_what_was_meant(capsys, words, said):
+    assert cli.main(words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_help_shows_the_three_things_people_do_and_the_exit_codes(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    for word in ("problems/tril_matmul.yaml", "--candidates", "compare results", "exit codes", "doctor", "list"):
+        assert word in text
+
+
+def test_the_version_is_the_packages(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    assert __version__ in capsys.readouterr().out
