@@ -34,6 +34,11 @@ class Player:
         self._model: Any = None
         self._module: Any = None
 
+    def _say(self, frame: dict[str, Any]) -> None:
+        self._channel.send(frame)
+        if self._stage is not None:
+            self._stage.count_mail()
+
     def serve(self) -> None:
         commands = {
             "prepare": self._prepare, "load": self._load, "open": self._open, "layout": self._layout,
@@ -42,7 +47,7 @@ class Player:
         while True:
             command = self._channel.receive()
             if command["op"] == "stop":
-                self._channel.send({"stopped": True})
+                self._say({"stopped": True})
                 os._exit(0)
             commands[command["op"]](command)
 
@@ -53,7 +58,7 @@ class Player:
             self._stage = CpuStage(self._arena, command, self._channel)
         else:
             self._stage = CudaStage(self._arena, command)
-        self._channel.send({"prepared": str(self._stage.device)})
+        self._say({"prepared": str(self._stage.device)})
 
     def _load(self, command: dict[str, Any]) -> None:
         import torch
@@ -75,11 +80,11 @@ class Player:
                 self._module = model.import_file(command["path"])
             self._model = model.construct(self._module, arguments, command["seed"], self._stage.device)
         except Exception as error:
-            self._channel.send({"raised": model.describe(error)})
+            self._say({"raised": model.describe(error)})
             return
         self._stage.restore_stream()
         self._launcher = Launcher(self._stage, self._model)
-        self._channel.send({"loaded": True, **self._hand_over_state(command, torch)})
+        self._say({"loaded": True, **self._hand_over_state(command, torch)})
 
     def _hand_over_state(self, command: dict[str, Any], torch: Any) -> dict[str, Any]:
         """Names and forms of the parameters and buffers; their bytes only where the reference's form is matched."""
@@ -99,21 +104,21 @@ class Player:
 
     def _open(self, command: dict[str, Any]) -> None:
         self._stage.open(command["regions"])
-        self._channel.send({"opened": True})
+        self._say({"opened": True})
 
     def _layout(self, command: dict[str, Any]) -> None:
         from harness.player.launches import Layout
 
         self._launcher.layout = Layout(command)
         self._stage.set_filled_bytes(command["filled_bytes"])
-        self._channel.send({"laid_out": True})
+        self._say({"laid_out": True})
 
     def _launch(self, command: dict[str, Any]) -> None:
         from harness.player.model import describe
 
         try:
             reports, laps, began_ns = self._launcher.queue(command["first"], command["inputs"])
-            self._channel.send({"queued": len(reports)})
+            self._say({"queued": len(reports)})
             times_us, end_to_end_us = self._launcher.finish(laps, began_ns)
         except ChannelClosed:
             raise
@@ -122,7 +127,7 @@ class Player:
             return
         for report, time_us in zip(reports, times_us):
             report["time_us"] = time_us
-        self._channel.send({"launched": reports, "end_to_end_us": end_to_end_us})
+        self._say({"launched": reports, "end_to_end_us": end_to_end_us})
 
     def _profile(self, command: dict[str, Any]) -> None:
         from harness.player.model import describe
@@ -137,11 +142,11 @@ class Player:
         except Exception as error:
             self._break(describe(error))
             return
-        self._channel.send({"profiled": listing})
+        self._say({"profiled": listing})
 
     def _break(self, words: dict[str, Any]) -> None:
         """The device's context is beyond repair (an illegal access, say): say so and leave."""
-        self._channel.send({"broken": words})
+        self._say({"broken": words})
         os._exit(1)
 
 

@@ -59,6 +59,9 @@ class CudaStage:
     def set_filled_bytes(self, size_bytes: int) -> None:
         self._filled_bytes = size_bytes
 
+    def count_mail(self) -> None:
+        self._flags.count_mail()
+
     def before_queue(self) -> None:
         cuda_driver.reset_persisting_l2()
 
@@ -120,6 +123,9 @@ class CpuStage:
 
     def set_filled_bytes(self, size_bytes: int) -> None:
         """Nothing to note: the referee fills the slots itself."""
+
+    def count_mail(self) -> None:
+        """The referee waits for frames themselves."""
 
     def before_queue(self) -> None:
         """Nothing is queued on a CPU."""

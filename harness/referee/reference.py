@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
 from harness.errors import InputError
 from harness.inputs.families import GIVEN, Family
@@ -154,14 +154,14 @@ class Reference:
         return [_row_max(output) if output.is_floating_point() else None for output in outputs]
 
 
-class _NarrowFloats(TorchDispatchMode):
-    """Notes whether any operator made a floating tensor narrower than float64: the model casts inside itself."""
+class _NarrowFloats(TorchFunctionMode):
+    """Notes whether any function made a floating tensor narrower than float64: the model casts inside itself."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seen = False
 
-    def __torch_dispatch__(self, function, types_, arguments=(), named=None):
+    def __torch_function__(self, function, types_, arguments=(), named=None):
         made = function(*arguments, **(named or {}))
         for tensor in made if isinstance(made, (list, tuple)) else (made,):
             if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.dtype != torch.float64:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 HEAD_BYTES = 16 * 1024
 TAIL_BYTES = 64 * 1024
 _READ_BYTES = 1 << 20
+_PAUSE_S = 0.001
 # Linux's F_SETPIPE_SZ.
 _SET_PIPE_SIZE = 1031
 
@@ -39,6 +41,8 @@ class OutputTail:
         try:
             while chunk := os.read(self._fd, _READ_BYTES):
                 self._keep(chunk)
+                # Let the pipe fill: taking the interpreter from a thread that spins costs more than a page is worth.
+                time.sleep(_PAUSE_S)
         except OSError:
             pass
         finally:

@@ -14,7 +14,7 @@ import os
 import torch
 
 FLAGS_BYTES = mmap.PAGESIZE
-TURN_BYTE, GO_BYTE, KEY_BYTE = 0, 64, 128
+TURN_BYTE, GO_BYTE, KEY_BYTE, MAIL_BYTE = 0, 64, 128, 192
 KEY_BYTES = 16
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 0x0002
 
@@ -56,7 +56,12 @@ class Arena:
 
 
 class Flags:
-    """The page of words that order launches: `turn` is the player's, `go` and `key` are the referee's."""
+    """The page of words that order launches: `turn` and `mail` are the player's, `go` and `key` the referee's.
+
+    `mail` counts the frames that the player has sent. A referee that waits for a turn can look at it without a
+    system call; one call after the other would hand the interpreter's lock back and forth without ever letting
+    the threads in that drain what candidates print.
+    """
 
     def __init__(self, mapping: mmap.mmap) -> None:
         self._mapping = mapping
@@ -64,14 +69,24 @@ class Flags:
         self.address = ctypes.addressof(self._bytes)
         self._turn = ctypes.c_uint32.from_address(self.address + TURN_BYTE)
         self._go = ctypes.c_uint32.from_address(self.address + GO_BYTE)
+        self._mail = ctypes.c_uint32.from_address(self.address + MAIL_BYTE)
 
     @property
     def turn(self) -> int:
         return self._turn.value
 
+    @property
+    def mail(self) -> int:
+        return self._mail.value
+
+    def count_mail(self) -> None:
+        """The player has sent one more frame."""
+        self._mail.value += 1
+
     def reset(self) -> None:
         """Back to zero, before a new player counts from one."""
         self._turn.value = 0
+        self._mail.value = 0
         self._go.value = 0
 
     def release(self, sequence: int, key: bytes) -> None:
