@@ -87,8 +87,8 @@ class Contest:
             judgement = self._judge.judge(
                 contestant, [starter.start] * players, lambda text: self._progress.stage(entry.name, text)
             )
-        except (KeyError, IndexError, TypeError, ValueError, OSError) as error:
-            # What a hostile process sent got past the session's checks: its own row pays for it, not the run.
+        except (KeyError, IndexError, TypeError, ValueError, OSError, RuntimeError) as error:
+            # What a hostile process sent or did got past the session's checks: its own row pays, not the run.
             said = f"{type(error).__name__}: {error}"
             judgement = Judgement(failures.protocol(f"the referee could not make sense of it ({said})").verdict)
         finally:

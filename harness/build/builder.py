@@ -73,9 +73,9 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _import(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(f"candidate_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 

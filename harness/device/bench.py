@@ -23,10 +23,14 @@ class Turn:
 
 @dataclass(frozen=True)
 class LocalTimes:
-    """Times in µs of launches that the referee made itself, and the host µs from the last call to its end."""
+    """Times in µs of launches that the referee made itself, and the host µs from the last call to its end.
+
+    `hidden` says whether a held queue was full before it was let go; None when it was not to be held.
+    """
 
     times_us: list[float]
     end_to_end_us: float
+    hidden: bool | None = None
 
 
 class Bench(Protocol):

@@ -54,8 +54,8 @@ class CpuBench:
         }
 
     def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
-        self._ensure(self._slots, count, input_bytes)
-        self._ensure(self._outboxes, count, output_bytes)
+        self._ensure("slot", self._slots, count, input_bytes)
+        self._ensure("outbox", self._outboxes, count, output_bytes)
         regions = {
             "slots": [region for region, _ in self._slots[:count]],
             "outboxes": [region for region, _ in self._outboxes[:count]],
@@ -132,10 +132,12 @@ class CpuBench:
     def visible_devices(self) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": ""}
 
-    def _ensure(self, regions: list[tuple[dict[str, int], torch.Tensor]], count: int, size_bytes: int) -> None:
+    def _ensure(
+        self, kind: str, regions: list[tuple[dict[str, int], torch.Tensor]], count: int, size_bytes: int
+    ) -> None:
         if len(regions) >= count and all(region["bytes"] >= size_bytes for region, _ in regions[:count]):
             return
         regions.clear()
-        for _ in range(count):
-            region = {"offset": self.arena.grow(size_bytes), "bytes": size_bytes}
-            regions.append((region, self.arena.map(region["offset"], size_bytes)))
+        for index in range(count):
+            region = self.arena.named(f"{kind} {index}", size_bytes)
+            regions.append((region, self.arena.map(**region)))

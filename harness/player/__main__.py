@@ -70,7 +70,7 @@ class Player:
 
         tensors = []
         if command["init_specs"]:
-            region = self._arena.map(command["init_region"]["offset"], command["init_region"]["bytes"])
+            region = self._arena.map(**command["init_region"])
             specs = [TensorSpec.from_json(body) for body in command["init_specs"]]
             tensors = [spec.view(region).clone().to(self._stage.device) for spec in specs]
         arguments = tree.rebuild(command["init"], tensors)
@@ -97,7 +97,7 @@ class Player:
         wanted = {name: TensorSpec.from_json(body) for name, body in command["state_specs"].items()}
         alike = forms == {name: [spec.dtype, list(spec.shape)] for name, spec in wanted.items()}
         if alike and wanted:
-            region = self._arena.map(command["state_region"]["offset"], command["state_region"]["bytes"])
+            region = self._arena.map(**command["state_region"])
             for name, spec in wanted.items():
                 spec.view(region).copy_(state[name])
         return {"state": forms, "alike": alike}
@@ -117,9 +117,9 @@ class Player:
         from harness.player.model import describe
 
         try:
-            reports, laps, began_ns = self._launcher.queue(command["first"], command["inputs"])
+            reports, laps, host_us = self._launcher.queue(command["first"], command["inputs"])
             self._say({"queued": len(reports)})
-            times_us, end_to_end_us = self._launcher.finish(laps, began_ns)
+            times_us = self._launcher.finish(laps)
         except ChannelClosed:
             raise
         except Exception as error:
@@ -127,7 +127,7 @@ class Player:
             return
         for report, time_us in zip(reports, times_us):
             report["time_us"] = time_us
-        self._say({"launched": reports, "end_to_end_us": end_to_end_us})
+        self._say({"launched": reports, "end_to_end_us": host_us})
 
     def _profile(self, command: dict[str, Any]) -> None:
         from harness.player.model import describe

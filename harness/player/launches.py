@@ -45,18 +45,22 @@ class Launcher:
         self._stage, self._model = stage, model
         self.layout: Layout | None = None
 
-    def queue(self, first: int, skeletons: list[Any]) -> tuple[list[dict[str, Any]], list[Any], int]:
-        """Queue one launch per skeleton; returns (reports, laps, host time in ns when the last forward began).
+    def queue(self, first: int, skeletons: list[Any]) -> tuple[list[dict[str, Any]], list[Any], float]:
+        """Queue one launch per skeleton; returns (reports, laps, host µs of the last call with its launch).
 
-        A forward that raises ends the queue there: its report holds the exception.
+        A forward that raises ends the queue there: its report holds the exception. The host's time is that of one
+        whole call only for a queue of one, where the device is waited for before and after it.
         """
-        stage, reports, laps, began_ns = self._stage, [], [], 0
+        stage, reports, laps, host_us = self._stage, [], [], 0.0
+        alone = len(skeletons) == 1
         stage.before_queue()
         with torch.no_grad():
             for index, skeleton in enumerate(skeletons):
                 stage.wait_for_turn(first + index)
                 stage.fill(index)
                 arguments = tree.rebuild(skeleton, stage.inputs(index, self.layout.inputs))
+                if alone:
+                    stage.synchronize()
                 mark = stage.stopwatch.start()
                 began_ns = _perf_counter_ns()
                 try:
@@ -65,21 +69,20 @@ class Launcher:
                     stage.restore_stream()
                     reports.append({"raised": describe(error)})
                     break
-                host_ns = _perf_counter_ns() - began_ns
+                launched_us = (_perf_counter_ns() - began_ns) / 1e3
                 stage.restore_stream()
                 laps.append(stage.stopwatch.stop(mark))
-                reports.append({"host_us": host_ns / 1e3, **self._take(index, result)})
+                if alone:
+                    stage.synchronize()
+                host_us = (_perf_counter_ns() - began_ns) / 1e3
+                reports.append({"host_us": launched_us, **self._take(index, result)})
         stage.signal_end(first + len(skeletons))
-        return reports, laps, began_ns
+        return reports, laps, host_us
 
-    def finish(self, laps: list[Any], began_ns: int) -> tuple[list[float], float]:
-        """Wait for the device; returns the times in µs and the host's µs from the last forward to its end."""
-        times_us = []
+    def finish(self, laps: list[Any]) -> list[float]:
+        """Wait for the device and return the times of the laps in µs."""
         self._stage.synchronize()
-        end_to_end_us = (_perf_counter_ns() - began_ns) / 1e3
-        for lap in laps:
-            times_us.append(self._stage.stopwatch.microseconds(lap))
-        return times_us, end_to_end_us
+        return [self._stage.stopwatch.microseconds(lap) for lap in laps]
 
     def _take(self, index: int, result: Any) -> dict[str, Any]:
         stage, layout = self._stage, self.layout

@@ -19,7 +19,7 @@ _STDLIB = sysconfig.get_paths()["stdlib"]
 
 def import_file(path: str) -> ModuleType:
     """Import the candidate's file at `path` under its own name."""
-    name = Path(path).stem
+    name = f"candidate_{Path(path).stem}"  # a file may be called triton.py
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -33,6 +33,8 @@ class CudaStage:
         self.device = torch.device("cuda:0")
         torch.cuda.set_device(self.device)
         torch.zeros(1, device=self.device)
+        # fp32 means fp32 unless a candidate says otherwise; PyTorch's own default lets convolutions use TF32.
+        torch.backends.cudnn.allow_tf32 = False
         self._flags = arena.flags()
         self._words = cuda_driver.map_host(self._flags.address, FLAGS_BYTES)
         self._mask = Mask(bytes.fromhex(command["mask"]), self._words + KEY_BYTE, command["mask_blocks"])
@@ -118,8 +120,8 @@ class CpuStage:
         self._outboxes: list[torch.Tensor] = []
 
     def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
-        self._slots = [self._arena.map(region["offset"], region["bytes"]) for region in regions["slots"]]
-        self._outboxes = [self._arena.map(region["offset"], region["bytes"]) for region in regions["outboxes"]]
+        self._slots = [self._arena.map(**region) for region in regions["slots"]]
+        self._outboxes = [self._arena.map(**region) for region in regions["outboxes"]]
 
     def set_filled_bytes(self, size_bytes: int) -> None:
         """Nothing to note: the referee fills the slots itself."""

@@ -15,7 +15,9 @@ OWN_SHARE, LIBRARY_SHARE = 0.95, 0.05
 # Copies and fills by the driver are nobody's kernel, and reserving memory is no arithmetic.
 _NEUTRAL_KERNELS = ("Memset", "Memcpy")
 _LIBRARY_NAME = re.compile(
-    r"\bat::|\bat_cuda|cutlass|cublas|cudnn|\bcub::|\bthrust::|xmma|nvjet|sgemm|dgemm|hgemm|gemmSN|gemv|splitK|cufft|nccl"
+    r"^(void )?((at|at_cuda_detail|cub|thrust|cutlass|cudnn|cask\w*|flash|pytorch_flash)::|cublas|cutlass|gemv2|gemvNSP|gemmSN|"
+    r"gemmk1|dot_kernel|splitKreduce|cudnn|implicit_convolve|(vector|regular)_fft)|"
+    r"^(sm\d+|ampere|volta|turing|maxwell|hopper|blackwell)_|^nvjet_|^nccl"
 )
 _NEUTRAL_OPERATORS = (
     "aten::empty", "aten::as_strided", "aten::view", "aten::t", "aten::transpose", "aten::detach", "aten::slice",

@@ -115,7 +115,12 @@ def with_sizes(source: str, sizes: Mapping[str, int], path: Path | str = "<refer
     """The parsed source with its module-level sizes replaced, so that names computed from them follow."""
     tree = ast.parse(source, filename=str(path))
     for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            if node.targets[0].id in sizes:
-                node.value = ast.copy_location(ast.Constant(sizes[node.targets[0].id]), node.value)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            target = node.target
+        else:
+            continue
+        if isinstance(target, ast.Name) and target.id in sizes:
+            node.value = ast.copy_location(ast.Constant(sizes[target.id]), node.value)
     return ast.fix_missing_locations(tree)

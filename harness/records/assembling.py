@@ -127,7 +127,7 @@ def _judgement_fields(judgement: Judgement | None, facts: RunFacts) -> dict[str,
             "err_max_u": max(each.max_u for each in judgement.figures), "err_rms_u": worst.rms_u,
             "eager_err_max_u": max(each.eager_max_u for each in judgement.figures),
             "families": ", ".join(dict.fromkeys(each.family for each in judgement.figures)),
-            "precision_class": worst.bounds.precision_class,
+            "precision_class": judgement.precision_class,
         }
     if judgement.provenance is not None:
         fields["kind"] = judgement.provenance.kind

@@ -8,7 +8,7 @@ its class can be named.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from harness.accuracy.classes import ErrorFigures, classify, reason
 from harness.inputs.families import GIVEN, families_for
@@ -39,7 +39,7 @@ def verify(
                 Status.REJECTED, ReasonCode.INPUTS_WRITTEN, f"the inputs were written to during forward ({where})"
             )
         truth = reference.truth(inputs, with_eager=with_eager)
-        if truth.eager and launch.values != truth.values:
+        if truth.values is not None and not _same_values(launch.values, truth.values):
             raise failures.failed(
                 Status.INCORRECT, ReasonCode.WRONG_VALUES,
                 f"forward returned the values {launch.values} where the reference returns {truth.values} ({where})",
@@ -50,13 +50,14 @@ def verify(
 
 
 def check_all(
-    session: Session, references: Sequence[Reference], launches: int, precision_class: str, reload, first_timeout_s: float
-) -> list[ErrorFigures]:
+    session: Session, references: Sequence[Reference], launches: int, precision_class: str,
+    reload: Callable[[Reference], None], first_timeout_s: float, found: list[ErrorFigures],
+) -> None:
     """Check at the timed sizes (`references[0]`, `launches` times as given) and at all the others.
 
-    `reload(reference)` constructs the model for other sizes. Returns all figures; raises Failed otherwise.
+    `reload(reference)` constructs the model for other sizes; the first call at each size may take `first_timeout_s`,
+    since it may compile. Figures are added to `found` as they come. Raises Failed for what is not right.
     """
-    found: list[ErrorFigures] = []
     for position, reference in enumerate(references):
         reload(reference)
         session.open(reference, 1)
@@ -65,12 +66,33 @@ def check_all(
             families += [GIVEN] * (launches - 1)
         for family in families:
             inputs = [reference.draw(family)]
-            made = session.launch(inputs, hold=False, timeout_s=None if found else first_timeout_s)
+            made = session.launch(inputs, hold=False, timeout_s=first_timeout_s if family is families[0] else None)
             found += verify(session, reference, inputs, made, precision_class, with_eager=True)
             if classify(found[-1:], reference.terms()) is None:
                 raise wrong(found[-1:], reference)
     decide(found, references[0], precision_class)
-    return found
+
+
+def call_once(
+    session: Session, reference: Reference, precision_class: str, reload: Callable[[Reference], None], timeout_s: float
+) -> None:
+    """One verified call at the sizes of `reference` after others were checked, with time to compile once more."""
+    reload(reference)
+    session.open(reference, 1)
+    inputs = [reference.draw()]
+    made = session.launch(inputs, hold=False, timeout_s=timeout_s)
+    decide(verify(session, reference, inputs, made, precision_class), reference, precision_class)
+
+
+def _same_values(got: Sequence[object], expected: Sequence[object]) -> bool:
+    """Plain values among the outputs: floats to a relative 1e-6, everything else exactly."""
+    if len(got) != len(expected):
+        return False
+    return all(
+        math.isclose(own, other, rel_tol=1e-6) if isinstance(other, float) and isinstance(own, (int, float))
+        else type(own) is type(other) and own == other
+        for own, other in zip(got, expected)
+    )
 
 
 def decide(figures: Sequence[ErrorFigures], reference: Reference, precision_class: str) -> None:

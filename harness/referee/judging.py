@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from harness.accuracy.classes import ErrorFigures, worst
+from harness.accuracy.classes import ErrorFigures, classify, worst
 from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
 from harness.provenance.kinds import Provenance, kind_on_cpu, kind_on_gpu
@@ -26,6 +26,7 @@ from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Launches, Session
 from harness.referee.timing import Rounds, Timing
+from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.settings import Settings
 from harness.statistics import Interval, call, estimate_log_ratio, tukey_mclaughlin
@@ -61,6 +62,7 @@ class Judgement:
     verdict: Verdict = OK
     figures: list[ErrorFigures] = field(default_factory=list)
     truth: str | None = None
+    terms: float | None = None
     timings: list[Timing] = field(default_factory=list)
     speedup: Interval | None = None
     word: str | None = None
@@ -70,6 +72,11 @@ class Judgement:
     @property
     def timing(self) -> Timing | None:
         return self.timings[0] if self.timings else None
+
+    @property
+    def precision_class(self) -> str | None:
+        """The class that explains all errors: the one that was asked for when all are within its bounds."""
+        return classify(self.figures, self.terms) if self.figures else None
 
     @property
     def worst(self) -> ErrorFigures | None:
@@ -95,7 +102,7 @@ class Judge:
         self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
     ) -> Judgement:
         """Play `contestant` once for each of `players` (each starts a fresh process); never raises Failed."""
-        judgement = Judgement(truth=self._references[0].truth_name)
+        judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms())
         try:
             for position, start in enumerate(players):
                 self._play(contestant, start, judgement, tell, first=position == 0)
@@ -134,7 +141,7 @@ class Judge:
             judgement.timings.append(timing)
             if first and not contestant.is_baseline:
                 tell("tracing kernels")
-                judgement.provenance = self._trace(session, contestant)
+                judgement.provenance = self._trace(session, contestant, judgement)
         finally:
             session.stop()
 
@@ -147,10 +154,12 @@ class Judge:
         try:
             reload(references[0])
             tell("checking")
-            found = checking.check_all(
-                session, references, self._settings.check_launches, contestant.precision_class, reload,
-                self._settings.build_timeout_s if contestant.is_baseline else first_timeout_s,
+            timeout_s = self._settings.build_timeout_s if contestant.is_baseline else first_timeout_s
+            found = judgement.figures if first else []
+            checking.check_all(
+                session, references, self._settings.check_launches, contestant.precision_class, reload, timeout_s, found
             )
+            checking.call_once(session, references[0], contestant.precision_class, reload, timeout_s)
         except Failed as failure:
             mismatch = reload.state_mismatch
             wrong = failure.verdict.status in (Status.INCORRECT, Status.IMPRECISE)
@@ -158,11 +167,10 @@ class Judge:
                 reason = f"{mismatch}; with it {failure.verdict.reason}"
                 raise failures.failed(Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason) from None
             raise
-        if first:
-            judgement.figures = found
-            if reload.state_mismatch:
-                judgement.warnings.append(f"its outputs are right, but its state is not the reference's: {reload.state_mismatch}")
-        reload(references[0])
+        if first and reload.state_mismatch:
+            judgement.warnings.append(
+                f"its outputs are right, but its state is not the reference's: {reload.state_mismatch}"
+            )
 
     def _time(self, session: Session, contestant: Contestant, judgement: Judgement) -> Timing:
         reference = self._references[0]
@@ -171,7 +179,8 @@ class Judge:
             figures = checking.verify(session, reference, sets, made, contestant.precision_class)
             checking.decide(figures, reference, contestant.precision_class)
 
-        return Rounds(session, self._bench, reference, self._settings, verify, {session.child.pid}).run()
+        own_pids = {session.child.pid, *processes.descendants(session.child.pid)}
+        return Rounds(session, self._bench, reference, self._settings, verify, own_pids).run()
 
     def _compare_clocks(self, timing: Timing) -> None:
         if self._floor_us is not None and timing.time_us < _FLOOR_SHARE * self._floor_us:
@@ -195,11 +204,16 @@ class Judge:
                 "the timed window",
             )
 
-    def _trace(self, session: Session, contestant: Contestant) -> Provenance:
+    def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:
         reference = self._references[0]
         inputs = reference.draw()
         self._bench.synchronize()
-        listing = session.profile(inputs)
+        try:
+            listing = session.profile(inputs)
+        except Failed as failure:
+            # Everything that counts was right before the profiler came: what fails now is the tracing.
+            judgement.warnings.append(f"its kernels could not be traced: {failure.verdict.reason}")
+            return Provenance("unknown", None)
         try:
             if self._bench.kind == "cpu":
                 return kind_on_cpu(

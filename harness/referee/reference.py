@@ -24,17 +24,21 @@ from harness.wire import tree
 from harness.wire.layout import TensorSpec, is_dense, plan
 
 
+_SHORTEST_ROW = 32
+
+
 @dataclass(frozen=True)
 class Truth:
     """What a launch must return: `outputs` are float64 where the output floats and `exact` is False.
 
-    `scales` holds the error scale D of each output (None for integers), `values` the plain numbers among them.
+    `scales` holds the error scale D of each output (None for integers). `eager` is empty and `values`, the plain
+    numbers among the outputs, None where strict eager was not run.
     """
 
     outputs: list[torch.Tensor]
     scales: list[torch.Tensor | None]
     eager: list[torch.Tensor]
-    values: list[Any]
+    values: list[Any] | None
 
 
 class Reference:
@@ -50,18 +54,25 @@ class Reference:
         be_strict()
         try:
             self.init = list(getattr(self.module, "get_init_inputs", list)())
+            tree.flatten(self.init)  # what a candidate cannot be given, no candidate can be constructed with
             torch.manual_seed(seed)
-            self.model = self.module.Model(*self.init).to(device)
+            self.model = self.module.Model(*_on_device(self.init, device)).to(device)
         except Exception as error:
             raise InputError(
                 f"Model of the reference cannot be constructed: {type(error).__name__}: {error}",
                 problem.reference_path,
             ) from error
+        # A forward may move a state (a running mean, say): what a candidate is compared with is the state at birth.
+        self.state = {
+            name: tensor.detach().clone()
+            for name, tensor in self.model.state_dict().items() if isinstance(tensor, torch.Tensor)
+        }
         self.specs: tuple[TensorSpec, ...] | None = None
         first = self.draw()
         self.specs = first.specs
         self._check_dtype()
         eager, self.shape = self._described(first)
+        self._check_repeatable(first, eager)
         self.output_specs = plan(eager, contiguous=True)
         self.output_strides = [list(tensor.stride()) if is_dense(tensor) else None for tensor in eager]
         self._model64 = self._in_float64(first)
@@ -83,9 +94,11 @@ class Reference:
 
     def truth(self, inputs: InputSet, *, with_eager: bool = True) -> Truth:
         """The truth for one set. Without `with_eager`, eager is computed only where it is needed."""
-        integers = any(not spec.torch_dtype.is_floating_point for spec in self.output_specs)
-        eager, values = [], []
-        if with_eager or integers or self._model64 is None:
+        needed = "value" in str(self.shape) or any(
+            not spec.torch_dtype.is_floating_point for spec in self.output_specs
+        )
+        eager, values = [], None
+        if with_eager or needed or self._model64 is None:
             with torch.no_grad():
                 skeleton, tensors = tree.flatten(self.model(*inputs.arguments()))
             eager, values = [tensor.detach().clone() for tensor in tensors], tree.values_of(skeleton)
@@ -118,12 +131,32 @@ class Reference:
             ) from error
         return tensors, tree.shape_of(skeleton)
 
+    def _check_repeatable(self, inputs: InputSet, eager: Sequence[torch.Tensor]) -> None:
+        """Raise InputError for a reference that nothing can be compared with: random, or writing to its inputs."""
+        path, kept = self.problem.reference_path, inputs.region.clone()
+        again = self.eager(inputs)
+        if not torch.equal(kept, inputs.region):
+            raise InputError(
+                "Model of the reference writes to its own inputs, which a candidate may not do", path,
+                hint="Let it return new tensors",
+            )
+        for first, second in zip(eager, again):
+            # Sums by atomics may differ in their last bits from call to call; dropout differs by the values themselves.
+            first, second = first.double(), second.double()
+            if bool(((first - second).abs() > 1e-3 * first.abs().amax()).any()):
+                raise InputError(
+                    "Model of the reference is random: two calls on the same inputs differ (dropout in train mode?)",
+                    path, hint="Call self.eval() at the end of __init__, or leave the random part out",
+                )
+
     def _in_float64(self, inputs: InputSet) -> torch.nn.Module | None:
-        self._model64 = copy.deepcopy(self.model).double()
         watch, arguments = _NarrowFloats(), self._arguments64(inputs)
         try:
+            self._model64 = copy.deepcopy(self.model).double()
             with torch.no_grad(), watch:
                 _, outputs = tree.flatten(self._model64(*arguments))
+        except torch.OutOfMemoryError:
+            raise
         except Exception:
             return None
         floating = [tensor for tensor in outputs if tensor.is_floating_point()]
@@ -149,8 +182,8 @@ class Reference:
         if self.problem.accuracy.scale == "abs_inputs" and self._model64 is not None:
             floating = [tensor for tensor in inputs.tensors() if tensor.is_floating_point()]
             if all(bool((tensor >= 0).all()) for tensor in floating):
-                return [output.abs() for output in outputs]
-            return [output.abs() for output in self._outputs64(inputs, absolute=True)]
+                return [_magnitude(output) for output in outputs]
+            return [_magnitude(output) for output in self._outputs64(inputs, absolute=True)]
         return [_row_max(output) if output.is_floating_point() else None for output in outputs]
 
 
@@ -190,9 +223,26 @@ def load_module(problem: Problem, sizes: Mapping[str, int]) -> types.ModuleType:
     return module
 
 
+def _on_device(values: list[Any], device: torch.device) -> list[Any]:
+    skeleton, tensors = tree.flatten(values)
+    return tree.rebuild(skeleton, [tensor.to(device) for tensor in tensors])
+
+
+def _magnitude(output: torch.Tensor) -> torch.Tensor | None:
+    return output.abs() if output.is_floating_point() else None
+
+
 def _row_max(output: torch.Tensor) -> torch.Tensor:
-    if output.dim() == 0:
-        return output.abs()
-    if output.numel() == 0:
-        return output.abs()
-    return output.abs().amax(dim=-1, keepdim=True).expand_as(output)
+    """The largest finite magnitude along the last dimension, or along as many of the last as make a row of 32.
+
+    A row of one element would be its own scale, and no sum in another order could keep to it.
+    """
+    magnitude = output.abs()
+    magnitude = torch.where(magnitude.isfinite(), magnitude, 0.0)
+    if output.dim() == 0 or output.numel() == 0:
+        return magnitude
+    dims, extent = [output.dim() - 1], output.shape[-1]
+    while extent < _SHORTEST_ROW and len(dims) < output.dim():
+        dims.append(dims[-1] - 1)
+        extent *= output.shape[dims[-1]]
+    return magnitude.amax(dim=dims, keepdim=True).expand_as(output)

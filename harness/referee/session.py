@@ -72,9 +72,7 @@ class Session:
             self._ask({}, self._load_timeout_s, "starting its process", send=False)
             self._ask(self.bench.prepare_command(), self._load_timeout_s, "opening the device")
             self._prepared = True
-        state = {
-            name: tensor for name, tensor in reference.model.state_dict().items() if isinstance(tensor, torch.Tensor)
-        }
+        state = reference.state
         specs = dict(zip(state, plan(list(state.values()), contiguous=True)))
         command = {
             "op": "load", "path": path, "seed": seed, "manifest": dict(manifest),
@@ -83,10 +81,8 @@ class Session:
         }
         state_region = None
         if specs:
-            size_bytes = region_bytes(list(specs.values()))
-            offset = self.bench.arena.grow(size_bytes)
-            state_region = self.bench.arena.map(offset, size_bytes)
-            command["state_region"] = {"offset": offset, "bytes": size_bytes}
+            command["state_region"] = self.bench.arena.named("state", region_bytes(list(specs.values())))
+            state_region = self.bench.arena.map(**command["state_region"])
         reply = self._ask(command, self._load_timeout_s, "loading")
         if "raised" in reply:
             raise failures.from_exception(reply["raised"], "while it was loaded")
@@ -143,14 +139,13 @@ class Session:
         specs = plan(tensors, contiguous=True)
         if not specs:
             return {"init": skeleton, "init_specs": [], "init_region": None}
-        size_bytes = region_bytes(specs)
-        offset = self.bench.arena.grow(size_bytes)
-        region = self.bench.arena.map(offset, size_bytes)
+        place = self.bench.arena.named("init", region_bytes(specs))
+        region = self.bench.arena.map(**place)
         for spec, tensor in zip(specs, tensors):
             spec.view(region).copy_(tensor)
         return {
             "init": skeleton, "init_specs": [spec.to_json() for spec in specs],
-            "init_region": {"offset": offset, "bytes": size_bytes},
+            "init_region": place,
         }
 
     def _ask(self, command: dict[str, Any], timeout_s: float, doing: str, *, send: bool = True) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class Pair:
 
     launches: list[Launch]
     baseline_us: list[float]
+    reading: Telemetry
 
     @property
     def candidate_us(self) -> list[float]:
@@ -114,9 +115,8 @@ class Rounds:
         deadline = time.monotonic() + settings.budget_s
         while True:
             first, second = self._round(order_of_round(len(timing.log_ratios) + timing.dropped))
-            reading = self._bench.telemetry(self._own_pids)
-            timing.telemetry.append(reading)
-            if is_thermal(reading.throttle):
+            timing.telemetry += [first.reading, second.reading]
+            if is_thermal(first.reading.throttle) or is_thermal(second.reading.throttle):
                 timing.dropped += 1
             else:
                 timing.keep(first, second)
@@ -172,12 +172,17 @@ class Rounds:
             if arm == "A":
                 made = self._session.launch(chosen, hold=hold)
             else:
-                baseline_us = self._bench.local_launches(self._reference.model, chosen, hold=hold).times_us
-        self._verify(sets[: self._counts["A"]], made)
+                local = self._bench.local_launches(self._reference.model, chosen, hold=hold and self._hold)
+                baseline_us = local.times_us
+                self._hold = self._hold and local.hidden is not False
+            if arm == "A" and hold:
+                # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
+                self._hold = self._hold and made.hidden is not False
         if hold:
-            self._hold = self._hold and made.hidden is not False
             self.timing.launch_hidden = self._hold
-        return Pair(made.launches[1:], baseline_us[1:])
+        reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
+        self._verify(sets[: self._counts["A"]], made)
+        return Pair(made.launches[1:], baseline_us[1:], reading)
 
     def _enough(self, deadline: float) -> bool:
         timing, looks = self.timing, self._settings.looks

@@ -24,7 +24,8 @@ class Arena:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._maps: list[mmap.mmap] = []
+        self._maps: dict[tuple[int, int], torch.Tensor] = {}
+        self._named: dict[str, dict[str, int]] = {}
         self.end = FLAGS_BYTES
 
     @staticmethod
@@ -42,11 +43,19 @@ class Arena:
         os.ftruncate(self.descriptor, self.end)
         return offset
 
-    def map(self, offset: int, size_bytes: int) -> torch.Tensor:
-        """A one-dimensional uint8 tensor over the given bytes."""
-        mapping = mmap.mmap(self.descriptor, size_bytes, offset=offset)
-        self._maps.append(mapping)
-        return torch.frombuffer(mapping, dtype=torch.uint8)
+    def named(self, name: str, size_bytes: int) -> dict[str, int]:
+        """The region called `name` as {"offset", "bytes"}, at least `size_bytes` long; used over and over."""
+        region = self._named.get(name)
+        if region is None or region["bytes"] < size_bytes:
+            region = self._named[name] = {"offset": self.grow(size_bytes), "bytes": size_bytes}
+        return region
+
+    def map(self, offset: int, bytes: int) -> torch.Tensor:
+        """A one-dimensional uint8 tensor over the given bytes; mapped once for each region."""
+        if (offset, bytes) not in self._maps:
+            mapping = mmap.mmap(self.descriptor, bytes, offset=offset)
+            self._maps[offset, bytes] = torch.frombuffer(mapping, dtype=torch.uint8)
+        return self._maps[offset, bytes]
 
     def flags(self) -> Flags:
         return Flags(mmap.mmap(self.descriptor, FLAGS_BYTES))

@@ -88,10 +88,18 @@ def test_each_launch_goes_through_the_same_steps_in_the_same_order():
         "end 7",
     ]
     assert [set(report) for report in reports] == [{"host_us", "values"}] * 2
-    times_us, end_to_end_us = launcher.finish(laps, 0)
-    assert times_us == [3.0, 3.0]
-    assert end_to_end_us > 0
+    assert launcher.finish(laps) == [3.0, 3.0]
     assert stage.steps[-1] == "synchronize"
+
+
+def test_a_launch_on_its_own_is_waited_for_before_and_after_it():
+    stage, launcher = launcher_of(lambda x: x + 1)
+    _, _, host_us = launcher.queue(1, [SKELETON])
+    assert stage.steps == [
+        "queue", "turn 1", "fill 0", "synchronize", "start", "forward", "stream restored", "stop", "synchronize",
+        "take 0", "end 2",
+    ]
+    assert host_us > 0
 
 
 def test_what_forward_returned_is_in_the_outbox():

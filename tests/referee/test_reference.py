@@ -64,9 +64,31 @@ def test_the_error_scale_of_a_product_is_the_product_of_absolute_inputs(referenc
 
 
 def test_otherwise_it_is_the_largest_value_along_the_last_dimension(reference_of):
-    reference = reference_of(product(), accuracy=AccuracyRule())
+    reference = reference_of(product(), sizes={"M": 40}, accuracy=AccuracyRule())
     truth = reference.truth(reference.draw())
-    assert torch.equal(truth.scales[0], truth.outputs[0].abs().amax(-1, keepdim=True).expand(16, 16))
+    assert torch.equal(truth.scales[0], truth.outputs[0].abs().amax(-1, keepdim=True).expand(40, 40))
+
+
+def test_a_short_row_takes_in_the_dimension_before_it(reference_of):
+    reference = reference_of(product(), sizes={"M": 16}, accuracy=AccuracyRule())
+    truth = reference.truth(reference.draw())
+    assert torch.equal(truth.scales[0], truth.outputs[0].abs().amax().expand(16, 16))
+
+
+def test_an_infinite_element_does_not_excuse_its_row(reference_of):
+    source = product("torch.matmul(A, B).index_fill(1, torch.tensor([0]), float('inf'))")
+    reference = reference_of(source, sizes={"M": 40}, accuracy=AccuracyRule())
+    assert reference.truth(reference.draw()).scales[0].isfinite().all()
+
+
+def test_a_random_reference_is_refused(reference_of):
+    with pytest.raises(InputError, match="is random"):
+        reference_of(product("torch.nn.functional.dropout(torch.matmul(A, B))"))
+
+
+def test_a_reference_that_writes_to_its_inputs_is_refused(reference_of):
+    with pytest.raises(InputError, match="writes to its own inputs"):
+        reference_of(product("A.mul_(0.5)"))
 
 
 @pytest.mark.parametrize(
