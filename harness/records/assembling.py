@@ -96,6 +96,7 @@ def baseline_hash(path: Path) -> str:
 def is_dirty() -> bool | None:
     """Whether the harness's own checkout has changes that are not committed; None when git cannot say."""
     try:
+        subprocess.run(["git", "rev-parse", "HEAD"], cwd=_REPOSITORY, capture_output=True, timeout=10, check=True)
         found = subprocess.run(
             ["git", "status", "--porcelain", "--", "harness", "run.py", "configs"], cwd=_REPOSITORY,
             capture_output=True, text=True, timeout=10, check=True,

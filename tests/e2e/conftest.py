@@ -7,6 +7,7 @@ import csv
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -123,6 +124,8 @@ class Bench:
         return subprocess.Popen(
             [sys.executable, "run.py", *map(str, words)], cwd=REPOSITORY, env=self.environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            # A suite started in the background inherits SIGINT ignored, and would hand that on.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def end(self, process: subprocess.Popen, timeout_s: float = 900) -> Ended:
