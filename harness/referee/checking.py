@@ -17,7 +17,8 @@ from harness.records.schema import sizes_text
 from harness.referee import failures
 from harness.referee.comparing import judge_outputs
 from harness.referee.reference import Reference
-from harness.referee.session import Launches, Session
+from harness.referee.session import Session
+from harness.referee.turns import Launches
 from harness.verdict import ReasonCode, Status
 
 

@@ -24,7 +24,8 @@ from harness.provenance.symbols import kernel_names
 from harness.referee import checking, failures
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
-from harness.referee.session import Launches, Session
+from harness.referee.session import Session
+from harness.referee.turns import Launches
 from harness.referee.timing import Rounds, Timing
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child

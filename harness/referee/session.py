@@ -7,51 +7,21 @@ readings beside it.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from harness.device.bench import Bench, Turn
+from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
 from harness.referee import failures
 from harness.referee.reference import Reference
+from harness.referee.turns import Launches, Run
 from harness.sandbox.spawn import Child
 from harness.verdict import ReasonCode, Status
 from harness.wire import tree
 from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
 from harness.wire.layout import plan, region_bytes
-
-# A queue that is not full by then belongs to a candidate that synchronises inside forward.
-HOLD_PATIENCE_S = 0.4
-_POLL_S = 0.05
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One launch as reported, with the referee's clock: µs from letting it go to the turn after it."""
-
-    time_us: float
-    host_us: float
-    wall_us: float | None
-    fault: dict[str, Any] | None
-    values: list[Any]
-
-
-@dataclass(frozen=True)
-class Launches:
-    """What `launch` returns. `hidden` is None unless the queue was to be held.
-
-    `inputs_kept` says of each launch whether its slot held the inputs unchanged afterwards.
-    """
-
-    launches: list[Launch]
-    end_to_end_us: float
-    hidden: bool | None
-    inputs_kept: list[bool]
 
 
 class Session:
@@ -108,7 +78,7 @@ class Session:
         """
         self.bench.stage(sets)
         command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
-        run = _Run(self, len(sets), hold, timeout_s)
+        run = self._run(len(sets), hold, timeout_s)
         reply = run.conduct(command)
         self._sequence += len(sets) + 1
         if "launched" not in reply:
@@ -120,12 +90,16 @@ class Session:
         """Make one launch under the profiler; returns the player's listing. Raises Failed."""
         self.bench.stage([inputs])
         command = {"op": "profile", "first": self._sequence + 1, "inputs": [inputs.skeleton]}
-        reply = _Run(self, 1, False, self._load_timeout_s).conduct(command)
+        reply = self._run(1, False, self._load_timeout_s).conduct(command)
         self._sequence += 2
         listing = reply.get("profiled")
         if not isinstance(listing, dict):
             raise failures.protocol("no profile reported")
         return listing
+
+    def _run(self, count: int, hold: bool, timeout_s: float | None) -> Run:
+        limit_s = self._launch_timeout_s if timeout_s is None else timeout_s
+        return Run(self.bench, self.child.channel, self._sequence + 1, count, hold, limit_s, self.death)
 
     def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:
         """The output tensors of launch `index`, as views of the outbox."""
@@ -177,126 +151,6 @@ class Session:
         return failures.failed(Status.CRASHED, ReasonCode.SIGNAL, f"its process was {how} while {doing}{said}")
 
 
-class _Run:
-    """The conversation of one `launch` or `profile`: turns answered, frames awaited, time kept."""
-
-    def __init__(self, session: Session, count: int, hold: bool, timeout_s: float | None) -> None:
-        self._session, self._count, self._hold = session, count, hold
-        self._limit_s = session._launch_timeout_s if timeout_s is None else timeout_s
-        self._first = session._sequence + 1
-        self._gone_ns: list[int | None] = [None] * count
-        self._reached_ns: list[int | None] = [None] * (count + 1)
-        self._reached = -1
-        self._queued = False
-        self._held_turn = False
-        self.hidden: bool | None = None
-
-    def conduct(self, command: dict[str, Any]) -> dict[str, Any]:
-        bench, channel = self._session.bench, self._session.child.channel
-        deadline = time.monotonic() + self._limit_s
-        try:
-            channel.send(command, 5.0)
-            began = time.monotonic()
-            while True:
-                event = bench.poll(channel, _POLL_S)
-                if isinstance(event, Turn):
-                    self._on_turn(event)
-                elif event is not None:
-                    reply = self._on_frame(event)
-                    if reply is not None:
-                        return reply
-                if self._held_turn and time.monotonic() - began > HOLD_PATIENCE_S:
-                    self.hidden = False
-                    self._release(0)
-                if time.monotonic() > deadline:
-                    raise self._too_slow()
-        except FrameTimeout:
-            raise self._too_slow() from None
-        except ChannelClosed:
-            raise self._session.death("running forward") from None
-        except (BadFrame, KeyError, TypeError, ValueError) as error:
-            raise failures.protocol(str(error) or type(error).__name__) from None
-
-    def read(self, reply: dict[str, Any], inputs_kept: list[bool]) -> Launches:
-        """Check and convert the report of the launches. Raises Failed."""
-        try:
-            reports = reply["launched"]
-            for report in reports:
-                if "raised" in report:
-                    raise failures.from_exception(report["raised"], "in forward")
-            if len(reports) != self._count:
-                raise ValueError(f"{len(reports)} launches reported where {self._count} were asked for")
-            launches = [self._launch(index, report) for index, report in enumerate(reports)]
-            end_to_end_us = _microseconds(reply["end_to_end_us"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise failures.protocol(str(error)) from None
-        return Launches(launches, end_to_end_us, self.hidden if self._hold else None, inputs_kept)
-
-    def _launch(self, index: int, report: dict[str, Any]) -> Launch:
-        fault = report.get("fault")
-        if fault is not None and not isinstance(fault, dict):
-            raise ValueError("a launch reported a fault that is none")
-        wall_us = self._wall_us(index)
-        if self._gone_ns[index] is None:
-            raise ValueError("a launch was reported whose turn never came")
-        values = report.get("values", [])
-        if not isinstance(values, list):
-            raise ValueError("a launch reported values that are no list")
-        if fault is not None:
-            return Launch(0.0, 0.0, wall_us, fault, values)
-        return Launch(_microseconds(report["time_us"]), _microseconds(report["host_us"]), wall_us, None, values)
-
-    def _on_turn(self, turn: Turn) -> None:
-        index = turn.sequence - self._first
-        if index == -1:
-            return  # the end of the queue before, seen late: its report had already come
-        if index not in (self._reached + 1, self._count) or index <= self._reached:
-            raise ValueError(f"turn {turn.sequence} is not the next of this queue")
-        self._reached = index
-        self._reached_ns[index] = time.perf_counter_ns()
-        if index == self._count:
-            return
-        if index == 0 and self._hold and not self._queued and self._session.bench.kind != "cpu":
-            self._held_turn = True
-            return
-        self._release(index)
-
-    def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
-        if "queued" in frame:
-            self._queued = True
-            if self._held_turn:
-                self.hidden = True
-                self._release(0)
-            if int(frame["queued"]) != self._count:
-                self._session.bench.release_all(self._session.child.channel, self._first + self._count)
-            return None
-        if "broken" in frame:
-            raise failures.from_exception(frame["broken"], "in forward")
-        return frame
-
-    def _release(self, index: int) -> None:
-        self._held_turn = False
-        self._gone_ns[index] = time.perf_counter_ns()
-        self._session.bench.release(self._session.child.channel, self._first + index, index)
-
-    def _wall_us(self, index: int) -> float | None:
-        gone, reached = self._gone_ns[index], self._reached_ns[index + 1]
-        return None if gone is None or reached is None else (reached - gone) / 1e3
-
-    def _too_slow(self) -> failures.Failed:
-        calls = "one call of forward" if self._count == 1 else f"{self._count} calls of forward"
-        return failures.failed(
-            Status.TIMED_OUT, ReasonCode.LAUNCH_TIMEOUT, f"{calls} did not end within {self._limit_s:g} s"
-        )
-
-
-def _microseconds(value: Any) -> float:
-    """A time as a player reports it. Raises ValueError for anything but a positive, finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
-        raise ValueError(f"a time of {value!r} was reported")
-    return float(value)
-
-
 def _state_difference(
     reply: dict[str, Any], state: dict[str, torch.Tensor], specs: dict[str, Any], region: torch.Tensor | None
 ) -> str | None:
@@ -318,4 +172,3 @@ def _state_difference(
 def _last_words(output: str) -> str:
     lines = [line.strip() for line in output.strip().splitlines() if line.strip()]
     return f'; it said last: "{lines[-1][:200]}"' if lines else ""
-

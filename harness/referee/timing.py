@@ -18,11 +18,11 @@ from harness.device.identity import Telemetry
 from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
 from harness.referee.reference import Reference
-from harness.referee.session import Launch, Launches, Session
+from harness.referee.session import Session
+from harness.referee.turns import Launch, Launches
 from harness.settings import Settings
 from harness.statistics import (
-    Interval, call, confidence_at, estimate_log_ratio, estimate_speedup, log_ratio, look_of, next_look,
-    order_of_round, should_stop,
+    Interval, call, confidence_at, estimate_log_ratio, estimate_speedup, log_ratio, look_of, order_of_round, should_stop,
 )
 from harness.wire.layout import region_bytes
 

@@ -1,0 +1,168 @@
+"""The conversation of one queue of launches: turns answered, frames awaited, time kept by the referee's own clock.
+
+A queue may be held: its first turn is then answered only once the player says that all its launches are queued, or
+when patience ends, because a candidate that synchronises inside `forward` can queue nothing ahead.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.device.bench import Bench, Turn
+from harness.referee import failures
+from harness.verdict import ReasonCode, Status
+from harness.wire.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
+
+# A queue that is not full by then belongs to a candidate that synchronises inside forward.
+HOLD_PATIENCE_S = 0.4
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch as reported, with the referee's clock: µs from letting it go to the turn after it."""
+
+    time_us: float
+    host_us: float
+    wall_us: float | None
+    fault: dict[str, Any] | None
+    values: list[Any]
+
+
+@dataclass(frozen=True)
+class Launches:
+    """What `launch` returns. `hidden` is None unless the queue was to be held.
+
+    `inputs_kept` says of each launch whether its slot held the inputs unchanged afterwards.
+    """
+
+    launches: list[Launch]
+    end_to_end_us: float
+    hidden: bool | None
+    inputs_kept: list[bool]
+
+
+class Run:
+    """The conversation of one `launch` or `profile`: turns answered, frames awaited, time kept."""
+
+    def __init__(
+        self, bench: Bench, channel: Channel, first: int, count: int, hold: bool, limit_s: float,
+        death: Callable[[str], failures.Failed],
+    ) -> None:
+        self._bench, self._channel, self._death = bench, channel, death
+        self._first, self._count, self._hold, self._limit_s = first, count, hold, limit_s
+        self._gone_ns: list[int | None] = [None] * count
+        self._reached_ns: list[int | None] = [None] * (count + 1)
+        self._reached = -1
+        self._queued = False
+        self._held_turn = False
+        self.hidden: bool | None = None
+
+    def conduct(self, command: dict[str, Any]) -> dict[str, Any]:
+        bench, channel = self._bench, self._channel
+        deadline = time.monotonic() + self._limit_s
+        try:
+            channel.send(command, 5.0)
+            began = time.monotonic()
+            while True:
+                event = bench.poll(channel, _POLL_S)
+                if isinstance(event, Turn):
+                    self._on_turn(event)
+                elif event is not None:
+                    reply = self._on_frame(event)
+                    if reply is not None:
+                        return reply
+                if self._held_turn and time.monotonic() - began > HOLD_PATIENCE_S:
+                    self.hidden = False
+                    self._release(0)
+                if time.monotonic() > deadline:
+                    raise self._too_slow()
+        except FrameTimeout:
+            raise self._too_slow() from None
+        except ChannelClosed:
+            raise self._death("running forward") from None
+        except (BadFrame, KeyError, TypeError, ValueError) as error:
+            raise failures.protocol(str(error) or type(error).__name__) from None
+
+    def read(self, reply: dict[str, Any], inputs_kept: list[bool]) -> Launches:
+        """Check and convert the report of the launches. Raises Failed."""
+        try:
+            reports = reply["launched"]
+            for report in reports:
+                if "raised" in report:
+                    raise failures.from_exception(report["raised"], "in forward")
+            if len(reports) != self._count:
+                raise ValueError(f"{len(reports)} launches reported where {self._count} were asked for")
+            launches = [self._launch(index, report) for index, report in enumerate(reports)]
+            end_to_end_us = _microseconds(reply["end_to_end_us"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise failures.protocol(str(error)) from None
+        return Launches(launches, end_to_end_us, self.hidden if self._hold else None, inputs_kept)
+
+    def _launch(self, index: int, report: dict[str, Any]) -> Launch:
+        fault = report.get("fault")
+        if fault is not None and not isinstance(fault, dict):
+            raise ValueError("a launch reported a fault that is none")
+        wall_us = self._wall_us(index)
+        if self._gone_ns[index] is None:
+            raise ValueError("a launch was reported whose turn never came")
+        values = report.get("values", [])
+        if not isinstance(values, list):
+            raise ValueError("a launch reported values that are no list")
+        if fault is not None:
+            return Launch(0.0, 0.0, wall_us, fault, values)
+        return Launch(_microseconds(report["time_us"]), _microseconds(report["host_us"]), wall_us, None, values)
+
+    def _on_turn(self, turn: Turn) -> None:
+        index = turn.sequence - self._first
+        if index == -1:
+            return  # the end of the queue before, seen late: its report had already come
+        if index not in (self._reached + 1, self._count) or index <= self._reached:
+            raise ValueError(f"turn {turn.sequence} is not the next of this queue")
+        self._reached = index
+        self._reached_ns[index] = time.perf_counter_ns()
+        if index == self._count:
+            return
+        if index == 0 and self._hold and not self._queued and self._bench.kind != "cpu":
+            self._held_turn = True
+            return
+        self._release(index)
+
+    def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
+        if "queued" in frame:
+            self._queued = True
+            if self._held_turn:
+                self.hidden = True
+                self._release(0)
+            if int(frame["queued"]) != self._count:
+                self._bench.release_all(self._channel, self._first + self._count)
+            return None
+        if "broken" in frame:
+            raise failures.from_exception(frame["broken"], "in forward")
+        return frame
+
+    def _release(self, index: int) -> None:
+        self._held_turn = False
+        self._gone_ns[index] = time.perf_counter_ns()
+        self._bench.release(self._channel, self._first + index, index)
+
+    def _wall_us(self, index: int) -> float | None:
+        gone, reached = self._gone_ns[index], self._reached_ns[index + 1]
+        return None if gone is None or reached is None else (reached - gone) / 1e3
+
+    def _too_slow(self) -> failures.Failed:
+        calls = "one call of forward" if self._count == 1 else f"{self._count} calls of forward"
+        return failures.failed(
+            Status.TIMED_OUT, ReasonCode.LAUNCH_TIMEOUT, f"{calls} did not end within {self._limit_s:g} s"
+        )
+
+
+def _microseconds(value: Any) -> float:
+    """A time as a player reports it. Raises ValueError for anything but a positive, finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
+        raise ValueError(f"a time of {value!r} was reported")
+    return float(value)
