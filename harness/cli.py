@@ -50,8 +50,11 @@ def _with_verb(arguments: list[str]) -> list[str]:
     if first is None or first in VERBS:
         return arguments
     if not Path(first).suffix and not Path(first).exists():
+        from harness.problem import PROBLEMS_DIR
         from harness.spelling import hint_for
 
+        if (PROBLEMS_DIR / f"{first}.yaml").exists():
+            raise InputError(f"'{first}' is no verb", hint=f"Type python run.py problems/{first}.yaml")
         raise InputError(f"'{first}' is neither a verb nor a problem file", hint=hint_for(first, VERBS, "The verbs are"))
     return ["run", *arguments]
 

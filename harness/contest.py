@@ -60,7 +60,8 @@ class Contest:
         build = judgement = None
         verdict = self._fault_of(entry)
         if verdict is None and isinstance(entry, Candidate):
-            self._progress.stage(entry.name, "building")
+            if not self._workshop.is_ready(entry):
+                self._progress.stage(entry.name, "building")
             build = self._workshop.build_of(entry)
             verdict = build.verdict
         if verdict is None:

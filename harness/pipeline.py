@@ -59,7 +59,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
         if bench.kind == "cpu":
             # Compilers would take the very cores that are about to be timed.
             progress.note("building all candidates before the CPU is timed")
-            workshop.wait_for_builds()
+            workshop.wait_for_builds(progress.note)
         Contest(problem, settings, bench, workshop, files, progress, utc).run(request.candidates)
     records = rank(files.records, problem.kinds, problem.accuracy.precision_class)
     trouble = files.finish(records)

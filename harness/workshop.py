@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from harness.baselines import Baseline, write_baseline
@@ -45,8 +45,11 @@ class Workshop:
         self._builds.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def wait_for_builds(self) -> None:
-        for candidate in self._sound:
+    def wait_for_builds(self, tell: Callable[[str], None]) -> None:
+        """Wait until all candidates are built, telling of each that had to be waited for."""
+        for position, candidate in enumerate(self._sound, 1):
+            if not self._builds.is_ready(candidate):
+                tell(f"building {candidate.name} ({position} of {len(self._sound)})")
             self._builds.result(candidate)
 
     def is_ready(self, entry: Baseline | Candidate) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
+import shlex
 import sys
 
 from harness.candidate import find_candidates
@@ -25,6 +27,11 @@ def run(options: argparse.Namespace) -> int:
     problem = load_problem(options.problem, options.candidates)
     candidates = find_candidates(problem.candidates_dir, options.only, options.skip)
 
+    if importlib.util.find_spec("torch") is None:
+        raise NothingToRun(
+            f"PyTorch is not installed for {sys.executable}. Activate the environment that has it (. .venv/bin/activate), "
+            "or type python run.py doctor"
+        )
     shorten_spinning(os.environ)
     from harness.pipeline import RunRequest, nothing_ran
     from harness.pipeline import run as judge_all
@@ -46,11 +53,25 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _command(options: argparse.Namespace) -> str:
+    """What to type to run this problem again in the same way, all its candidates."""
+    words = ["python", "run.py", str(shown(options.problem))]
+    if options.candidates is not None:
+        words += ["--candidates", str(options.candidates)]
+    if options.device != "auto":
+        words += ["--device", options.device]
+    if options.config != "default":
+        words += ["--config", options.config]
+    if str(options.out) != "results":
+        words += ["--out", str(options.out)]
+    return shlex.join(words)
+
+
 def _leaderboard(options: argparse.Namespace, result) -> str:
     from harness.leaderboard import render
     from harness.report import terminal
 
     return render(
         result.records, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
-        command=f"python run.py {shown(options.problem)}", records_path=shown(result.csv_path),
+        command=_command(options), records_path=shown(result.csv_path),
     )
