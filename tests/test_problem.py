@@ -154,7 +154,8 @@ def test_an_anchor_may_be_used(folder: Path) -> None:
 
 
 def test_a_reference_is_never_imported(folder: Path) -> None:
-    _load(reference=REFERENCE + "raise SystemExit('imported')\n")
+    source = REFERENCE + "raise SystemExit('imported')\n"
+    assert _load(reference=source).reference_source == source
 
 
 @pytest.mark.parametrize("reference", [
@@ -165,7 +166,7 @@ def test_a_reference_is_never_imported(folder: Path) -> None:
     REFERENCE + "class Helper: pass\ndef helper(n): pass\n",
 ])
 def test_any_reference_that_can_be_called_will_do(folder: Path, reference: str) -> None:
-    _load(reference=reference)
+    assert _load(reference=reference).reference_source == reference
 
 
 # The sentences: keys and values

@@ -24,9 +24,6 @@ from harness.wire import tree
 from harness.wire.layout import TensorSpec, is_dense, plan
 
 
-_SHORTEST_ROW = 32
-
-
 @dataclass(frozen=True)
 class Truth:
     """What a launch must return: `outputs` are float64 where the output floats and `exact` is False.
@@ -233,16 +230,9 @@ def _magnitude(output: torch.Tensor) -> torch.Tensor | None:
 
 
 def _row_max(output: torch.Tensor) -> torch.Tensor:
-    """The largest finite magnitude along the last dimension, or along as many of the last as make a row of 32.
-
-    A row of one element would be its own scale, and no sum in another order could keep to it.
-    """
+    """The largest finite magnitude along the last dimension, repeated over it."""
     magnitude = output.abs()
     magnitude = torch.where(magnitude.isfinite(), magnitude, 0.0)
     if output.dim() == 0 or output.numel() == 0:
         return magnitude
-    dims, extent = [output.dim() - 1], output.shape[-1]
-    while extent < _SHORTEST_ROW and len(dims) < output.dim():
-        dims.append(dims[-1] - 1)
-        extent *= output.shape[dims[-1]]
-    return magnitude.amax(dim=dims, keepdim=True).expand_as(output)
+    return magnitude.amax(dim=-1, keepdim=True).expand_as(output)

@@ -115,8 +115,10 @@ def test_a_candidate_that_reads_files_beside_it_is_kept_by_place_too(cache, cand
 
 
 def test_a_second_holder_of_the_lock_goes_on_after_its_time(cache):
+    entered = []
     with cache.lock("key", 1), cache.lock("key", 0.05):
-        pass
+        entered.append("second")
+    assert entered == ["second"]
 
 
 def test_nothing_is_left_in_staging(cache, build):

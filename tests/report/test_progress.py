@@ -96,3 +96,4 @@ def test_a_closed_stream_costs_the_line_and_not_the_run(make_record):
     stream.close()
     progress.stage("tiled", "building")
     progress.done(make_record())
+    assert progress.finished == 1
