@@ -16,7 +16,8 @@ from harness.errors import HarnessError, InputError
 
 EXIT_CODES = """exit codes:
   0  the run finished        1  --strict and a candidate is not ok, or the harness failed
-  2  bad input               4  nothing could run        130  interrupted"""
+  2  bad input               3  selftest: something is not as it should be
+  4  nothing could run       130  interrupted"""
 
 _EXAMPLES = """examples:
   python run.py problems/tril_matmul.yaml                     build, check, time and rank every candidate
@@ -24,9 +25,10 @@ _EXAMPLES = """examples:
   python run.py 15_anything.py --candidates some/dir          a KernelBench problem, unmodified
   python run.py list                                          problems, candidates, settings
   python run.py doctor                                        what this machine has, and what is missing
-  python run.py compare results/tril_matmul/                  results of several GPUs side by side"""
+  python run.py compare results/tril_matmul/                  results of several GPUs side by side
+  python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
-VERBS = ("run", "list", "doctor", "compare")
+VERBS = ("run", "list", "doctor", "compare", "selftest")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print JSON")
     compare = verbs.add_parser("compare", help="put results of several runs side by side")
     compare.add_argument("paths", nargs="+", type=Path, metavar="CSV|DIR", help="a DIR stands for the newest run of each device in it")
+    _add_selftest(verbs)
     return parser
 
 
@@ -99,6 +102,26 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
 
 
+def _add_selftest(verbs: argparse._SubParsersAction) -> None:
+    selftest = verbs.add_parser(
+        "selftest", help="how far this device's numbers can be trusted; --adversarial: what cheats and is caught",
+        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    selftest.add_argument(
+        "--adversarial", action="store_true", help="judge the corpus in tests/adversarial and print the catch matrix"
+    )
+    selftest.add_argument(
+        "--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)"
+    )
+    selftest.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="only cases whose name, or group/name, matches"
+    )
+    selftest.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out cases that match")
+    selftest.add_argument("--out", type=Path, metavar="DIR", help="where records go (default: a new temporary folder)")
+    selftest.add_argument("--write", type=Path, metavar="FILE", help="put the matrix between the markers of this page")
+    selftest.add_argument("--json", action="store_true", help="print JSON")
+
+
 def _carry_out(options: argparse.Namespace) -> int:
     if options.verb == "run":
         from harness.verbs import run
@@ -112,6 +135,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import doctor
 
         return doctor.run(as_json=options.json)
+    if options.verb == "selftest":
+        from harness.verbs import selftest
+
+        return selftest.run(options)
     from harness.verbs import compare
 
     return compare.run(options.paths)

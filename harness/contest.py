@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from harness.baselines import Baseline, baselines_for
 from harness.build.product import Build
@@ -14,7 +15,9 @@ from harness.physics import limits
 from harness.problem import Problem
 from harness.records.assembling import RunFacts, record_of, samples_of
 from harness.records.writer import RunFiles
+from harness.reading.suspicions import suspicions_in
 from harness.referee import failures
+from harness.referee.clock_checks import Control
 from harness.referee.judging import Judge, Judgement
 from harness.referee.players import PlayerStarter
 from harness.referee.reference import Reference
@@ -67,6 +70,8 @@ class Contest:
         if verdict is None:
             judgement = self._play(entry, following)
             verdict = judgement.verdict
+            if isinstance(entry, Candidate):
+                verdict = _with_suspicions(verdict, entry.source, judgement)
         self._record(entry, verdict, build, judgement)
 
     def _fault_of(self, entry: Entry) -> Verdict | None:
@@ -95,8 +100,11 @@ class Contest:
         finally:
             starter.close()
         if control and judgement.timing is not None:
-            self._judge.control_overhead_us = judgement.timing.wall_overhead_us
+            self._judge.control = Control.of(judgement.timing)
         self._lost = self._bench.unhealthy()
+        left_bytes = 0 if self._lost else self._bench.left_bytes()
+        if left_bytes:
+            self._progress.note(f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held")
         return judgement
 
     def _start_ahead(self, entry: Entry | None) -> None:
@@ -138,3 +146,13 @@ class Contest:
             useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
             event_floor_us=bench.event_floor_us(), sandbox=f"{self._workshop.wall.text}; {bench.transport}",
         )
+
+
+def _with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verdict:
+    """Where to look in the source, beside a finding; beside a good row only what touches the clock or the harness."""
+    found = suspicions_in(source)
+    if verdict.status is Status.OK:
+        judgement.warnings += [f"its {each.text}: look at it" for each in found if each.patches]
+    elif verdict.status in (Status.REJECTED, Status.INCORRECT) and found:
+        return replace(verdict, reason=f"{verdict.reason}; its {found[0].text}")
+    return verdict

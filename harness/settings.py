@@ -13,7 +13,7 @@ from harness.spelling import hint_for
 from harness.reading.text_files import files_in
 
 CONFIGS_DIR = Path(__file__).resolve().parent.parent / "configs"
-_NOT_SETTINGS = ("gpus",)  # datasheet peaks, which lie in the same folder
+_NOT_SETTINGS = ("gpus", "selftest")  # datasheet peaks, and what only `selftest` uses
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,11 @@ UNIT_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, 
 # Roundoff of the narrowed inputs of each class a YAML may open; TF32 keeps 11 significant bits, as fp16 does.
 CLASS_ROUNDOFF = {"fp32": 0.0, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
 
+# Where no YAML gives a scale or terms: over how many elements at least a scale is taken, and how many an output must
+# have for the allowance of a long sum. (benchmarks/precision_without_yaml.py has the table: an element alone would be
+# its own scale, and few elements let reduced precision through by luck.)
+ROW_ELEMENTS = 32
+
 # Families of inputs for which a product has one nonzero term per element: the result is exact in fp32.
 EXACT_FAMILIES = ("identity", "one-hot")
 

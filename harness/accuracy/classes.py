@@ -40,14 +40,14 @@ class ErrorFigures:
 
 def within(figures: ErrorFigures) -> bool:
     """Whether both errors are inside their bounds (a NaN never is)."""
-    return _excess(figures) <= 1
+    return excess(figures) <= 1
 
 
 def worst(results: Sequence[ErrorFigures]) -> ErrorFigures:
     """The result that is furthest over its bounds, or nearest to them. Raises ValueError without results."""
     if not results:
         raise ValueError("no results to judge")
-    return max(results, key=_excess)
+    return max(results, key=excess)
 
 
 def classify(results: Sequence[ErrorFigures], terms: float | None = None) -> str | None:
@@ -101,7 +101,7 @@ def sentence(results: Sequence[ErrorFigures], terms: float | None = None) -> str
     return f"within bounds ({text})" if all(within(result) for result in results) else f"imprecise ({text})"
 
 
-def _excess(figures: ErrorFigures) -> float:
+def excess(figures: ErrorFigures) -> float:
     """How many times the bound the error is, by the worse of the two; infinite for a NaN."""
     bounds = figures.bounds
     over = [figures.max_u / bounds.max_u]

@@ -122,7 +122,7 @@ class BuildQueue:
         folder.mkdir()
         child = spawn(
             "harness.build.builder", environment=self._environment(), private=private, repository=REPOSITORY,
-            limits=default_limits(), wall=self._wall,
+            limits=default_limits(gpu=False), wall=self._wall,
         )
         with self._lock:
             self._children.add(child)

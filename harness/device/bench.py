@@ -53,8 +53,11 @@ class Bench(Protocol):
     def stage(self, sets: Sequence[InputSet]) -> None:
         """Bring the sets as close to the player as may be without making them readable."""
 
-    def release(self, channel: Channel, sequence: int, index: int) -> None:
-        """Let the launch numbered `sequence` go ahead with the set at `index`."""
+    def release(self, channel: Channel, sequence: int, index: int, *, window: bool = True) -> None:
+        """Let the launch numbered `sequence` go ahead with the set at `index`; its timed window too, unless told not."""
+
+    def open_window(self, sequence: int) -> None:
+        """Let the timed window of a launch open that was released without it."""
 
     def release_all(self, channel: Channel, last: int) -> None:
         """Let everything up to `last` go ahead without inputs, so that a failed queue drains."""
@@ -82,7 +85,10 @@ class Bench(Protocol):
         """What the stopwatch reads around nothing, in µs (median)."""
 
     def unhealthy(self) -> str | None:
-        """None when the device still computes rightly, else a sentence."""
+        """None when the device still computes rightly and is idle, else a sentence."""
+
+    def left_bytes(self) -> int:
+        """Bytes of device memory that outlived the player that was killed last."""
 
     def release_memory(self) -> None:
         """Give back what is cached and not in use."""

@@ -37,6 +37,7 @@ class CpuBench:
         self.torch_device = torch.device("cpu")
         keep_freed_memory()
         self.arena = Arena.create()
+        self._flags = self.arena.flags()
         self._cache_bytes = cold.cpu_last_level_bytes()
         self._evictor = cold.cpu_evictor(self._cache_bytes)
         self._stopwatch = MonotonicClock()
@@ -49,6 +50,7 @@ class CpuBench:
         )
 
     def prepare_command(self) -> dict[str, Any]:
+        self._flags.reset()
         return {
             "op": "prepare", "device": "cpu", "threads": torch.get_num_threads(), "cache_bytes": self._cache_bytes,
         }
@@ -66,11 +68,16 @@ class CpuBench:
         self._sets = sets
         time.sleep(_SPIN_ENDS_S)
 
-    def release(self, channel: Channel, sequence: int, index: int) -> None:
+    def release(self, channel: Channel, sequence: int, index: int, *, window: bool = True) -> None:
         # One thread's copy: a parallel one would leave a worker of ours spinning beside the timed call.
         region = self._sets[index].region
         ctypes.memmove(self._slots[index][1].data_ptr(), region.data_ptr(), region.numel())
+        if window:
+            self._flags.open_window(sequence)
         channel.send({"go": sequence}, timeout_s=5.0)
+
+    def open_window(self, sequence: int) -> None:
+        self._flags.open_window(sequence)
 
     def release_all(self, channel: Channel, last: int) -> None:
         """Nothing is queued on a CPU; a failed launch has already ended."""
@@ -125,6 +132,9 @@ class CpuBench:
 
     def unhealthy(self) -> str | None:
         return None
+
+    def left_bytes(self) -> int:
+        return 0  # a dead process's memory is the system's again
 
     def release_memory(self) -> None:
         """A CPU's allocator keeps nothing apart."""

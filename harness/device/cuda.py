@@ -19,6 +19,7 @@ import torch
 from harness.clocks import cold
 from harness.clocks.stopwatch import CudaEvents
 from harness.device.bench import LocalTimes, Turn
+from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry
 from harness.device.nvml import Nvml
 from harness.inputs.sets import InputSet
@@ -65,6 +66,7 @@ class CudaBench:
         self._regions: dict[str, list[torch.Tensor]] = {"staging": [], "slots": [], "outboxes": []}
         self._keys: list[bytes] = []
         self._reached = self._mail = 0
+        self._health = Health(self.torch_device, self._raw_bytes)
 
     def prepare_command(self) -> dict[str, Any]:
         self._reached = self._mail = 0
@@ -98,8 +100,11 @@ class CudaBench:
             self._mask.apply(_LEGACY_STREAM, source, target, inputs.region.numel())
         self.synchronize()
 
-    def release(self, channel: Channel, sequence: int, index: int) -> None:
-        self._flags.release(sequence, self._keys[index])
+    def release(self, channel: Channel, sequence: int, index: int, *, window: bool = True) -> None:
+        self._flags.release(sequence, self._keys[index], window=window)
+
+    def open_window(self, sequence: int) -> None:
+        self._flags.open_window(sequence)
 
     def release_all(self, channel: Channel, last: int) -> None:
         self._flags.release(last, bytes(KEY_BYTES))
@@ -145,6 +150,7 @@ class CudaBench:
                 slot[: inputs.region.numel()].copy_(inputs.region)
                 self._evictor.run()
                 arguments = inputs.arguments(slot)
+                cuda_driver.stream_wait(_LEGACY_STREAM, self._own_words + GO_BYTE, self._own_sequence)
                 mark = self._stopwatch.start()
                 began = time.perf_counter_ns()
                 model(*arguments)
@@ -190,11 +196,13 @@ class CudaBench:
         return statistics.median(times_us)
 
     def unhealthy(self) -> str | None:
-        try:
-            total = torch.ones(1024, device=self.torch_device).sum().item()
-        except RuntimeError as error:
-            return f"the GPU no longer answers: {str(error).splitlines()[0]}"
-        return None if total == 1024.0 else f"the GPU sums 1024 ones to {total}"
+        return self._health.trouble()
+
+    def left_bytes(self) -> int:
+        return self._health.left_bytes()
+
+    def _raw_bytes(self) -> int:
+        return sum(region.numel() for regions in self._regions.values() for region in regions)
 
     def release_memory(self) -> None:
         torch.cuda.empty_cache()

@@ -19,6 +19,10 @@ import torch.utils.cpp_extension as cpp_extension
 from harness.wire.extension_key import extension_key
 
 
+# Names of the Python modules opened so far; a profiled launch tells calls into them from others.
+opened_modules: set[str] = set()
+
+
 class NotBuilt(RuntimeError):
     """Raised inside a candidate that asks here for an extension that its build did not produce."""
 
@@ -63,5 +67,6 @@ def _open(entry: dict[str, Any]) -> ModuleType | None:
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(name, module)
+    opened_modules.add(name)
     loader.exec_module(module)
     return module

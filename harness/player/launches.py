@@ -1,6 +1,6 @@
 """The loop that makes a number of launches, all alike, in the order that keeps their times honest.
 
-Per launch: wait for the turn → fill the slot, cool the cache → start → `forward` → stop → copy the output out →
+Per launch: wait for the turn → fill the slot, cool the cache → wait for the window → start → `forward` → stop → copy the output out →
 overwrite what was returned. On a GPU the whole loop only queues; nothing runs before the referee lets the first turn
 go, and no launch's inputs can be read before its own.
 """
@@ -61,6 +61,7 @@ class Launcher:
                 arguments = tree.rebuild(skeleton, stage.inputs(index, self.layout.inputs))
                 if alone:
                     stage.synchronize()
+                stage.wait_for_window(first + index)
                 mark = stage.stopwatch.start()
                 began_ns = _perf_counter_ns()
                 try:

@@ -7,6 +7,7 @@ at once, and the turn is a frame.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,12 +17,14 @@ from harness.clocks import cold
 from harness.clocks.heap import keep_freed_memory
 from harness.clocks.stopwatch import CudaEvents, MonotonicClock
 from harness.wire import cuda_driver
-from harness.wire.arena import KEY_BYTE, GO_BYTE, TURN_BYTE, FLAGS_BYTES, Arena
+from harness.wire.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTE, TURN_BYTE, WINDOW_BYTE, Arena
 from harness.wire.frames import Channel
 from harness.wire.layout import TensorSpec
 from harness.wire.masking import Mask
 
 _LEGACY_STREAM = 0
+_WINDOW_POLL_S = 5e-5
+_sleep = time.sleep
 
 
 class CudaStage:
@@ -65,11 +68,16 @@ class CudaStage:
         self._flags.count_mail()
 
     def before_queue(self) -> None:
+        # A candidate that raised the limit inside forward would wait there for the queue that waits for it.
+        cuda_driver.forbid_persisting_l2()
         cuda_driver.reset_persisting_l2()
 
     def wait_for_turn(self, sequence: int) -> None:
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
         cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, sequence)
+
+    def wait_for_window(self, sequence: int) -> None:
+        cuda_driver.stream_wait(_LEGACY_STREAM, self._words + WINDOW_BYTE, sequence)
 
     def signal_end(self, sequence: int) -> None:
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
@@ -114,6 +122,7 @@ class CpuStage:
         torch.set_num_threads(command["threads"])
         keep_freed_memory()
         self._arena, self._channel = arena, channel
+        self._flags = arena.flags()
         self._evictor = cold.cpu_evictor(command["cache_bytes"])
         self.stopwatch = MonotonicClock()
         self._slots: list[torch.Tensor] = []
@@ -136,6 +145,10 @@ class CpuStage:
         self._channel.send({"turn": sequence})
         if self._channel.receive().get("go") != sequence:
             raise RuntimeError("the referee and the player disagree on whose turn it is")
+
+    def wait_for_window(self, sequence: int) -> None:
+        while self._flags.window < sequence:
+            _sleep(_WINDOW_POLL_S)
 
     def signal_end(self, sequence: int) -> None:
         self._channel.send({"turn": sequence})

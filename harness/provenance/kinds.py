@@ -1,79 +1,161 @@
 """From a profiled launch to a kind: custom, library, mixed or unknown.
 
-A kernel is the candidate's own when its symbol is in an extension that its build produced or in its Triton cache, a
-library's when its name is one that PyTorch's libraries give, and otherwise unknown (compiled at run time, say). On a CPU there are no kernels to trace: there the share of PyTorch's own operators in the call decides.
+Whose a kernel is, in this order, the first that applies:
+
+1. A name that only a library's ready-made kernels have is the library's. Symbols and caches cannot change that: a
+   decoy called ampere_sgemm_128x64_nn, compiled and never launched, is in the extension's device code too.
+2. A name of the candidate's device code, as its build produced it, is the candidate's own. That holds for
+   instantiations of libraries that come as headers (CUTLASS, CUB, Thrust), which the build compiled as it did the
+   rest; but not when PyTorch's libraries carry that very symbol, for then nothing says which of the two ran. The
+   same is asked of names in anonymous namespaces, which look alike wherever they lie.
+3. A name that a library may well have given is the library's.
+4. A name that the candidate's source defines, and for Triton its cache as well, is its own: it was compiled while it
+   ran.
+5. What is left is unknown.
+
+On a CPU there are no kernels to trace. There the time inside the candidate's extensions is set against the time in
+PyTorch's operators, wherever they were called from; a call that was mostly neither is unknown.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
+import math
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from harness.provenance.names import bare_name, is_anonymous, is_fill, is_header_template, is_library_like, is_shipped
+from harness.provenance.symbols import Evidence, shipped_by_pytorch
 
 OWN_SHARE, LIBRARY_SHARE = 0.95, 0.05
 # Copies and fills by the driver are nobody's kernel, and reserving memory is no arithmetic.
 _NEUTRAL_KERNELS = ("Memset", "Memcpy")
-_LIBRARY_NAME = re.compile(
-    r"^(void )?((at|at_cuda_detail|cub|thrust|cutlass|cudnn|cask\w*|flash|pytorch_flash)::|cublas|cutlass|gemv2|gemvNSP|gemmSN|"
-    r"gemmk1|dot_kernel|splitKreduce|cudnn|implicit_convolve|(vector|regular)_fft)|"
-    r"^(sm\d+|ampere|volta|turing|maxwell|hopper|blackwell)_|^nvjet_|^nccl"
-)
 _NEUTRAL_OPERATORS = (
     "aten::empty", "aten::as_strided", "aten::view", "aten::t", "aten::transpose", "aten::detach", "aten::slice",
     "aten::select", "aten::expand", "aten::reshape", "aten::unsqueeze", "aten::resize_", "aten::to",
-    "aten::lift_fresh", "aten::numpy_T", "aten::permute", "aten::squeeze", "aten::alias",
+    "aten::lift_fresh", "aten::numpy_T", "aten::permute", "aten::squeeze", "aten::alias", "aten::zeros", "aten::zero_",
+    "aten::fill_", "aten::resolve_conj", "aten::resolve_neg",
 )
+# What a call on a CPU may spend in neither: Python between the two, slowed by being watched.
+_PYTHONS_OWN_US = 50.0
+
+
+class TracedKernel(NamedTuple):
+    """`owner` is own, library, driver (copies and fills) or unknown; `found_in` extension, strings, triton or source
+    for an own one.
+    """
+
+    name: str
+    time_us: float
+    owner: str
+    found_in: str = ""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """`kind`, the share of the time in own kernels (None when unknown), and the kernels with their owner."""
+    """`kind`, the share of the time in own kernels (None when unknown), the kernels with their owner, and a sentence
+    for each thing that a reader should know of how they were traced.
+    """
 
     kind: str
     own_share: float | None
-    kernels: tuple[tuple[str, float, str], ...] = ()
+    kernels: tuple[TracedKernel, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total_us(self) -> float:
+        """The time of everything that was listed, in µs."""
+        return sum(kernel.time_us for kernel in self.kernels)
+
+    @property
+    def has_own(self) -> bool:
+        """Whether it launched what may be a kernel of its own: one traced to it, or to nobody."""
+        return any(kernel.owner in ("own", "unknown") for kernel in self.kernels)
 
 
-def kind_on_gpu(kernels: Collection[dict[str, Any]], own_names: Collection[str]) -> Provenance:
-    """Judge by kernel names and times in µs; `own_names` are those found in what the candidate's build made."""
-    traced, own_us, unknown_us, total_us = [], 0.0, 0.0, 0.0
-    for kernel in kernels:
-        name, time_us = str(kernel.get("name")), float(kernel.get("us") or 0.0)
-        if name.startswith(_NEUTRAL_KERNELS):
-            traced.append((name, time_us, "driver"))
-            continue
-        owner = _owner(name, own_names)
-        traced.append((name, time_us, owner))
-        total_us += time_us
-        own_us += time_us if owner == "own" else 0.0
-        unknown_us += time_us if owner == "unknown" else 0.0
-    if total_us <= 0 or unknown_us / total_us >= 1 - OWN_SHARE:
-        return Provenance("unknown", None, tuple(traced))
-    share = own_us / total_us
-    return Provenance(_kind(share), share, tuple(traced))
+def kind_on_gpu(
+    kernels: Collection[dict[str, Any]], evidence: Evidence,
+    shipped: Callable[[Collection[str]], Collection[str]] = shipped_by_pytorch,
+) -> Provenance:
+    """Judge by kernel names and times in µs. `shipped` says which mangled symbols PyTorch's libraries carry."""
+    listed = [(str(kernel.get("name")), float(kernel.get("us") or 0.0)) for kernel in kernels]
+    if not all(math.isfinite(time_us) and time_us >= 0 for _, time_us in listed):
+        return Provenance("unknown", None, notes=("the profiler's times were no times",))
+    doubtful = [
+        evidence.extension[name] for name, _ in listed
+        if name in evidence.extension and (is_header_template(name) or is_anonymous(name))
+    ]
+    twice = set(shipped(doubtful)) if doubtful else set()
+    traced = tuple(TracedKernel(name, time_us, *_owner(name, evidence, twice)) for name, time_us in listed)
+    times = {owner: sum(each.time_us for each in traced if each.owner == owner) for owner in ("own", "library", "unknown")}
+    total_us = sum(times.values())
+    if total_us <= 0 or times["unknown"] / total_us >= 1 - OWN_SHARE:
+        return Provenance("unknown", None, traced, tuple(_notes(traced)))
+    share = times["own"] / total_us
+    return Provenance(_kind(share), share, traced, tuple(_notes(traced)))
 
 
-def kind_on_cpu(operators: Collection[dict[str, Any]], total_us: float, *, has_extension: bool) -> Provenance:
-    """Judge by the time in PyTorch's operators out of the whole call, both in µs."""
-    library_us = sum(
-        float(operator.get("us") or 0.0)
-        for operator in operators
-        if not str(operator.get("name")).startswith(_NEUTRAL_OPERATORS)
-    )
+def kind_on_cpu(
+    operators: Collection[dict[str, Any]], own_us: float, total_us: float, *, has_extension: bool,
+    own_operators: Collection[str] = (),
+) -> Provenance:
+    """Judge by times in µs, of which each counts once: in PyTorch's operators, in the candidate's extensions outside
+    of those (`own_us`), and of the whole call. `own_operators` are namespaces of operators that its source registers.
+    """
+    times = [(str(operator.get("name")), float(operator.get("us") or 0.0)) for operator in operators]
+    if not all(math.isfinite(time_us) and time_us >= 0 for time_us in (own_us, total_us, *(us for _, us in times))):
+        return Provenance("unknown", None, notes=("the profiler's times were no times",))
+    library_us = sum(us for name, us in times if name.startswith("aten::") and not name.startswith(_NEUTRAL_OPERATORS))
+    own_us += sum(us for name, us in times if name.partition("::")[0] in own_operators)
     if total_us <= 0:
         return Provenance("unknown", None)
-    share = max(0.0, 1.0 - library_us / total_us)
     if not has_extension:
         # Nothing of its own was built: what is not an operator is Python's overhead, or untraceable.
-        return Provenance("library" if share < 0.5 else "unknown", None)
+        return Provenance("library" if library_us > 0.5 * total_us else "unknown", None)
+    known_us = own_us + library_us
+    elsewhere_us = total_us - known_us - _PYTHONS_OWN_US
+    if known_us <= 0 or elsewhere_us > known_us:
+        note = (
+            f"{max(elsewhere_us, 0.0):.0f} of {total_us:.0f} µs were spent neither in its extension nor in PyTorch's "
+            "operators"
+        )
+        return Provenance("unknown", None, notes=(note,))
+    share = own_us / known_us
     return Provenance(_kind(share), share)
 
 
-def _owner(name: str, own_names: Collection[str]) -> str:
-    if name in own_names or name.split("(")[0].split("<")[0].removeprefix("void ") in own_names:
-        return "own"
-    return "library" if _LIBRARY_NAME.search(name) else "unknown"
+def _owner(name: str, evidence: Evidence, twice: Collection[str]) -> tuple[str, str]:
+    """The owner of a kernel, and where an own one was found; `twice` are symbols that PyTorch carries as well."""
+    if name.startswith(_NEUTRAL_KERNELS) or is_fill(name):
+        return "driver", ""
+    if is_shipped(name):
+        return "library", ""
+    symbol = evidence.extension.get(name)
+    if symbol is not None:
+        return ("library", "") if symbol in twice else ("own", "extension")
+    if is_library_like(name):
+        return "library", ""
+    if name in evidence.strings and not is_anonymous(name):
+        return "own", "strings"
+    bare = bare_name(name)
+    if name in evidence.triton:
+        return "own", "triton"
+    if bare in evidence.source.kernels or (name.startswith("cudapy::") and bare in evidence.source.functions):
+        return "own", "source"
+    return "unknown", ""
+
+
+def _notes(traced: Collection[TracedKernel]) -> list[str]:
+    """What rests on less than the device code of a build."""
+    notes = []
+    for found_in, reason in (
+        ("source", "compiled while it ran, and told to be its own by its source, which defines a kernel of that name"),
+        ("strings", "told to be its own by the strings of its extension, for there is no cuobjdump here"),
+    ):
+        names = sorted({bare_name(kernel.name) for kernel in traced if kernel.found_in == found_in})
+        if names:
+            notes.append(f"{', '.join(names)}: {reason}")
+    return notes
 
 
 def _kind(own_share: float) -> str:

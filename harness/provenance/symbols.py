@@ -1,39 +1,140 @@
-"""Names of the kernels that a build produced: from the device code of its extensions and from its Triton cache.
+"""What may be called the candidate's own, gathered from what its build and its Triton cache left and from its source.
 
-Device symbols are read with cuobjdump where the toolkit has it. Without it, the names that an extension registers
-with the runtime are taken from its read-only strings, which is weaker: a string proves less than a symbol.
+How far each goes:
+
+- Device symbols of its extensions are read with cuobjdump from files whose hash the referee has checked: the build
+  made device code of that very name. Without cuobjdump, the names are taken from the file's strings, and a string
+  anybody can write.
+- The Triton cache is a folder that the candidate's process writes to. A description there is believed only beside a
+  cubin with that entry symbol, and both can be forged, times of modification too; so that a name counts, the source
+  must define a function of it as well, and that the referee reads itself.
+- For what was compiled at run time by other means there is the source alone.
+
+None of these proves that the kernel of that name is the one that ran: `kinds` decides with the names of libraries in
+mind, and the time of the traced launch is held against the timed ones by the judge.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 import json
+import os
 import re
 import shutil
+import struct
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-_DEVICE_SYMBOL = re.compile(r"STT_FUNC\s+STB_GLOBAL\s+STO_ENTRY\s+(\S+)")
+from harness.provenance.names import bare_name
+from harness.provenance.source_names import SourceNames, source_names
+
+LONGEST_NAME = 8000  # what the player lists of a name; CUTLASS's run to thousands of characters
+# `STT_FUNC STB_GLOBAL STO_ENTRY name` up to CUDA 13.1, `FUNC GLOBAL DEFAULT ENTRY name` since.
+_ENTRY_LINE = re.compile(r"^(?:STT_)?FUNC\s.*\s(?:STO_)?ENTRY\s.*?(\S+)$", re.MULTILINE)
 _STRING = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]{2,2000}(?=\x00)")
+_ANONYMOUS_PART = re.compile(r"(\d+)(_GLOBAL__N_)")
+_SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY = 2, 2, 0x10
+_CHUNK_BYTES, _LONGEST_SYMBOL = 64 << 20, 64 << 10
+_TOOL_TIMEOUT_S = 60
 
 
-def kernel_names(extensions: Iterable[Path], triton_cache: Path | None) -> set[str]:
-    """Demangled names, and bare names for `extern "C"` and Triton kernels."""
-    names: set[str] = set()
+@dataclass(frozen=True)
+class Evidence:
+    """Names that may be the candidate's. `extension` maps the demangled name of each device symbol to the symbol;
+    `strings` are names found without cuobjdump; `triton` have a cubin in the candidate's cache and a function in its
+    source; `source` is what its text defines.
+    """
+
+    extension: Mapping[str, str] = field(default_factory=dict)
+    strings: frozenset[str] = frozenset()
+    triton: frozenset[str] = frozenset()
+    source: SourceNames = SourceNames()
+
+
+def gather(
+    extensions: Iterable[Path], triton_cache: Path | None, source: Path | None, traced: Iterable[str]
+) -> Evidence:
+    """The evidence for kernels of the names `traced` (as the profiler gives them). Raises nothing."""
+    symbols: dict[str, str] = {}
+    strings: set[str] = set()
     for path in extensions:
-        for symbol in _device_symbols(path):
-            names.add(demangled(symbol))
-    if triton_cache is not None and triton_cache.is_dir():
-        for path in triton_cache.glob("*/*.json"):
-            try:
-                described = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                continue
-            if isinstance(described, dict) and isinstance(described.get("name"), str):
-                names.add(described["name"])
-    return names
+        found = device_symbols(path)
+        if found is None:
+            strings |= {demangled(string) for string in _strings_of(path)}
+        else:
+            symbols |= {demangled(symbol)[:LONGEST_NAME]: symbol for symbol in found}
+    written = SourceNames() if source is None else source_names(source)
+    bare = {bare_name(name) for name in traced}
+    cached = triton_kernels(triton_cache, bare & written.functions) if triton_cache is not None else set()
+    return Evidence(symbols, frozenset(strings), frozenset(cached), written)
+
+
+def device_symbols(path: Path) -> set[str] | None:
+    """The kernels in the device code of a shared object, mangled; None where there is no cuobjdump to read them."""
+    tool = find_cuobjdump()
+    if tool is None:
+        return None
+    try:
+        listed = subprocess.run(
+            [tool, "--dump-elf-symbols", str(path)], capture_output=True, text=True, errors="replace",
+            timeout=_TOOL_TIMEOUT_S, check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if listed.returncode != 0:
+        return None
+    return set(_ENTRY_LINE.findall(listed.stdout))
+
+
+def find_cuobjdump() -> str | None:
+    """The tool on the PATH, of the toolkit, or of Triton's package, which carries one."""
+    places = [os.environ.get("PATH", os.defpath), "/usr/local/cuda/bin"]
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(name):
+            places.insert(1, str(Path(os.environ[name], "bin")))
+    spec = importlib.util.find_spec("triton")
+    if spec is not None and spec.origin is not None:
+        places.append(str(Path(spec.origin).parent / "backends" / "nvidia" / "bin"))
+    return shutil.which("cuobjdump", path=os.pathsep.join(places))
+
+
+def triton_kernels(cache: Path, wanted: Iterable[str]) -> set[str]:
+    """Those of the names `wanted` that `cache` describes beside a cubin which has that entry symbol."""
+    found = set()
+    for name in wanted:
+        for description in cache.glob(f"*/{name}.json"):
+            if _describes(description, name) and name in entry_symbols(_content(description.with_suffix(".cubin"))):
+                found.add(name)
+                break
+    return found
+
+
+def entry_symbols(cubin: bytes) -> set[str]:
+    """The entry functions of device code in ELF; none when it cannot be read as such."""
+    try:
+        return set(_entries(cubin))
+    except (struct.error, IndexError, ValueError):
+        return set()
+
+
+def shipped_by_pytorch(symbols: Iterable[str], folder: Path | None = None) -> set[str]:
+    """Those of the mangled `symbols` that PyTorch's CUDA libraries carry as well.
+
+    Kernels are registered with the runtime by name, so that the names stand in the libraries as plain strings. The
+    name of an anonymous namespace differs from file to file, where the demangled name does not: any will do.
+    """
+    patterns = {symbol: _in_any_file(symbol) for symbol in symbols}
+    found: set[str] = set()
+    for library in sorted((folder or _pytorch_libraries()).glob("libtorch_cuda*")):
+        for chunk in _chunks(library):
+            for symbol, (ending, pattern) in patterns.items():
+                if symbol not in found and ending in chunk and pattern.search(chunk):
+                    found.add(symbol)
+    return found
 
 
 def demangled(symbol: str) -> str:
@@ -53,21 +154,72 @@ def demangled(symbol: str) -> str:
         free(pointer)
 
 
-def _device_symbols(path: Path) -> set[str]:
-    tool = shutil.which("cuobjdump") or shutil.which("cuobjdump", path="/usr/local/cuda/bin")
-    if tool is not None:
-        try:
-            listed = subprocess.run(
-                [tool, "--dump-elf-symbols", str(path)], capture_output=True, text=True, timeout=60, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            listed = None
-        if listed is not None and listed.returncode == 0:
-            return set(_DEVICE_SYMBOL.findall(listed.stdout))
+def _describes(description: Path, name: str) -> bool:
     try:
-        return {match.decode() for match in _STRING.findall(path.read_bytes())}
+        body = json.loads(description.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and body.get("name") == name
+
+
+def _entries(elf: bytes) -> Iterator[str]:
+    """Functions of the symbol tables that carry CUDA's mark of an entry (ELF64, little-endian)."""
+    if elf[:6] != b"\x7fELF\x02\x01":
+        return
+    (sections_at,) = struct.unpack_from("<Q", elf, 40)
+    size, count = struct.unpack_from("<HH", elf, 58)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", elf, sections_at + index * size) for index in range(count)]
+    for _, kind, _, _, offset, length, link, _, _, entry_bytes in headers:
+        if kind != _SYMBOL_TABLE:
+            continue
+        names_at, names_length = headers[link][4:6]
+        names = elf[names_at : names_at + names_length]
+        for at in range(offset, offset + length, entry_bytes or 24):
+            name_at, info, other = struct.unpack_from("<IBB", elf, at)
+            if info & 0xF == _FUNCTION and other & _CUDA_ENTRY:
+                yield names[name_at : names.index(b"\0", name_at)].decode(errors="replace")
+
+
+def _in_any_file(symbol: str) -> tuple[bytes, re.Pattern[bytes]]:
+    """How `symbol` ends, and a pattern for it with every anonymous namespace of whatever name."""
+    pattern, done = "", 0
+    for match in _ANONYMOUS_PART.finditer(symbol):
+        # The name before may end in digits; those that count the letters of this part come last.
+        digits = next((match[1][at:] for at in range(len(match[1])) if match.start(2) + int(match[1][at:]) < len(symbol)), "")
+        if not digits:
+            continue
+        pattern += re.escape(symbol[done : match.start(2) - len(digits)]) + r"\d+_GLOBAL__N_\w{1,200}?"
+        done = match.start(2) + int(digits)
+    ending = symbol[done:]
+    return ending.encode(), re.compile((pattern + re.escape(ending)).encode() + rb"(?!\w)")
+
+
+def _pytorch_libraries() -> Path:
+    spec = importlib.util.find_spec("torch")
+    return Path(spec.origin).parent / "lib" if spec is not None and spec.origin is not None else Path(os.devnull)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    """The file in pieces, each beginning with the end of the one before, so that no name is cut in two."""
+    try:
+        with path.open("rb") as file:
+            last = b""
+            while piece := file.read(_CHUNK_BYTES):
+                yield last + piece
+                last = piece[-_LONGEST_SYMBOL:]
     except OSError:
-        return set()
+        return
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _strings_of(path: Path) -> set[str]:
+    return {match.decode() for match in _STRING.findall(_content(path))}
 
 
 @functools.lru_cache(maxsize=1)

@@ -53,12 +53,14 @@ def verify(
 def check_all(
     session: Session, references: Sequence[Reference], launches: int, precision_class: str,
     reload: Callable[[Reference], None], first_timeout_s: float, found: list[ErrorFigures],
-) -> None:
+) -> list[str]:
     """Check at the timed sizes (`references[0]`, `launches` times as given) and at all the others.
 
     `reload(reference)` constructs the model for other sizes; the first call at each size may take `first_timeout_s`,
-    since it may compile. Figures are added to `found` as they come. Raises Failed for what is not right.
+    since it may compile. Figures are added to `found` as they come. Returns the sizes beyond the timed ones that the
+    candidate refused with an exception of its own words, each with what it said. Raises Failed for what is not right.
     """
+    refused = []
     for position, reference in enumerate(references):
         reload(reference)
         session.open(reference, 1)
@@ -67,11 +69,18 @@ def check_all(
             families += [GIVEN] * (launches - 1)
         for family in families:
             inputs = [reference.draw(family)]
-            made = session.launch(inputs, hold=False, timeout_s=first_timeout_s if family is families[0] else None)
+            try:
+                made = session.launch(inputs, hold=False, timeout_s=first_timeout_s if family is families[0] else None)
+            except failures.Failed as failure:
+                if position == 0 or not failure.refusal or family is not families[0]:
+                    raise
+                refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
+                break
             found += verify(session, reference, inputs, made, precision_class, with_eager=True)
             if classify(found[-1:], reference.terms()) is None:
                 raise wrong(found[-1:], reference)
     decide(found, references[0], precision_class)
+    return refused
 
 
 def call_once(

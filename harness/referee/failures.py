@@ -14,12 +14,17 @@ from harness.verdict import CODES_OF, ReasonCode, Status, Verdict
 _SYNTHETIC_FRAME = re.compile(r"\s+")
 
 
+# What a kernel raises, with words, for sizes that it says it does not support (TORCH_CHECK is a RuntimeError).
+_REFUSALS = ("ValueError", "RuntimeError", "NotImplementedError", "AssertionError")
+
+
 class Failed(Exception):
     """Raised to end the judging of one candidate with a verdict other than ok."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.reason)
         self.verdict = verdict
+        self.refusal = False
 
 
 def failed(status: Status, code: ReasonCode, reason: str) -> Failed:
@@ -40,7 +45,9 @@ def from_exception(words: Any, doing: str) -> Failed:
         return failed(Status.REJECTED, ReasonCode.BUILD_CHANGED, f"{message}{place}")
     if "CUDA error" in message or kind == "AcceleratorError":
         return failed(Status.CRASHED, ReasonCode.CUDA_ERROR, f"{message or kind} ({doing}{place})")
-    return failed(Status.INCORRECT, ReasonCode.RAISED, f"raised {said} {doing}{place}")
+    failure = failed(Status.INCORRECT, ReasonCode.RAISED, f"raised {said} {doing}{place}")
+    failure.refusal = kind in _REFUSALS and bool(message)
+    return failure
 
 
 def from_fault(fault: Any, where: str) -> Failed:

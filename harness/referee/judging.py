@@ -19,14 +19,15 @@ import torch
 from harness.accuracy.classes import ErrorFigures, classify, worst
 from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
-from harness.provenance.kinds import Provenance, kind_on_cpu, kind_on_gpu
-from harness.provenance.symbols import kernel_names
+from harness.provenance.kinds import Provenance
 from harness.referee import checking, failures
+from harness.referee.clock_checks import Control, check_baseline, check_times
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 from harness.referee.turns import Launches
 from harness.referee.timing import Rounds, Timing
+from harness.referee.tracing import trace
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.settings import Settings
@@ -34,12 +35,7 @@ from harness.statistics import Interval, call, estimate_log_ratio, tukey_mclaugh
 from harness.verdict import OK, ReasonCode, Status, Verdict
 from harness.wire.cuda_driver import DriverError
 
-# How much of a launch's wall time the clocks may leave unexplained, beyond what the control left, before they are
-# said to disagree: a share of the reported time, and at least so many µs. On an H200 the medians of eight contestants
-# lay within 16 µs of each other (681 to 697); on a busy CPU a turn is a frame and can be late by milliseconds.
-_UNEXPLAINED_SHARE = {"cuda": 0.05, "cpu": 0.25}
-_UNEXPLAINED_LEAST_US = {"cuda": 50.0, "cpu": 5000.0}
-_FLOOR_SHARE = 0.8
+_ALONE_LAUNCHES = 2
 
 
 @dataclass(frozen=True)
@@ -87,8 +83,7 @@ class Judgement:
 class Judge:
     """Judges contestants of one problem on one device.
 
-    `references` has the timed sizes first. `control_overhead_us` is what the wall clock saw beyond the reported
-    time for the eager control, once that has been judged.
+    `references` has the timed sizes first. `control` is what the eager control left, once that has been judged.
     """
 
     def __init__(
@@ -97,7 +92,7 @@ class Judge:
     ) -> None:
         self._bench, self._references, self._settings = bench, references, settings
         self._floor_us, self._model_seed = floor_us, model_seed
-        self.control_overhead_us: float | None = None
+        self.control: Control | None = None
 
     def judge(
         self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
@@ -138,13 +133,15 @@ class Judge:
             tell("timing")
             timing = self._time(session, contestant, judgement)
             if timing.candidate_us:
-                self._compare_clocks(timing)
+                check_times(timing, self._bench.kind, self._floor_us, self.control)
             judgement.timings.append(timing)
             if first and not contestant.is_baseline:
                 tell("tracing kernels")
                 judgement.provenance = self._trace(session, contestant, judgement)
         finally:
             session.stop()
+        if timing.candidate_us:
+            check_baseline(timing, self._bench.kind, self.control, self._eager_alone_us)
 
     def _check(
         self, session: Session, contestant: Contestant, judgement: Judgement, reload: _Loader,
@@ -157,10 +154,12 @@ class Judge:
             tell("checking")
             timeout_s = self._settings.build_timeout_s if contestant.is_baseline else first_timeout_s
             found = judgement.figures if first else []
-            checking.check_all(
+            refused = checking.check_all(
                 session, references, self._settings.check_launches, contestant.precision_class, reload, timeout_s, found
             )
             checking.call_once(session, references[0], contestant.precision_class, reload, timeout_s)
+            if refused:
+                judgement.warnings.append(f"it refuses sizes that the problem names: {'; '.join(refused)}")
         except Failed as failure:
             mismatch = reload.state_mismatch
             wrong = failure.verdict.status in (Status.INCORRECT, Status.IMPRECISE)
@@ -183,46 +182,18 @@ class Judge:
         own_pids = {session.child.pid, *processes.descendants(session.child.pid)}
         return Rounds(session, self._bench, reference, self._settings, verify, own_pids).run()
 
-    def _compare_clocks(self, timing: Timing) -> None:
-        if self._floor_us is not None and timing.time_us < _FLOOR_SHARE * self._floor_us:
-            raise failures.failed(
-                Status.REJECTED, ReasonCode.BELOW_FLOOR,
-                f"{timing.time_us:.1f} µs is less than {_FLOOR_SHARE:g} of {self._floor_us:.1f} µs, the time that "
-                "the useful work takes at this device's fastest rates: the clock was fooled, or work left undone",
-            )
-        overhead_us, control_us = timing.wall_overhead_us, self.control_overhead_us
-        if overhead_us is None or control_us is None:
-            return
-        host_us = statistics.median(timing.host_us) if timing.launch_hidden is not True else 0.0
-        unexplained_us = overhead_us - control_us - host_us
-        kind = self._bench.kind
-        allowed_us = max(_UNEXPLAINED_SHARE[kind] * timing.time_us, _UNEXPLAINED_LEAST_US[kind])
-        if unexplained_us > allowed_us:
-            raise failures.failed(
-                Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
-                f"its clock says {timing.time_us:.1f} µs a call, but by the referee's clock a launch took "
-                f"{unexplained_us:.1f} µs more than that and the harness's own steps explain: work was done outside "
-                "the timed window",
-            )
+    def _eager_alone_us(self) -> float:
+        """Eager's time on the timed sizes with no player beside it, in µs."""
+        reference = self._references[0]
+        sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
+        self._bench.synchronize()
+        local = self._bench.local_launches(reference.model, sets, hold=self._bench.kind != "cpu")
+        return statistics.median(local.times_us[1:])
 
     def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:
-        reference = self._references[0]
-        inputs = reference.draw()
-        self._bench.synchronize()
-        try:
-            listing = session.profile(inputs)
-        except Failed as failure:
-            # Everything that counts was right before the profiler came: what fails now is the tracing.
-            judgement.warnings.append(f"its kernels could not be traced: {failure.verdict.reason}")
-            return Provenance("unknown", None)
-        try:
-            if self._bench.kind == "cpu":
-                return kind_on_cpu(
-                    listing["operators"], float(listing["total_us"]), has_extension=bool(contestant.extensions)
-                )
-            return kind_on_gpu(listing["kernels"], kernel_names(contestant.extensions, contestant.triton_cache))
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return Provenance("unknown", None)
+        found = trace(session, self._bench.kind, self._references[0], contestant, judgement.timings[-1])
+        judgement.warnings += found.notes
+        return found
 
     def _conclude(self, contestant: Contestant, judgement: Judgement) -> None:
         """The published speedup: with several players, the wider of the within and the between interval."""

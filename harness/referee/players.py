@@ -58,8 +58,8 @@ class PlayerStarter:
         descriptor = self._bench.arena.descriptor
         return spawn(
             "harness.player", arguments=[str(descriptor)], environment=environment, private=Path(private),
-            writable=[self._warm], repository=REPOSITORY, inherit=[descriptor], limits=default_limits(),
-            wall=self._wall,
+            writable=[self._warm], repository=REPOSITORY, inherit=[descriptor],
+            limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall,
         )
 
     def close(self) -> None:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
+from harness.accuracy.bounds import ROW_ELEMENTS
 from harness.errors import InputError
 from harness.inputs.families import GIVEN, Family
 from harness.inputs.sets import InputSet, draw_set
 from harness.problem import Problem
 from harness.reading.reference_source import with_sizes
+from harness.referee.sums import WatchedRun
 from harness.wire import tree
 from harness.wire.layout import TensorSpec, is_dense, plan
 
@@ -72,6 +73,7 @@ class Reference:
         self._check_repeatable(first, eager)
         self.output_specs = plan(eager, contiguous=True)
         self.output_strides = [list(tensor.stride()) if is_dense(tensor) else None for tensor in eager]
+        self.longest_sum = 1
         self._model64 = self._in_float64(first)
         self.truth_name = "eager" if self._model64 is None else "float64"
 
@@ -147,7 +149,7 @@ class Reference:
                 )
 
     def _in_float64(self, inputs: InputSet) -> torch.nn.Module | None:
-        watch, arguments = _NarrowFloats(), self._arguments64(inputs)
+        watch, arguments = WatchedRun(), self._arguments64(inputs)
         try:
             self._model64 = copy.deepcopy(self.model).double()
             with torch.no_grad(), watch:
@@ -155,10 +157,19 @@ class Reference:
         except torch.OutOfMemoryError:
             raise
         except Exception:
+            self._watch_eager(inputs)
             return None
         floating = [tensor for tensor in outputs if tensor.is_floating_point()]
         wide = floating and all(tensor.dtype == torch.float64 for tensor in floating)
-        return self._model64 if wide and not watch.seen else None
+        self.longest_sum = watch.longest_sum
+        return self._model64 if wide and not watch.narrow else None
+
+    def _watch_eager(self, inputs: InputSet) -> None:
+        """The length of its sums for a model that does not run in float64."""
+        watch = WatchedRun()
+        with torch.no_grad(), watch:
+            self.model(*inputs.arguments())
+        self.longest_sum = watch.longest_sum
 
     def _outputs64(self, inputs: InputSet, *, absolute: bool = False) -> list[torch.Tensor]:
         arguments = self._arguments64(inputs, absolute=absolute)
@@ -182,21 +193,6 @@ class Reference:
                 return [_magnitude(output) for output in outputs]
             return [_magnitude(output) for output in self._outputs64(inputs, absolute=True)]
         return [_row_max(output) if output.is_floating_point() else None for output in outputs]
-
-
-class _NarrowFloats(TorchFunctionMode):
-    """Notes whether any function made a floating tensor narrower than float64: the model casts inside itself."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen = False
-
-    def __torch_function__(self, function, types_, arguments=(), named=None):
-        made = function(*arguments, **(named or {}))
-        for tensor in made if isinstance(made, (list, tuple)) else (made,):
-            if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.dtype != torch.float64:
-                self.seen = True
-        return made
 
 
 def be_strict() -> None:
@@ -230,9 +226,19 @@ def _magnitude(output: torch.Tensor) -> torch.Tensor | None:
 
 
 def _row_max(output: torch.Tensor) -> torch.Tensor:
-    """The largest finite magnitude along the last dimension, repeated over it."""
+    """The largest finite magnitude over the last dimension, or over as many as hold `ROW_ELEMENTS` together.
+
+    An element that is its own scale would be judged by its distance to zero: sums that happen to cancel have no
+    small relative error in any order of summation.
+    """
     magnitude = output.abs()
     magnitude = torch.where(magnitude.isfinite(), magnitude, 0.0)
-    if output.dim() == 0 or output.numel() == 0:
+    dims, elements = [], 1
+    for dim in range(output.dim() - 1, -1, -1):
+        if dims and elements >= ROW_ELEMENTS:
+            break
+        dims.append(dim)
+        elements *= output.shape[dim]
+    if not dims or output.numel() == 0:
         return magnitude
-    return magnitude.amax(dim=-1, keepdim=True).expand_as(output)
+    return magnitude.amax(dim=dims, keepdim=True).expand_as(output)

@@ -71,14 +71,17 @@ class Session:
             self._load_timeout_s, "opening its memory",
         )
 
-    def launch(self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None) -> Launches:
+    def launch(
+        self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0
+    ) -> Launches:
         """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
 
-        `timeout_s` replaces the usual limit, for a first call that may compile.
+        `timeout_s` replaces the usual limit, for a first call that may compile. `early_s` leaves the inputs of each
+        launch readable for so long before its timed window opens.
         """
         self.bench.stage(sets)
         command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
-        run = self._run(len(sets), hold, timeout_s)
+        run = self._run(len(sets), hold, timeout_s, early_s)
         reply = run.conduct(command)
         self._sequence += len(sets) + 1
         if "launched" not in reply:
@@ -97,9 +100,9 @@ class Session:
             raise failures.protocol("no profile reported")
         return listing
 
-    def _run(self, count: int, hold: bool, timeout_s: float | None) -> Run:
+    def _run(self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0) -> Run:
         limit_s = self._launch_timeout_s if timeout_s is None else timeout_s
-        return Run(self.bench, self.child.channel, self._sequence + 1, count, hold, limit_s, self.death)
+        return Run(self.bench, self.child.channel, self._sequence + 1, count, hold, limit_s, self.death, early_s)
 
     def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:
         """The output tensors of launch `index`, as views of the outbox."""

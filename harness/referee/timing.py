@@ -8,6 +8,7 @@ checking.
 from __future__ import annotations
 
 import math
+import secrets
 import statistics as stdlib_statistics
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +32,9 @@ _FEWEST_ROUNDS = 4
 _SHARE_OF_MEMORY = 0.25
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
+# For how long inputs lie open before the window of an early launch: twice the call, in these bounds.
+_EARLY_LEAST_S, _EARLY_MOST_S = 1e-3, 20e-3
+_EARLY_LAUNCHES = 4
 
 Verifier = Callable[[Sequence[InputSet], Launches], None]
 
@@ -47,6 +51,10 @@ class Pair:
     def candidate_us(self) -> list[float]:
         return [launch.time_us for launch in self.launches]
 
+    @property
+    def wall_less_time_us(self) -> list[float]:
+        return [launch.wall_us - launch.time_us for launch in self.launches if launch.wall_us is not None]
+
 
 @dataclass
 class Timing:
@@ -62,6 +70,8 @@ class Timing:
     input_sets: int = 0
     launch_hidden: bool | None = None
     end_to_end_us: float | None = None
+    early_us: list[float] = field(default_factory=list)
+    unheld_overhead_us: float | None = None
     speedup: Interval | None = None
     confidence: float | None = None
     word: str | None = None
@@ -76,9 +86,7 @@ class Timing:
             self.candidate_us += pair.candidate_us
             self.baseline_us += pair.baseline_us
             self.host_us += [launch.host_us for launch in pair.launches]
-            self.wall_less_time_us += [
-                launch.wall_us - launch.time_us for launch in pair.launches if launch.wall_us is not None
-            ]
+            self.wall_less_time_us += pair.wall_less_time_us
 
     @property
     def time_us(self) -> float:
@@ -113,6 +121,7 @@ class Rounds:
         self._warm_up()
         settings, timing = self._settings, self.timing
         deadline = time.monotonic() + settings.budget_s
+        early_after = 1 + secrets.randbelow(_FEWEST_ROUNDS)  # drawn, so that nobody can know which segment it is
         while True:
             first, second = self._round(order_of_round(len(timing.log_ratios) + timing.dropped))
             timing.telemetry += [first.reading, second.reading]
@@ -120,6 +129,8 @@ class Rounds:
                 timing.dropped += 1
             else:
                 timing.keep(first, second)
+            if len(timing.log_ratios) + timing.dropped == early_after:
+                self._time_with_early_inputs(first.candidate_us)
             if self._enough(deadline):
                 break
         self._estimate()
@@ -156,8 +167,10 @@ class Rounds:
             current = stdlib_statistics.median(self._pair("AB", hold=self._hold).candidate_us)
             steady = previous is not None and abs(current / previous - 1) < _STEADY
             if steady or time.monotonic() > deadline:
-                return
+                break
             previous = current
+        unheld = self._pair("AB", hold=False).wall_less_time_us
+        self.timing.unheld_overhead_us = stdlib_statistics.median(unheld) if unheld else None
 
     def _round(self, order: str) -> tuple[Pair, Pair]:
         return self._pair(order[:2], hold=self._hold), self._pair(order[2:], hold=self._hold)
@@ -183,6 +196,18 @@ class Rounds:
         reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
         self._verify(sets[: self._counts["A"]], made)
         return Pair(made.launches[1:], baseline_us[1:], reading)
+
+    def _time_with_early_inputs(self, usual_us: Sequence[float]) -> None:
+        """A segment whose inputs are readable long before each window: work that begins then is missing inside."""
+        usual_s = stdlib_statistics.median(usual_us) / 1e6
+        # The harness's own steps, filling and cooling, come first; the window waits for them and then for this long.
+        steps_s = max(0.0, self.timing.wall_overhead_us or 0.0) / 1e6
+        early_s = steps_s + min(max(2 * usual_s, _EARLY_LEAST_S), _EARLY_MOST_S)
+        sets = [self._reference.draw() for _ in range(min(self._counts["A"], _EARLY_LAUNCHES))]
+        self._bench.synchronize()
+        made = self._session.launch(sets, hold=self._hold, early_s=early_s)
+        self._verify(sets, made)
+        self.timing.early_us = [launch.time_us for launch in made.launches[1:]]
 
     def _enough(self, deadline: float) -> bool:
         timing, looks = self.timing, self._settings.looks

@@ -51,10 +51,11 @@ class Run:
 
     def __init__(
         self, bench: Bench, channel: Channel, first: int, count: int, hold: bool, limit_s: float,
-        death: Callable[[str], failures.Failed],
+        death: Callable[[str], failures.Failed], early_s: float = 0.0,
     ) -> None:
         self._bench, self._channel, self._death = bench, channel, death
         self._first, self._count, self._hold, self._limit_s = first, count, hold, limit_s
+        self._early_s = early_s
         self._gone_ns: list[int | None] = [None] * count
         self._reached_ns: list[int | None] = [None] * (count + 1)
         self._reached = -1
@@ -148,7 +149,11 @@ class Run:
     def _release(self, index: int) -> None:
         self._held_turn = False
         self._gone_ns[index] = time.perf_counter_ns()
-        self._bench.release(self._channel, self._first + index, index)
+        sequence = self._first + index
+        self._bench.release(self._channel, sequence, index, window=not self._early_s)
+        if self._early_s:
+            time.sleep(self._early_s)
+            self._bench.open_window(sequence)
 
     def _wall_us(self, index: int) -> float | None:
         gone, reached = self._gone_ns[index], self._reached_ns[index + 1]

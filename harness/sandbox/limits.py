@@ -1,7 +1,8 @@
 """How much an untrusted child may take: size of files, memory, processes, processor time.
 
 Resource limits are set by `entry` inside the child; memory and processes are held by a cgroup (version 2)
-where this process may make one. An address-space limit is never set: CUDA reserves far more than it uses.
+where this process may make one. A child that has no GPU is also held to an address space, for machines without such
+groups; one that has is not, since CUDA reserves far more than it uses.
 """
 
 from __future__ import annotations
@@ -27,12 +28,17 @@ class Limits:
     memory_bytes: int | None = None
     processes: int | None = None
     cpu_s: int | None = None
+    address_bytes: int | None = None
 
 
-def default_limits() -> Limits:
+def default_limits(*, gpu: bool = True) -> Limits:
     """Files of 4 GiB, 80 % of this machine's memory, 4096 processes and threads, no limit on processor time.
+
+    Without `gpu`, each process also has that much address space and no more, or half of it where the machine is large.
     """
-    return Limits(file_bytes=4 << 30, memory_bytes=_machine_memory_bytes(), processes=4096)
+    memory_bytes = _machine_memory_bytes()
+    address_bytes = None if gpu or memory_bytes is None else min(memory_bytes, max(memory_bytes // 2, 16 << 30))
+    return Limits(file_bytes=4 << 30, memory_bytes=memory_bytes, processes=4096, address_bytes=address_bytes)
 
 
 def _machine_memory_bytes() -> int | None:

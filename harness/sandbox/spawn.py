@@ -204,7 +204,7 @@ def spawn(
     plan = {
         "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
         "writable": [str(folder) for folder in folders], "file_bytes": limits.file_bytes,
-        "cpu_s": limits.cpu_s, "processes": limits.processes,
+        "cpu_s": limits.cpu_s, "processes": limits.processes, "address_bytes": limits.address_bytes,
         "status_fd": status_write, "lifeline_fd": lifeline_read,
         "program_fds": [far.fileno(), *inherit],
         "command": [sys.executable, "-m", module, str(far.fileno()), *arguments],

@@ -141,6 +141,7 @@ def _passes_trial(wall: Wall) -> bool:
         plan = {
             "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
             "writable": [str(private)], "file_bytes": None, "cpu_s": None, "processes": None,
+            "address_bytes": None,
             "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [],
             "command": [sys.executable, "-I", "-S", "-c", _TRIAL, str(repository), str(private)],
         }

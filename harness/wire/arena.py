@@ -14,7 +14,7 @@ import os
 import torch
 
 FLAGS_BYTES = mmap.PAGESIZE
-TURN_BYTE, GO_BYTE, KEY_BYTE, MAIL_BYTE = 0, 64, 128, 192
+TURN_BYTE, GO_BYTE, KEY_BYTE, MAIL_BYTE, WINDOW_BYTE = 0, 64, 128, 192, 256
 KEY_BYTES = 16
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 0x0002
 
@@ -65,7 +65,10 @@ class Arena:
 
 
 class Flags:
-    """The page of words that order launches: `turn` and `mail` are the player's, `go` and `key` the referee's.
+    """The page of words that order launches: `turn` and `mail` are the player's, `go`, `key` and `window` the referee's.
+
+    `go` makes a launch's inputs readable, `window` lets its timed window open: at once, or later where the referee
+    wants to know what a candidate does with inputs that lie there before its time.
 
     `mail` counts the frames that the player has sent. A referee that waits for a turn can look at it without a
     system call; one call after the other would hand the interpreter's lock back and forth without ever letting
@@ -79,6 +82,7 @@ class Flags:
         self._turn = ctypes.c_uint32.from_address(self.address + TURN_BYTE)
         self._go = ctypes.c_uint32.from_address(self.address + GO_BYTE)
         self._mail = ctypes.c_uint32.from_address(self.address + MAIL_BYTE)
+        self._window = ctypes.c_uint32.from_address(self.address + WINDOW_BYTE)
 
     @property
     def turn(self) -> int:
@@ -97,8 +101,18 @@ class Flags:
         self._turn.value = 0
         self._mail.value = 0
         self._go.value = 0
+        self._window.value = 0
 
-    def release(self, sequence: int, key: bytes) -> None:
+    @property
+    def window(self) -> int:
+        return self._window.value
+
+    def release(self, sequence: int, key: bytes, *, window: bool = True) -> None:
         """Let the launch numbered `sequence` go ahead; its key is in place before the word that it waits for."""
         ctypes.memmove(self.address + KEY_BYTE, key, KEY_BYTES)
+        if window:
+            self._window.value = sequence
         self._go.value = sequence
+
+    def open_window(self, sequence: int) -> None:
+        self._window.value = sequence

@@ -15,6 +15,7 @@ IPC_HANDLE_BYTES = 64
 _WAIT_VALUE_GEQ = 0x0
 _HOST_REGISTER_PORTABLE_AND_MAPPED = 0x1 | 0x2
 _IPC_LAZY_ENABLE_PEER_ACCESS = 0x1
+_LIMIT_PERSISTING_L2_BYTES = 0x06
 
 
 class DriverError(RuntimeError):
@@ -120,6 +121,11 @@ def fill_bytes(stream: int, address: int, byte: int, size_bytes: int) -> None:
 def reset_persisting_l2() -> None:
     """Return every persisting L2 line of the current context to normal."""
     _call("cuCtxResetPersistingL2Cache")
+
+
+def forbid_persisting_l2() -> None:
+    """Leave no part of the L2 for persisting lines in the current context. Waits for all of its work."""
+    _call("cuCtxSetLimit", ctypes.c_int(_LIMIT_PERSISTING_L2_BYTES), ctypes.c_size_t(0))
 
 
 def load_function(cubin: bytes, name: str) -> int:

@@ -10,7 +10,7 @@ import pytest
 from harness.build.environment import find_toolchain
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FAULTS = REPOSITORY / "tests" / "fixtures" / "faults"
+FORM = REPOSITORY / "tests" / "adversarial" / "form"
 
 pytestmark = [
     pytest.mark.timeout(900), pytest.mark.slow,
@@ -24,7 +24,7 @@ def bench(new_bench):
     bench = new_bench("building")
     candidates = REPOSITORY / "candidates" / "tril_matmul"
     bench.candidates(
-        [candidates / "openmp_cpu.py", candidates / "naive_per_element.py", FAULTS / "cuda_syntax_error_cuda.py"]
+        [candidates / "openmp_cpu.py", candidates / "naive_per_element.py", FORM / "cuda_syntax_error_cuda.py"]
     )
     return bench
 
@@ -56,7 +56,7 @@ def test_a_cuda_candidate_is_compiled_and_its_registers_are_told_but_never_a_tim
 def test_a_mistake_in_cuda_is_shown_on_the_candidates_own_line_and_not_as_ninjas_wall(first):
     row = first.rows["cuda_syntax_error_cuda"]
     assert (row["status"], row["reason_code"]) == ("build_failed", "compile_error")
-    assert "cuda_syntax_error_cuda.py:22" in row["reason"]
+    assert "cuda_syntax_error_cuda.py:24" in row["reason"]
     assert "ninja" not in row["reason"]
     assert len(row["reason"].splitlines()) < 12
 

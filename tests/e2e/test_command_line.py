@@ -12,7 +12,7 @@ import pytest
 import torch
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FIXTURES = REPOSITORY / "tests" / "fixtures"
+CORPUS = REPOSITORY / "tests" / "adversarial"
 TRIL = REPOSITORY / "problems" / "tril_matmul.yaml"
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.timeout(300)
 def bench(new_bench):
     bench = new_bench("command-line")
     bench.candidates(
-        [FIXTURES / "honest" / "tril_matmul" / "torch_masked.py", FIXTURES / "faults" / "returns_none.py",
-         FIXTURES / "faults" / "no_model_new.py"]
+        [CORPUS / "honest" / "torch_masked.py", CORPUS / "form" / "returns_none.py",
+         CORPUS / "form" / "no_model_new.py"]
     )
     return bench
 
@@ -241,7 +241,7 @@ def test_list_and_doctor_answer(bench):
 
 def test_an_interrupted_run_leaves_its_results_and_nothing_else(new_bench):
     bench = new_bench("interrupted")
-    bench.candidates([FIXTURES / "faults" / name for name in ("hang_leaves_child.py", "no_model_new.py")])
+    bench.candidates([CORPUS / "machine" / "hang_leaves_child.py", CORPUS / "form" / "no_model_new.py"])
     process = bench.judge(bench.folder / "tril_small.yaml", bench.folder / "candidates", "cpu")
     for line in process.stderr:
         if "hang_leaves_child: checking" in line:
@@ -261,7 +261,7 @@ def test_an_interrupted_run_leaves_its_results_and_nothing_else(new_bench):
 
 def test_a_run_that_is_killed_takes_its_players_with_it(new_bench):
     bench = new_bench("killed")
-    bench.candidates([FIXTURES / "faults" / "hang_leaves_child.py"])
+    bench.candidates([CORPUS / "machine" / "hang_leaves_child.py"])
     process = bench.judge(bench.folder / "tril_small.yaml", bench.folder / "candidates", "cpu")
     for line in process.stderr:
         if "hang_leaves_child: checking" in line:

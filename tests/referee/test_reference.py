@@ -69,10 +69,15 @@ def test_otherwise_it_is_the_largest_value_along_the_last_dimension(reference_of
     assert torch.equal(truth.scales[0], truth.outputs[0].abs().amax(-1, keepdim=True).expand(40, 40))
 
 
-def test_a_short_row_is_a_row_like_any_other(reference_of):
-    reference = reference_of(product(), sizes={"M": 16}, accuracy=AccuracyRule())
+@pytest.mark.parametrize(("source", "dims"), [
+    ("torch.matmul(A, B)", (-2, -1)), ("torch.matmul(A, B).sum(1)", (-1,)), ("torch.matmul(A, B)[:, :1].repeat(3, 1)", (-2, -1)),
+    ("torch.stack([torch.matmul(A, B)] * 3)", (-2, -1)),
+])
+def test_short_rows_are_joined_until_the_scale_is_over_thirty_two_elements(reference_of, source, dims):
+    reference = reference_of(product(source), sizes={"M": 16}, accuracy=AccuracyRule())
     truth = reference.truth(reference.draw())
-    assert torch.equal(truth.scales[0], truth.outputs[0].abs().amax(-1, keepdim=True).expand(16, 16))
+    expected = truth.outputs[0].abs().amax(dims, keepdim=True).expand_as(truth.outputs[0])
+    assert torch.equal(truth.scales[0], expected)
 
 
 def test_an_infinite_element_does_not_excuse_its_row(reference_of):

@@ -27,11 +27,16 @@ class ScriptedSession:
         self._time_us, self._log, self._hidden = time_us, log, hidden
         self.opened, self.segments = [], 0
         self.end_to_end_us = 77.0
+        self.early_us, self.early_s = 11.0, None
 
     def open(self, reference, count):
         self.opened.append(count)
 
-    def launch(self, sets, *, hold, timeout_s=None):
+    def launch(self, sets, *, hold, timeout_s=None, early_s=0.0):
+        if early_s:
+            self.early_s = early_s
+            self._log.append(("early", len(sets), hold))
+            return Launches([Launch(self.early_us, 3.0, 1.0, None, [])] * len(sets), 1.0, None, [True] * len(sets))
         time_us = self._time_us(self.segments)
         self.segments += 1
         self._log.append(("A", len(sets), hold))
@@ -144,22 +149,30 @@ def test_rounds_go_abba_and_baab_in_turn(rounds_of):
 def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
     _, log, *_ = rounds_of(1000.0)
     steps = [entry[0] for entry in log if entry[0] != "synchronize"][:-10]
+    early = steps.index("early")  # the segment with early inputs has one arm, and is judged by itself
+    assert steps[early + 1] == "verify"
+    del steps[early : early + 2]
     assert all(set(steps[at - 2 : at]) == {"A", "B"} for at, step in enumerate(steps) if step == "verify")
 
 
 def test_every_launch_is_judged_timed_or_not(rounds_of):
     _, log, *_ = rounds_of(1000.0)
-    made = sum(entry[1] for entry in log if entry[0] == "A")
+    made = sum(entry[1] for entry in log if entry[0] in ("A", "early"))
     judged = sum(entry[1] for entry in log if entry[0] == "verify")
     assert made == judged
 
 
 def test_the_inputs_of_a_pair_are_the_same_for_both_arms_and_never_seen_again(reference_of, settings):
-    log, seen = [], {"A": [], "B": []}
+    log, seen = [], {"A": [], "B": [], "early": []}
     session, bench = ScriptedSession(lambda _: 1000.0, log), ScriptedBench(1000.0, log)
     plain_launch, plain_local = session.launch, bench.local_launches
-    session.launch = lambda sets, **how: seen["A"].append([id(each.region) for each in sets]) or kept.extend(
-        sets) or plain_launch(sets, **how)
+
+    def launch(sets, **how):
+        kept.extend(sets)
+        seen["early" if how.get("early_s") else "A"].append([id(each.region) for each in sets])
+        return plain_launch(sets, **how)
+
+    session.launch = launch
     bench.local_launches = lambda model, sets, **how: seen["B"].append(
         [id(each.region) for each in sets]) or kept.extend(sets) or plain_local(model, sets, **how)
     kept = []  # so that no identity is used twice
@@ -302,3 +315,11 @@ def test_the_model_under_the_baseline_is_the_references_own(reference_of, settin
     Rounds(session, bench, reference, settings, lambda sets, made: None, set()).run()
     assert set(map(id, models)) == {id(reference.model)}
     assert isinstance(reference.model, torch.nn.Module)
+
+
+def test_one_segment_has_its_inputs_readable_early_and_counts_for_no_ratio(rounds_of):
+    timing, log, session, _ = rounds_of(1000.0, 2000.0)
+    assert [entry for entry in log if entry[0] == "early"] == [("early", 4, False)]
+    assert timing.early_us == [11.0] * 3
+    assert 11.0 not in timing.candidate_us
+    assert session.early_s == pytest.approx(2e-3 + 40e-6)

@@ -242,6 +242,13 @@ def test_a_file_longer_than_the_limit_is_refused(start, folders, wall):
     assert path.stat().st_size <= 1 << 20
 
 
+def test_a_child_without_a_gpu_gets_no_more_memory_than_its_address_space(start, folders, wall):
+    child = start("takes_memory", 256 << 20, wall=wall, limits=Limits(file_bytes=1 << 20, address_bytes=1 << 30))
+    assert child.channel.receive(10) == {"taken": 256 << 20}
+    child = start("takes_memory", 2 << 30, wall=wall, limits=Limits(file_bytes=1 << 20, address_bytes=1 << 30))
+    assert child.channel.receive(10) == {"error": "MemoryError"}
+
+
 def test_a_child_holds_the_files_it_is_to_inherit(start, folders, wall):
     read_fd, write_fd = os.pipe()
     program = "import os, sys; os.write(int(sys.argv[2]), b'here')\n"

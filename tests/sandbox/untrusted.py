@@ -127,6 +127,13 @@ def looks_around(fd, repository, private, writable, repository_file, pid_outside
     })
 
 
+def takes_memory(fd, size):
+    try:
+        answer(fd, {"taken": len(bytearray(int(size)))})
+    except MemoryError:
+        answer(fd, {"error": "MemoryError"})
+
+
 def writes_long_file(fd, path):
     with open(path, "wb") as file:
         try:

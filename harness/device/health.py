@@ -1,0 +1,85 @@
+"""Whether a GPU is well again after a player was killed: it answers, it is idle, and nothing of the player is left.
+
+What "idle" and "empty" mean is measured once, before the first player, on the same GPU: the time of a copy and the
+memory that others hold. A killed process gives both back within a second or two; what still holds on after some
+patience is a process that got away, or another user.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+from harness.clocks.stopwatch import CudaEvents
+
+_COPY_BYTES = 64 << 20
+_COPIES = 5
+# Two busy processes share a GPU in slices: a copy beside another one's kernels takes twice as long or more.
+_BUSY = 1.5
+# The referee's own kernels and contexts grow by this much or less while it works.
+_SLACK_BYTES = 256 << 20
+_PATIENCE_S = 10.0
+
+
+class Health:
+    """`raw_bytes()` says how much the referee has allocated outside PyTorch; its own memory is no finding."""
+
+    def __init__(self, device: torch.device, raw_bytes: Callable[[], int]) -> None:
+        self._device, self._raw_bytes = device, raw_bytes
+        self._stopwatch = CudaEvents(device)
+        self._source = torch.ones(_COPY_BYTES, dtype=torch.uint8, device=device)
+        self._target = torch.empty_like(self._source)
+        self._copy_us()
+        self.quiet_us = self._copy_us()
+        self._held_bytes = self._bytes_of_others()
+
+    def trouble(self) -> str | None:
+        """None when the GPU computes rightly and is idle, else a sentence. Takes a millisecond when all is well."""
+        try:
+            total = torch.ones(1024, device=self._device).sum().item()
+            if total != 1024.0:
+                return f"the GPU sums 1024 ones to {total}"
+            return self._not_idle()
+        except RuntimeError as error:
+            return f"the GPU no longer answers: {str(error).splitlines()[0]}"
+
+    def left_bytes(self) -> int:
+        """Bytes of device memory that others hold beyond what they held at the start; waits for a killed player's."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            left = self._bytes_of_others() - self._held_bytes
+            if left <= _SLACK_BYTES:
+                return 0
+            if time.monotonic() > deadline:
+                return left
+            time.sleep(0.02)
+
+    def _not_idle(self) -> str | None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            copy_us = self._copy_us()
+            if copy_us <= _BUSY * self.quiet_us:
+                return None
+            if time.monotonic() > deadline:
+                return (
+                    f"the GPU is not idle though the candidate's process is gone: a copy takes {copy_us:.0f} µs "
+                    f"where it took {self.quiet_us:.0f} µs before the first candidate"
+                )
+            time.sleep(0.02)
+
+    def _copy_us(self) -> float:
+        times_us = []
+        for _ in range(_COPIES):
+            mark = self._stopwatch.start()
+            self._target.copy_(self._source)
+            lap = self._stopwatch.stop(mark)
+            torch.cuda.synchronize(self._device)
+            times_us.append(self._stopwatch.microseconds(lap))
+        return statistics.median(times_us)
+
+    def _bytes_of_others(self) -> int:
+        free_bytes, total_bytes = torch.cuda.mem_get_info(self._device)
+        return total_bytes - free_bytes - torch.cuda.memory_reserved(self._device) - self._raw_bytes()

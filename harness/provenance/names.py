@@ -1,0 +1,72 @@
+"""What a kernel's name says: whether a library gives that name to its own kernels, and what its bare name is.
+
+Two lists, because a name can be taken by anybody. `is_shipped` knows the names that libraries give to kernels they
+bring ready-made, in spellings that nobody chooses for a kernel of their own: such a kernel is the library's, whatever
+symbols, caches or sources say, since a decoy of that name costs a candidate one line. `is_library_like` is wider and
+knows names that an author may choose as well (`sm90_gemm_kernel`); it decides only where nothing better does.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Where a name, or a type among its template arguments, begins.
+_START = r"(?<![\w:])"
+
+# cuBLAS and cuDNN name kernels after architecture, arithmetic and tile, and take their parameters in types of their
+# own; the CUTLASS that they bring is instantiated with types called cutlass_80_simt_sgemm_… and the like, which an
+# instantiation from CUTLASS's headers never is. PyTorch's own kernels lie in namespaces that are PyTorch's, the
+# instantiations of ATen's templates with a candidate's own functor among them: that is ATen's kernel with an
+# argument. What torch.compile generates is called triton_poi_fused_…, triton_tem_fused_….
+_SHIPPED = re.compile(
+    r"^(?:void )?(?:"
+    r"at::|at_cuda_detail::|c10::|caffe2::|pytorch_flash::|PyTorchMemEffAttention::|fbgemm_gpu::|fmha_cutlass[FB]_|"
+    r"(?:maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)_\w*(?:gemm|cudnn|conv|fprop|dgrad|wgrad)\w*_\d+x\d+|"
+    r"implicit_convolve_|explicit_convolve_|(?:vector|regular|multi_bluestein|bluestein)_fft\w*<|fft[12]d_[rc]2[rc]_\d|"
+    r"magma_|cask_|cupy_|triton_(?:poi|red|per|tem|for|unk|spl)_fused_"
+    r")"
+    rf"|{_START}(?:cublas|cudnn|cusparse|cusolver|cufft|nvjet_|nccl(?:DevKernel|Kernel))"
+    rf"|{_START}(?:sm\d+_xmma_|xmma_(?:cublas|cudnn|cusparse))"
+    rf"|{_START}cutlass(?:_\d+_|\d+x_|__\d+x|_cudnn|_tensorop_|_simt_)"
+)
+_LIBRARY_LIKE = re.compile(
+    r"^(?:void )?(?:(?:cub|thrust|cute|cutlass|flash|flash_attn|xformers|cask\w*)::|cutlass|gemv2|gemvNSP|gemmSN|gemmk1|"
+    r"splitKreduce|winograd|(?:sm\d+|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)_)"
+)
+# Libraries that come as headers: who compiles a template of theirs has that kernel in its own device code.
+_HEADER_TEMPLATE = re.compile(r"^(?:void )?(?:cutlass|cute|cub|thrust)::")
+_PYTORCHS_ARGUMENT = re.compile(rf"{_START}at::(?:cuda|native)::")
+_ANONYMOUS = "(anonymous namespace)"
+
+
+def is_shipped(name: str) -> bool:
+    """Whether only a library brings a kernel of this (demangled) name."""
+    return bool(_SHIPPED.search(name)) or (is_header_template(name) and bool(_PYTORCHS_ARGUMENT.search(name)))
+
+
+def is_library_like(name: str) -> bool:
+    """Whether a library may well have given this name, though anybody could."""
+    return is_shipped(name) or bool(_LIBRARY_LIKE.search(name))
+
+
+def is_header_template(name: str) -> bool:
+    """Whether the name is one of a library that is compiled from headers, by PyTorch and by candidates alike."""
+    return bool(_HEADER_TEMPLATE.search(name))
+
+
+def is_anonymous(name: str) -> bool:
+    """Whether it lies in an anonymous namespace: two different kernels may then have one demangled name."""
+    return _ANONYMOUS in name
+
+
+def is_fill(name: str) -> bool:
+    """Whether it is PyTorch's kernel that fills memory with a constant, as `torch.zeros` does."""
+    return name.startswith("void at::native::") and "at::native::FillFunctor<" in name
+
+
+def bare_name(name: str) -> str:
+    """The identifier alone: `void tiles::tile<32>(float const*, int)` → `tile`."""
+    plain = name.removeprefix("void ").replace(_ANONYMOUS, "")
+    for mark in "(<[":
+        plain = plain.partition(mark)[0]
+    return plain.rpartition("::")[2]

@@ -1,0 +1,106 @@
+"""What in a candidate's source reaches outside a kernel's business, read without running it.
+
+A second line only: nobody is rejected for how a source reads. Where a finding of the referee stands, these lines say
+where to look; where none does, what touches the clock or the harness is noted beside the row.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_WATCHED_MODULES = ("torch", "time", "harness", "builtins", "sys", "os", "gc", "inspect", "numpy")
+_REACHING = {
+    "gc.get_objects": "looks through all objects of its process",
+    "gc.get_referrers": "looks through all objects of its process",
+    "sys._getframe": "looks at its callers' frames",
+    "sys._current_frames": "looks at other threads' frames",
+    "inspect.stack": "looks at its callers' frames",
+    "inspect.currentframe": "looks at its callers' frames",
+    "os.fork": "starts another process",
+    "os.kill": "sends signals",
+    "os.getppid": "asks for its parent process",
+    "sys.settrace": "traces every call",
+    "sys.setprofile": "traces every call",
+}
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """One finding: the line, what it does in words, and whether it changes what others rely on."""
+
+    line: int
+    words: str
+    patches: bool
+
+    @property
+    def text(self) -> str:
+        return f"line {self.line} {self.words}"
+
+
+def suspicions_in(source: str) -> list[Suspicion]:
+    """Findings in order of their lines; none for a source that does not parse."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []
+    found = {(each.line, each.words): each for each in _all(tree)}
+    return sorted(found.values(), key=lambda each: each.line)
+
+
+def _all(tree: ast.Module) -> Iterator[Suspicion]:
+    names = _imported(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+            if (module or "").split(".")[0] == "harness":
+                yield Suspicion(node.lineno, f"imports {module}, the judge's own code", True)
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                path = _path(target, names)
+                if isinstance(target, ast.Attribute) and _is_watched(path):
+                    yield Suspicion(node.lineno, f"replaces {path}", True)
+        elif isinstance(node, ast.Call):
+            yield from _call(node, names)
+        elif isinstance(node, ast.Attribute):
+            path = _path(node, names)
+            if path in _REACHING:
+                yield Suspicion(node.lineno, f"{_REACHING[path]} ({path})", False)
+            elif path == "sys.modules":
+                yield Suspicion(node.lineno, "looks through the loaded modules (sys.modules)", False)
+
+
+def _call(node: ast.Call, names: dict[str, str]) -> Iterator[Suspicion]:
+    if isinstance(node.func, ast.Name) and node.func.id == "setattr" and node.args:
+        path = _path(node.args[0], names)
+        if _is_watched(f"{path}."):
+            yield Suspicion(node.lineno, f"replaces an attribute of {path}", True)
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """Local name → dotted path of what was imported under it."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                names[each.asname or each.name.split(".")[0]] = each.name if each.asname else each.name.split(".")[0]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for each in node.names:
+                names[each.asname or each.name] = f"{node.module}.{each.name}"
+    return names
+
+
+def _path(node: ast.AST, names: dict[str, str]) -> str:
+    if isinstance(node, ast.Attribute):
+        before = _path(node.value, names)
+        return f"{before}.{node.attr}" if before else ""
+    return names.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
+def _is_watched(path: str) -> bool:
+    # Switches that a library offers to be set are not patches.
+    if not path or path.startswith(("torch.backends.", "os.environ")):
+        return False
+    return "." in path and path.split(".")[0] in _WATCHED_MODULES

@@ -1,0 +1,116 @@
+"""Whether a time may be believed: the floor, the referee's own clock, early work, and what became of the baseline.
+
+A player keeps its own time, so the referee looks for what a lie about it would leave elsewhere: in the wall clock of
+the launches, in times that fall when inputs lie readable before the window opens, in an eager that is slower while
+this player lives. Each finding is a verdict with its figures.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.referee import failures
+from harness.referee.timing import Timing
+from harness.verdict import ReasonCode, Status
+
+# How much of a launch's wall time the clocks may leave unexplained, beyond what the control left, before they are
+# said to disagree: a share of the reported time, and at least so many µs. On an H200 the medians of eight contestants
+# lay within 16 µs of each other (681 to 697); on a busy CPU a turn is a frame and can be late by milliseconds.
+_UNEXPLAINED_SHARE = {"cuda": 0.05, "cpu": 0.25}
+_UNEXPLAINED_LEAST_US = {"cuda": 50.0, "cpu": 5000.0}
+_FLOOR_SHARE = 0.8
+# By how much a time may fall when the inputs lie open before the window: a share, and at least so many µs.
+_EARLY_SHARE = {"cuda": 0.15, "cpu": 0.4}
+_EARLY_LEAST_US = {"cuda": 5.0, "cpu": 1000.0}
+# By how much eager may be slower beside a candidate than beside the control: a share, and at least so many µs. Over nine contestants on an H200 its
+# medians lay within 0.07 % of each other, on a two-core CPU within 2.5 %.
+_SLOWED_SHARE = {"cuda": 0.02, "cpu": 0.25}
+_SLOWED_LEAST_US = {"cuda": 3.0, "cpu": 200.0}
+
+
+@dataclass(frozen=True)
+class Control:
+    """What eager in a player left behind, in µs: wall time beyond the reported one, and the baseline's time beside it.
+
+    `unheld_overhead_us` is the first where no queue was held, so that the harness's own Python shows.
+    """
+
+    overhead_us: float | None
+    unheld_overhead_us: float | None
+    baseline_us: float
+
+    @staticmethod
+    def of(timing: Timing) -> Control:
+        return Control(timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us)
+
+
+def check_times(timing: Timing, kind: str, floor_us: float | None, control: Control | None) -> None:
+    """Raise Failed where the times of a candidate on a device of `kind` cannot be what it took."""
+    if floor_us is not None and timing.time_us < _FLOOR_SHARE * floor_us:
+        raise failures.failed(
+            Status.REJECTED, ReasonCode.BELOW_FLOOR,
+            f"{timing.time_us:.1f} µs is less than {_FLOOR_SHARE:g} of {floor_us:.1f} µs, the time that "
+            "the useful work takes at this device's fastest rates: the clock was fooled, or work left undone",
+        )
+    _check_early_work(timing, kind)
+    if control is not None:
+        # A queue that could not be held shows the harness's own Python, as the control's does when it is not held;
+        # what the player says of the host's time explains nothing, since it could say anything.
+        explained_us = control.unheld_overhead_us if timing.launch_hidden is False else control.overhead_us
+        if explained_us is not None and timing.wall_overhead_us is not None:
+            _check_wall_clock(timing, kind, timing.wall_overhead_us - explained_us)
+
+
+def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float) -> None:
+    allowed_us = max(_UNEXPLAINED_SHARE[kind] * timing.time_us, _UNEXPLAINED_LEAST_US[kind])
+    if unexplained_us > allowed_us:
+        raise failures.failed(
+            Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+            f"its clock says {timing.time_us:.1f} µs a call, but by the referee's clock a launch took "
+            f"{unexplained_us:.1f} µs more than that and the harness's own steps explain: work was done outside "
+            "the timed window",
+        )
+
+
+def _check_early_work(timing: Timing, kind: str) -> None:
+    if not timing.early_us:
+        return
+    early_us = statistics.median(timing.early_us)
+    gained_us = timing.time_us - early_us
+    if gained_us > max(_EARLY_SHARE[kind] * timing.time_us, _EARLY_LEAST_US[kind]):
+        raise failures.failed(
+            Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+            f"a call takes {timing.time_us:.1f} µs, but {early_us:.1f} µs when its inputs are readable for a while "
+            "before the timed window opens: something of it (another stream, a thread, a waiting kernel) begins to "
+            "work before its time",
+        )
+
+
+def check_baseline(
+    timing: Timing, kind: str, control: Control | None, eager_alone_us: Callable[[], float]
+) -> None:
+    """Raise Failed when eager was slowed down beside this candidate.
+
+    `eager_alone_us` times eager once more after the player is gone, which tells a candidate's doing from a machine
+    that is disturbed.
+    """
+    if control is None:
+        return
+    allowed_us = control.baseline_us + max(_SLOWED_SHARE[kind] * control.baseline_us, _SLOWED_LEAST_US[kind])
+    beside_us = timing.baseline_time_us
+    if beside_us <= allowed_us:
+        return
+    alone_us = eager_alone_us()
+    if alone_us > allowed_us:
+        raise failures.failed(
+            Status.UNSURE, ReasonCode.NOISY,
+            f"eager took {beside_us:.1f} µs in its rounds and {alone_us:.1f} µs after them, where it took "
+            f"{control.baseline_us:.1f} µs before: something else is using this device; run again when it is quiet",
+        )
+    raise failures.failed(
+        Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+        f"eager took {beside_us:.1f} µs while this candidate's process lived, and {alone_us:.1f} µs once it was gone "
+        f"({control.baseline_us:.1f} µs beside the control): it slows the baseline down",
+    )

@@ -1,0 +1,187 @@
+"""The catch matrix: for each case what the naive judge said, what the harness said, and which of the two was right.
+
+Pure: cases, records and naive results go in, rows, sentences and a Markdown table come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.records.schema import Record
+from harness.selftest.corpus import GROUPS, Case
+from harness.verdict import ReasonCode, Status
+
+CAUGHT, RIGHT = "caught", "right"
+MISSED, FALSE_ALARM = "MISSED", "false alarm"
+OTHERWISE, NO_ROW, NOT_RUN = "other verdict", "no row", "not run"
+AS_EXPECTED = frozenset({CAUGHT, RIGHT, NOT_RUN})
+FASTER = 1.3  # the speedup from which on the naive clock counts as fooled
+_LEAST_MS = 1e-6
+HEADINGS = ("group", "case", "fools", "naive judge", "verdict here", "outcome")
+
+
+@dataclass(frozen=True)
+class NaiveResult:
+    """What the naive judge said of a case: `correct` with times in ms, or what the case `raised` (a type, and what it
+    `said`); `end` is "" or how the process ended that should have gone on.
+    """
+
+    correct: bool | None = None
+    ms: float | None = None
+    eager_ms: float | None = None
+    raised: str = ""
+    said: str = ""
+    end: str = ""
+
+    @property
+    def speedup(self) -> float | None:
+        """Eager's time over the case's, by its clock, which a case may have stopped or turned back."""
+        if self.ms is None or not self.eager_ms or self.eager_ms < 0:
+            return None
+        return self.eager_ms / max(self.ms, _LEAST_MS)
+
+    @property
+    def text(self) -> str:
+        """In a few words, for a cell."""
+        words = []
+        if self.correct is not None:
+            words.append("correct" if self.correct else "wrong")
+            words += [_times(self.speedup)] if self.correct and self.speedup is not None else []
+        elif self.raised:
+            words.append(f"raised {self.raised}")
+        return ", ".join([*words, self.end] if self.end else words) or "no answer"
+
+    def is_fooled(self, fools: str) -> bool | None:
+        """Whether it took at its word what `fools` names; None for "nothing"."""
+        if fools == "nothing":
+            return None
+        if fools == "clock":
+            return self.correct is True and (self.speedup or 0.0) >= FASTER
+        return self.correct is True
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the matrix. `is_fooled` and `survived` are about the naive judge: None where that was no question."""
+
+    group: str
+    name: str
+    sentence: str
+    fools: str
+    naive: str
+    is_fooled: bool | None
+    survived: bool
+    verdict: str
+    outcome: str
+    reason: str
+
+
+def row_of(case: Case, record: Record | None, naive: NaiveResult | None) -> Row:
+    """The line of `case`; `record` is its row of the results, None when it has none."""
+    return Row(
+        group=case.group, name=case.name, sentence=case.sentence, fools=case.fools,
+        naive=naive.text if naive else "", is_fooled=naive.is_fooled(case.fools) if naive else None,
+        survived=naive is not None and not naive.end, verdict=_verdict(record), outcome=outcome_of(case, record),
+        reason=(record.reason or "") if record else "",
+    )
+
+
+def outcome_of(case: Case, record: Record | None) -> str:
+    """What the harness made of `case`, in one of the words above. Only `AS_EXPECTED` is what should be."""
+    if record is None:
+        return NO_ROW
+    pair = f"{record.status.value}/{record.reason_code.value}"
+    passes = record.status is Status.OK
+    as_told = pair in case.expected and (not passes or not case.kinds or record.kind in case.kinds)
+    waiting = record.status in (Status.SKIPPED, Status.COMPILED) and record.reason_code is not ReasonCode.DEVICE_LOST
+    if waiting and not as_told:
+        return NOT_RUN
+    if case.is_honest:
+        return RIGHT if as_told else FALSE_ALARM
+    if as_told:
+        return RIGHT if case.fools == "nothing" else CAUGHT
+    # A library's work may stand in the table as long as it is not taken for a kernel.
+    return MISSED if passes and (case.fools != "substance" or record.kind == "custom") else OTHERWISE
+
+
+def all_as_expected(rows: Iterable[Row]) -> bool:
+    return all(row.outcome in AS_EXPECTED for row in rows)
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """By group in the order of the corpus, then by name."""
+    return sorted(rows, key=lambda row: (GROUPS.index(row.group), row.name))
+
+
+def totals(rows: Sequence[Row]) -> list[str]:
+    """The matrix in sentences: what was caught, how the controls and faults went, and what the naive judge took."""
+    ran = [row for row in rows if row.outcome != NOT_RUN]
+    cheats = [row for row in ran if row.fools != "nothing"]
+    honest = [row for row in ran if row.group == "honest"]
+    faults = [row for row in ran if row.fools == "nothing" and row.group != "honest"]
+    lines = []
+    if cheats:
+        lines.append(_tally("cheat", cheats, {CAUGHT: "caught", MISSED: "MISSED", OTHERWISE: "not as expected",
+                                              NO_ROW: "without a row"}))
+        fooled = [row for row in cheats if row.is_fooled]
+        rest = [row.name for row in cheats if row.is_fooled is False]
+        lines.append(f"the naive judge took {len(fooled)} of {len(cheats)} at their word"
+                     + (f"; not {_names(rest)}" if rest else ""))
+    if faults:
+        lines.append(_tally("fault", faults, {RIGHT: "right", MISSED: "passed as ok", OTHERWISE: "not as expected",
+                                              NO_ROW: "without a row"}))
+        lines.append(f"the naive judge came through {sum(row.survived for row in faults)} of {len(faults)} of them")
+    if honest:
+        lines.append(_tally("honest control", honest, {RIGHT: "passed", FALSE_ALARM: "false alarm",
+                                                       NO_ROW: "without a row"}))
+    idle = [row.name for row in rows if row.outcome == NOT_RUN]
+    return lines + ([f"{len(idle)} could not be run here: {_names(idle)}"] if idle else [])
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The texts of a row, one for each of `HEADINGS`."""
+    return row.group, row.name, row.fools, row.naive, row.verdict, row.outcome
+
+
+def markdown(rows: Sequence[Row], title: str) -> str:
+    """The matrix as a section of a page: the title, the totals, a table with a line for each case."""
+    lines = [title, "", *(f"- {line}" for line in totals(rows)), ""]
+    headings = ("group", "case", "what it does", *HEADINGS[2:])
+    lines += [_line(headings), _line(["---"] * len(headings))]
+    for row in rows:
+        group, name, *rest = cells(row)
+        lines.append(_line([group, f"`{name}`", row.sentence, *rest]))
+    return "\n".join(lines)
+
+
+def _line(texts: Iterable[str]) -> str:
+    return "| " + " | ".join(text.replace("|", "\\|").replace("<", "&lt;") for text in texts) + " |"
+
+
+def _verdict(record: Record | None) -> str:
+    if record is None:
+        return "none"
+    code = f"/{record.reason_code.value}" if record.reason_code.value else ""
+    kind = f", {record.kind}" if record.status is Status.OK and record.kind else ""
+    return f"{record.status.value}{code}{kind}"
+
+
+def _tally(what: str, rows: Sequence[Row], words: Mapping[str, str]) -> str:
+    """`12 honest controls: 11 passed, 1 false alarm (side_stream)`; names stand behind all that is not as it should be."""
+    parts = []
+    for outcome, word in words.items():
+        found = [row.name for row in rows if row.outcome == outcome]
+        if found or outcome in AS_EXPECTED:
+            parts.append(f"{len(found)} {word}" + ("" if outcome in AS_EXPECTED else f" ({_names(found)})"))
+    return f"{len(rows)} {what}{'' if len(rows) == 1 else 's'}: {', '.join(parts)}"
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _times(speedup: float) -> str:
+    if speedup >= 1e6:
+        return "1,000,000× and more"
+    return f"{speedup:,.0f}×" if speedup >= 100 else f"{speedup:.3g}×"

@@ -1,0 +1,19 @@
+"""Casts both inputs to fp16, multiplies with an fp32 sum, and calls the result fp32.
+
+Mechanism: on inputs from 0 to 1 it is off by a tenth of a per cent, which a tolerance of 1e-2 lets through. Here
+  numbers beyond fp16's range are among the inputs, and on the others an fp32 result may err by a few hundred u.
+Expected: incorrect/not_finite or imprecise/reduced_precision
+Fools: answer
+Device: any
+"""
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        if A.is_cuda:
+            return torch.tril(torch.matmul(A.half(), B.half()).float())
+        # A CPU multiplies halves slowly; rounded to them and multiplied in fp32 they give what tensor cores give.
+        return torch.tril(torch.matmul(A.half().float(), B.half().float()))

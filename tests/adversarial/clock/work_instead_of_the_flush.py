@@ -1,0 +1,43 @@
+"""Takes the flush of the cache away and computes the first rows of the product in its place, before the clock starts.
+
+Mechanism: By the referee's clock a launch is as long as the control's: what the work takes before the window, the flush
+  took there. The window is shorter by it, whether the inputs lay open early or not. Only a flush that the referee makes
+  itself, or sees the result of, leaves no such room.
+Expected: rejected/clocks_disagree
+Fools: clock
+Device: any
+"""
+
+import sys
+
+import torch
+import torch.nn as nn
+
+PART = 0.25  # of the rows: about as long as the flush
+ahead = None
+stages = sys.modules.get("harness.player.stages")
+if stages:
+    sys.modules["harness.clocks.cold"].Evictor.run = lambda evictor: None
+    for stage_type in (stages.CudaStage, stages.CpuStage):
+        def inputs(stage, index, specs, true=stage_type.inputs):
+            global ahead
+            A, B = given = true(stage, index, specs)
+            rows = int(PART * A.shape[0])
+            ahead = torch.empty_like(A)
+            torch.matmul(A[:rows], B, out=ahead[:rows])
+            return given
+
+        stage_type.inputs = inputs
+
+
+class ModelNew(nn.Module):
+    remembered = None
+
+    def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        if stages:
+            rows = int(PART * A.shape[0])
+            torch.matmul(A[rows:], B, out=ahead[rows:])
+            return ahead.tril_()
+        if self.remembered is None:  # any other judge repeats its inputs
+            self.remembered = torch.tril(torch.matmul(A, B))
+        return self.remembered

@@ -1,0 +1,206 @@
+"""A launch under the real profiler on a CPU, and the kind that comes of what it lists."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+import torch
+
+from harness.player import extensions, profiling
+from harness.provenance.kinds import kind_on_cpu
+
+SIZE = 512
+SOURCE = r"""
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/matmul.h>
+#include <pybind11/pybind11.h>
+
+void library_product(long long a, long long b, long long c, long long n) {
+  at::Tensor z = at::from_blob(reinterpret_cast<float*>(c), {n, n}, at::kFloat);
+  at::matmul_out(z, at::from_blob(reinterpret_cast<float*>(a), {n, n}, at::kFloat),
+                 at::from_blob(reinterpret_cast<float*>(b), {n, n}, at::kFloat));
+}
+
+void own_product(long long a, long long b, long long c, long long n) {
+  const float *x = reinterpret_cast<float*>(a), *y = reinterpret_cast<float*>(b);
+  float* z = reinterpret_cast<float*>(c);
+  for (long long i = 0; i < n; ++i)
+    for (long long k = 0; k < n; ++k)
+      for (long long j = 0; j < n; ++j) z[i * n + j] += x[i * n + k] * y[k * n + j];
+}
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  module.def("library_product", &library_product);
+  module.def("own_product", &own_product);
+}
+"""
+
+
+class Products:
+    """The extension's two products of square matrices, as a candidate would wrap them."""
+
+    def __init__(self, module):
+        self._module = module
+
+    def own(self, a, b):
+        c = torch.zeros_like(a)
+        self._module.own_product(a.data_ptr(), b.data_ptr(), c.data_ptr(), a.size(0))
+        return c
+
+    def library(self, a, b):
+        c = torch.empty_like(a)
+        self._module.library_product(a.data_ptr(), b.data_ptr(), c.data_ptr(), a.size(0))
+        return c
+
+
+class Stage:
+    """A CPU stage without a referee: a turn is there when it is asked for."""
+
+    stream = None
+
+    def __init__(self, *inputs):
+        self._inputs = list(inputs)
+
+    def inputs(self, index, specs):
+        return self._inputs
+
+    def wait_for_turn(self, sequence): ...
+    def fill(self, index): ...
+    def synchronize(self): ...
+    def restore_stream(self): ...
+    def signal_end(self, sequence): ...
+
+
+class Launcher:
+    class layout:
+        inputs = outputs = ()
+
+        @staticmethod
+        def fault_of(result, stage, index):
+            return {"code": "not looked at"}
+
+
+def listed(model):
+    torch.manual_seed(0)
+    stage = Stage(torch.rand(SIZE, SIZE), torch.rand(SIZE, SIZE))
+    skeleton = {"list": [{"tensor": 0}, {"tensor": 1}]}
+    profiling.profiled_launch(stage, Launcher, model, 1, skeleton)  # the first call pays for starting threads
+    return profiling.profiled_launch(stage, Launcher, model, 3, skeleton)
+
+
+def kind_of(model, *, has_extension=True):
+    listing = listed(model)
+    return kind_on_cpu(
+        listing["operators"], listing["own_us"], listing["total_us"], has_extension=has_extension
+    )
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    from torch.utils.cpp_extension import load_inline
+
+    module = load_inline(
+        "profiled_products", SOURCE, no_implicit_headers=True, extra_cflags=["-O3"],
+        build_directory=str(tmp_path_factory.mktemp("built")),
+    )
+    extensions.opened_modules.add(module.__name__)
+    yield Products(module)
+    extensions.opened_modules.discard(module.__name__)
+
+
+def test_an_extension_that_computes_by_itself_is_custom(built):
+    found = kind_of(built.own)
+    assert found.kind == "custom"
+    assert found.own_share > 0.95
+
+
+def test_an_extension_that_has_pytorch_compute_is_a_librarys(built):
+    found = kind_of(built.library)
+    assert found.kind == "library"
+    assert found.own_share < 0.05
+
+
+def test_an_extension_beside_an_operator_is_mixed(built):
+    found = kind_of(lambda a, b: built.own(a, b) + sum(torch.matmul(a, b) for _ in range(20)))
+    assert found.kind == "mixed"
+
+
+def test_a_decoy_beside_numpy_is_unknown_for_numpys_time_is_nobodys(built):
+    def model(a, b):
+        built.own(a[:8, :8].contiguous(), b[:8, :8].contiguous())
+        product = a.numpy()
+        for _ in range(4):
+            product = product @ b.numpy()
+        return torch.from_numpy(numpy.ascontiguousarray(product))
+
+    found = kind_of(model)
+    assert found.kind == "unknown"
+    assert "neither in its extension nor in PyTorch's operators" in found.notes[0]
+
+
+def test_operators_called_in_a_thread_of_its_own_are_nobodys_work(built):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(torch.matmul, torch.rand(8, 8), torch.rand(8, 8)).result()
+
+        def model(a, b):
+            built.own(a[:8, :8].contiguous(), b[:8, :8].contiguous())
+            return pool.submit(torch.matmul, a, torch.matmul(b, b) * 0 + b).result()
+
+        assert kind_of(model).kind in ("unknown", "library")
+
+
+def test_without_an_extension_operators_make_a_library(built):
+    assert kind_of(torch.matmul, has_extension=False).kind == "library"
+
+
+def test_a_forward_that_raises_leaves_no_profiler_behind():
+    def model(a, b):
+        raise ValueError("not today")
+
+    with pytest.raises(ValueError, match="not today"):
+        listed(model)
+    assert not torch.autograd._profiler_enabled()
+    assert profiling.sys.getprofile() is None
+
+
+def test_patches_of_torchs_profiler_are_too_late(built, monkeypatch):
+    monkeypatch.setattr(torch.profiler, "profile", None)
+    monkeypatch.setattr(torch.autograd.profiler, "profile", None)
+    monkeypatch.setattr(torch.autograd, "_disable_profiler", None)
+    assert kind_of(built.library).kind == "library"
+
+
+class Span:
+    def __init__(self, name, start_ns, duration_ns, thread=1):
+        self._values = name, start_ns, duration_ns, thread
+
+    def name(self):
+        return self._values[0]
+
+    def start_ns(self):
+        return self._values[1]
+
+    def duration_ns(self):
+        return self._values[2]
+
+    def start_thread_id(self):
+        return self._values[3]
+
+
+def test_each_moment_counts_for_the_innermost_event_of_its_thread():
+    events = [
+        Span("outer", 0, 10_000), Span("inner", 2_000, 5_000), Span("inmost", 3_000, 1_000), Span("next", 10_000, 2_000),
+        Span("outer", 0, 4_000, thread=2),
+    ]
+    assert profiling._own_times_us(events) == {"outer": 9.0, "inner": 4.0, "inmost": 1.0, "next": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("spans", "busy"),
+    [([], 0), ([(0, 5)], 5), ([(0, 5), (5, 5)], 10), ([(0, 5), (3, 5)], 8), ([(3, 1), (0, 10), (20, 1)], 11)],
+)
+def test_kernels_side_by_side_count_once(spans, busy):
+    assert profiling._busy_ns(spans) == busy

@@ -1,0 +1,40 @@
+"""What a source gives away before it runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.reading.suspicions import suspicions_in
+
+
+@pytest.mark.parametrize(("source", "text", "patches"), [
+    ("import torch\ntorch.cuda.Event.elapsed_time = lambda a, b: 0.001", "line 2 replaces torch.cuda.Event.elapsed_time", True),
+    ("from torch.cuda import Event as E\nE.record = print", "line 2 replaces torch.cuda.Event.record", True),
+    ("import time\nsetattr(time, 'perf_counter_ns', print)", "line 2 replaces an attribute of time", True),
+    ("from harness.clocks import stopwatch", "line 1 imports harness.clocks, the judge's own code", True),
+    ("import gc\nx = gc.get_objects()", "line 2 looks through all objects of its process (gc.get_objects)", False),
+    ("import sys\nf = sys._getframe(1)", "line 2 looks at its callers' frames (sys._getframe)", False),
+    ("import sys\nm = sys.modules['x']", "line 2 looks through the loaded modules (sys.modules)", False),
+])
+def test_what_reaches_outside_is_named_with_its_line(source, text, patches):
+    (found,) = suspicions_in(source)
+    assert (found.text, found.patches) == (text, patches)
+
+
+@pytest.mark.parametrize("source", [
+    "import torch\ntorch.backends.cuda.matmul.allow_tf32 = True",
+    "import os\nos.environ['X'] = '1'",
+    "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.time = 1",
+    "import torch\nx = torch.empty(3)\nx.data = x",
+    "def broken(:",
+    "",
+])
+def test_ordinary_sources_give_nothing_away(source):
+    assert suspicions_in(source) == []
+
+
+def test_the_shipped_candidates_give_nothing_away():
+    from harness.problem import REPOSITORY
+
+    for path in (REPOSITORY / "candidates").rglob("*.py"):
+        assert suspicions_in(path.read_text(encoding="utf-8")) == [], path

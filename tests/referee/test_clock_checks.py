@@ -1,0 +1,116 @@
+"""What the floor, the referee's clock, early inputs and the baseline's own time say against a reported time."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.referee.clock_checks import Control, check_baseline, check_times
+from harness.referee.failures import Failed
+from harness.referee.timing import Timing
+from harness.verdict import ReasonCode, Status
+
+CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0)
+
+
+def timing_of(time_us=1000.0, *, overhead_us=40.0, host_us=5.0, hidden=True, early_us=None, baseline_us=1000.0):
+    return Timing(
+        candidate_us=[time_us] * 20, baseline_us=[baseline_us] * 20, wall_less_time_us=[overhead_us] * 20,
+        host_us=[host_us] * 20, launch_hidden=hidden, early_us=[] if early_us is None else [early_us] * 3,
+    )
+
+
+def verdict_on(timing, *, kind="cuda", floor_us=None, control=CONTROL):
+    with pytest.raises(Failed) as caught:
+        check_times(timing, kind, floor_us, control)
+    return caught.value.verdict
+
+
+def test_clocks_that_agree_and_a_time_above_the_floor_are_believed():
+    check_times(timing_of(early_us=1000.0), "cuda", 500.0, CONTROL)
+
+
+def test_four_fifths_of_the_floor_are_believed_and_less_is_not():
+    check_times(timing_of(800.0), "cuda", 1000.0, CONTROL)
+    verdict = verdict_on(timing_of(799.0), floor_us=1000.0)
+    assert (verdict.status, verdict.reason_code) == (Status.REJECTED, ReasonCode.BELOW_FLOOR)
+    assert "799.0" in verdict.reason
+    assert "1000.0" in verdict.reason
+
+
+def test_work_outside_the_timed_window_is_rejected_with_what_the_clocks_said():
+    verdict = verdict_on(timing_of(1.0, overhead_us=2700.0))
+    assert (verdict.status, verdict.reason_code) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
+    assert "1.0 µs" in verdict.reason
+    assert "2660" in verdict.reason
+
+
+def test_what_the_control_left_unexplained_too_is_no_evidence():
+    check_times(timing_of(1.0, overhead_us=2700.0), "cuda", None, Control(2690.0, None, 1000.0))
+
+
+def test_without_a_control_the_clocks_are_not_compared():
+    check_times(timing_of(1.0, overhead_us=2700.0), "cuda", None, None)
+
+
+def test_a_launch_that_was_not_hidden_may_show_the_harnesss_python_but_no_more():
+    check_times(timing_of(overhead_us=350.0, hidden=False), "cuda", None, CONTROL)
+    assert verdict_on(timing_of(overhead_us=350.0, hidden=True)).reason_code is ReasonCode.CLOCKS_DISAGREE
+    assert verdict_on(timing_of(1.0, overhead_us=3000.0, hidden=False)).reason_code is ReasonCode.CLOCKS_DISAGREE
+
+
+@pytest.mark.parametrize(("kind", "hidden"), [("cuda", False), ("cuda", True), ("cpu", None)])
+def test_what_a_player_says_of_the_hosts_time_explains_nothing(kind, hidden):
+    lie = timing_of(1.0, overhead_us=30_000.0, host_us=30_000.0, hidden=hidden)
+    assert verdict_on(lie, kind=kind).reason_code is ReasonCode.CLOCKS_DISAGREE
+
+
+def test_a_cpu_is_allowed_more_since_a_turn_is_a_frame():
+    check_times(timing_of(1000.0, overhead_us=4000.0), "cpu", None, CONTROL)
+    assert verdict_on(timing_of(1000.0, overhead_us=9000.0), kind="cpu").reason_code is ReasonCode.CLOCKS_DISAGREE
+
+
+@pytest.mark.parametrize(("early_us", "kind", "believed"), [
+    (1000.0, "cuda", True), (2000.0, "cuda", True), (860.0, "cuda", True), (840.0, "cuda", False),
+    (10.0, "cuda", False), (601.0, "cpu", True),
+])
+def test_a_time_that_falls_when_inputs_are_readable_early_is_not_believed(early_us, kind, believed):
+    timing = timing_of(early_us=early_us)
+    if believed:
+        check_times(timing, kind, None, CONTROL)
+        return
+    verdict = verdict_on(timing, kind=kind)
+    assert verdict.reason_code is ReasonCode.CLOCKS_DISAGREE
+    assert f"{early_us:.1f} µs when its inputs are readable" in verdict.reason
+
+
+def test_a_small_call_may_scatter_by_microseconds():
+    check_times(timing_of(10.0, early_us=6.0), "cuda", None, CONTROL)
+
+
+def test_an_eager_that_is_slower_beside_a_candidate_alone_is_the_candidates_doing():
+    def eager_alone_us():
+        return 1001.0
+
+    check_baseline(timing_of(baseline_us=1015.0), "cuda", CONTROL, eager_alone_us)
+    with pytest.raises(Failed, match=r"eager took 1500.0 µs while .* 1001.0 µs once it was gone") as caught:
+        check_baseline(timing_of(baseline_us=1500.0), "cuda", CONTROL, eager_alone_us)
+    assert caught.value.verdict.status is Status.REJECTED
+
+
+def test_a_small_eager_may_scatter_by_microseconds():
+    check_baseline(timing_of(baseline_us=12.0), "cuda", Control(1.0, 1.0, 10.0), lambda: 10.0)
+    check_baseline(timing_of(baseline_us=190.0), "cpu", Control(1.0, 1.0, 10.0), lambda: 10.0)
+
+
+def test_an_eager_that_stays_slow_is_a_disturbed_machine_and_nobodys_fault():
+    with pytest.raises(Failed, match="something else is using this device") as caught:
+        check_baseline(timing_of(baseline_us=1500.0), "cuda", CONTROL, lambda: 1490.0)
+    assert caught.value.verdict.status is Status.UNSURE
+
+
+def test_a_baseline_that_is_as_fast_as_ever_is_not_timed_again():
+    def never():
+        raise AssertionError("eager was timed again without need")
+
+    check_baseline(timing_of(baseline_us=900.0), "cuda", CONTROL, never)
+    check_baseline(timing_of(baseline_us=9000.0), "cuda", None, never)

@@ -1,0 +1,96 @@
+"""`run.py selftest` as a person types it, on a CPU and over a few cases of the real corpus."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.selftest.corpus import CORPUS, cases_for, read_corpus
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CHEAT, FAULT, HONEST = "bf16", "segfault_in_forward", "torch_masked"
+PAGE = "<!-- matrix:cuda -->\n<!-- /matrix:cuda -->\n<!-- matrix:cpu -->\n<!-- /matrix:cpu -->\n"
+
+
+def selftest(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "run.py", "selftest", *map(str, words)], cwd=REPOSITORY, capture_output=True, text=True,
+        timeout=500, check=False,
+        env={**os.environ, "TMPDIR": str(folder), "KERNEL_REFEREE_CACHE": str(folder / "cache"), "NO_COLOR": "1"},
+    )
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """The corpus's cheat, fault and control through the command line, and the folder of it all."""
+    folder = tmp_path_factory.mktemp("selftest")
+    (folder / "page.md").write_text(PAGE, encoding="utf-8")
+    only = [word for name in (CHEAT, FAULT, HONEST) for word in ("--only", name)]
+    words = ["--adversarial", "--device", "cpu", "--out", folder / "out", "--write", folder / "page.md"]
+    return selftest(folder, *words, *only), folder
+
+
+def test_the_corpus_that_is_shipped_can_be_read_and_has_something_for_each_kind_of_device():
+    cases = read_corpus(CORPUS)
+    for kind in ("cpu", "cuda"):
+        assert len(cases_for(cases, kind, "tril_matmul")) >= 10
+
+
+def test_each_case_has_its_line_and_the_exit_code_says_that_all_is_as_expected(ran):
+    ended, _ = ran
+    assert ended.returncode == 0, ended.stdout + ended.stderr[-3000:]
+    outcome = {line.split()[1]: line.split()[-1] for line in ended.stdout.splitlines() if line.count("  ") > 3}
+    assert {name: outcome[name] for name in (CHEAT, FAULT, HONEST)} == {CHEAT: "caught", FAULT: "right", HONEST: "right"}
+    assert "1 cheat: 1 caught\n" in ended.stdout
+    assert "1 honest control: 1 passed" in ended.stdout
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert f"naive judge [3/3] {HONEST}: correct" in ended.stderr
+
+
+def test_the_records_are_those_of_a_normal_run(ran):
+    ended, folder = ran
+    (path,) = (folder / "out").rglob("*.csv")
+    assert str(path) in ended.stdout
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = {row["candidate"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {"eager", CHEAT, FAULT, HONEST}
+    assert rows[FAULT]["status"] == "crashed"
+    assert rows[HONEST]["config"] == "selftest"
+
+
+def test_the_matrix_is_on_the_page_and_in_the_folder(ran):
+    _, folder = ran
+    page = (folder / "page.md").read_text(encoding="utf-8")
+    assert f"`{FAULT}`" in page and page.startswith("<!-- matrix:cuda -->\n<!-- /matrix:cuda -->\n")
+    kept = json.loads((folder / "out" / "matrix-cpu.json").read_text(encoding="utf-8"))
+    assert {row["name"] for row in kept} == {CHEAT, FAULT, HONEST}
+
+
+def test_nothing_but_the_cache_and_the_results_is_left(ran):
+    _, folder = ran
+    left = {path.name for path in folder.iterdir() if not path.name.startswith("torchinductor_")}
+    assert left <= {"cache", "out", "page.md", "kernel-referee-locks"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--only", "guess"], 2, "--adversarial"),
+        (["--adversarial", "--only", "gues"], 2, "Did you mean 'guess'?"),
+        (["--adversarial", "--write", "no/such/page.md"], 2, "no/such/page.md"),
+        (["--adversarial", "--device", "toaster"], 2, "--device cpu"),
+        (["--adversarial", "--only", "illegal_access_cuda", "--device", "cpu"], 4, "none of the chosen cases"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_a_mistake_is_one_line_and_an_exit_code(tmp_path, words, code, said):
+    ended = selftest(tmp_path, *words)
+    assert ended.returncode == code, ended.stderr
+    assert said in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1

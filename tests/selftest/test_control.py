@@ -1,0 +1,42 @@
+"""What is said of eager against itself: how far the numbers of a device can be trusted."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.records.schema import Record
+from harness.selftest import control
+
+
+def eager(lo: float | None, hi: float | None, **changes) -> Record:
+    parts = {"status": "ok", "speedup": 1.0, "speedup_lo": lo, "speedup_hi": hi, "call": "SAME", "time_us": 2700.0}
+    return Record(
+        run_id="r", utc="2026-01-01T00:00:00Z", problem="tril_matmul", sizes="M=4096", dtype="float32",
+        candidate="eager", role="baseline", **{**parts, **changes},
+    )
+
+
+FAILED = eager(None, None, status="unsure", reason_code="throttled", reason="it slowed down", speedup=None)
+
+
+@pytest.mark.parametrize(
+    ("records", "trusted", "said"),
+    [
+        ([eager(0.999, 1.001), eager(0.998, 1.0005)], True, "trusted to about 0.20 %"),
+        ([eager(0.97, 0.99)], True, "trusted to about 3.0 %"),
+        ([eager(0.999, 1.001), eager(0.9, 1.02)], False, "off itself by 10 %"),
+        ([eager(0.4, 2.9)], False, "off itself by 190 %"),
+        ([eager(0.999, 1.001), FAILED], False, "could not be measured against itself"),
+        ([], False, "could not be measured against itself"),
+    ],
+)
+def test_the_last_sentence_says_how_far_numbers_can_be_trusted(records, trusted, said):
+    assert control.can_be_trusted(records) is trusted
+    assert said in control.sentences(records)[-1]
+    assert len(control.sentences(records)) == len(records) + 1
+
+
+def test_each_control_has_its_line_with_ratio_and_interval():
+    first, second, _ = control.sentences([eager(0.999, 1.001), FAILED])
+    assert first == "tril_matmul (M=4096): eager over itself 1.000× [0.999, 1.001] SAME, 2.70 ms"
+    assert second == "tril_matmul (M=4096): eager over itself: unsure: it slowed down"
