@@ -37,7 +37,8 @@ LONGEST_NAME = 8000  # what the player lists of a name; CUTLASS's run to thousan
 _ENTRY_LINE = re.compile(r"^(?:STT_)?FUNC\s.*\s(?:STO_)?ENTRY\s.*?(\S+)$", re.MULTILINE)
 _STRING = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]{2,2000}(?=\x00)")
 _ANONYMOUS_PART = re.compile(r"(\d+)(_GLOBAL__N_)")
-_SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY = 2, 2, 0x10
+_SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 2, 0x10, 24
+_LARGEST_CUBIN_BYTES = 64 << 20  # the candidate writes them
 _CHUNK_BYTES, _LONGEST_SYMBOL = 64 << 20, 64 << 10
 _TOOL_TIMEOUT_S = 60
 
@@ -104,20 +105,14 @@ def find_cuobjdump() -> str | None:
 
 def triton_kernels(cache: Path, wanted: Iterable[str]) -> set[str]:
     """Those of the names `wanted` that `cache` describes beside a cubin which has that entry symbol."""
-    found = set()
-    for name in wanted:
-        for description in cache.glob(f"*/{name}.json"):
-            if _describes(description, name) and name in entry_symbols(_content(description.with_suffix(".cubin"))):
-                found.add(name)
-                break
-    return found
+    return {name for name in wanted if any(_is_kernel(path, name) for path in cache.glob(f"*/{name}.json"))}
 
 
 def entry_symbols(cubin: bytes) -> set[str]:
     """The entry functions of device code in ELF; none when it cannot be read as such."""
     try:
         return set(_entries(cubin))
-    except (struct.error, IndexError, ValueError):
+    except (struct.error, IndexError, ValueError, OverflowError):
         return set()
 
 
@@ -154,12 +149,15 @@ def demangled(symbol: str) -> str:
         free(pointer)
 
 
-def _describes(description: Path, name: str) -> bool:
+def _is_kernel(description: Path, name: str) -> bool:
+    """Whether a description in Triton's cache is of `name`, and the cubin beside it has it as an entry."""
     try:
-        body = json.loads(description.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        body = json.loads(_content(description, _LARGEST_CUBIN_BYTES))
+    except (ValueError, RecursionError):
         return False
-    return isinstance(body, dict) and body.get("name") == name
+    if not isinstance(body, dict) or body.get("name") != name:
+        return False
+    return name in entry_symbols(_content(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES))
 
 
 def _entries(elf: bytes) -> Iterator[str]:
@@ -169,12 +167,12 @@ def _entries(elf: bytes) -> Iterator[str]:
     (sections_at,) = struct.unpack_from("<Q", elf, 40)
     size, count = struct.unpack_from("<HH", elf, 58)
     headers = [struct.unpack_from("<IIQQQQIIQQ", elf, sections_at + index * size) for index in range(count)]
-    for _, kind, _, _, offset, length, link, _, _, entry_bytes in headers:
+    for _, kind, _, _, offset, length, link, _, _, _ in headers:
         if kind != _SYMBOL_TABLE:
             continue
         names_at, names_length = headers[link][4:6]
         names = elf[names_at : names_at + names_length]
-        for at in range(offset, offset + length, entry_bytes or 24):
+        for at in range(offset, offset + length, _SYMBOL_BYTES):
             name_at, info, other = struct.unpack_from("<IBB", elf, at)
             if info & 0xF == _FUNCTION and other & _CUDA_ENTRY:
                 yield names[name_at : names.index(b"\0", name_at)].decode(errors="replace")
@@ -211,9 +209,10 @@ def _chunks(path: Path) -> Iterator[bytes]:
         return
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, most_bytes: int = -1) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(most_bytes)
     except OSError:
         return b""
 

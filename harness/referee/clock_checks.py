@@ -21,9 +21,6 @@ from harness.verdict import ReasonCode, Status
 _UNEXPLAINED_SHARE = {"cuda": 0.05, "cpu": 0.25}
 _UNEXPLAINED_LEAST_US = {"cuda": 50.0, "cpu": 5000.0}
 _FLOOR_SHARE = 0.8
-# By how much a time may fall when the inputs lie open before the window: a share, and at least so many µs.
-_EARLY_SHARE = {"cuda": 0.15, "cpu": 0.4}
-_EARLY_LEAST_US = {"cuda": 5.0, "cpu": 1000.0}
 # By how much eager may be slower beside a candidate than beside the control: a share, and at least so many µs. Over nine contestants on an H200 its
 # medians lay within 0.07 % of each other, on a two-core CPU within 2.5 %.
 _SLOWED_SHARE = {"cuda": 0.02, "cpu": 0.25}
@@ -75,14 +72,11 @@ def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float) -> None:
 
 
 def _check_early_work(timing: Timing, kind: str) -> None:
-    if not timing.early_us:
-        return
-    early_us = statistics.median(timing.early_us)
-    gained_us = timing.time_us - early_us
-    if gained_us > max(_EARLY_SHARE[kind] * timing.time_us, _EARLY_LEAST_US[kind]):
+    found = timing.early
+    if found is not None and found.is_finding(kind):
         raise failures.failed(
             Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
-            f"a call takes {timing.time_us:.1f} µs, but {early_us:.1f} µs when its inputs are readable for a while "
+            f"a call takes {found.usual_us:.1f} µs, but {found.early_us:.1f} µs when its inputs are readable for a while "
             "before the timed window opens: something of it (another stream, a thread, a waiting kernel) begins to "
             "work before its time",
         )

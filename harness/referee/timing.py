@@ -18,6 +18,8 @@ from harness.device.bench import Bench
 from harness.device.identity import Telemetry
 from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
+from harness.referee import early
+from harness.referee.early import EarlyLook
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 from harness.referee.turns import Launch, Launches
@@ -32,9 +34,6 @@ _FEWEST_ROUNDS = 4
 _SHARE_OF_MEMORY = 0.25
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
-# For how long inputs lie open before the window of an early launch: twice the call, in these bounds.
-_EARLY_LEAST_S, _EARLY_MOST_S = 1e-3, 20e-3
-_EARLY_LAUNCHES = 4
 
 Verifier = Callable[[Sequence[InputSet], Launches], None]
 
@@ -70,7 +69,7 @@ class Timing:
     input_sets: int = 0
     launch_hidden: bool | None = None
     end_to_end_us: float | None = None
-    early_us: list[float] = field(default_factory=list)
+    early: EarlyLook | None = None
     unheld_overhead_us: float | None = None
     speedup: Interval | None = None
     confidence: float | None = None
@@ -130,7 +129,7 @@ class Rounds:
             else:
                 timing.keep(first, second)
             if len(timing.log_ratios) + timing.dropped == early_after:
-                self._time_with_early_inputs(first.candidate_us)
+                self._look_at_early_inputs(first.candidate_us)
             if self._enough(deadline):
                 break
         self._estimate()
@@ -197,17 +196,18 @@ class Rounds:
         self._verify(sets[: self._counts["A"]], made)
         return Pair(made.launches[1:], baseline_us[1:], reading)
 
-    def _time_with_early_inputs(self, usual_us: Sequence[float]) -> None:
-        """A segment whose inputs are readable long before each window: work that begins then is missing inside."""
-        usual_s = stdlib_statistics.median(usual_us) / 1e6
-        # The harness's own steps, filling and cooling, come first; the window waits for them and then for this long.
-        steps_s = max(0.0, self.timing.wall_overhead_us or 0.0) / 1e6
-        early_s = steps_s + min(max(2 * usual_s, _EARLY_LEAST_S), _EARLY_MOST_S)
-        sets = [self._reference.draw() for _ in range(min(self._counts["A"], _EARLY_LAUNCHES))]
-        self._bench.synchronize()
-        made = self._session.launch(sets, hold=self._hold, early_s=early_s)
-        self._verify(sets, made)
-        self.timing.early_us = [launch.time_us for launch in made.launches[1:]]
+    def _look_at_early_inputs(self, usual_us: Sequence[float]) -> None:
+        def segment(count: int, early_s: float) -> list[float]:
+            sets = [self._reference.draw() for _ in range(count)]
+            self._bench.synchronize()
+            made = self._session.launch(sets, hold=self._hold, early_s=early_s)
+            self._verify(sets, made)
+            return [launch.time_us for launch in made.launches[1:]]
+
+        self.timing.early = early.look(
+            segment, self._bench.kind, self._counts["A"], self.timing.wall_overhead_us or 0.0,
+            stdlib_statistics.median(usual_us),
+        )
 
     def _enough(self, deadline: float) -> bool:
         timing, looks = self.timing, self._settings.looks

@@ -14,10 +14,12 @@ from harness.verdict import ReasonCode, Status
 
 CAUGHT, RIGHT = "caught", "right"
 MISSED, FALSE_ALARM = "MISSED", "false alarm"
-OTHERWISE, NO_ROW, NOT_RUN = "other verdict", "no row", "not run"
+OTHERWISE, NO_ROW = "other verdict", "no row"
+UNSURE, NOT_RUN = "unsure", "not run"
 AS_EXPECTED = frozenset({CAUGHT, RIGHT, NOT_RUN})
 FASTER = 1.3  # the speedup from which on the naive clock counts as fooled
 _LEAST_MS = 1e-6
+_AMISS = {OTHERWISE: "not as expected", UNSURE: "not measurable here", NO_ROW: "without a row"}
 HEADINGS = ("group", "case", "fools", "naive judge", "verdict here", "outcome")
 
 
@@ -97,6 +99,8 @@ def outcome_of(case: Case, record: Record | None) -> str:
     waiting = record.status in (Status.SKIPPED, Status.COMPILED) and record.reason_code is not ReasonCode.DEVICE_LOST
     if waiting and not as_told:
         return NOT_RUN
+    if record.status is Status.UNSURE and not as_told:
+        return UNSURE
     if case.is_honest:
         return RIGHT if as_told else FALSE_ALARM
     if as_told:
@@ -122,21 +126,18 @@ def totals(rows: Sequence[Row]) -> list[str]:
     faults = [row for row in ran if row.fools == "nothing" and row.group != "honest"]
     lines = []
     if cheats:
-        lines.append(_tally("cheat", cheats, {CAUGHT: "caught", MISSED: "MISSED", OTHERWISE: "not as expected",
-                                              NO_ROW: "without a row"}))
+        lines.append(_tally("cheat", cheats, {CAUGHT: "caught", MISSED: "MISSED", **_AMISS}))
         fooled = [row for row in cheats if row.is_fooled]
         rest = [row.name for row in cheats if row.is_fooled is False]
         lines.append(f"the naive judge took {len(fooled)} of {len(cheats)} at their word"
-                     + (f"; not {_names(rest)}" if rest else ""))
+                     + (f"; not {', '.join(rest)}" if rest else ""))
     if faults:
-        lines.append(_tally("fault", faults, {RIGHT: "right", MISSED: "passed as ok", OTHERWISE: "not as expected",
-                                              NO_ROW: "without a row"}))
+        lines.append(_tally("fault", faults, {RIGHT: "right", MISSED: "passed as ok", **_AMISS}))
         lines.append(f"the naive judge came through {sum(row.survived for row in faults)} of {len(faults)} of them")
     if honest:
-        lines.append(_tally("honest control", honest, {RIGHT: "passed", FALSE_ALARM: "false alarm",
-                                                       NO_ROW: "without a row"}))
+        lines.append(_tally("honest control", honest, {RIGHT: "passed", FALSE_ALARM: "false alarm", **_AMISS}))
     idle = [row.name for row in rows if row.outcome == NOT_RUN]
-    return lines + ([f"{len(idle)} could not be run here: {_names(idle)}"] if idle else [])
+    return lines + ([f"{len(idle)} could not be run here: {', '.join(idle)}"] if idle else [])
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -173,12 +174,8 @@ def _tally(what: str, rows: Sequence[Row], words: Mapping[str, str]) -> str:
     for outcome, word in words.items():
         found = [row.name for row in rows if row.outcome == outcome]
         if found or outcome in AS_EXPECTED:
-            parts.append(f"{len(found)} {word}" + ("" if outcome in AS_EXPECTED else f" ({_names(found)})"))
+            parts.append(f"{len(found)} {word}" + ("" if outcome in AS_EXPECTED else f" ({', '.join(found)})"))
     return f"{len(rows)} {what}{'' if len(rows) == 1 else 's'}: {', '.join(parts)}"
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 def _times(speedup: float) -> str:

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from harness.provenance.kinds import kind_on_cpu, kind_on_gpu
+from harness.provenance.source_names import SourceNames
+from harness.provenance.symbols import Evidence
 
-OWN = {"tiled_kernel", "tiled(float const*, float const*, float*, int)"}
 MINE = "tiled(float const*, float const*, float*, int)"
 THEIRS = "ampere_sgemm_128x64_nn"
+CUBLAS = "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(cutlass_80_simt_sgemm_256x128_8x4_nn_align1::Params)"
+CUTLASS = "void cutlass::Kernel2<cutlass::gemm::kernel::Gemm<cutlass::gemm::threadblock::MmaPipelined<int>, int> >(int)"
+HIDDEN = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false, false>(float*, float const*, int)"
+EVIDENCE = Evidence(
+    extension={MINE: "_Z5tiledPKfS0_Pfi", CUTLASS: "_ZN7cutlass7Kernel2I", HIDDEN: "_ZN36_GLOBAL__N_softmax"},
+    triton=frozenset({"tril_kernel"}),
+    source=SourceNames(kernels=frozenset({"runtime_kernel"}), functions=frozenset({"tril_kernel", "numba_kernel"})),
+)
 
 
-def kernels(**times_us):
-    return [{"name": name, "us": time_us} for name, time_us in times_us.items()]
+def judged(*kernels, evidence=EVIDENCE, shipped=()):
+    listed = [{"name": name, "us": time_us} for name, time_us in kernels]
+    return kind_on_gpu(listed, evidence, lambda symbols: set(shipped) & set(symbols))
+
+
+def owner_of(name, **changes):
+    (kernel,) = judged((name, 10.0), **changes).kernels
+    return kernel.owner
 
 
 @pytest.mark.parametrize(
@@ -21,70 +38,132 @@ def kernels(**times_us):
      (0, 100, "library")],
 )
 def test_the_share_of_the_time_in_own_kernels_decides(own_us, library_us, kind):
-    found = kind_on_gpu([{"name": MINE, "us": own_us}, {"name": THEIRS, "us": library_us}], OWN)
+    found = judged((MINE, own_us), (THEIRS, library_us))
     assert found.kind == kind
     assert found.own_share == pytest.approx(own_us / 100)
 
 
-def test_every_kernel_is_listed_with_its_owner():
-    found = kind_on_gpu(
-        [{"name": MINE, "us": 3.0}, {"name": THEIRS, "us": 1.0}, {"name": "Memset (Device)", "us": 9.0}], OWN
+def test_every_kernel_is_listed_with_its_owner_and_where_an_own_one_was_found():
+    found = judged((MINE, 3.0), (THEIRS, 1.0), ("Memset (Device)", 9.0))
+    assert found.kernels == (
+        (MINE, 3.0, "own", "extension"), (THEIRS, 1.0, "library", ""), ("Memset (Device)", 9.0, "driver", ""),
     )
-    assert found.kernels == ((MINE, 3.0, "own"), (THEIRS, 1.0, "library"), ("Memset (Device)", 9.0, "driver"))
+    assert found.total_us == 13.0
 
 
 def test_copies_and_fills_count_for_nobody():
-    found = kind_on_gpu([{"name": MINE, "us": 1.0}, {"name": "Memcpy DtoD (Device -> Device)", "us": 99.0}], OWN)
-    assert found.kind == "custom"
+    fill = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int)"
+    assert judged((MINE, 1.0), ("Memcpy DtoD (Device -> Device)", 99.0), (fill, 99.0)).kind == "custom"
 
 
 @pytest.mark.parametrize(
-    "listed", [[], [{"name": "Memset (Device)", "us": 5.0}], [{"name": MINE, "us": 0.0}]],
-    ids=["nothing ran", "only a fill", "a kernel of no time"],
+    "listed", [[], [("Memset (Device)", 5.0)], [(MINE, 0.0)]], ids=["nothing ran", "only a fill", "a kernel of no time"],
 )
 def test_without_any_time_the_kind_is_unknown(listed):
-    assert kind_on_gpu(listed, OWN).kind == "unknown"
+    assert judged(*listed).kind == "unknown"
+
+
+@pytest.mark.parametrize("time_us", [-1.0, math.nan, math.inf])
+def test_times_that_are_none_make_no_kind(time_us):
+    assert judged((MINE, 5.0), (THEIRS, time_us)).kind == "unknown"
 
 
 def test_a_kernel_that_nobody_built_here_is_not_the_candidates_whatever_its_name():
-    assert kind_on_gpu(kernels(my_very_own_kernel=10.0), OWN).kind == "unknown"
+    assert judged(("my_very_own_kernel", 10.0)).kind == "unknown"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x4x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
-        "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(cutlass_80_simt_sgemm_256x128_8x4_nn_align1::Params)",
-        "void at::native::(anonymous namespace)::triu_tril_kernel<float, int, false, 4, true>(int)",
-        "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT",
-    ],
-)
-def test_kernels_of_pytorchs_libraries_are_known_by_their_names(name):
-    assert kind_on_gpu([{"name": name, "us": 10.0}], OWN).kind == "library"
+@pytest.mark.parametrize("name", [THEIRS, CUBLAS, "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT", "triton_tem_fused_mm_0"])
+def test_a_decoy_of_a_librarys_name_stays_a_library_in_every_kind_of_evidence(name):
+    decoys = Evidence(
+        extension={name: name}, strings=frozenset({name}), triton=frozenset({name}),
+        source=SourceNames(kernels=frozenset({name}), functions=frozenset({name})),
+    )
+    assert owner_of(name, evidence=decoys) == "library"
+
+
+def test_cutlass_that_the_candidates_own_build_instantiated_is_its_own():
+    assert owner_of(CUTLASS) == "own"
+
+
+def test_cutlass_that_pytorch_carries_as_well_is_not():
+    assert owner_of(CUTLASS, shipped={"_ZN7cutlass7Kernel2I"}) == "library"
+
+
+def test_cutlass_that_no_build_instantiated_is_a_librarys_whatever_a_source_or_a_cache_says():
+    weak = Evidence(strings=frozenset({CUTLASS}), source=SourceNames(kernels=frozenset({"Kernel2"})))
+    assert owner_of(CUTLASS, evidence=weak) == "library"
+
+
+def test_a_name_in_an_anonymous_namespace_is_its_own_unless_pytorch_has_one_like_it():
+    assert owner_of(HIDDEN) == "own"
+    assert owner_of(HIDDEN, shipped={"_ZN36_GLOBAL__N_softmax"}) == "library"
+
+
+def test_pytorchs_libraries_are_searched_for_doubtful_names_only():
+    asked = []
+    listed = [{"name": name, "us": 1.0} for name in (MINE, CUTLASS, THEIRS)]
+    kind_on_gpu(listed, EVIDENCE, lambda symbols: asked.append(list(symbols)) or set())
+    assert asked == [["_ZN7cutlass7Kernel2I"]]
+    kind_on_gpu(listed[:1], EVIDENCE, lambda symbols: pytest.fail("searched for nothing"))
+
+
+def test_an_own_name_that_a_library_might_have_is_own_by_its_build_and_not_by_its_source():
+    built = Evidence(extension={"sm90_gemm_kernel": "sm90_gemm_kernel"})
+    named = Evidence(source=SourceNames(kernels=frozenset({"sm90_gemm_kernel"})))
+    assert owner_of("sm90_gemm_kernel", evidence=built) == "own"
+    assert owner_of("sm90_gemm_kernel", evidence=named) == "library"
 
 
 def test_a_triton_kernel_is_known_by_its_bare_name():
-    assert kind_on_gpu(kernels(tiled_kernel=10.0), OWN).kind == "custom"
+    assert judged(("tril_kernel", 10.0)).kind == "custom"
 
 
 @pytest.mark.parametrize(
-    ("library_us", "has_extension", "kind"),
-    [(0, True, "custom"), (3, True, "custom"), (50, True, "mixed"), (97, True, "library"),
-     (97, False, "library"), (10, False, "unknown")],
+    "name", ["runtime_kernel", "runtime_kernel(float*)", "void tiles::runtime_kernel<32>(float*)",
+             "cudapy::__main__::numba_kernel[abi:v1](Array<float, 1, C, mutable, aligned>)"]
 )
-def test_on_a_cpu_the_share_of_pytorchs_operators_decides(library_us, has_extension, kind):
+def test_a_kernel_compiled_at_run_time_is_its_own_by_its_source_and_the_record_says_so(name):
+    found = judged((name, 10.0))
+    assert found.kind == "custom"
+    assert "compiled while it ran" in found.notes[0]
+
+
+def test_a_python_function_alone_makes_no_kernel_its_own():
+    assert owner_of("numba_kernel") == "unknown"
+
+
+def test_what_rests_on_strings_says_so():
+    found = judged((MINE, 10.0), evidence=Evidence(strings=frozenset({MINE})))
+    assert found.kind == "custom"
+    assert found.notes == ("tiled: told to be its own by the strings of its extension, for there is no cuobjdump here",)
+
+
+@pytest.mark.parametrize(
+    ("own_us", "library_us", "has_extension", "kind"),
+    [(99_000, 0, True, "custom"), (96_000, 3_000, True, "custom"), (50_000, 50_000, True, "mixed"),
+     (3_000, 97_000, True, "library"), (0, 97_000, False, "library"), (0, 10_000, False, "unknown"),
+     (0, 30_000, True, "unknown"), (40_000, 0, True, "unknown")],
+)
+def test_on_a_cpu_the_time_in_the_extension_and_in_operators_decides(own_us, library_us, has_extension, kind):
     operators = [{"name": "aten::mm", "us": library_us}]
-    assert kind_on_cpu(operators, 100.0, has_extension=has_extension).kind == kind
+    assert kind_on_cpu(operators, own_us, 100_000.0, has_extension=has_extension).kind == kind
+
+
+def test_on_a_cpu_the_interpreters_own_time_does_not_spoil_a_small_call():
+    assert kind_on_cpu([], 12.0, 60.0, has_extension=True).kind == "custom"
 
 
 def test_on_a_cpu_reserving_memory_and_looking_at_it_otherwise_is_no_arithmetic():
-    operators = [{"name": name, "us": 30.0} for name in ("aten::empty", "aten::view", "aten::transpose")]
-    assert kind_on_cpu(operators, 100.0, has_extension=True).kind == "custom"
+    operators = [{"name": name, "us": 30.0} for name in ("aten::empty", "aten::view", "aten::transpose", "aten::zero_")]
+    assert kind_on_cpu(operators, 100.0, 250.0, has_extension=True).kind == "custom"
 
 
-def test_on_a_cpu_a_call_of_no_time_is_unknown():
-    assert kind_on_cpu([], 0.0, has_extension=True).kind == "unknown"
+def test_on_a_cpu_operators_that_the_source_registers_are_its_own_and_others_nobodys():
+    operators = [{"name": "tiles::product", "us": 900.0}, {"name": "mkldnn::product", "us": 50.0}]
+    assert kind_on_cpu(operators, 0.0, 1000.0, has_extension=True, own_operators={"tiles"}).kind == "custom"
+    assert kind_on_cpu(operators, 0.0, 1000.0, has_extension=True).kind == "unknown"
 
 
-def test_a_listing_that_claims_more_library_time_than_there_was_does_not_go_below_zero():
-    assert kind_on_cpu([{"name": "aten::mm", "us": 500.0}], 100.0, has_extension=True).own_share == 0
+@pytest.mark.parametrize("times", [(0.0, 0.0), (math.nan, 100.0), (10.0, math.inf), (-5.0, 100.0)])
+def test_on_a_cpu_a_call_of_no_time_is_unknown(times):
+    assert kind_on_cpu([], *times, has_extension=True).kind == "unknown"

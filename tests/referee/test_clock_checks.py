@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.referee.clock_checks import Control, check_baseline, check_times
+from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
 from harness.referee.timing import Timing
 from harness.verdict import ReasonCode, Status
@@ -15,7 +16,7 @@ CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0
 def timing_of(time_us=1000.0, *, overhead_us=40.0, host_us=5.0, hidden=True, early_us=None, baseline_us=1000.0):
     return Timing(
         candidate_us=[time_us] * 20, baseline_us=[baseline_us] * 20, wall_less_time_us=[overhead_us] * 20,
-        host_us=[host_us] * 20, launch_hidden=hidden, early_us=[] if early_us is None else [early_us] * 3,
+        host_us=[host_us] * 20, launch_hidden=hidden, early=None if early_us is None else EarlyLook(time_us, early_us),
     )
 
 

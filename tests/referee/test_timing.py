@@ -12,6 +12,7 @@ import torch
 
 from harness.device.bench import LocalTimes
 from harness.device.identity import Telemetry
+from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed, failed
 from harness.referee.judging import published
 from harness.referee.turns import Launch, Launches
@@ -27,16 +28,18 @@ class ScriptedSession:
         self._time_us, self._log, self._hidden = time_us, log, hidden
         self.opened, self.segments = [], 0
         self.end_to_end_us = 77.0
-        self.early_us, self.early_s = 11.0, None
+        self.early_us, self.early_s = 1111.0, 0.0
 
     def open(self, reference, count):
         self.opened.append(count)
 
-    def launch(self, sets, *, hold, timeout_s=None, early_s=0.0):
-        if early_s:
-            self.early_s = early_s
+    def launch(self, sets, *, hold, timeout_s=None, early_s=None):
+        if early_s is not None:  # a look at early inputs, of which every other segment is as usual
             self._log.append(("early", len(sets), hold))
-            return Launches([Launch(self.early_us, 3.0, 1.0, None, [])] * len(sets), 1.0, None, [True] * len(sets))
+            self.early_s = max(early_s, self.early_s)
+            time_us = self.early_us if early_s else self._time_us(self.segments)
+            launches = [Launch(time_us, 3.0, 1.0, None, [])] * len(sets)
+            return Launches(launches, 1.0, None, [True] * len(sets))
         time_us = self._time_us(self.segments)
         self.segments += 1
         self._log.append(("A", len(sets), hold))
@@ -149,9 +152,9 @@ def test_rounds_go_abba_and_baab_in_turn(rounds_of):
 def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
     _, log, *_ = rounds_of(1000.0)
     steps = [entry[0] for entry in log if entry[0] != "synchronize"][:-10]
-    early = steps.index("early")  # the segment with early inputs has one arm, and is judged by itself
-    assert steps[early + 1] == "verify"
-    del steps[early : early + 2]
+    early = steps.index("early")  # the segments with early inputs have one arm, and are judged by themselves
+    assert steps[early : early + 4] == ["early", "verify"] * 2
+    del steps[early : early + 4]
     assert all(set(steps[at - 2 : at]) == {"A", "B"} for at, step in enumerate(steps) if step == "verify")
 
 
@@ -169,7 +172,7 @@ def test_the_inputs_of_a_pair_are_the_same_for_both_arms_and_never_seen_again(re
 
     def launch(sets, **how):
         kept.extend(sets)
-        seen["early" if how.get("early_s") else "A"].append([id(each.region) for each in sets])
+        seen["early" if "early_s" in how else "A"].append([id(each.region) for each in sets])
         return plain_launch(sets, **how)
 
     session.launch = launch
@@ -317,9 +320,15 @@ def test_the_model_under_the_baseline_is_the_references_own(reference_of, settin
     assert isinstance(reference.model, torch.nn.Module)
 
 
-def test_one_segment_has_its_inputs_readable_early_and_counts_for_no_ratio(rounds_of):
+def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of):
     timing, log, session, _ = rounds_of(1000.0, 2000.0)
-    assert [entry for entry in log if entry[0] == "early"] == [("early", 4, False)]
-    assert timing.early_us == [11.0] * 3
-    assert 11.0 not in timing.candidate_us
+    assert [entry for entry in log if entry[0] == "early"] == [("early", 4, False)] * 2
+    assert timing.early == EarlyLook(1000.0, 1111.0)
+    assert 1111.0 not in timing.candidate_us
     assert session.early_s == pytest.approx(2e-3 + 40e-6)
+
+
+def test_a_time_that_falls_with_early_inputs_is_looked_at_five_times(rounds_of):
+    timing, log, *_ = rounds_of(5000.0, 2000.0)
+    assert [entry[0] for entry in log].count("early") == 10
+    assert timing.early == EarlyLook(5000.0, 1111.0)

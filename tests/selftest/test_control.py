@@ -24,7 +24,7 @@ FAILED = eager(None, None, status="unsure", reason_code="throttled", reason="it 
     [
         ([eager(0.999, 1.001), eager(0.998, 1.0005)], True, "trusted to about 0.20 %"),
         ([eager(0.97, 0.99)], True, "trusted to about 3.0 %"),
-        ([eager(0.999, 1.001), eager(0.9, 1.02)], False, "off itself by 10 %"),
+        ([eager(0.999, 1.001), eager(0.9, 1.02)], False, "off itself by 10.0 %"),
         ([eager(0.4, 2.9)], False, "off itself by 190 %"),
         ([eager(0.999, 1.001), FAILED], False, "could not be measured against itself"),
         ([], False, "could not be measured against itself"),

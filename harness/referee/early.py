@@ -1,0 +1,55 @@
+"""What a candidate does with inputs that lie readable before its timed window opens.
+
+Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call looks
+faster the longer the inputs have been there. A pair of segments, one as usual and one with open inputs, tells; a pair
+that looks so is repeated, because on a busy machine one pair proves nothing, and the weakest of them counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+# For how long the inputs lie open: twice the call, in these bounds.
+_LEAST_S, _MOST_S = 1e-3, 20e-3
+_LAUNCHES = 4
+_PAIRS = 5
+# By how much a time must fall to be a finding: a share of the call, and at least so many µs.
+_SHARE = {"cuda": 0.15, "cpu": 0.4}
+_LEAST_US = {"cuda": 5.0, "cpu": 1000.0}
+
+Segment = Callable[[int, float], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class EarlyLook:
+    """The fastest usual launch of a pair and the slowest one with open inputs, in µs."""
+
+    usual_us: float
+    early_us: float
+
+    @property
+    def gained_us(self) -> float:
+        return self.usual_us - self.early_us
+
+    def is_finding(self, kind: str) -> bool:
+        """Whether the call was faster with open inputs by more than chance on a device of `kind`."""
+        return self.gained_us > max(_SHARE[kind] * self.usual_us, _LEAST_US[kind])
+
+
+def look(segment: Segment, kind: str, most_launches: int, steps_us: float, usual_us: float) -> EarlyLook:
+    """The weakest of up to five pairs, or the first that is no finding.
+
+    `segment(count, early_s)` makes verified launches and returns their times in µs without the lead-in; `steps_us` is
+    what the harness's own steps take before the window could open, `usual_us` what a call takes.
+    """
+    early_s = max(0.0, steps_us) / 1e6 + min(max(2 * usual_us / 1e6, _LEAST_S), _MOST_S)
+    count = min(most_launches, _LAUNCHES)
+    weakest = None
+    for _ in range(_PAIRS):
+        found = EarlyLook(min(segment(count, 0.0)), max(segment(count, early_s)))
+        if weakest is None or found.gained_us < weakest.gained_us:
+            weakest = found
+        if not found.is_finding(kind):
+            break
+    return weakest
