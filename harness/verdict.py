@@ -41,6 +41,10 @@ class ReasonCode(str, Enum):
     NOT_FINITE = "not_finite"
     STATE_MISMATCH = "state_mismatch"
     RAISED = "raised"
+    MEMORY_ERROR = "memory_error"
+    RACE = "race"
+    UNINITIALIZED = "uninitialized"
+    BARRIER = "barrier"
     # imprecise
     REDUCED_PRECISION = "reduced_precision"
     # rejected
@@ -83,7 +87,8 @@ _CODES = {
     Status.INCORRECT: [
         ReasonCode.WRONG_VALUES, ReasonCode.WRONG_COUNT, ReasonCode.WRONG_TYPE, ReasonCode.WRONG_SHAPE,
         ReasonCode.WRONG_DTYPE, ReasonCode.WRONG_DEVICE, ReasonCode.WRONG_LAYOUT, ReasonCode.NOT_FINITE,
-        ReasonCode.STATE_MISMATCH, ReasonCode.RAISED,
+        ReasonCode.STATE_MISMATCH, ReasonCode.RAISED, ReasonCode.MEMORY_ERROR, ReasonCode.RACE,
+        ReasonCode.UNINITIALIZED, ReasonCode.BARRIER,
     ],
     Status.IMPRECISE: [ReasonCode.REDUCED_PRECISION],
     Status.REJECTED: [

@@ -56,6 +56,8 @@ class Launcher:
         stage.before_queue()
         with torch.no_grad():
             for index, skeleton in enumerate(skeletons):
+                if alone:
+                    stage.plant_guard(self.layout.outputs)
                 stage.wait_for_turn(first + index)
                 stage.fill(index)
                 arguments = tree.rebuild(skeleton, stage.inputs(index, self.layout.inputs))
@@ -76,7 +78,7 @@ class Launcher:
                 if alone:
                     stage.synchronize()
                 host_us = (_perf_counter_ns() - began_ns) / 1e3
-                reports.append({"host_us": launched_us, **self._take(index, result)})
+                reports.append({"host_us": launched_us, **self._take(index, result, alone)})
         stage.signal_end(first + len(skeletons))
         return reports, laps, host_us
 
@@ -85,9 +87,11 @@ class Launcher:
         self._stage.synchronize()
         return [self._stage.stopwatch.microseconds(lap) for lap in laps]
 
-    def _take(self, index: int, result: Any) -> dict[str, Any]:
+    def _take(self, index: int, result: Any, alone: bool) -> dict[str, Any]:
         stage, layout = self._stage, self.layout
         fault = layout.fault_of(result, stage, index)
         if fault is not None:
             return {"fault": fault}
-        return {"values": outputs.take(result, stage.outbox(index, layout.outputs), stage.stream)}
+        beyond = stage.guard_broken(result) if alone else None
+        taken = {"values": outputs.take(result, stage.outbox(index, layout.outputs), stage.stream)}
+        return taken if beyond is None else {**taken, "beyond": beyond}

@@ -16,7 +16,8 @@ import torch
 from harness.clocks import cold
 from harness.clocks.heap import keep_freed_memory
 from harness.clocks.stopwatch import CudaEvents, MonotonicClock
-from harness.wire import cuda_driver
+from harness.player.guard import Guard
+from harness.wire import cuda_driver, tree
 from harness.wire.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTE, TURN_BYTE, WINDOW_BYTE, Arena
 from harness.wire.frames import Channel
 from harness.wire.layout import TensorSpec
@@ -43,6 +44,7 @@ class CudaStage:
         self._mask = Mask(bytes.fromhex(command["mask"]), self._words + KEY_BYTE, command["mask_blocks"])
         self._evictor = cold.gpu_evictor(command["cache_bytes"], self.device)
         self._default = torch.cuda.default_stream(self.device)
+        self._guard = Guard(self.device, _LEGACY_STREAM)
         self.stopwatch = CudaEvents(self.device)
         self._staging: list[int] = []
         self._slots: list[torch.Tensor] = []
@@ -71,6 +73,12 @@ class CudaStage:
         # A candidate that raised the limit inside forward would wait there for the queue that waits for it.
         cuda_driver.forbid_persisting_l2()
         cuda_driver.reset_persisting_l2()
+
+    def plant_guard(self, specs: Sequence[TensorSpec]) -> None:
+        self._guard.plant(specs)
+
+    def guard_broken(self, result: Any) -> list[int] | None:
+        return self._guard.broken(tree.flatten(result)[1])
 
     def wait_for_turn(self, sequence: int) -> None:
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
@@ -140,6 +148,12 @@ class CpuStage:
 
     def before_queue(self) -> None:
         """Nothing is queued on a CPU."""
+
+    def plant_guard(self, specs: Sequence[TensorSpec]) -> None:
+        """The system's allocator leaves no room behind a block: what writes there breaks the heap."""
+
+    def guard_broken(self, result: Any) -> list[int] | None:
+        return None
 
     def wait_for_turn(self, sequence: int) -> None:
         self._channel.send({"turn": sequence})

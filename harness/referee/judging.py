@@ -24,12 +24,14 @@ from harness.referee import checking, failures
 from harness.referee.clock_checks import Control, check_baseline, check_times
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
+from harness.referee.sanitizing import sanitize
 from harness.referee.session import Session
 from harness.referee.turns import Launches
 from harness.referee.timing import Rounds, Timing
 from harness.referee.tracing import trace
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child
+from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
 from harness.statistics import Interval, call, estimate_log_ratio, tukey_mclaughlin
 from harness.verdict import OK, ReasonCode, Status, Verdict
@@ -88,10 +90,10 @@ class Judge:
 
     def __init__(
         self, bench: Bench, references: Sequence[Reference], settings: Settings, floor_us: float | None,
-        model_seed: int,
+        model_seed: int, examiner: Examiner | None = None,
     ) -> None:
         self._bench, self._references, self._settings = bench, references, settings
-        self._floor_us, self._model_seed = floor_us, model_seed
+        self._floor_us, self._model_seed, self._examiner = floor_us, model_seed, examiner
         self.control: Control | None = None
 
     def judge(
@@ -103,6 +105,8 @@ class Judge:
             for position, start in enumerate(players):
                 self._play(contestant, start, judgement, tell, first=position == 0)
             self._conclude(contestant, judgement)
+            if self._examiner is not None and not contestant.is_baseline:
+                sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
         except Failed as failure:
             judgement.verdict = self._for_the_cpu(contestant, failure.verdict) or failure.verdict
         except (torch.OutOfMemoryError, DriverError) as error:

@@ -24,13 +24,17 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch as reported, with the referee's clock: µs from letting it go to the turn after it."""
+    """One launch as reported, with the referee's clock: µs from letting it go to the turn after it.
+
+    `beyond` is (bytes written, bytes guarded) where something was written behind an output.
+    """
 
     time_us: float
     host_us: float
     wall_us: float | None
     fault: dict[str, Any] | None
     values: list[Any]
+    beyond: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class Run:
                 raise ValueError(f"{len(reports)} launches reported where {self._count} were asked for")
             launches = [self._launch(index, report) for index, report in enumerate(reports)]
             end_to_end_us = _microseconds(reply["end_to_end_us"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise failures.protocol(str(error)) from None
         return Launches(launches, end_to_end_us, self.hidden if self._hold else None, inputs_kept)
 
@@ -116,7 +120,11 @@ class Run:
             raise ValueError("a launch reported values that are no list")
         if fault is not None:
             return Launch(0.0, 0.0, wall_us, fault, values)
-        return Launch(_microseconds(report["time_us"]), _microseconds(report["host_us"]), wall_us, None, values)
+        beyond = report.get("beyond")
+        if beyond is not None:
+            beyond = (int(beyond[0]), int(beyond[1]))
+        times_us = _microseconds(report["time_us"]), _microseconds(report["host_us"])
+        return Launch(*times_us, wall_us, None, values, beyond)
 
     def _on_turn(self, turn: Turn) -> None:
         index = turn.sequence - self._first

@@ -26,6 +26,12 @@ class ScriptedStage:
     def wait_for_turn(self, sequence):
         self.steps.append(f"turn {sequence}")
 
+    def plant_guard(self, specs):
+        self.steps.append("guard")
+
+    def guard_broken(self, result):
+        return [3, 252]
+
     def wait_for_window(self, sequence):
         self.steps.append(f"window {sequence}")
 
@@ -99,7 +105,7 @@ def test_a_launch_on_its_own_is_waited_for_before_and_after_it():
     stage, launcher = launcher_of(lambda x: x + 1)
     _, _, host_us = launcher.queue(1, [SKELETON])
     assert stage.steps == [
-        "queue", "turn 1", "fill 0", "synchronize", "window 1", "start", "forward", "stream restored", "stop",
+        "queue", "guard", "turn 1", "fill 0", "synchronize", "window 1", "start", "forward", "stream restored", "stop",
         "synchronize", "take 0", "end 2",
     ]
     assert host_us > 0

@@ -13,8 +13,8 @@ from harness.verdict import ReasonCode
 class ScriptedSession:
     """A player that hands back eager's own outputs, or raises what `raising(sizes, family)` says."""
 
-    def __init__(self, raising=lambda sizes, family: None):
-        self._raising, self._reference, self.made = raising, None, []
+    def __init__(self, raising=lambda sizes, family: None, beyond=()):
+        self._raising, self._reference, self.made, self._beyond = raising, None, [], beyond
 
     def open(self, reference, count):
         self._reference = reference
@@ -26,7 +26,8 @@ class ScriptedSession:
         if words is not None:
             raise failures.from_exception(words, "in forward")
         self._sets = sets
-        return Launches([Launch(1.0, 1.0, 1.0, None, [])], 1.0, None, [True])
+        beyond = (4, 252) if self._reference.sizes["M"] in self._beyond else None
+        return Launches([Launch(1.0, 1.0, 1.0, None, [], beyond)], 1.0, None, [True])
 
     def outputs(self, reference, index):
         return reference.eager(self._sets[index])
@@ -81,3 +82,13 @@ def test_a_size_that_ran_once_cannot_be_refused_for_its_values(check):
     words = {"type": "ValueError", "message": "I do not like these numbers"}
     with pytest.raises(Failed):
         check(ScriptedSession(lambda size, family: words if family != "as given" and size == 5 else None))
+
+
+def test_bytes_behind_the_output_that_change_at_two_sizes_are_the_kernels_doing(check):
+    with pytest.raises(Failed, match=r"writes beyond its output: 4 of the 252 bytes .* \(M=8; also at 1 more") as caught:
+        check(ScriptedSession(beyond=(8, 5)))
+    assert caught.value.verdict.reason_code is ReasonCode.MEMORY_ERROR
+
+
+def test_at_one_size_they_may_be_a_workspace_that_lay_there_before(check):
+    assert check(ScriptedSession(beyond=(8,))) == []
