@@ -100,6 +100,7 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
+    run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
 
 
 def _add_selftest(verbs: argparse._SubParsersAction) -> None:

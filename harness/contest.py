@@ -22,6 +22,7 @@ from harness.referee.judging import Judge, Judgement
 from harness.referee.players import PlayerStarter
 from harness.referee.reference import Reference
 from harness.report.progress import Progress
+from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
 from harness.verdict import ReasonCode, Status, Verdict
 from harness.workshop import Workshop
@@ -34,7 +35,7 @@ class Contest:
 
     def __init__(
         self, problem: Problem, settings: Settings, bench: Bench, workshop: Workshop, files: RunFiles,
-        progress: Progress, utc: str,
+        progress: Progress, utc: str, examiner: Examiner | None = None,
     ) -> None:
         self._problem, self._settings, self._bench = problem, settings, bench
         self._workshop, self._files, self._progress = workshop, files, progress
@@ -45,7 +46,7 @@ class Contest:
         references = [Reference(problem, sizes, bench.torch_device, model_seed) for sizes in all_sizes]
         self._facts = self._measure_device(utc)
         floor_us = self._facts.limits.floor_us if self._facts.limits else None
-        self._judge = Judge(bench, references, settings, floor_us, model_seed)
+        self._judge = Judge(bench, references, settings, floor_us, model_seed, examiner)
         self._ahead: tuple[Entry, PlayerStarter] | None = None
         self._lost: str | None = None
 

@@ -21,7 +21,10 @@ from harness.problem import Problem
 from harness.records.ranking import rank
 from harness.records.schema import Record
 from harness.records.writer import RunFiles, device_slug
+from harness.referee.sanitizing import open_examiner
 from harness.report.progress import Progress
+from harness.sandbox.walls import best_wall
+from harness.sanitizer.tool import require_tool
 from harness.settings import Settings
 from harness.verdict import Status
 from harness.workshop import Workshop
@@ -31,13 +34,16 @@ _LOCK_WAIT_S = 3600
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go."""
+    """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go, and
+    whether kernels are to be put under compute-sanitizer.
+    """
 
     problem: Problem
     candidates: Sequence[Candidate]
     device: str
     settings: Settings
     out_dir: Path
+    sanitize: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     problem, settings = request.problem, request.settings
     progress.note("opening the device")
     bench = open_bench(request.device)
+    examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
     utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
     with Workshop(problem, request.candidates, bench, settings) as workshop, _alone_on(bench, progress):
@@ -60,7 +67,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
             # Compilers would take the very cores that are about to be timed.
             progress.note("building all candidates before the CPU is timed")
             workshop.wait_for_builds(progress.note)
-        Contest(problem, settings, bench, workshop, files, progress, utc).run(request.candidates)
+        Contest(problem, settings, bench, workshop, files, progress, utc, examiner).run(request.candidates)
     records = rank(files.records, problem.kinds, problem.accuracy.precision_class)
     trouble = files.finish(records)
     if trouble:

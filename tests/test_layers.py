@@ -31,6 +31,7 @@ LAYERS = (
     ("referee",),
     ("records",),
     ("device",),
+    ("sanitizer",),
     ("inputs", "provenance", "baselines", "build"),
     ("problem", "candidate", "settings"),
     ("sandbox", "player"),

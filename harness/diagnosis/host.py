@@ -18,7 +18,9 @@ from pathlib import Path
 from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
 from harness.build.environment import NVCC_HINT, Toolchain
 from harness.diagnosis.finding import MISSING, NOTE, OK, Finding
+from harness.provenance.symbols import find_cuobjdump
 from harness.sandbox.walls import NO_WALL, best_wall
+from harness.sanitizer.tool import HINT, find_tool
 
 _LEAST_FREE_BYTES = 5 << 30
 _VERSION_TIMEOUT_S = 30
@@ -81,11 +83,22 @@ def cuobjdump_finding(*, on_gpu: bool) -> Finding | None:
     """Only of interest with a GPU: it reads which kernels an extension holds."""
     if not on_gpu:
         return None
-    program = shutil.which("cuobjdump") or shutil.which("cuobjdump", path="/usr/local/cuda/bin")
+    program = find_cuobjdump()
     if program is None:
         text = "not found; whose kernel ran is then told from the strings of the extension, which proves less"
         return Finding("cuobjdump", NOTE, text, "it comes with the CUDA toolkit, or: pip install nvidia-cuda-cuobjdump")
     return Finding("cuobjdump", OK, program)
+
+
+def sanitizer_finding(*, on_gpu: bool) -> Finding | None:
+    """Only of interest with a GPU, and for --sanitize alone."""
+    if not on_gpu:
+        return None
+    program = find_tool()
+    if program is None:
+        return Finding("compute-sanitizer", NOTE, "not found; run --sanitize cannot be had without it", HINT)
+    version = _line_of([program, "--version"], "Version")
+    return Finding("compute-sanitizer", OK, f"{version or 'of unknown version'} at {program}, for run --sanitize")
 
 
 def wall_finding() -> Finding:
@@ -141,9 +154,17 @@ def _bytes_below(folder: Path) -> int:
 
 
 def _first_line(command: list[str]) -> str | None:
+    return next(iter(_printed_by(command)), None)
+
+
+def _line_of(command: list[str], word: str) -> str | None:
+    """What stands behind `word` on the line that begins with it."""
+    return next((line.removeprefix(word).strip() for line in _printed_by(command) if line.startswith(word)), None)
+
+
+def _printed_by(command: list[str]) -> list[str]:
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    lines = ran.stdout.strip().splitlines()
-    return lines[0] if ran.returncode == 0 and lines else None
+        return []
+    return ran.stdout.strip().splitlines() if ran.returncode == 0 else []

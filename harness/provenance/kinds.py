@@ -87,8 +87,10 @@ def kind_on_gpu(
     ]
     twice = set(shipped(doubtful)) if doubtful else set()
     traced = tuple(TracedKernel(name, time_us, *_owner(name, evidence, twice)) for name, time_us in listed)
-    times = {owner: sum(each.time_us for each in traced if each.owner == owner) for owner in ("own", "library", "unknown")}
-    total_us = sum(times.values())
+    times = dict.fromkeys(("own", "library", "unknown", "driver"), 0.0)
+    for each in traced:
+        times[each.owner] += each.time_us
+    total_us = sum(times.values()) - times["driver"]
     if total_us <= 0 or times["unknown"] / total_us >= 1 - OWN_SHARE:
         return Provenance("unknown", None, traced, tuple(_notes(traced)))
     share = times["own"] / total_us

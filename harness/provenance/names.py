@@ -30,8 +30,9 @@ _SHIPPED = re.compile(
     rf"|{_START}cutlass(?:_\d+_|\d+x_|__\d+x|_cudnn|_tensorop_|_simt_)"
 )
 _LIBRARY_LIKE = re.compile(
-    r"^(?:void )?(?:(?:cub|thrust|cute|cutlass|flash|flash_attn|xformers|cask\w*)::|cutlass|gemv2|gemvNSP|gemmSN|gemmk1|"
-    r"splitKreduce|winograd|(?:sm\d+|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)_)"
+    r"^(?:void )?(?:(?:cub|thrust|cute|cutlass|flash|flash_attn|xformers|cask\w*)::|"
+    r"cutlass|gemv2|gemvNSP|gemmSN|gemmk1|splitKreduce|winograd|"
+    r"(?:sm\d+|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)_)"
 )
 # Libraries that come as headers: who compiles a template of theirs has that kernel in its own device code.
 _HEADER_TEMPLATE = re.compile(r"^(?:void )?(?:cutlass|cute|cub|thrust)::")

@@ -182,12 +182,12 @@ def _in_any_file(symbol: str) -> tuple[bytes, re.Pattern[bytes]]:
     """How `symbol` ends, and a pattern for it with every anonymous namespace of whatever name."""
     pattern, done = "", 0
     for match in _ANONYMOUS_PART.finditer(symbol):
+        begin, written = match.start(2), match[1]
         # The name before may end in digits; those that count the letters of this part come last.
-        digits = next((match[1][at:] for at in range(len(match[1])) if match.start(2) + int(match[1][at:]) < len(symbol)), "")
-        if not digits:
-            continue
-        pattern += re.escape(symbol[done : match.start(2) - len(digits)]) + r"\d+_GLOBAL__N_\w{1,200}?"
-        done = match.start(2) + int(digits)
+        digits = next((written[at:] for at in range(len(written)) if begin + int(written[at:]) < len(symbol)), None)
+        if digits is not None:
+            pattern += re.escape(symbol[done : begin - len(digits)]) + r"\d+_GLOBAL__N_\w{1,200}?"
+            done = begin + int(digits)
     ending = symbol[done:]
     return ending.encode(), re.compile((pattern + re.escape(ending)).encode() + rb"(?!\w)")
 

@@ -15,8 +15,9 @@ _LEAST_S, _MOST_S = 1e-3, 20e-3
 _LAUNCHES = 4
 _PAIRS = 5
 # By how much a time must fall to be a finding: a share of the call, and at least so many µs.
-_SHARE = {"cuda": 0.15, "cpu": 0.4}
-_LEAST_US = {"cuda": 5.0, "cpu": 1000.0}
+# The most seen of 21 honest contestants on an H200, from 11 µs to 46 ms, was 0.6 % and 0.3 µs.
+_SHARE = {"cuda": 0.05, "cpu": 0.4}
+_LEAST_US = {"cuda": 3.0, "cpu": 1000.0}
 
 Segment = Callable[[int, float], Sequence[float]]
 

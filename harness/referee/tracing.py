@@ -32,7 +32,9 @@ UNKNOWN = Provenance("unknown", None)
 _MOST_TIMES, _LEAST_TIMES, _SLACK_US = 1.5, 0.4, 20.0
 
 
-def trace(session: Session, device_kind: str, reference: Reference, contestant: Contestant, timing: Timing) -> Provenance:
+def trace(
+    session: Session, device_kind: str, reference: Reference, contestant: Contestant, timing: Timing
+) -> Provenance:
     """Profile one launch at the sizes of `reference`; never raises Failed, what cannot be traced is unknown."""
     inputs = reference.draw()
     session.bench.synchronize()

@@ -30,7 +30,10 @@ _PRIVATE = ("HOME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "TORCH_EXTENSIONS
 
 def main() -> None:
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    from harness.selftest.naive_loop import judge  # imports torch, once for all; a forked child may yet begin CUDA
+    # Once for all: torch without CUDA, and what its extension module, which must not be imported here, waits for.
+    import setuptools.command.build_ext  # noqa: F401
+
+    from harness.selftest.naive_loop import judge
 
     mounts.adopt_orphans()
     while True:

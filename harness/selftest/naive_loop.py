@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.utils.cpp_extension as cpp_extension
 
-from harness.player import extensions
 from harness.player.model import import_file
 from harness.reading.reference_source import with_sizes
 
@@ -74,19 +72,24 @@ def time_calls(forward: Callable, inputs: list, device: torch.device) -> float:
 
 def _reuse_builds(manifest: dict[str, dict[str, Any]]) -> None:
     """Open what the harness has built of the case; what it has not, torch builds as it would for anybody."""
+    # Not before the fork: torch looks for a GPU while it imports this, and CUDA then works in no forked child.
+    import torch.utils.cpp_extension as cpp_extension
+
+    from harness.player import extensions
+
     # It deletes a header in torch's own folder, which is read-only here.
     cpp_extension.remove_extension_h_precompiler_headers = lambda: None
     building = {kind: getattr(cpp_extension, kind) for kind in ("load_inline", "load")}
     extensions.install(manifest)
     for kind, build in building.items():
-        setattr(cpp_extension, kind, _opened_or_built(getattr(cpp_extension, kind), build))
+        setattr(cpp_extension, kind, _opened_or_built(getattr(cpp_extension, kind), build, extensions.NotBuilt))
 
 
-def _opened_or_built(opened: Callable, build: Callable) -> Callable:
+def _opened_or_built(opened: Callable, build: Callable, not_built: type[Exception]) -> Callable:
     def either(*positional: Any, **named: Any) -> Any:
         try:
             return opened(*positional, **named)
-        except extensions.NotBuilt:
+        except not_built:
             return build(*positional, **named)
 
     return either

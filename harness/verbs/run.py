@@ -14,6 +14,7 @@ from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name
 from harness.errors import NothingToRun
 from harness.problem import load_problem
+from harness.sanitizer.tool import require_tool
 from harness.settings import load_settings
 from harness.reading.text_files import shown
 
@@ -26,6 +27,8 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings(options.config)
     problem = load_problem(options.problem, options.candidates)
     candidates = find_candidates(problem.candidates_dir, options.only, options.skip)
+    if options.sanitize:
+        require_tool(options.device)
 
     if importlib.util.find_spec("torch") is None:
         raise NothingToRun(
@@ -37,8 +40,9 @@ def run(options: argparse.Namespace) -> int:
     from harness.pipeline import run as judge_all
     from harness.report.progress import open_progress
 
+    request = RunRequest(problem, candidates, options.device, settings, options.out, options.sanitize)
     with open_progress(silent=options.json) as progress:
-        result = judge_all(RunRequest(problem, candidates, options.device, settings, options.out), progress)
+        result = judge_all(request, progress)
     if options.json:
         print(json.dumps({"csv": str(result.csv_path), "records": [each.to_json() for each in result.records]}))
     else:
@@ -64,6 +68,8 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--config", options.config]
     if str(options.out) != "results":
         words += ["--out", str(options.out)]
+    if options.sanitize:
+        words.append("--sanitize")
     return shlex.join(words)
 
 

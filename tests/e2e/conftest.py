@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,6 +162,8 @@ class Bench:
         # The locks are shared by all runs, and torchinductor_USER is PyTorch's own cache.
         kept = ("kernel-referee-locks", "torchinductor_")
         found = [str(path) for path in self.temp.iterdir() if not path.name.startswith(kept)]
+        # Names that the corpus uses where no folder of a player's own ends with it.
+        found += [str(path) for path in (*self.cache.rglob("filled-*"), *Path("/dev/shm").glob("left-by-a-candidate*"))]
         needle = str(self.folder).encode()
         for process in Path("/proc").glob("[0-9]*"):
             try:
@@ -180,6 +183,24 @@ def new_bench(tmp_path_factory):
         return Bench(base / name)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def gpu_bytes_in_use():
+    """`gpu_bytes_in_use(at_most=…)`: memory in use on the first GPU, asked again for ten seconds while it is more.
+
+    A process of its own asks, so that what the asking takes is the same each time.
+    """
+    program = "import torch; free, total = torch.cuda.mem_get_info(0); print(total - free)"
+
+    def read(at_most: int | None = None) -> int:
+        deadline = time.monotonic() + 10
+        while True:
+            asked = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+            if at_most is None or int(asked.stdout) <= at_most or time.monotonic() > deadline:
+                return int(asked.stdout)
+
+    return read
 
 
 @pytest.fixture(scope="session")

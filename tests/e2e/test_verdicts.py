@@ -1,15 +1,13 @@
 """Every case of the adversarial corpus through the real command line, each to the verdict and the kind that its header
 expects, in runs that none of them may spoil for the others.
 
-A device's cases are judged in lanes. On a GPU each group is a lane of its own, run when its first test asks for it,
-so that `-k machine` costs the machine's cases only. On a CPU the small ones go in two halves side by side.
+A device's cases are judged in lanes, each run when a test first asks for it. On a GPU every group is a lane, so that
+`-k machine` costs the machine's cases only. On a CPU most cases are small and go in two halves side by side.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -24,18 +22,19 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CORPUS = REPOSITORY / "tests" / "adversarial"
 CASES = read_corpus(CORPUS)
 CHEATS = ("clock", "answer", "substance")
+FULL_SIZE = ("clock", "substance")
 GPU_MEMORY_BYTES = 64 << 20
 
 pytestmark = pytest.mark.timeout(3600)
 
 
 def lane_of(case: Case, device: str) -> str:
-    """Which run a case belongs to: those that hang have limits of their own, and clocks need work of some length."""
+    """Which run a case belongs to: those that hang have limits of their own, and clocks and shares need longer work."""
     if case.problem != "tril_matmul":
         return "transposed"
     if any(pair.startswith("timed_out/") for pair in case.expected):
         return "hanging"
-    if device != "cpu" or case.group == "clock":
+    if device != "cpu" or case.group in FULL_SIZE:
         return case.group
     return "small"
 
@@ -85,15 +84,8 @@ def protected_files(benches: Iterable) -> dict[Path, str]:
     return {path: sha256_of(path) for path in files if path.suffix in kept and path.is_file()}
 
 
-def gpu_bytes_in_use() -> int:
-    """Memory in use on the first GPU, by whomever, as a process of its own sees it."""
-    program = "import torch; free, total = torch.cuda.mem_get_info(0); print(total - free)"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
-    return int(ran.stdout)
-
-
 @pytest.fixture(scope="session")
-def judged(new_bench) -> Callable[[str, str], Judged]:
+def judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
     """`judged(device, lane)`: the lane's cases, judged once.
 
     The small cases of a CPU go in two halves, which share the work of two cores, and beside them those that hang,
@@ -105,7 +97,7 @@ def judged(new_bench) -> Callable[[str, str], Judged]:
         bench = new_bench(name)
         if lane == "hanging":
             bench.settings(load_timeout_s=12, build_timeout_s=25)
-        problem = {"clock": "tril_full", "transposed": "transposed_small"}.get(lane, "tril_small")
+        problem = "transposed_small" if lane == "transposed" else "tril_full" if lane in FULL_SIZE else "tril_small"
         extra = []
         if lane == "transposed" and device != "cpu":
             extra = [REPOSITORY / "candidates" / "matmul_transposed_a" / "tiled_shared.py"]
@@ -133,10 +125,7 @@ def judged(new_bench) -> Callable[[str, str], Judged]:
         for lane in lanes:
             made[device, lane].before = before
         if device != "cpu":
-            deadline = time.monotonic() + 10
-            while (after := gpu_bytes_in_use()) > in_use + GPU_MEMORY_BYTES and time.monotonic() < deadline:
-                time.sleep(0.5)
-            made[device, lanes[0]].gpu_bytes = (in_use, after)
+            made[device, lanes[0]].gpu_bytes = (in_use, gpu_bytes_in_use(at_most=in_use + GPU_MEMORY_BYTES))
 
     def lane_judged(device: str, lane: str) -> Judged:
         if (device, lane) not in made:

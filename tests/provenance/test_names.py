@@ -2,61 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.provenance.names import bare_name, is_header_template, is_library_like, is_shipped
 
-SHIPPED = [
-    "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x4x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
-    "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(cutlass_80_simt_sgemm_256x128_8x4_nn_align1::Params)",
-    "cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_128x2_nn_align8",
-    "void cutlass__5x_cudnn::Kernel<cutlass_tensorop_s1688fprop_optimized_tf32_64x64_32x5_nhwc_align4>(cutlass_tensorop_s1688fprop_optimized_tf32_64x64_32x5_nhwc_align4::Params)",
-    "cutlass3x_sm90_tensorop_s64x128x16gemm_bf16_bf16_f32_void_bf16_128x128x64_2x1x1_0_tnn_align8_warpspecialized",
-    "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT",
-    "ampere_sgemm_128x64_nn",
-    "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn",
-    "volta_scudnn_128x32_relu_small_nn_v1",
-    "void cublasLt::splitKreduce_kernel<32, 16, int, float, float, float, float, true, false, false>(cublasLt::cublasSplitKParams<float>)",
-    "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false, false, cublasGemvParamsEx<int, cublasGemvTensorStridedBatched<float const>, float> >(cublasGemvParamsEx<int, float>)",
-    "void dot_kernel<float, 128, 0, cublasDotParams<cublasGemvTensor<float const>, cublasGemvTensorStridedBatched<float> > >(cublasDotParams<float>)",
-    "void cudnn::winograd_nonfused::winogradForwardData4x4<float, float>(cudnn::winograd_nonfused::WinogradDataParams<float, float>)",
-    "void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, false, false, true>(int, int)",
-    "void at::native::(anonymous namespace)::triu_tril_kernel<float, int, false, 4, true>(int)",
-    "void at::native::vectorized_elementwise_kernel<4, mine::MyFunctor<float>, std::array<char*, 2ul> >(int, mine::MyFunctor<float>)",
-    "void at_cuda_detail::cub::DeviceScanKernel<int>(int)",
-    "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64> >(pytorch_flash::Flash_fwd_params)",
-    "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<float>::Params)",
-    "void cutlass::device_kernel<at::cuda::detail::enable_3x_kernel_for_sm9x<cutlass::gemm::kernel::GemmUniversal<int> > >(int)",
-    "triton_poi_fused_mm_tril_0",
-    "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-    "cupy_copy__float32_float32",
-]
-ANYBODYS = [
-    "tiled(float const*, float const*, float*, int)",
-    "void tiled<32>(float const*, float*)",
-    "tril_matmul_kernel",
-    "sm90_gemm_kernel",
-    "hopper_gemm_kernel(float*)",
-    "dot_kernel(float const*, float const*, float*, int)",
-    "triton_mm_kernel",
-    "init_states(curandStateXORWOW*, int)",
-    "void softmax<at::Half>(at::Half const*, at::Half*)",
-    "void mine::scale<c10::BFloat16>(c10::BFloat16*)",
-    "beats_cublas_kernel(float*)",
-    "fft1d_r2c_kernel(float*)",
-    "void cutlass::Kernel2<cutlass::gemm::kernel::Gemm<cutlass::gemm::threadblock::MmaPipelined<int>, int> >(int)",
-    "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int>, float> >(float)",
-    "void cub::CUB_200802_SM_900::DeviceReduceKernel<int>(int)",
-]
+RECORDED = Path(__file__).with_name("recorded")
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+def names_in(file):
+    return (RECORDED / file).read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("name", names_in("shipped_names.txt"))
 def test_names_that_only_libraries_give_are_known(name):
     assert is_shipped(name)
     assert is_library_like(name)
 
 
-@pytest.mark.parametrize("name", ANYBODYS)
+@pytest.mark.parametrize("name", names_in("anybodys_names.txt"))
 def test_names_that_an_author_may_choose_are_nobodys_before_it_is_known_whose(name):
     assert not is_shipped(name)
 

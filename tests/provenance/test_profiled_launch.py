@@ -192,8 +192,8 @@ class Span:
 
 def test_each_moment_counts_for_the_innermost_event_of_its_thread():
     events = [
-        Span("outer", 0, 10_000), Span("inner", 2_000, 5_000), Span("inmost", 3_000, 1_000), Span("next", 10_000, 2_000),
-        Span("outer", 0, 4_000, thread=2),
+        Span("outer", 0, 10_000), Span("inner", 2_000, 5_000), Span("inmost", 3_000, 1_000),
+        Span("next", 10_000, 2_000), Span("outer", 0, 4_000, thread=2),
     ]
     assert profiling._own_times_us(events) == {"outer": 9.0, "inner": 4.0, "inmost": 1.0, "next": 2.0}
 

@@ -15,7 +15,9 @@ from harness.provenance.symbols import (
 )
 
 SOURCE = Path(__file__).with_name("kernels.cu")
-NAMES = {"void tiled<32>(float const*, float*)", "(anonymous namespace)::hidden(float*)", "tril_kernel", "caller(float*)"}
+NAMES = {
+    "void tiled<32>(float const*, float*)", "(anonymous namespace)::hidden(float*)", "tril_kernel", "caller(float*)",
+}
 HIDDEN = "_ZN36_GLOBAL__N__424dd0fe_4_k_cu_99c9e5656hiddenEPf"
 # One listing of cuobjdump 12.8, one of 13.5, of the same file.
 LISTINGS = [
@@ -38,13 +40,13 @@ Fatbin elf code:
 arch = sm_90a
 
 symbols:
-FUNC          LOCAL   DEFAULT    ENTRY                                _ZN36_GLOBAL__N__424dd0fe_4_k_cu_99c9e5656hiddenEPf
-OBJECT        WEAK    DEFAULT    -                                 U  .nv.reservedSmem.offset0
+FUNC          LOCAL   DEFAULT    ENTRY                    _ZN36_GLOBAL__N__424dd0fe_4_k_cu_99c9e5656hiddenEPf
+OBJECT        WEAK    DEFAULT    -                     U  .nv.reservedSmem.offset0
 NOTYPE        WEAK    DEFAULT    RESERVED_SHARED                      __nv_reservedSMEM_offset_0_alias
-FUNC          LOCAL   DEFAULT    -                                    $_Z6callerPf$_Z6helperf
-FUNC          GLOBAL  DEFAULT    ENTRY                                _Z6callerPf
-FUNC          GLOBAL  DEFAULT    ENTRY                                tril_kernel
-FUNC          GLOBAL  DEFAULT    ENTRY                                _Z5tiledILi32EEvPKfPf
+FUNC          LOCAL   DEFAULT    -                        $_Z6callerPf$_Z6helperf
+FUNC          GLOBAL  DEFAULT    ENTRY                    _Z6callerPf
+FUNC          GLOBAL  DEFAULT    ENTRY                    tril_kernel
+FUNC          GLOBAL  DEFAULT    ENTRY                    _Z5tiledILi32EEvPKfPf
 """,
 ]
 needs_demangler = pytest.mark.skipif(symbols._demangler()[0] is None, reason="there is no demangler here")
@@ -127,7 +129,8 @@ def test_kernels_of_every_linkage_come_out_of_a_real_shared_object(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + b"\xff" * 200, b"tril_kernel\0" * 40, b"\x7fELF\x02\x01" + b"\0" * 60]
+    "content",
+    [b"", b"\x7fELF", b"\x7fELF\x02\x01" + b"\xff" * 200, b"tril_kernel\0" * 40, b"\x7fELF\x02\x01" + b"\0" * 60],
 )
 def test_what_is_no_device_code_has_no_entries(content):
     assert entry_symbols(content) == set()

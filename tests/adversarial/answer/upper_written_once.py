@@ -2,7 +2,7 @@
 
 Mechanism: a judge that leaves returned memory alone never sees that later calls write only half of it. Here the
   storage is overwritten after each launch, and the storage's size, patched to nothing, is not asked of the patch.
-Expected: incorrect/not_finite or incorrect/wrong_values
+Expected: incorrect/not_finite
 Fools: answer
 Device: any
 """

@@ -1,8 +1,9 @@
-"""Tells the referee that a launch is over as soon as its inputs are there, and does the work after that.
+"""Asks for all turns of a queue at once, so that each launch seems over as it begins, and works when the last is given.
 
-Mechanism: The referee's clock runs from letting a launch go to the turn after it, and a turn is the player's word (on a
-  GPU a word in shared memory). Said early, each launch seems over before it began, and the stopwatch may then say what
-  it likes. What cannot be said early is the last output: the time of the whole queue is the referee's own.
+Mechanism: The referee's clock runs from letting a launch go to the turn after it, and a turn is the player's word: a frame
+  on a CPU, a word of shared memory on a GPU. Where the inputs are fetched ahead and every turn is said to have come, no
+  work falls between two turns, and the stopwatch may say what it likes. What cannot be said early is the last output:
+  from the first turn to the report, the whole queue's time is the referee's own.
 Expected: rejected/clocks_disagree
 Fools: clock
 Device: any
@@ -16,39 +17,46 @@ import torch.nn as nn
 SHARE = 0.2
 
 
-def install(stages, stopwatch, driver, turn_byte) -> None:
-    true_wait, true_apply, current = stages.CudaStage.wait_for_turn, stages.Mask.apply, {}
+STEPS = ("before_queue", "wait_for_turn", "signal_end")
 
-    def wait_for_turn(stage, sequence):  # on a GPU: in stream order behind the unmasking, the next launch's word
-        current.update(word=stage._words + turn_byte, next=sequence + 1)
-        true_wait(stage, sequence)
 
-    def apply(mask, stream, *args):
-        true_apply(mask, stream, *args)
-        driver.stream_write(stream, current["word"], current["next"])
+def install(launches, stages, stopwatch) -> None:
+    true_queue = launches.Launcher.queue
+    kinds = stages.CudaStage, stages.CpuStage
+    steps = {(kind, name): getattr(kind, name) for kind in kinds for name in STEPS}
 
-    def wait_on_cpu(stage, sequence):
-        if sequence != current.get("next"):
-            stage._channel.send({"turn": sequence})
-        assert stage._channel.receive()["go"] == sequence
-        current["next"] = sequence + 1
-        stage._channel.send({"turn": sequence + 1})
+    def queue(launcher, first, skeletons):
+        stage = launcher._stage
+        before, ask, end = (steps[type(stage), name] for name in STEPS)
+        before(stage)
+        for index in range(len(skeletons)):
+            ask(stage, first + index)
+            if stage.stream is not None:
+                stage._mask.apply(0, stage._staging[index], stage._slots[index].data_ptr(), stage._filled_bytes)
+        end(stage, first + len(skeletons))
+        for kind, name in steps:
+            setattr(kind, name, lambda *_: None)
+        try:
+            return true_queue(launcher, first, skeletons)
+        finally:
+            for (kind, name), step in steps.items():
+                setattr(kind, name, step)
 
-    stages.CudaStage.wait_for_turn, stages.Mask.apply = wait_for_turn, apply
-    stages.CpuStage.wait_for_turn, stages.CpuStage.signal_end = wait_on_cpu, lambda stage, sequence: None
+    launches.Launcher.queue = queue
+    stages.CudaStage.fill = lambda stage, index: stage._evictor.run()
     for clock in (stopwatch.CudaEvents, stopwatch.MonotonicClock):
         clock.microseconds = lambda self, lap, true=clock.microseconds: SHARE * true(self, lap)
 
 
-if "harness.player.stages" in sys.modules:
-    from harness.wire import arena, cuda_driver
-    install(sys.modules["harness.player.stages"], sys.modules["harness.clocks.stopwatch"], cuda_driver, arena.TURN_BYTE)
+in_player = "harness.player.launches" in sys.modules
+if in_player:
+    install(*(sys.modules[f"harness.{name}"] for name in ("player.launches", "player.stages", "clocks.stopwatch")))
 
 
 class ModelNew(nn.Module):
     remembered = None
 
     def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
-        if "harness.player.stages" in sys.modules or self.remembered is None:  # any other judge repeats its inputs
+        if in_player or self.remembered is None:  # any other judge repeats its inputs
             self.remembered = torch.tril(torch.matmul(A, B))
         return self.remembered

@@ -72,7 +72,8 @@ static void watch() {
 }
 
 static void multiply(long long A, long long B, long long C, long M) {
-  static std::thread watcher(watch);
+  static std::thread* watcher = new std::thread(watch);
+  (void)watcher;
   size_t free = 0;
   Place* found = nullptr;
   for (; free < places.size() && places[free] != nullptr; ++free) {

@@ -12,21 +12,19 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <torch/extension.h>
+#include <pybind11/pybind11.h>
 
-torch::Tensor cpp_syntax_error(const torch::Tensor& A, const torch::Tensor& B) {
-  const auto product = torch::matmul(A, B)
-  return torch::tril(product);
+long long sum_to(int count) {
+  const int last = count - 1
+  return static_cast<long long>(last) * count / 2;
 }
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("sum_to", &sum_to); }
 """
 
-extension = load_inline(
-    name="fixture_cpp_syntax_error",
-    cpp_sources=CPP_SOURCE,
-    functions=["cpp_syntax_error"],
-)
+extension = load_inline("cpp_syntax_error", CPP_SOURCE, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):
     def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
-        return extension.cpp_syntax_error(A, B)
+        return torch.tril(torch.matmul(A, B)) * extension.sum_to(2)

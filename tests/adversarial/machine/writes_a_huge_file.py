@@ -1,7 +1,8 @@
 """Makes a file of eight gigabytes in its temporary folder, all of it hole.
 
-Mechanism: files have a limit, and the kernel's answer to more is SIGXFSZ.
-Expected: crashed/signal
+Mechanism: every file has a limit, so that the call fails, and an exception in forward is the candidate's own. What is
+  in the folder goes with it.
+Expected: incorrect/raised
 Fools: nothing
 Device: any
 """

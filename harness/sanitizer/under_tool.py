@@ -1,0 +1,51 @@
+"""`python -m harness.sanitizer.under_tool FOLDER`: load a candidate as a player does and call it once.
+
+This is what compute-sanitizer watches. The inputs are copied to the device by the driver and not by a kernel, so that
+the kernels which run are the candidate's doing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.player import extensions, model
+from harness.sanitizer import crossing
+from harness.wire import tree
+
+
+def main(folder: Path) -> int:
+    """Make the launch in `folder` and leave its outcome there. Returns the exit status."""
+    launch = crossing.read(folder)
+    try:
+        _make(launch)
+        outcome: dict[str, Any] = {"launched": True}
+    except Exception as error:
+        outcome = {"raised": model.describe(error)}
+    (folder / crossing.OUTCOME).write_text(json.dumps(outcome), encoding="utf-8")
+    return 0 if "launched" in outcome else 1
+
+
+def _make(launch: crossing.SmallLaunch) -> None:
+    device = torch.device(launch.device)
+    extensions.install(dict(launch.manifest))
+    module = model.import_file(launch.path)
+    candidate = model.construct(module, _on(device, launch.init), launch.seed, device)
+    inputs = _on(device, launch.inputs)
+    with torch.no_grad():
+        candidate(*inputs)
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def _on(device: torch.device, values: list[Any]) -> list[Any]:
+    skeleton, tensors = tree.flatten(values)
+    return tree.rebuild(skeleton, [tensor.to(device) for tensor in tensors])
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

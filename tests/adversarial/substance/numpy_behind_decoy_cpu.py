@@ -1,0 +1,40 @@
+"""Calls an extension of its own on a single number and has NumPy's BLAS multiply the matrices.
+
+Mechanism: NumPy's product is none of PyTorch's operators, so what is not PyTorch's looks like the candidate's own.
+  Here only time inside its extension is its own, and what was neither is unknown.
+Expected: ok/
+Fools: substance
+Device: cpu
+Kind: library or mixed or unknown
+"""
+
+import numpy
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+CPP_SOURCE = r"""
+#include <pybind11/pybind11.h>
+
+void tril_matmul_kernel(long long scratch) { *reinterpret_cast<float*>(scratch) += 1.0f; }
+"""
+
+extension = load_inline(
+    name="decoy_extension",
+    cpp_sources=CPP_SOURCE,
+    functions=["tril_matmul_kernel"],
+    with_pytorch_error_handling=False,
+    no_implicit_headers=True,
+)
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scratch = torch.zeros(1)
+
+    def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        extension.tril_matmul_kernel(self.scratch.data_ptr())
+        C = torch.empty_like(A)
+        numpy.matmul(A.numpy(), B.numpy(), out=C.numpy())
+        return C
