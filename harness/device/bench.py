@@ -68,8 +68,11 @@ class Bench(Protocol):
     def slot_unchanged(self, index: int, inputs: InputSet) -> bool:
         """Whether the slot still holds what it was filled with."""
 
+    def take_outputs(self, count: int) -> None:
+        """Copy the first `count` outboxes to memory of the referee's own: what comes later comes too late."""
+
     def outbox(self, index: int) -> torch.Tensor:
-        """The bytes of the output of launch `index`, as uint8."""
+        """The bytes of the output of launch `index` as they were taken, as uint8."""
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
         """Make the same launches in this process, on the same slots, in the same order of steps."""

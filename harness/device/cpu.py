@@ -44,6 +44,7 @@ class CpuBench:
         self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
         self._outboxes: list[tuple[dict[str, int], torch.Tensor]] = []
         self._sets: Sequence[InputSet] = ()
+        self._taken: list[torch.Tensor] = []
         self.identity = DeviceIdentity(
             kind="cpu", name=cpu_name(), sm_count=os.cpu_count(), l2_bytes=self._cache_bytes,
             memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), torch=torch.__version__,
@@ -93,7 +94,10 @@ class CpuBench:
         return torch.equal(self._slots[index][1][: inputs.region.numel()], inputs.region)
 
     def outbox(self, index: int) -> torch.Tensor:
-        return self._outboxes[index][1]
+        return self._taken[index]
+
+    def take_outputs(self, count: int) -> None:
+        self._taken = [region.clone() for _, region in self._outboxes[:count]]
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
         time.sleep(_SPIN_ENDS_S)

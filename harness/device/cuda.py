@@ -65,6 +65,7 @@ class CudaBench:
         self._stopwatch = CudaEvents(self.torch_device)
         self._regions: dict[str, list[torch.Tensor]] = {"staging": [], "slots": [], "outboxes": []}
         self._keys: list[bytes] = []
+        self._taken: list[torch.Tensor] = []
         self._reached = self._mail = 0
         self._health = Health(self.torch_device, self._raw_bytes)
 
@@ -132,7 +133,12 @@ class CudaBench:
         return torch.equal(self._regions["slots"][index][: inputs.region.numel()], inputs.region)
 
     def outbox(self, index: int) -> torch.Tensor:
-        return self._regions["outboxes"][index]
+        return self._taken[index]
+
+    def take_outputs(self, count: int) -> None:
+        self._taken = []  # first, so that the allocator can use the old ones' memory
+        self._taken = [region.clone() for region in self._regions["outboxes"][:count]]
+        self.synchronize()
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
         laps, watchdog = [], None

@@ -2,7 +2,8 @@
 
 PyTorch's allocator hands out blocks of whole 512 bytes and reuses the block that was freed last for the same size. So a
 block as large as the output is filled with a pattern and freed before `forward`; where the output then lies in it, the
-bytes between the output's end and the block's must still hold the pattern. No kernel has business there.
+bytes between the output's end and the block's must still hold the pattern. No kernel has business there. That is said
+only of a `forward` that allocated its outputs and nothing else: a temporary may have lain in the same place before.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ BLOCK_BYTES = 512
 PATTERN = 0xA5
 _empty = torch.empty
 _storage = torch.Tensor.untyped_storage
+_stats = torch.cuda.memory_stats
 
 
 class Guard:
@@ -26,6 +28,7 @@ class Guard:
     def __init__(self, device: torch.device, stream: int) -> None:
         self._device, self._stream = device, stream
         self._ends: dict[int, int] = {}
+        self._allocations = 0
 
     def plant(self, specs: Sequence[TensorSpec]) -> None:
         """Fill and free one block for each output; all are held at once, so that no two share one."""
@@ -35,9 +38,12 @@ class Guard:
         self._ends = {block.data_ptr(): block.data_ptr() + block.numel() for block in blocks}
         for block in blocks:
             cuda_driver.fill_bytes(self._stream, block.data_ptr(), PATTERN, block.numel())
+        self._allocations = _allocations_on(self._device)
 
     def broken(self, tensors: Sequence[torch.Tensor]) -> list[int] | None:
         """[bytes written, bytes guarded] when bytes behind one of the outputs were written. Waits for the device."""
+        if _allocations_on(self._device) - self._allocations > len(tensors):
+            return None
         for tensor in tensors:
             storage = _storage(tensor)
             start, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
@@ -49,6 +55,10 @@ class Guard:
             if written:
                 return [written, spare]
         return None
+
+
+def _allocations_on(device: torch.device) -> int:
+    return _stats(device)["allocation.all.allocated"]
 
 
 def _whole_blocks(size_bytes: int) -> int:

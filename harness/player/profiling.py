@@ -4,7 +4,7 @@ Never a timed launch: the profiler slows what it watches. What is listed here is
 they were is decided by `provenance` on the referee's side, which has the launch's output checked like any other.
 
 The profiler's functions are taken from the C extension as this module is imported, before any candidate is, so that
-patching `torch.profiler` changes nothing here.
+patching `torch.profiler` or the classes behind it changes nothing here.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch._C._autograd import _KinetoEvent, _ProfilerResult
 from torch._C._profiler import _ExperimentalConfig, _RecordFunctionFast
 from torch.autograd import (
     DeviceType, ProfilerActivity, ProfilerConfig, ProfilerState, _disable_profiler, _enable_profiler, _prepare_profiler,
@@ -26,20 +27,25 @@ from harness.player.launches import Launcher
 from harness.player.stages import CpuStage, CudaStage
 from harness.wire import tree
 
-_MOST_NAMES, _LONGEST_NAME = 200, 8000
+_MOST_NAMES, _LONGEST_NAME, _MOST_SPANS = 200, 8000, 10_000
 # Starting CUPTI takes seconds, in which a GPU's clock falls; this much work brings it back up.
 _WARM_S = 0.05
 _WARM_BATCH = 20
 _perf_counter_ns = time.perf_counter_ns
 _setprofile = sys.setprofile
+_events, _name, _device_type = _ProfilerResult.events, _KinetoEvent.name, _KinetoEvent.device_type
+_start_ns, _duration_ns, _start_thread_id = _KinetoEvent.start_ns, _KinetoEvent.duration_ns, _KinetoEvent.start_thread_id
+# Not every PyTorch has both.
+_is_user_annotation = getattr(_KinetoEvent, "is_user_annotation", lambda event: False)
+_activity_type = getattr(_KinetoEvent, "activity_type", None)
 
 
 def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any, first: int, skeleton: Any) -> dict:
     """Make launch `first` under the profiler.
 
-    Returns {"kernels": [{name, us}], "busy_us", "operators": [{name, us}], "own_us", "total_us"}: the kernels with
-    the time in which at least one of them ran; the operators with their own time, and the time inside functions of
-    the candidate's extensions without that in operators which they called.
+    Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us"}: when
+    each kernel ran; the operators with their own time, and the time inside functions of the candidate's extensions
+    without that in operators which they called.
     """
     layout = launcher.layout
     stage.wait_for_turn(first)
@@ -64,21 +70,33 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
             total_us = (_perf_counter_ns() - began_ns) / 1e3
         finally:
             _setprofile(None)
-            events = _disable_profiler().events()
+            events = _events(_disable_profiler())
     stage.restore_stream()
     if layout.fault_of(result, stage, 0) is None:
         outputs.take(result, stage.outbox(0, layout.outputs), stage.stream)
     stage.signal_end(first + 1)
     stage.synchronize()
-    kernels = [event for event in events if event.device_type() == DeviceType.CUDA and not _is_note(event)]
-    times_us = _own_times_us([event for event in events if event.device_type() == DeviceType.CPU])
+    on_device = [_Span.of(event) for event in events if _device_type(event) == DeviceType.CUDA and not _is_note(event)]
+    times_us = _own_times_us([_Span.of(event) for event in events if _device_type(event) == DeviceType.CPU])
     return {
-        "kernels": _listed(_summed((event.name(), event.duration_ns() / 1e3) for event in kernels)),
-        "busy_us": _busy_ns([(event.start_ns(), event.duration_ns()) for event in kernels]) / 1e3,
+        **_when(on_device),
         "own_us": times_us.pop(own_calls.name, 0.0),
         "operators": _listed({name: time_us for name, time_us in times_us.items() if "::" in name}),
         "total_us": total_us,
     }
+
+
+class _Span(NamedTuple):
+    """When something ran, and in which thread of the host it began."""
+
+    start_ns: int
+    duration_ns: int
+    name: str
+    thread: int
+
+    @classmethod
+    def of(cls, event: Any) -> _Span:
+        return cls(_start_ns(event), _duration_ns(event), _name(event)[:_LONGEST_NAME], _start_thread_id(event))
 
 
 class _OwnCalls:
@@ -115,44 +133,41 @@ def _warm_up(stage: CudaStage) -> None:
 
 def _is_note(event: Any) -> bool:
     """A range that a candidate has marked on the device's time line, or a wait: neither is a kernel."""
-    kind = getattr(event, "activity_type", None)
-    if kind is not None and kind():
-        return "annotation" in kind() or "sync" in kind()
-    return bool(event.is_user_annotation())
+    if _activity_type is None:
+        return bool(_is_user_annotation(event))
+    kind = _activity_type(event)
+    return "annotation" in kind or "sync" in kind
 
 
-def _own_times_us(events: Iterable[Any]) -> dict[str, float]:
-    """Time in µs by name, each moment counted for the innermost event of its thread alone."""
+def _own_times_us(spans: Iterable[_Span]) -> dict[str, float]:
+    """Time in µs by name, each moment counted for the innermost span of its thread alone."""
     times: dict[str, float] = {}
-    ends: dict[int, list[tuple[int, str]]] = {}
-    for event in sorted(events, key=lambda event: (event.start_ns(), -event.duration_ns())):
-        name, start_ns, duration_ns = event.name(), event.start_ns(), event.duration_ns()
-        around = ends.setdefault(event.start_thread_id(), [])
-        while around and around[-1][0] <= start_ns:
-            around.pop()
-        if around:
-            times[around[-1][1]] -= duration_ns / 1e3
-        times[name] = times.get(name, 0.0) + duration_ns / 1e3
-        around.append((start_ns + duration_ns, name))
+    around: dict[int, list[tuple[int, str]]] = {}
+    for span in sorted(spans, key=lambda span: (span.start_ns, -span.duration_ns)):
+        open_here = around.setdefault(span.thread, [])
+        while open_here and open_here[-1][0] <= span.start_ns:
+            open_here.pop()
+        if open_here:
+            times[open_here[-1][1]] -= span.duration_ns / 1e3
+        times[span.name] = times.get(span.name, 0.0) + span.duration_ns / 1e3
+        open_here.append((span.start_ns + span.duration_ns, span.name))
     return {name: max(0.0, time_us) for name, time_us in times.items()}
 
 
-def _busy_ns(spans: list[tuple[int, int]]) -> int:
-    """How long at least one of the spans (start, duration) was open."""
-    busy = end = 0
-    for start, duration in sorted(spans):
-        busy += max(0, start + duration - max(start, end))
-        end = max(end, start + duration)
-    return busy
-
-
-def _summed(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
-    times_us: dict[str, float] = {}
-    for name, time_us in pairs:
-        times_us[name] = times_us.get(name, 0.0) + time_us
-    return times_us
+def _when(spans: list[_Span]) -> dict[str, Any]:
+    """The longest of the spans, by their names' places in a list and from the first one's start on."""
+    kept = sorted(sorted(spans, key=lambda span: -span.duration_ns)[:_MOST_SPANS])
+    names = {name: place for place, name in enumerate(dict.fromkeys(span.name for span in kept))}
+    first_ns = kept[0].start_ns if kept else 0
+    return {
+        "names": list(names)[:_MOST_NAMES],
+        "spans": [
+            [names[span.name], (span.start_ns - first_ns) / 1e3, span.duration_ns / 1e3]
+            for span in kept if names[span.name] < _MOST_NAMES
+        ],
+    }
 
 
 def _listed(times_us: dict[str, float]) -> list[dict[str, Any]]:
     longest = sorted(times_us.items(), key=lambda item: -item[1])[:_MOST_NAMES]
-    return [{"name": name[:_LONGEST_NAME], "us": time_us} for name, time_us in longest]
+    return [{"name": name, "us": time_us} for name, time_us in longest]

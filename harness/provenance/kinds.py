@@ -13,6 +13,9 @@ Whose a kernel is, in this order, the first that applies:
    ran.
 5. What is left is unknown.
 
+What counts is the time in which nothing but the candidate's own kernels ran: a library's work is not made smaller by
+kernels that wait beside it.
+
 On a CPU there are no kernels to trace. There the time inside the candidate's extensions is set against the time in
 PyTorch's operators, wherever they were called from; a call that was mostly neither is unknown.
 """
@@ -20,14 +23,15 @@ PyTorch's operators, wherever they were called from; a call that was mostly neit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from harness.provenance.names import bare_name, is_anonymous, is_fill, is_header_template, is_library_like, is_shipped
 from harness.provenance.symbols import Evidence, shipped_by_pytorch
 
 OWN_SHARE, LIBRARY_SHARE = 0.95, 0.05
+_BEFORE = ("library", "unknown", "own", "driver")
 # Copies and fills by the driver are nobody's kernel, and reserving memory is no arithmetic.
 _NEUTRAL_KERNELS = ("Memset", "Memcpy")
 _NEUTRAL_OPERATORS = (
@@ -40,9 +44,17 @@ _NEUTRAL_OPERATORS = (
 _PYTHONS_OWN_US = 50.0
 
 
+class Span(NamedTuple):
+    """One kernel of a launch: its name, and when it ran."""
+
+    name: str
+    start_us: float
+    time_us: float
+
+
 class TracedKernel(NamedTuple):
-    """`owner` is own, library, driver (copies and fills) or unknown; `found_in` extension, strings, triton or source
-    for an own one.
+    """All launches of one name, their times added up. `owner` is own, library, driver (copies and fills) or unknown;
+    `found_in` extension, strings, triton or source for an own one.
     """
 
     name: str
@@ -53,19 +65,15 @@ class TracedKernel(NamedTuple):
 
 @dataclass(frozen=True)
 class Provenance:
-    """`kind`, the share of the time in own kernels (None when unknown), the kernels with their owner, and a sentence
-    for each thing that a reader should know of how they were traced.
+    """`kind`, the share of the time in own kernels (None when unknown), the kernels with their owner, a sentence for
+    each thing that a reader should know of how they were traced, and the time in which anything ran.
     """
 
     kind: str
     own_share: float | None
     kernels: tuple[TracedKernel, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def total_us(self) -> float:
-        """The time of everything that was listed, in µs."""
-        return sum(kernel.time_us for kernel in self.kernels)
+    busy_us: float = 0.0
 
     @property
     def has_own(self) -> bool:
@@ -74,27 +82,30 @@ class Provenance:
 
 
 def kind_on_gpu(
-    kernels: Collection[dict[str, Any]], evidence: Evidence,
+    spans: Collection[Span], evidence: Evidence,
     shipped: Callable[[Collection[str]], Collection[str]] = shipped_by_pytorch,
 ) -> Provenance:
-    """Judge by kernel names and times in µs. `shipped` says which mangled symbols PyTorch's libraries carry."""
-    listed = [(str(kernel.get("name")), float(kernel.get("us") or 0.0)) for kernel in kernels]
-    if not all(math.isfinite(time_us) and time_us >= 0 for _, time_us in listed):
+    """Judge by when which kernel ran. `shipped` says which mangled symbols PyTorch's libraries carry."""
+    if not all(math.isfinite(span.start_us) and math.isfinite(span.time_us) and span.time_us >= 0 for span in spans):
         return Provenance("unknown", None, notes=("the profiler's times were no times",))
+    names = list(dict.fromkeys(span.name for span in spans))
     doubtful = [
-        evidence.extension[name] for name, _ in listed
+        evidence.extension[name] for name in names
         if name in evidence.extension and (is_header_template(name) or is_anonymous(name))
     ]
     twice = set(shipped(doubtful)) if doubtful else set()
-    traced = tuple(TracedKernel(name, time_us, *_owner(name, evidence, twice)) for name, time_us in listed)
-    times = dict.fromkeys(("own", "library", "unknown", "driver"), 0.0)
-    for each in traced:
-        times[each.owner] += each.time_us
-    total_us = sum(times.values()) - times["driver"]
-    if total_us <= 0 or times["unknown"] / total_us >= 1 - OWN_SHARE:
-        return Provenance("unknown", None, traced, tuple(_notes(traced)))
-    share = times["own"] / total_us
-    return Provenance(_kind(share), share, traced, tuple(_notes(traced)))
+    owners = {name: _owner(name, evidence, twice) for name in names}
+    times = dict.fromkeys(names, 0.0)
+    for span in spans:
+        times[span.name] += span.time_us
+    traced = tuple(TracedKernel(name, times[name], *owners[name]) for name in names)
+    alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.items()})
+    found = Provenance("unknown", None, traced, tuple(_notes(traced)), sum(alone_us.values()))
+    total_us = found.busy_us - alone_us["driver"]
+    if total_us <= 0 or alone_us["unknown"] / total_us >= 1 - OWN_SHARE:
+        return found
+    share = alone_us["own"] / total_us
+    return replace(found, kind=_kind(share), own_share=share)
 
 
 def kind_on_cpu(
@@ -145,6 +156,25 @@ def _owner(name: str, evidence: Evidence, twice: Collection[str]) -> tuple[str, 
     if bare in evidence.source.kernels or (name.startswith("cudapy::") and bare in evidence.source.functions):
         return "own", "source"
     return "unknown", ""
+
+
+def _time_of_each(spans: Collection[Span], owners: Mapping[str, str]) -> dict[str, float]:
+    """The time of each owner in µs. Where kernels ran side by side it is the library's if one of them is, else nobody
+    knows whose if that holds for one of them; the driver's is what ran with no kernel beside it.
+    """
+    steps = sorted(
+        [(span.start_us, 1, owners[span.name]) for span in spans]
+        + [(span.start_us + span.time_us, -1, owners[span.name]) for span in spans]
+    )
+    running, times = dict.fromkeys(_BEFORE, 0), dict.fromkeys(_BEFORE, 0.0)
+    last_us = 0.0
+    for at_us, change, owner in steps:
+        first = next((each for each in _BEFORE if running[each]), None)
+        if first is not None:
+            times[first] += at_us - last_us
+        running[owner] += change
+        last_us = at_us
+    return times
 
 
 def _notes(traced: Collection[TracedKernel]) -> list[str]:

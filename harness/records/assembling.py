@@ -72,7 +72,7 @@ def samples_of(judgement: Judgement | None) -> dict[str, Any]:
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
                 "log_ratios": timing.log_ratios, "wall_less_time_us": timing.wall_less_time_us,
-                "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None, "unheld_overhead_us": timing.unheld_overhead_us,
+                "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None, "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,
                 "telemetry": [asdict(reading) for reading in timing.telemetry],
             }
             for timing in judgement.timings

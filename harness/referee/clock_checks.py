@@ -22,6 +22,9 @@ _APART_LEAST_US = {"cuda": 25.0, "cpu": 1500.0}
 # So much more is no longer a matter of chance: below it a disturbed machine would look the same.
 _CERTAIN = {"cuda": 2.0, "cpu": 4.0}
 _FLOOR_SHARE = 0.8
+# What may pass between the end of a segment and its report beyond the control's: a share of the segment's time, and µs.
+_TAIL_SHARE = {"cuda": 0.05, "cpu": 0.25}
+_TAIL_LEAST_US = {"cuda": 300.0, "cpu": 3000.0}
 # By how much eager may be slower beside a candidate than beside the control: a share, and at least so many µs. Over nine contestants on an H200 its
 # medians lay within 0.07 % of each other, on a two-core CPU within 2.5 %.
 _SLOWED_SHARE = {"cuda": 0.02, "cpu": 0.25}
@@ -32,16 +35,18 @@ _SLOWED_LEAST_US = {"cuda": 3.0, "cpu": 200.0}
 class Control:
     """What eager in a player left behind, in µs: wall time beyond the reported one, and the baseline's time beside it.
 
-    `unheld_overhead_us` is the first where no queue was held, so that the harness's own Python shows.
+    `unheld_overhead_us` is the first where no queue was held, so that the harness's own Python shows; `tail_us` is what
+    passed between the end of a segment's last launch and its report.
     """
 
     overhead_us: float | None
     unheld_overhead_us: float | None
     baseline_us: float
+    tail_us: float | None = None
 
     @staticmethod
     def of(timing: Timing) -> Control:
-        return Control(timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us)
+        return Control(timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us, timing.tail_us)
 
 
 def check_times(timing: Timing, kind: str, floor_us: float | None, control: Control | None) -> None:
@@ -59,6 +64,8 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
         explained_us = control.unheld_overhead_us if timing.launch_hidden is False else control.overhead_us
         if explained_us is not None and timing.wall_overhead_us is not None:
             _check_wall_clock(timing, kind, timing.wall_overhead_us - explained_us)
+        if control.tail_us is not None and timing.tail_us is not None:
+            _check_tail(timing, kind, timing.tail_us - control.tail_us)
 
 
 def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float) -> None:
@@ -84,6 +91,17 @@ def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float) -> None:
     raise failures.failed(
         Status.UNSURE, ReasonCode.NOISY, f"{said}, or something else disturbs this machine; run again when it is quiet"
     )
+
+
+def _check_tail(timing: Timing, kind: str, excess_us: float) -> None:
+    segment_us = timing.launches_per_segment * timing.time_us
+    allowed_us = max(_TAIL_SHARE[kind] * segment_us, _TAIL_LEAST_US[kind])
+    if excess_us > allowed_us:
+        raise failures.failed(
+            Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+            f"after the last of {timing.launches_per_segment} launches of {timing.time_us:.1f} µs each its report came "
+            f"{excess_us:.0f} µs later than the control's: work was left for the end, when no window is open",
+        )
 
 
 def _check_early_work(timing: Timing, kind: str) -> None:

@@ -83,6 +83,7 @@ class Session:
         command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
         run = self._run(len(sets), hold, timeout_s, early_s)
         reply = run.conduct(command)
+        self.bench.take_outputs(len(sets))
         self._sequence += len(sets) + 1
         if "launched" not in reply:
             raise failures.protocol("no launches reported")
@@ -94,6 +95,7 @@ class Session:
         self.bench.stage([inputs])
         command = {"op": "profile", "first": self._sequence + 1, "inputs": [inputs.skeleton]}
         reply = self._run(1, False, self._load_timeout_s).conduct(command)
+        self.bench.take_outputs(1)
         self._sequence += 2
         listing = reply.get("profiled")
         if not isinstance(listing, dict):

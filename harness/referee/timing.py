@@ -47,6 +47,7 @@ class Pair:
     launches: list[Launch]
     baseline_us: list[float]
     reading: Telemetry
+    tail_us: float | None = None
 
     @property
     def candidate_us(self) -> list[float]:
@@ -73,6 +74,8 @@ class Timing:
     end_to_end_us: float | None = None
     early: EarlyLook | None = None
     unheld_overhead_us: float | None = None
+    tails_us: list[float] = field(default_factory=list)
+    launches_per_segment: int = 0
     speedup: Interval | None = None
     confidence: float | None = None
     word: str | None = None
@@ -88,6 +91,7 @@ class Timing:
             self.baseline_us += pair.baseline_us
             self.host_us += [launch.host_us for launch in pair.launches]
             self.wall_less_time_us += pair.wall_less_time_us
+            self.tails_us += [] if pair.tail_us is None else [pair.tail_us]
 
     @property
     def time_us(self) -> float:
@@ -96,6 +100,11 @@ class Timing:
     @property
     def baseline_time_us(self) -> float:
         return stdlib_statistics.median(self.baseline_us)
+
+    @property
+    def tail_us(self) -> float | None:
+        """Median of what passed between the end of a segment's last launch and its report, by the referee's clock."""
+        return stdlib_statistics.median(self.tails_us) if self.tails_us else None
 
     @property
     def wall_overhead_us(self) -> float | None:
@@ -151,11 +160,12 @@ class Rounds:
             wanted = math.ceil(self._settings.segment_ms * 1e3 / typical)
             self._counts[arm] = 1 + max(1, min(_MOST_LAUNCHES, wanted, most - 1))
         self.timing.input_sets = max(self._counts.values())
+        self.timing.launches_per_segment = self._counts["A"]
         self._open(self.timing.input_sets)
 
     def _most_launches(self) -> int:
         reference = self._reference
-        each = 3 * region_bytes(reference.specs) + region_bytes(reference.output_specs)
+        each = 3 * region_bytes(reference.specs) + 2 * region_bytes(reference.output_specs)
         memory = self._bench.identity.memory_bytes or (8 << 30)
         return max(2, int(_SHARE_OF_MEMORY * memory / each))
 
@@ -199,7 +209,7 @@ class Rounds:
             self.timing.launch_hidden = self._hold
         reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
         self._verify(sets[: self._counts["A"]], made)
-        return Pair(made.launches[1:], baseline_us[1:], reading)
+        return Pair(made.launches[1:], baseline_us[1:], reading, made.tail_us)
 
     def _look_at_early_inputs(self, usual_us: Sequence[float]) -> None:
         def segment(count: int, early_s: float) -> list[float]:

@@ -41,13 +41,15 @@ class Launch:
 class Launches:
     """What `launch` returns. `hidden` is None unless the queue was to be held.
 
-    `inputs_kept` says of each launch whether its slot held the inputs unchanged afterwards.
+    `inputs_kept` says of each launch whether its slot held the inputs unchanged afterwards. `tail_us` is what the
+    referee's clock saw between the end of the last launch and the report.
     """
 
     launches: list[Launch]
     end_to_end_us: float
     hidden: bool | None
     inputs_kept: list[bool]
+    tail_us: float | None = None
 
 
 class Run:
@@ -62,6 +64,7 @@ class Run:
         self._early_s = early_s
         self._gone_ns: list[int | None] = [None] * count
         self._reached_ns: list[int | None] = [None] * (count + 1)
+        self._replied_ns = 0
         self._reached = -1
         self._queued = False
         self._held_turn = False
@@ -80,6 +83,7 @@ class Run:
                 elif event is not None:
                     reply = self._on_frame(event)
                     if reply is not None:
+                        self._replied_ns = time.perf_counter_ns()
                         return reply
                 if self._held_turn and time.monotonic() - began > HOLD_PATIENCE_S:
                     self.hidden = False
@@ -106,7 +110,9 @@ class Run:
             end_to_end_us = _microseconds(reply["end_to_end_us"])
         except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise failures.protocol(str(error)) from None
-        return Launches(launches, end_to_end_us, self.hidden if self._hold else None, inputs_kept)
+        ended_ns = self._reached_ns[self._count]
+        tail_us = None if ended_ns is None else (self._replied_ns - ended_ns) / 1e3
+        return Launches(launches, end_to_end_us, self.hidden if self._hold else None, inputs_kept, tail_us)
 
     def _launch(self, index: int, report: dict[str, Any]) -> Launch:
         fault = report.get("fault")

@@ -49,3 +49,10 @@ def test_an_output_that_lies_elsewhere_says_nothing(guard):
     planted(guard, (31, 31))
     cuda_driver.fill_bytes(0, kept.data_ptr(), 0, 4 * kept.numel() + 4)
     assert guard.broken([kept]) is None
+
+
+def test_a_temporary_that_lay_there_before_is_no_finding(guard):
+    guard.plant(plan([torch.empty(257, 257)], contiguous=True))
+    temporary = torch.empty(300, 300, dtype=torch.float64, device="cuda").fill_(1.0)
+    del temporary
+    assert guard.broken([torch.empty(257, 257, device="cuda")]) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from harness.errors import InputError
 from harness.sanitizer import tool
 from harness.sanitizer.tool import TOOLS, command, find_tool, require_tool
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -104,3 +107,33 @@ def test_the_tool_that_is_here_knows_every_option(name, tmp_path):
     ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert "unrecognised" not in ran.stdout + ran.stderr
     assert "Version" in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_the_doctor_names_it_with_a_gpu_and_says_what_is_lost_without_it(nowhere):
+    from harness.diagnosis import host
+    from harness.diagnosis.finding import NOTE, OK
+
+    assert host.sanitizer_finding(on_gpu=False) is None
+    missing = host.sanitizer_finding(on_gpu=True)
+    assert (missing.state, missing.name) == (NOTE, "compute-sanitizer")
+    assert "--sanitize" in missing.text
+    says = "echo 'NVIDIA (R) Compute Sanitizer'; echo 'Version 2025.3.1.0 (build 1)'"
+    Path(program(nowhere)).write_text(f"#!/bin/sh\n{says}\n")
+    found = host.sanitizer_finding(on_gpu=True)
+    assert found.state == OK
+    assert found.text.startswith("2025.3.1.0 (build 1) at ")
+
+
+@pytest.mark.parametrize(("device", "words"), [("cpu", "a CPU runs none"), ("auto", "there is none here")])
+def test_a_run_that_asks_in_vain_ends_before_anything_is_built(device, words, tmp_path):
+    words_typed = ["run.py", "problems/tril_matmul.yaml", "--device", device, "--sanitize", "--out", str(tmp_path)]
+    ran = subprocess.run(
+        [sys.executable, *words_typed], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False,
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path)},
+    )
+    if device == "auto" and find_tool() is not None:
+        pytest.skip("there is a compute-sanitizer here")
+    assert ran.returncode == 2
+    assert words in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []

@@ -1,8 +1,9 @@
 """Reports a hundredth of a microsecond, whatever it did.
 
-Mechanism: No device moves these bytes in that time. Here a time below 0.8 of the floor, the useful bytes and operations
-  at the fastest rates there are, is refused before any other clock is asked.
-Expected: rejected/below_floor
+Mechanism: No GPU moves these bytes in that time, and a time below 0.8 of the floor, the useful bytes and operations at
+  the fastest rates there are, is refused before any other clock is asked. A CPU has no floor; there the referee's own
+  clock finds the work.
+Expected: rejected/below_floor or rejected/clocks_disagree
 Fools: clock
 Device: any
 """
