@@ -52,6 +52,11 @@ class Workshop:
                 tell(f"building {candidate.name} ({position} of {len(self._sound)})")
             self._builds.result(candidate)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is being built any more."""
+        return all(self._builds.is_ready(candidate) for candidate in self._sound)
+
     def is_ready(self, entry: Baseline | Candidate) -> bool:
         """Whether a contestant can be made of `entry` without waiting."""
         return isinstance(entry, Baseline) or (entry.fault is None and self._builds.is_ready(entry))

@@ -30,6 +30,8 @@ _NEEDS_GPU = (
 
 
 def main() -> None:
+    if hasattr(os, "nice"):
+        os.nice(19)  # a compiler has time; the referee's clock beside it has not
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     request = channel.receive()
     answer = build(request)

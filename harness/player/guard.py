@@ -19,6 +19,8 @@ BLOCK_BYTES = 512
 PATTERN = 0xA5
 _empty = torch.empty
 _storage = torch.Tensor.untyped_storage
+_nbytes = torch.UntypedStorage.nbytes
+_data_ptr = torch.UntypedStorage.data_ptr
 _stats = torch.cuda.memory_stats
 
 
@@ -46,7 +48,7 @@ class Guard:
             return None
         for tensor in tensors:
             storage = _storage(tensor)
-            start, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+            start, end = _data_ptr(storage), _data_ptr(storage) + _nbytes(storage)
             spare = self._ends.get(start, end) - end
             if spare <= 0:
                 continue

@@ -18,6 +18,10 @@ from harness.wire.layout import TensorSpec, dtype_name
 _OVERWRITE = 0xFF
 _copy = torch.Tensor.copy_
 _storage = torch.Tensor.untyped_storage
+_nbytes = torch.UntypedStorage.nbytes
+_data_ptr = torch.UntypedStorage.data_ptr
+_memset = ctypes.memset
+_fill_bytes = cuda_driver.fill_bytes
 
 
 def fault_of(
@@ -50,7 +54,7 @@ def fault_of(
         if not _strided_alike(tensor, stride):
             detail = f"{label} has strides {tuple(tensor.stride())} where the reference's has {tuple(stride)}"
             return _fault("wrong_layout", f"{detail}; end forward with .contiguous() or write it in that order")
-        if tensor.numel() and _storage(tensor).data_ptr() in slot:
+        if tensor.numel() and _data_ptr(_storage(tensor)) in slot:
             return _fault("aliases_input", f"{label} is a view of an input, not memory of its own")
     return None
 
@@ -62,13 +66,13 @@ def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[An
         _copy(place, tensor)
     for tensor in tensors:
         storage = _storage(tensor)
-        size_bytes = storage.nbytes()
+        size_bytes = _nbytes(storage)
         if not size_bytes:
             continue
         if stream is None:
-            ctypes.memset(storage.data_ptr(), _OVERWRITE, size_bytes)
+            _memset(_data_ptr(storage), _OVERWRITE, size_bytes)
         else:
-            cuda_driver.fill_bytes(stream, storage.data_ptr(), _OVERWRITE, size_bytes)
+            _fill_bytes(stream, _data_ptr(storage), _OVERWRITE, size_bytes)
     return tree.values_of(skeleton)
 
 

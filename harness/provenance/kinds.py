@@ -110,10 +110,11 @@ def kind_on_gpu(
 
 def kind_on_cpu(
     operators: Collection[dict[str, Any]], own_us: float, total_us: float, *, has_extension: bool,
-    own_operators: Collection[str] = (),
+    own_operators: Collection[str] = (), foreign: Collection[str] = (),
 ) -> Provenance:
     """Judge by times in µs, of which each counts once: in PyTorch's operators, in the candidate's extensions outside
-    of those (`own_us`), and of the whole call. `own_operators` are namespaces of operators that its source registers.
+    of those (`own_us`), and of the whole call. `own_operators` are namespaces of operators that its source registers,
+    `foreign` functions through which its extensions may reach a library unseen.
     """
     times = [(str(operator.get("name")), float(operator.get("us") or 0.0)) for operator in operators]
     if not all(math.isfinite(time_us) and time_us >= 0 for time_us in (own_us, total_us, *(us for _, us in times))):
@@ -125,6 +126,10 @@ def kind_on_cpu(
     if not has_extension:
         # Nothing of its own was built: what is not an operator is Python's overhead, or untraceable.
         return Provenance("library" if library_us > 0.5 * total_us else "unknown", None)
+    notes = ()
+    if foreign and own_us > 0:
+        notes = (f"its extension takes {', '.join(sorted(foreign)[:3])} from elsewhere: what it calls is not known",)
+        own_us = 0.0
     known_us = own_us + library_us
     elsewhere_us = total_us - known_us - _PYTHONS_OWN_US
     if known_us <= 0 or elsewhere_us > known_us:
@@ -132,9 +137,9 @@ def kind_on_cpu(
             f"{max(elsewhere_us, 0.0):.0f} of {total_us:.0f} µs were spent neither in its extension nor in PyTorch's "
             "operators"
         )
-        return Provenance("unknown", None, notes=(note,))
+        return Provenance("unknown", None, notes=notes or (note,))
     share = own_us / known_us
-    return Provenance(_kind(share), share)
+    return Provenance(_kind(share), share, notes=notes)
 
 
 def _owner(name: str, evidence: Evidence, twice: Collection[str]) -> tuple[str, str]:

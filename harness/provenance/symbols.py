@@ -28,6 +28,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.provenance.names import bare_name
 from harness.provenance.source_names import SourceNames, source_names
@@ -37,10 +38,26 @@ LONGEST_NAME = 8000  # what the player lists of a name; CUTLASS's run to thousan
 _ENTRY_LINE = re.compile(r"^(?:STT_)?FUNC\s.*\s(?:STO_)?ENTRY\s.*?(\S+)$", re.MULTILINE)
 _STRING = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]{2,2000}(?=\x00)")
 _ANONYMOUS_PART = re.compile(r"(\d+)(_GLOBAL__N_)")
-_SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 2, 0x10, 24
+_SYMBOL_TABLE, _DYNAMIC_TABLE, _UNDEFINED, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 11, 0, 2, 0x10, 24
+_NO_ELF = (struct.error, IndexError, ValueError, OverflowError)
+# BLAS in its spellings, oneDNN, PyTorch's kernels past its dispatcher, and the dynamic linker's search.
+_FOREIGN = re.compile(
+    r"(?i:[sdcz](?:gemm|gemv|ger|symm|symv|hemm|hemv|syrk|syr2k|herk|trmm|trmv|trsm|trsv)_?$|"
+    r"cblas_|mkl_|dnnl_|openblas|armpl)|"
+    r"_ZN(?:2at3cpu|2at6native|4dnnl)|dlv?sym$|dlm?open$|dl_iterate_phdr$"
+)
 _LARGEST_CUBIN_BYTES = 64 << 20  # the candidate writes them
 _CHUNK_BYTES, _LONGEST_SYMBOL = 64 << 20, 64 << 10
 _TOOL_TIMEOUT_S = 60
+
+
+class _Symbol(NamedTuple):
+    """An entry of an ELF symbol table; `section` 0 means that the symbol is defined elsewhere."""
+
+    name: str
+    kind: int
+    other: int
+    section: int
 
 
 @dataclass(frozen=True)
@@ -111,9 +128,21 @@ def triton_kernels(cache: Path, wanted: Iterable[str]) -> set[str]:
 def entry_symbols(cubin: bytes) -> set[str]:
     """The entry functions of device code in ELF; none when it cannot be read as such."""
     try:
-        return set(_entries(cubin))
-    except (struct.error, IndexError, ValueError, OverflowError):
+        found = list(_symbols(cubin, _SYMBOL_TABLE))
+    except _NO_ELF:
         return set()
+    return {each.name for each in found if each.kind == _FUNCTION and each.other & _CUDA_ENTRY}
+
+
+def foreign_functions(extension: Path) -> list[str]:
+    """Functions that a shared object takes from elsewhere and that do arithmetic unseen by PyTorch's profiler, or look
+    functions up by name, so that nothing is known of what it calls.
+    """
+    try:
+        found = list(_symbols(_content(extension), _DYNAMIC_TABLE))
+    except _NO_ELF:
+        return []
+    return sorted({each.name for each in found if each.section == _UNDEFINED and _FOREIGN.match(each.name)})
 
 
 def shipped_by_pytorch(symbols: Iterable[str], folder: Path | None = None) -> set[str]:
@@ -160,22 +189,22 @@ def _is_kernel(description: Path, name: str) -> bool:
     return name in entry_symbols(_content(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES))
 
 
-def _entries(elf: bytes) -> Iterator[str]:
-    """Functions of the symbol tables that carry CUDA's mark of an entry (ELF64, little-endian)."""
+def _symbols(elf: bytes, table: int) -> Iterator[_Symbol]:
+    """The symbols of the tables of one kind (ELF64, little-endian). Raises struct.error, ValueError and their like."""
     if elf[:6] != b"\x7fELF\x02\x01":
         return
     (sections_at,) = struct.unpack_from("<Q", elf, 40)
     size, count = struct.unpack_from("<HH", elf, 58)
     headers = [struct.unpack_from("<IIQQQQIIQQ", elf, sections_at + index * size) for index in range(count)]
     for _, kind, _, _, offset, length, link, _, _, _ in headers:
-        if kind != _SYMBOL_TABLE:
+        if kind != table:
             continue
         names_at, names_length = headers[link][4:6]
         names = elf[names_at : names_at + names_length]
         for at in range(offset, offset + length, _SYMBOL_BYTES):
-            name_at, info, other = struct.unpack_from("<IBB", elf, at)
-            if info & 0xF == _FUNCTION and other & _CUDA_ENTRY:
-                yield names[name_at : names.index(b"\0", name_at)].decode(errors="replace")
+            name_at, info, other, section = struct.unpack_from("<IBBH", elf, at)
+            name = names[name_at : names.index(b"\0", name_at)].decode(errors="replace")
+            yield _Symbol(name, info & 0xF, other, section)
 
 
 def _in_any_file(symbol: str) -> tuple[bytes, re.Pattern[bytes]]:

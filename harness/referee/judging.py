@@ -10,7 +10,7 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from harness.verdict import OK, ReasonCode, Status, Verdict
 from harness.wire.cuda_driver import DriverError
 
 _ALONE_LAUNCHES = 2
+_CONTROL_BUDGET_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,21 @@ class Judge:
             judgement.verdict = Verdict(Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, reason)
             self._bench.release_memory()
         return judgement
+
+    def renew_control(self, contestant: Contestant, start: Callable[[], Child]) -> None:
+        """Time the control once more, briefly, for its clocks alone; a failure leaves those of before."""
+        settings, reference = self._settings, self._references[0]
+        session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
+        try:
+            _Loader(session, contestant, self._model_seed)(reference)
+            brief = replace(settings, budget_s=min(settings.budget_s, _CONTROL_BUDGET_S))
+            timing = Rounds(session, self._bench, reference, brief, lambda sets, made: None, set()).run()
+            if timing.candidate_us:
+                self.control = Control.of(timing)
+        except Failed:
+            pass
+        finally:
+            session.stop()
 
     def _for_the_cpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:
         """C++ that refuses CUDA tensors in so many words is for another device, not wrong."""

@@ -1,4 +1,4 @@
-"""Rounds of A B B A: the candidate in its player and strict eager here, on the same inputs in the same minutes.
+"""Rounds of A B B A: the candidate in its player and strict eager here, in the same slots in the same minutes.
 
 Each round gives one log-ratio; the looks, the interval and the word that follows are `statistics`'. Every timed
 output is verified between segments, after both arms of a pair have run, so that neither arm follows the other's
@@ -42,7 +42,7 @@ Verifier = Callable[[Sequence[InputSet], Launches], None]
 
 @dataclass(frozen=True)
 class Pair:
-    """One segment of each arm on the same inputs, lead-ins left out; times in µs."""
+    """One segment of each arm on inputs drawn alike, lead-ins left out; times in µs."""
 
     launches: list[Launch]
     baseline_us: list[float]
@@ -165,7 +165,7 @@ class Rounds:
 
     def _most_launches(self) -> int:
         reference = self._reference
-        each = 3 * region_bytes(reference.specs) + 2 * region_bytes(reference.output_specs)
+        each = 4 * region_bytes(reference.specs) + 2 * region_bytes(reference.output_specs)
         memory = self._bench.identity.memory_bytes or (8 << 30)
         return max(2, int(_SHARE_OF_MEMORY * memory / each))
 
@@ -190,12 +190,15 @@ class Rounds:
         return self._pair(order[:2], hold=self._hold), self._pair(order[2:], hold=self._hold)
 
     def _pair(self, order: str, *, hold: bool) -> Pair:
-        """One segment of each arm in `order`, on the same freshly drawn inputs, without their lead-ins."""
-        sets = [self._reference.draw() for _ in range(max(self._counts.values()))]
+        """One segment of each arm in `order`, in the same slots, without their lead-ins.
+
+        Each arm has inputs of its own, freshly drawn: what eager is timed on lies in slots that the player can read.
+        """
+        drawn = {arm: [self._reference.draw() for _ in range(self._counts[arm])] for arm in "AB"}
         self._bench.synchronize()
         made, baseline_us = None, []
         for arm in order:
-            chosen = sets[: self._counts[arm]]
+            chosen = drawn[arm]
             if arm == "A":
                 made = self._session.launch(chosen, hold=hold)
             else:
@@ -208,7 +211,7 @@ class Rounds:
         if hold:
             self.timing.launch_hidden = self._hold
         reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
-        self._verify(sets[: self._counts["A"]], made)
+        self._verify(drawn["A"], made)
         return Pair(made.launches[1:], baseline_us[1:], reading, made.tail_us)
 
     def _look_at_early_inputs(self, usual_us: Sequence[float]) -> None:

@@ -45,7 +45,7 @@ def trace(
             found, traced_us = _read(listing, device_kind, contestant)
         except Failed as failure:
             # Everything that counts was right before the profiler came: what fails now is the tracing.
-            return replace(UNKNOWN, notes=(f"its kernels could not be traced: {failure.verdict.reason}",))
+            return replace(UNKNOWN, notes=(f"its kernels could not be traced; under the profiler: {failure.verdict.reason}",))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
             return replace(UNKNOWN, notes=("the profiler's listing could not be read",))
         unlike = unlike_timed(traced_us, timing, device_kind)

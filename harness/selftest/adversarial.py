@@ -49,8 +49,8 @@ class Findings:
     def sentences(self) -> list[str]:
         """The totals, and a word on each control without which the clocks of its run were held against nothing."""
         failed = [
-            f"{record.problem}: eager itself came out as {record.status.value} ({record.reason}), so the clocks of this "
-            "run were held against nothing; run it again"
+            f"{record.problem}: eager itself came out as {record.status.value} ({record.reason}), so the clocks of "
+            "this run were held against nothing; run it again"
             for record in self.controls if record.status is not Status.OK
         ]
         return totals(self.rows) + failed
@@ -110,7 +110,8 @@ def _at_home(problem: Problem, device_kind: str) -> Problem:
 def _ask_naive_judge(rounds: Sequence[_Round], device_kind: str, progress: Progress) -> dict[str, NaiveResult]:
     """Every case past the naive judge, one after the other, with the device to itself."""
     control = rounds[0].control
-    arch = arch_of(tuple(int(part) for part in control.sm.split("."))) if control.sm else None
+    digits = (control.sm or "").removeprefix("sm_")
+    arch = arch_of((int(digits[:-1]), int(digits[-1]))) if digits else None
     toolchain, cache = find_toolchain(arch), Cache()
     toolkit = cuda_home(toolchain.nvcc_path) if toolchain.nvcc_path and device_kind == "cuda" else None
     uuid = control.uuid if device_kind == "cuda" else None

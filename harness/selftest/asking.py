@@ -20,9 +20,10 @@ from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child, spawn
 from harness.selftest.corpus import Case
 from harness.selftest.matrix import NaiveResult
+from harness.verdict import Status
 from harness.wire.frames import WireError
 
-LIMIT_S, FAULT_LIMIT_S = 20.0, 8.0
+LIMIT_S, HANG_LIMIT_S = 20.0, 8.0
 _GRACE_S = 15.0  # for the process itself: to import torch, and to end what a case has left
 _MOST_MS = 1e9
 _BROUGHT_DOWN = "brought the judge down"
@@ -48,7 +49,8 @@ class NaiveJudge:
 
     def judge(self, case: Case, problem: Problem, manifest: Mapping[str, Any]) -> NaiveResult:
         """What the naive judge says of `case`, whose built extensions are in `manifest`."""
-        limit_s = FAULT_LIMIT_S if case.fools == "nothing" else LIMIT_S
+        hangs = any(pair.startswith(f"{Status.TIMED_OUT.value}/") for pair in case.expected)
+        limit_s = HANG_LIMIT_S if hangs else LIMIT_S
         request = {
             "case": str(case.path.resolve()), "reference": str(problem.reference_path.resolve()),
             "sizes": problem.timed_sizes(self._device), "device": self._device, "manifest": dict(manifest),

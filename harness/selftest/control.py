@@ -64,8 +64,8 @@ def sentences(records: Sequence[Record]) -> list[str]:
         return lines
     percent = f"{terminal.number_text(100 * max(worst), 2)} %"
     if max(worst) > TOO_FAR:
-        lines.append(f"Eager may be off itself by {percent} here, which is too far to rank kernels by. End what else uses "
-                     "this device and run it again.")
+        lines.append(f"Eager may be off itself by {percent} here, which is too far to rank kernels by. End what else "
+                     "uses this device and run it again.")
     else:
         lines.append(f"A speedup of this device can be trusted to about {percent}: what differs by less is the same.")
     return lines

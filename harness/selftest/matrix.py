@@ -169,7 +169,7 @@ def _verdict(record: Record | None) -> str:
 
 
 def _tally(what: str, rows: Sequence[Row], words: Mapping[str, str]) -> str:
-    """`12 honest controls: 11 passed, 1 false alarm (side_stream)`; names stand behind all that is not as it should be."""
+    """`12 honest controls: 11 passed, 1 false alarm (side_stream)`; what is not as it should be is named."""
     parts = []
     for outcome, word in words.items():
         found = [row.name for row in rows if row.outcome == outcome]

@@ -58,7 +58,8 @@ def run_case(
     os.close(reading)
     _end_everything(child)
     shutil.rmtree(folder, ignore_errors=True)
-    return {"answer": _parsed(said), "end": _ending(status)}
+    answer = _parsed(said)
+    return {"answer": answer, "end": _ending(status, answered=answer is not None)}
 
 
 def _answer(
@@ -123,12 +124,13 @@ def _parsed(said: bytes) -> dict[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-def _ending(status: int | None) -> str:
+def _ending(status: int | None, *, answered: bool) -> str:
+    """How the child ended where that is news: "" only for one that answered and then ended in order."""
     if status is None:
         return "hung"
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
-        return f"exited with status {code}" if code else ""
+        return "" if answered and code == 0 else f"exited with status {code}"
     return f"killed by {signal.Signals(-code).name}" if -code in signal.valid_signals() else f"killed by signal {-code}"
 
 

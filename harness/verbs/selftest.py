@@ -96,7 +96,7 @@ def _reasons(rows: Sequence[Row]) -> list[str]:
     width = terminal.width_of(sys.stdout)
     lines = [
         line for row in rows if row.outcome not in AS_EXPECTED
-        for line in terminal.indented(f"{row.name}: {row.outcome}: {row.verdict}: {row.reason}", width)
+        for line in terminal.indented(": ".join(filter(None, (row.name, row.outcome, row.verdict, row.reason))), width)
     ]
     return [*lines, ""] if lines else []
 

@@ -38,6 +38,7 @@ class Channel:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
+        self._parts = bytearray()
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -65,10 +66,13 @@ class Channel:
     def receive(self, timeout_s: float | None = None) -> dict[str, Any]:
         """Return the next frame. Raises FrameTimeout after `timeout_s` seconds in all, ChannelClosed or BadFrame."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        (length,) = _LENGTH.unpack(self._receive_exactly(_LENGTH.size, deadline))
+        self._gather(_LENGTH.size, deadline)
+        (length,) = _LENGTH.unpack(self._parts[: _LENGTH.size])
         if length > MAX_FRAME_BYTES:
             raise BadFrame(f"a frame of {length} bytes was announced; the limit is {MAX_FRAME_BYTES}")
-        body = self._receive_exactly(length, deadline)
+        self._gather(_LENGTH.size + length, deadline)
+        body = bytes(self._parts[_LENGTH.size :])
+        self._parts.clear()
         try:
             frame = json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -77,23 +81,22 @@ class Channel:
             raise BadFrame("a frame is not a JSON object")
         return frame
 
-    def _receive_exactly(self, count: int, deadline: float | None) -> bytes:
-        parts = bytearray()
-        while len(parts) < count:
+    def _gather(self, count: int, deadline: float | None) -> None:
+        """Have the first `count` bytes of the frame. What came before a timeout is kept for the next call."""
+        while len(self._parts) < count:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise FrameTimeout("no frame in time")
             self._socket.settimeout(left)
             try:
-                chunk = self._socket.recv(min(count - len(parts), 1 << 20))
+                chunk = self._socket.recv(min(count - len(self._parts), 1 << 20))
             except TimeoutError as error:
                 raise FrameTimeout("no frame in time") from error
             except OSError as error:
                 raise ChannelClosed("the far side is gone") from error
             if not chunk:
                 raise ChannelClosed("the far side is gone")
-            parts += chunk
-        return bytes(parts)
+            self._parts += chunk
 
 
 def channel_pair() -> tuple[Channel, socket.socket]:

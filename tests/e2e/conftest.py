@@ -162,8 +162,6 @@ class Bench:
         # The locks are shared by all runs, and torchinductor_USER is PyTorch's own cache.
         kept = ("kernel-referee-locks", "torchinductor_")
         found = [str(path) for path in self.temp.iterdir() if not path.name.startswith(kept)]
-        # Names that the corpus uses where no folder of a player's own ends with it.
-        found += [str(path) for path in (*self.cache.rglob("filled-*"), *Path("/dev/shm").glob("left-by-a-candidate*"))]
         needle = str(self.folder).encode()
         for process in Path("/proc").glob("[0-9]*"):
             try:

@@ -1,8 +1,8 @@
 """Every case of the adversarial corpus through the real command line, each to the verdict and the kind that its header
 expects, in runs that none of them may spoil for the others.
 
-A device's cases are judged in lanes, each run when a test first asks for it. On a GPU every group is a lane, so that
-`-k machine` costs the machine's cases only. On a CPU most cases are small and go in two halves side by side.
+The cases of a group are a lane, judged in one run when a test first asks for it, so that `-k answer` costs those
+cases only. What breaks at once, and what hangs, are lanes of their own, for their times are of no interest.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,21 +23,20 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CORPUS = REPOSITORY / "tests" / "adversarial"
 CASES = read_corpus(CORPUS)
 CHEATS = ("clock", "answer", "substance")
-FULL_SIZE = ("clock", "substance")
+UNTIMED = ("breaking", "hanging")
+# At small sizes a process breaks as well as at large ones; for a clock to be fooled there must be work to hide.
+SMALL = (*UNTIMED, "machine", "form")
 GPU_MEMORY_BYTES = 64 << 20
 
 pytestmark = pytest.mark.timeout(3600)
 
 
-def lane_of(case: Case, device: str) -> str:
-    """Which run a case belongs to: those that hang have limits of their own, and clocks and shares need longer work."""
+def lane_of(case: Case) -> str:
     if case.problem != "tril_matmul":
         return "transposed"
     if any(pair.startswith("timed_out/") for pair in case.expected):
         return "hanging"
-    if device != "cpu" or case.group in FULL_SIZE:
-        return case.group
-    return "small"
+    return "breaking" if case.group in ("machine", "form") and "ok/" not in case.expected else case.group
 
 
 def cases_on(device: str) -> list[Case]:
@@ -50,25 +50,31 @@ def _marked(device: str, name: str, *values: object):
 
 DEVICES = ("cpu", "cuda:0")
 EVERY_CASE = [
-    _marked(device, f"{lane_of(case, device)}-{case.name}", case) for device in DEVICES for case in cases_on(device)
+    _marked(device, f"{lane_of(case)}-{case.name}", case) for device in DEVICES for case in cases_on(device)
 ]
 EVERY_LANE = [
     _marked(device, lane, lane)
-    for device in DEVICES for lane in dict.fromkeys(lane_of(case, device) for case in cases_on(device))
+    for device in DEVICES for lane in dict.fromkeys(lane_of(case) for case in cases_on(device))
 ]
 on_every_lane = pytest.mark.parametrize(("device", "lane"), EVERY_LANE)
 
 
 @dataclass
 class Judged:
-    """What became of the cases of one lane: rows by candidate, the commands' ends, and what lay there before."""
+    """What became of the cases of one lane: the command's end with its rows, and what lay in protected places before.
+
+    `gpu_bytes` is the GPU's memory in use before and after, zero on a CPU.
+    """
 
     cases: list[Case]
-    rows: dict[str, dict[str, str]] = field(default_factory=dict)
-    ends: list = field(default_factory=list)
-    benches: list = field(default_factory=list)
+    bench: Any
+    end: Any = None
     before: dict[Path, str] = field(default_factory=dict)
     gpu_bytes: tuple[int, int] = (0, 0)
+
+    @property
+    def rows(self) -> dict[str, dict[str, str]]:
+        return self.end.rows
 
     def named(self, *groups: str) -> list[Case]:
         return [case for case in self.cases if case.group in groups]
@@ -88,49 +94,39 @@ def protected_files(benches: Iterable) -> dict[Path, str]:
 def judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
     """`judged(device, lane)`: the lane's cases, judged once.
 
-    The small cases of a CPU go in two halves, which share the work of two cores, and beside them those that hang,
-    which mostly wait. Everything else has the machine to itself.
+    On a CPU the untimed lanes go side by side, one at work while the other mostly waits. Every other lane has the
+    machine to itself, for what its clocks are to show is another's load as well.
     """
     made: dict[tuple[str, str], Judged] = {}
 
-    def start(device: str, lane: str, share: list[Case], name: str):
-        bench = new_bench(name)
+    def prepared(device: str, lane: str) -> Judged:
+        found = Judged([case for case in cases_on(device) if lane_of(case) == lane], new_bench(f"{device[:4]}-{lane}"))
         if lane == "hanging":
-            bench.settings(load_timeout_s=12, build_timeout_s=25)
-        problem = "transposed_small" if lane == "transposed" else "tril_full" if lane in FULL_SIZE else "tril_small"
-        extra = []
+            found.bench.settings(load_timeout_s=12, build_timeout_s=25)
+        paths = [case.path for case in found.cases]
         if lane == "transposed" and device != "cpu":
-            extra = [REPOSITORY / "candidates" / "matmul_transposed_a" / "tiled_shared.py"]
-        bench.candidates([*(case.path for case in share), *extra])
-        return bench, lambda: bench.judge(bench.folder / f"{problem}.yaml", bench.folder / "candidates", device)
+            paths.append(REPOSITORY / "candidates" / "matmul_transposed_a" / "tiled_shared.py")
+        found.bench.candidates(paths)
+        return found
 
-    def run(device: str, lanes: list[str]) -> None:
-        shares: list[tuple[str, list[Case]]] = []
-        for lane in lanes:
-            cases = [case for case in cases_on(device) if lane_of(case, device) == lane]
-            made[device, lane] = Judged(cases)
-            shares += [(lane, part) for part in ((cases[::2], cases[1::2]) if lane == "small" else (cases,)) if part]
-        started = [
-            start(device, lane, share, f"{device[:4]}-{lane}-{number}") for number, (lane, share) in enumerate(shares)
-        ]
-        before = protected_files(bench for bench, _ in started)
-        in_use = gpu_bytes_in_use() if device != "cpu" else 0
-        processes = [go() for _, go in started]
-        for (lane, _), (bench, _), process in zip(shares, started, processes):
-            found = made[device, lane]
-            end = bench.end(process, timeout_s=3000)
-            found.rows.update(end.rows)
-            found.ends.append(end)
-            found.benches.append(bench)
-        for lane in lanes:
-            made[device, lane].before = before
-        if device != "cpu":
-            made[device, lanes[0]].gpu_bytes = (in_use, gpu_bytes_in_use(at_most=in_use + GPU_MEMORY_BYTES))
+    def started(device: str, lane: str):
+        bench = made[device, lane].bench
+        problem = "transposed_small" if lane == "transposed" else "tril_small" if lane in SMALL else "tril_full"
+        return bench.judge(bench.folder / f"{problem}.yaml", bench.folder / "candidates", device)
 
     def lane_judged(device: str, lane: str) -> Judged:
-        if (device, lane) not in made:
-            together = ["small", "hanging"]
-            run(device, together if device == "cpu" and lane in together else [lane])
+        if (device, lane) in made:
+            return made[device, lane]
+        lanes = UNTIMED if device == "cpu" and lane in UNTIMED else (lane,)
+        made.update({(device, each): prepared(device, each) for each in lanes})
+        before = protected_files(made[device, each].bench for each in lanes)
+        in_use = gpu_bytes_in_use() if device != "cpu" else 0
+        processes = {each: started(device, each) for each in lanes}
+        for each, process in processes.items():
+            found = made[device, each]
+            found.before, found.end = before, found.bench.end(process, timeout_s=3000)
+        if device != "cpu":
+            made[device, lane].gpu_bytes = in_use, gpu_bytes_in_use(at_most=in_use + GPU_MEMORY_BYTES)
         return made[device, lane]
 
     return lane_judged
@@ -142,7 +138,7 @@ def verdict(row: dict[str, str]) -> str:
 
 @pytest.mark.parametrize(("device", "case"), EVERY_CASE)
 def test_a_case_gets_the_verdict_and_the_kind_that_its_header_expects(judged, device, case):
-    row = judged(device, lane_of(case, device)).rows[case.name]
+    row = judged(device, lane_of(case)).rows[case.name]
     assert verdict(row) in case.expected, row["reason"]
     if case.kinds and row["status"] == "ok":
         assert row["kind"] in case.kinds
@@ -182,59 +178,61 @@ def test_only_what_was_checked_and_right_has_a_time(judged, device, lane):
 
 @on_every_lane
 def test_every_run_ends_with_a_leaderboard_and_without_a_traceback(judged, device, lane):
-    for end in judged(device, lane).ends:
-        assert end.code == 0, end.err[-2000:]
-        assert "Traceback" not in end.err + end.out
-        for name in end.rows:
-            assert name in end.out
-        assert end.rows["eager"]["role"] == "baseline"
-        assert end.rows["eager"]["status"] == "ok", end.rows["eager"]["reason"]
+    end = judged(device, lane).end
+    assert end.code == 0, end.err[-2000:]
+    assert "Traceback" not in end.err + end.out
+    for name in end.rows:
+        assert name in end.out
+    assert end.rows["eager"]["role"] == "baseline"
+    assert end.rows["eager"]["status"] == "ok", end.rows["eager"]["reason"]
 
 
 @on_every_lane
 def test_nothing_is_left_of_any_candidate(judged, device, lane):
-    benches = judged(device, lane).benches
+    bench = judged(device, lane).bench
     deadline = time.monotonic() + 5
-    while any(bench.left_behind() for bench in benches) and time.monotonic() < deadline:
+    while bench.left_behind() and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert [left for bench in benches for left in bench.left_behind()] == []
+    assert bench.left_behind() == []
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda:0", marks=pytest.mark.gpu)])
+def test_nothing_stays_in_the_cache_or_in_shared_memory_but_what_was_built(judged, device):
+    bench = judged(device, "machine").bench
+    shared = Path("/dev/shm/left-by-a-candidate")  # as leaves_shared_memory calls it
+    left = [str(path) for path in (*bench.cache.rglob("filled-*"), shared) if path.exists()]
+    shared.unlink(missing_ok=True)
+    assert left == []
 
 
 @on_every_lane
 def test_what_candidates_print_or_pickle_reaches_nobody(judged, device, lane):
-    for end in judged(device, lane).ends:
-        said = end.out + end.err
-        assert len(said) < 200_000
-        assert "xxxxxxxx" not in said
-        assert "the code of a pickle has run" not in said
+    said = judged(device, lane).end.out + judged(device, lane).end.err
+    assert len(said) < 200_000
+    assert "xxxxxxxx" not in said
+    assert "the code of a pickle has run" not in said
 
 
 @on_every_lane
 def test_no_file_of_the_repository_or_of_another_candidate_has_changed(judged, device, lane):
     found = judged(device, lane)
-    after = protected_files(found.benches)
-    changed = [path for path, digest in found.before.items() if path in after and after[path] != digest]
-    assert changed == []
-    assert set(after) <= set(found.before)
+    after = protected_files([found.bench])
+    assert [path for path in after if after[path] != found.before.get(path)] == []
 
 
 @on_every_lane
 def test_only_the_referee_writes_results(judged, device, lane):
-    found = judged(device, lane)
-    for bench, end in zip(found.benches, found.ends):
-        assert {path.with_suffix("") for path in end.results.rglob("*") if path.is_file()} == {
-            end.csv_path.with_suffix("")
-        }, bench.folder
+    end = judged(device, lane).end
+    written = {path.with_suffix("") for path in end.results.rglob("*") if path.is_file()}
+    assert written == {end.csv_path.with_suffix("")}
 
 
 @on_every_lane
 def test_every_kept_build_is_what_it_was_when_it_was_built(judged, device, lane):
-    for bench in judged(device, lane).benches:
-        for manifest in bench.cache.glob("entries/*/manifest.json"):
-            body = json.loads(manifest.read_text(encoding="utf-8"))
-            kept = {each["path"]: each["sha256"] for each in body["build"]["extensions"] if each["sha256"]}
-            there = {path.name: sha256_of(path) for path in manifest.parent.iterdir() if path != manifest}
-            assert there == kept
+    for manifest in judged(device, lane).bench.cache.glob("entries/*/manifest.json"):
+        body = json.loads(manifest.read_text(encoding="utf-8"))
+        kept = {each["path"]: each["sha256"] for each in body["build"]["extensions"] if each["sha256"]}
+        assert {path.name: sha256_of(path) for path in manifest.parent.iterdir() if path != manifest} == kept
 
 
 @pytest.mark.parametrize(("device", "lane"), [each for each in EVERY_LANE if each.values[0] != "cpu"])
@@ -244,13 +242,13 @@ def test_the_gpu_has_its_memory_back(judged, device, lane):
 
 
 def test_a_right_result_of_pytorchs_own_kernels_stands_without_a_rank(judged):
-    row = judged("cpu", "small").rows["torch_masked"]
+    row = judged("cpu", "honest").rows["torch_masked"]
     assert row["kind"] == "library"
     assert row["rank"] == ""
 
 
 def test_lost_precision_is_named_by_its_class(judged):
-    rows = judged("cpu", "small").rows
+    rows = judged("cpu", "answer").rows
     assert "bf16-class" in rows["bf16"]["reason"]
     assert "tf32-class" in rows["tf32_rounded_cpu"]["reason"]
 
@@ -265,7 +263,7 @@ def test_tf32_and_bf16_are_imprecise_on_a_gpu_and_say_so(judged):
 
 
 def test_the_place_of_a_mistake_is_the_candidates_own_line(judged):
-    rows = judged("cpu", "small").rows
+    rows = judged("cpu", "breaking").rows
     assert "raises_in_forward.py:15" in rows["raises_in_forward"]["reason"]
     assert "raises_in_init.py:16" in rows["raises_in_init"]["reason"]
     assert "syntax_error.py:14" in rows["syntax_error"]["reason"]

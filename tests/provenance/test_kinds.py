@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from harness.provenance.kinds import kind_on_cpu, kind_on_gpu
+from harness.provenance.kinds import Span, kind_on_cpu, kind_on_gpu
 from harness.provenance.source_names import SourceNames
 from harness.provenance.symbols import Evidence
 
@@ -23,8 +23,11 @@ EVIDENCE = Evidence(
 
 
 def judged(*kernels, evidence=EVIDENCE, shipped=()):
-    listed = [{"name": name, "us": time_us} for name, time_us in kernels]
-    return kind_on_gpu(listed, evidence, lambda symbols: set(shipped) & set(symbols))
+    spans, now_us = [], 0.0
+    for name, time_us in kernels:
+        spans.append(Span(name, now_us, time_us))
+        now_us += time_us + 1.0
+    return kind_on_gpu(spans, evidence, lambda symbols: set(shipped) & set(symbols))
 
 
 def owner_of(name, **changes):
@@ -48,7 +51,27 @@ def test_every_kernel_is_listed_with_its_owner_and_where_an_own_one_was_found():
     assert found.kernels == (
         (MINE, 3.0, "own", "extension"), (THEIRS, 1.0, "library", ""), ("Memset (Device)", 9.0, "driver", ""),
     )
-    assert found.total_us == 13.0
+    assert found.busy_us == 13.0
+
+
+def test_launches_of_one_kernel_are_added_up():
+    assert judged((MINE, 3.0), (THEIRS, 1.0), (MINE, 2.0)).kernels[0] == (MINE, 5.0, "own", "extension")
+
+
+@pytest.mark.parametrize(
+    ("spans", "share", "busy_us"),
+    [
+        ([Span(THEIRS, 0.0, 100.0)] + [Span(MINE, 0.0, 100.0)] * 24, 0.0, 100.0),
+        ([Span(THEIRS, 0.0, 100.0), Span(MINE, 50.0, 150.0)], 0.5, 200.0),
+        ([Span(MINE, 0.0, 100.0), Span(MINE, 20.0, 100.0), Span(MINE, 150.0, 50.0)], 1.0, 170.0),
+        ([Span("Memset (Device)", 0.0, 500.0), Span(MINE, 400.0, 100.0)], 1.0, 500.0),
+    ],
+    ids=["waiting beside a library", "overlapping one", "side by side with itself", "beside a fill"],
+)
+def test_what_runs_beside_a_librarys_kernel_takes_nothing_away_from_it(spans, share, busy_us):
+    found = kind_on_gpu(spans, EVIDENCE, lambda symbols: set())
+    assert found.own_share == pytest.approx(share)
+    assert found.busy_us == pytest.approx(busy_us)
 
 
 def test_copies_and_fills_count_for_nobody():
@@ -101,7 +124,7 @@ def test_a_name_in_an_anonymous_namespace_is_its_own_unless_pytorch_has_one_like
 
 def test_pytorchs_libraries_are_searched_for_doubtful_names_only():
     asked = []
-    listed = [{"name": name, "us": 1.0} for name in (MINE, CUTLASS, THEIRS)]
+    listed = [Span(name, 0.0, 1.0) for name in (MINE, CUTLASS, THEIRS)]
     kind_on_gpu(listed, EVIDENCE, lambda symbols: asked.append(list(symbols)) or set())
     assert asked == [["_ZN7cutlass7Kernel2I"]]
     kind_on_gpu(listed[:1], EVIDENCE, lambda symbols: pytest.fail("searched for nothing"))
@@ -156,6 +179,14 @@ def test_on_a_cpu_the_interpreters_own_time_does_not_spoil_a_small_call():
 def test_on_a_cpu_reserving_memory_and_looking_at_it_otherwise_is_no_arithmetic():
     operators = [{"name": name, "us": 30.0} for name in ("aten::empty", "aten::view", "aten::transpose", "aten::zero_")]
     assert kind_on_cpu(operators, 100.0, 250.0, has_extension=True).kind == "custom"
+
+
+def test_on_a_cpu_an_extension_that_may_call_anything_is_not_taken_for_what_it_says():
+    found = kind_on_cpu([], 1000.0, 1000.0, has_extension=True, foreign=["sgemm_", "dlsym"])
+    assert found.kind == "unknown"
+    assert found.notes == ("its extension takes dlsym, sgemm_ from elsewhere: what it calls is not known",)
+    operators = [{"name": "aten::mm", "us": 900.0}]
+    assert kind_on_cpu(operators, 50.0, 1000.0, has_extension=True, foreign=["dlsym"]).kind == "library"
 
 
 def test_on_a_cpu_operators_that_the_source_registers_are_its_own_and_others_nobodys():

@@ -1,11 +1,16 @@
-"""A traced launch must look like the timed ones."""
+"""A traced launch must be right and look like the timed ones."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from harness.referee import failures, tracing
+from harness.referee.judging import Contestant
 from harness.referee.timing import Timing
-from harness.referee.tracing import unlike_timed
+from harness.referee.tracing import trace, unlike_timed
+from harness.verdict import ReasonCode, Status
 
 
 def timing(time_us, *, host_us=5.0, hidden=True):
@@ -19,16 +24,102 @@ def timing(time_us, *, host_us=5.0, hidden=True):
          "events cost more than the kernel", "a little slower"],
 )
 def test_honest_differences_between_a_traced_and_a_timed_launch_pass(traced_us, timed_us):
-    assert unlike_timed(traced_us, timing(timed_us)) is None
+    assert unlike_timed(traced_us, timing(timed_us), "cuda") is None
 
 
 @pytest.mark.parametrize(("traced_us", "timed_us"), [(8000, 2625), (100, 2625), (70, 30), (float("nan"), 100)])
 def test_other_work_under_the_profiler_is_told_with_both_figures(traced_us, timed_us):
-    sentence = unlike_timed(traced_us, timing(timed_us))
-    assert f"{traced_us:.1f} µs under the profiler" in sentence
+    sentence = unlike_timed(traced_us, timing(timed_us), "cuda")
+    assert f"under the profiler it took {traced_us:.1f} µs" in sentence
     assert f"a timed call took {timed_us:.1f} µs" in sentence
 
 
 def test_the_hosts_time_in_an_unhidden_launch_is_not_missed_among_the_kernels():
-    assert unlike_timed(100, timing(1000, host_us=900, hidden=False)) is None
-    assert unlike_timed(100, timing(1000, host_us=900, hidden=True)) is not None
+    assert unlike_timed(100, timing(1000, host_us=900, hidden=False), "cuda") is None
+    assert unlike_timed(100, timing(1000, host_us=900, hidden=True), "cuda") is not None
+
+
+def test_a_pause_of_a_busy_cpu_is_no_other_work_and_a_slow_kernel_is():
+    assert unlike_timed(6_000, timing(1_100), "cpu") is None
+    assert unlike_timed(300_000, timing(25_000), "cpu") is not None
+
+
+class Session:
+    """A player that lists one own kernel on a GPU, of these times in turn; or fails."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), 0
+        self.bench = SimpleNamespace(synchronize=lambda: None)
+
+    def profile(self, inputs):
+        self.asked += 1
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, dict) else {"names": ["tile"], "spans": [[0, 0.0, answer]]}
+
+    def outputs(self, reference, index):
+        return []
+
+
+@pytest.fixture
+def traced(tmp_path, monkeypatch):
+    """`traced(SESSION, wrong=…)`: what comes of a candidate that was timed at 100 µs."""
+    path = tmp_path / "candidate.py"
+    path.write_text('SOURCE = "__global__ void tile(float* x) {}"\n')
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
+
+    def make(session, wrong=None):
+        def decide(figures, reference, precision_class):
+            if wrong is not None:
+                raise wrong
+
+        monkeypatch.setattr(tracing, "judge_outputs", lambda *_: None)
+        monkeypatch.setattr(tracing.checking, "decide", decide)
+        contestant = Contestant("x", str(path), {}, (), None, "fp32", "cuda")
+        return trace(session, "cuda", reference, contestant, timing(100.0))
+
+    return make
+
+
+def test_an_own_kernel_that_took_its_time_is_custom_at_the_first_try(traced):
+    session = Session(95.0)
+    assert traced(session).kind == "custom"
+    assert session.asked == 1
+
+
+def test_a_launch_that_was_disturbed_is_traced_again(traced):
+    session = Session(900.0, 110.0)
+    assert traced(session).kind == "custom"
+    assert session.asked == 2
+
+
+def test_a_candidate_that_does_other_work_under_the_profiler_is_unknown_with_the_figures(traced):
+    session = Session(900.0, 905.0, 910.0)
+    found = traced(session)
+    assert (found.kind, found.own_share) == ("unknown", None)
+    assert "under the profiler it took 910.0 µs, where a timed call took 100.0 µs" in found.notes[-1]
+    assert session.asked == 3
+
+
+def test_a_candidate_that_is_wrong_under_the_profiler_is_unknown(traced):
+    wrong = failures.failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "an error of 9000 u")
+    found = traced(Session(95.0), wrong=wrong)
+    assert found.kind == "unknown"
+    assert found.notes == ("its kernels could not be traced; under the profiler: an error of 9000 u",)
+
+
+def test_a_player_that_dies_under_the_profiler_costs_the_kind_alone(traced):
+    death = failures.failed(Status.CRASHED, ReasonCode.EXITED, "its process exited with status 3")
+    assert traced(Session(death)).notes == ("its kernels could not be traced; under the profiler: its process exited with status 3",)
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [{}, {"names": [], "spans": [[0, 0, 1]]}, {"names": ["x"], "spans": [["0", 0, 1]]}, {"names": 7, "spans": []},
+     {"names": ["x"], "spans": [[0, 0]]}, {"names": ["x"], "spans": [[0, None, 1]]}, {"names": ["x"], "spans": 3}],
+)
+def test_a_listing_that_is_none_is_unknown(traced, listing):
+    found = traced(Session(listing))
+    assert found.kind == "unknown"
+    assert found.notes == ("the profiler's listing could not be read",)

@@ -18,8 +18,9 @@ WRONG = NaiveResult(correct=False)
 
 def case(name: str = "side_stream", group: str = "clock", **changes) -> Case:
     parts = {
-        "sentence": "Returns early.", "mechanism": "x", "expected": ("rejected/clocks_disagree", "incorrect/wrong_values"),
-        "fools": "clock", "devices": ("cpu", "cuda"), "kinds": (), "problem": "tril_matmul",
+        "sentence": "Returns early.", "mechanism": "x", "fools": "clock",
+        "expected": ("rejected/clocks_disagree", "incorrect/wrong_values"),
+        "devices": ("cpu", "cuda"), "kinds": (), "problem": "tril_matmul",
     }
     return Case(path=Path(f"{name}.py"), name=name, group=group, **{**parts, **changes})
 

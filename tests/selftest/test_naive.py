@@ -86,6 +86,7 @@ def test_a_clock_that_leaves_the_work_out_is_taken_at_its_word(said):
         ("raise ValueError('not today')", "raised ValueError"),
         ("return [A]", "raised TypeError"),
         ("os._exit(3)", "exited with status 3"),
+        ("os._exit(0)", "exited with status 0"),
         ("os.abort()", "killed by SIGABRT"),
     ],
 )
@@ -117,7 +118,10 @@ def test_a_child_that_a_case_leaves_behind_is_gone_before_the_next(said, judge):
 
 @pytest.mark.parametrize(
     "reply",
-    [{}, {"answer": "yes"}, {"answer": {"correct": "True", "ms": "fast"}}, {"answer": {"ms": float("nan")}, "end": None}],
+    [
+        {}, {"answer": "yes"}, {"answer": {"correct": "True", "ms": "fast"}},
+        {"answer": {"ms": float("nan")}, "end": None},
+    ],
 )
 def test_a_reply_that_makes_no_sense_is_no_answer(reply):
     assert result_of(reply).text == "no answer"

@@ -17,7 +17,16 @@ CONTROL = Record(
 )
 ROW = Row("clock", "side_stream", "Returns early.", "clock", "correct, 20×", True, True, "rejected/clocks_disagree",
           "caught", "clocks disagree")
-PAGE = "# Title\n\n<!-- matrix:cuda -->\nold cuda\n<!-- /matrix:cuda -->\n\n<!-- matrix:cpu -->\n<!-- /matrix:cpu -->\nend\n"
+PAGE = """# Title
+
+<!-- matrix:cuda -->
+old cuda
+<!-- /matrix:cuda -->
+
+<!-- matrix:cpu -->
+<!-- /matrix:cpu -->
+end
+"""
 
 
 def test_a_part_of_the_corpus_adds_to_what_the_folder_holds_and_the_whole_replaces_it(tmp_path):

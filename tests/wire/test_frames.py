@@ -176,3 +176,16 @@ def test_sending_to_a_far_end_that_never_reads_ends_at_the_time_limit(wire):
         for _ in range(10):
             channel.send({"x": "a" * (MAX_FRAME_BYTES // 2)}, 0.2)
     assert time.monotonic() - began < 5
+
+
+def test_a_frame_that_comes_in_pieces_survives_the_timeouts_between_them():
+    near, far = channel_pair()
+    body = b'{"turn": 7}'
+    whole = struct.pack(">I", len(body)) + body
+    for piece in (whole[:2], whole[2:4], whole[4:9]):
+        far.sendall(piece)
+        with pytest.raises(FrameTimeout):
+            near.receive(0.01)
+    far.sendall(whole[9:] + whole)
+    assert near.receive(1.0) == {"turn": 7}
+    assert near.receive(1.0) == {"turn": 7}

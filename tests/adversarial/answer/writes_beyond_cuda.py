@@ -1,8 +1,8 @@
 """Writes whole tiles, also where the output ends in the middle of one: past the end of each row, and of the memory.
 
 Mechanism: at the one size that is compared tiles end where the output does. At the others the zero beyond a row's
-  end is the next row's first element, and here they are checked.
-Expected: incorrect/wrong_values
+  end is the next row's first element, and those behind the last row are written over a pattern that is looked at.
+Expected: incorrect/memory_error or incorrect/wrong_values
 Fools: answer
 Device: cuda
 """
