@@ -106,6 +106,7 @@ class Contest:
         if control and judgement.timing is not None:
             self._judge.control = Control.of(judgement.timing)
             self._control_is_noisy = not self._workshop.is_quiet
+            self._judge.renew = lambda: self._renew_control(entry)
         self._lost = self._bench.unhealthy()
         left_bytes = 0 if self._lost else self._bench.left_bytes()
         if left_bytes:

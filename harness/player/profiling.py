@@ -34,7 +34,8 @@ _WARM_BATCH = 20
 _perf_counter_ns = time.perf_counter_ns
 _setprofile = sys.setprofile
 _events, _name, _device_type = _ProfilerResult.events, _KinetoEvent.name, _KinetoEvent.device_type
-_start_ns, _duration_ns, _start_thread_id = _KinetoEvent.start_ns, _KinetoEvent.duration_ns, _KinetoEvent.start_thread_id
+_start_ns, _duration_ns = _KinetoEvent.start_ns, _KinetoEvent.duration_ns
+_start_thread_id = _KinetoEvent.start_thread_id
 # Not every PyTorch has both.
 _is_user_annotation = getattr(_KinetoEvent, "is_user_annotation", lambda event: False)
 _activity_type = getattr(_KinetoEvent, "activity_type", None)

@@ -39,6 +39,7 @@ from harness.wire.cuda_driver import DriverError
 
 _ALONE_LAUNCHES = 2
 _CONTROL_BUDGET_S = 1.0
+_MOST_DOUBTS = 2
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class Judgement:
 class Judge:
     """Judges contestants of one problem on one device.
 
-    `references` has the timed sizes first. `control` is what the eager control left, once that has been judged.
+    `references` has the timed sizes first. `control` is what the eager control left, once that has been judged; `renew`
+    times it again.
     """
 
     def __init__(
@@ -96,11 +98,28 @@ class Judge:
         self._bench, self._references, self._settings = bench, references, settings
         self._floor_us, self._model_seed, self._examiner = floor_us, model_seed, examiner
         self.control: Control | None = None
+        self.renew: Callable[[], None] | None = None
 
     def judge(
         self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
     ) -> Judgement:
-        """Play `contestant` once for each of `players` (each starts a fresh process); never raises Failed."""
+        """Play `contestant` once for each of `players` (each starts a fresh process); never raises Failed.
+
+        Where the clocks are doubted, both the control and the contestant are timed again, in fresh processes: a machine
+        that was disturbed for a moment is nobody's fault.
+        """
+        judgement = self._judge_once(contestant, players, tell)
+        for _ in range(_MOST_DOUBTS):
+            if judgement.verdict.reason_code is not ReasonCode.NOISY or self.renew is None:
+                break
+            tell("timing the control again, and then it")
+            self.renew()
+            judgement = self._judge_once(contestant, players, tell)
+        return judgement
+
+    def _judge_once(
+        self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
+    ) -> Judgement:
         judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms())
         try:
             for position, start in enumerate(players):

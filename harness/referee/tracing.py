@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from harness.referee.judging import Contestant
 
 UNKNOWN = Provenance("unknown", None)
-# How much longer than a timed launch a traced one may take (a clock that had gone to sleep, the profiler's own doing) and
-# how much shorter (gaps between kernels, what the events around them cost), beyond a slack that can be all of a tiny
-# kernel's time or one pause of a busy CPU. What was only disturbed is like the others at the second or third try.
+# How much longer than a timed launch a traced one may take (a clock that had gone to sleep, the profiler's own doing)
+# and how much shorter (gaps between kernels, what the events around them cost), beyond a slack that can be all of a
+# tiny kernel's time or one pause of a busy CPU. What was only disturbed is like the others at another try.
 _MOST_TIMES, _LEAST_TIMES = 1.5, 0.4
 _SLACK_US = {"cuda": 20.0, "cpu": 5000.0}
 _TRIES = 3
@@ -45,7 +45,8 @@ def trace(
             found, traced_us = _read(listing, device_kind, contestant)
         except Failed as failure:
             # Everything that counts was right before the profiler came: what fails now is the tracing.
-            return replace(UNKNOWN, notes=(f"its kernels could not be traced; under the profiler: {failure.verdict.reason}",))
+            note = f"its kernels could not be traced; under the profiler: {failure.verdict.reason}"
+            return replace(UNKNOWN, notes=(note,))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
             return replace(UNKNOWN, notes=("the profiler's listing could not be read",))
         unlike = unlike_timed(traced_us, timing, device_kind)

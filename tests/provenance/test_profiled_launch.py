@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from harness.player import extensions, profiling
-from harness.provenance.kinds import kind_on_cpu
+from harness.provenance.kinds import Span, kind_on_cpu, kind_on_gpu
+from harness.provenance.symbols import gather
 
 SIZE = 512
 SOURCE = r"""
@@ -206,3 +207,67 @@ def test_a_flood_of_kernels_is_cut_to_the_longest():
     listed = profiling._when([span(f"k{index}", index, index + 1) for index in range(20_000)])
     assert len(listed["names"]) == 200
     assert len(listed["spans"]) <= 10_000
+
+
+class GpuStage(Stage):
+    stream = 0
+
+    def synchronize(self):
+        torch.cuda.synchronize()
+
+
+def kind_on_this_gpu(tmp_path, model):
+    source = tmp_path / "candidate.py"
+    source.write_text(f"SOURCE = {RUN_TIME_SOURCE!r}\n", encoding="utf-8")
+    stage = GpuStage(*(torch.rand(2048, 2048, device="cuda") for _ in range(2)))
+    skeleton = {"list": [{"tensor": 0}, {"tensor": 1}]}
+    model(*stage._inputs)
+    listing = profiling.profiled_launch(stage, Launcher, model, 1, skeleton)
+    spans = [Span(listing["names"][index], start_us, time_us) for index, start_us, time_us in listing["spans"]]
+    return kind_on_gpu(spans, gather([], None, source, listing["names"]))
+
+
+RUN_TIME_SOURCE = """
+extern "C" __global__ void twice(const float* a, float* c, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) c[i] = 2.0f * a[i];
+}
+"""
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_pytorchs_product_is_a_librarys(tmp_path):
+    found = kind_on_this_gpu(tmp_path, torch.matmul)
+    assert found.kind == "library", found
+    assert found.busy_us > 100
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_kernel_compiled_at_run_time_is_its_own(tmp_path):
+    kernel = torch.cuda._compile_kernel(RUN_TIME_SOURCE, "twice")
+
+    def model(a, b):
+        c = torch.zeros_like(a)
+        kernel(grid=(264, 1, 1), block=(256, 1, 1), args=[a, c, a.numel()])
+        return c
+
+    found = kind_on_this_gpu(tmp_path, model)
+    assert found.kind == "custom", found
+    assert found.notes[0].startswith("twice: compiled while it ran")
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_kernel_on_a_side_stream_takes_nothing_from_the_product_beside_it(tmp_path):
+    kernel, side = torch.cuda._compile_kernel(RUN_TIME_SOURCE, "twice"), torch.cuda.Stream()
+
+    def model(a, b):
+        c = torch.empty_like(a)
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(4):
+                kernel(grid=(8, 1, 1), block=(64, 1, 1), args=[a, c, 1 << 16], stream=side)
+        product = torch.matmul(a, b)
+        torch.cuda.current_stream().wait_stream(side)
+        return product
+
+    found = kind_on_this_gpu(tmp_path, model)
+    assert found.kind in ("library", "mixed"), found

@@ -227,6 +227,8 @@ def test_blas_is_known_in_its_spellings(name):
     assert symbols._FOREIGN.match(name)
 
 
-@pytest.mark.parametrize("name", ["expf", "GOMP_parallel", "_ZN2at4_ops6matmul4callE", "my_sgemm", "dgemm_like", "dlerror"])
+@pytest.mark.parametrize(
+    "name", ["expf", "GOMP_parallel", "_ZN2at4_ops6matmul4callE", "my_sgemm", "dgemm_like", "dlerror"]
+)
 def test_what_every_extension_calls_is_no_library_unseen(name):
     assert not symbols._FOREIGN.match(name)

@@ -38,13 +38,15 @@ def timing_of(*, dropped=0, rounds=10) -> Timing:
 def judge_of(settings):
     """`judge_of(timing, …)`: the judgement where loading and checking went well and timing gave `timing`."""
 
-    def make(timing, *, kind="cuda", checking=None, **changes) -> Judgement:
+    def make(timing, *, kind="cuda", checking=None, renew=None, **changes) -> Judgement:
         judge = Judge(SimpleNamespace(kind=kind), [REFERENCE], settings, None, 1)
+        judge.renew = renew
         stopped = []
 
         def play(contestant, start, judgement, tell, *, first):
-            if checking is not None:
-                raise checking
+            failure = checking() if callable(checking) else checking
+            if failure is not None:
+                raise failure
             judgement.timings.append(timing)
 
         judge._play = play
@@ -104,3 +106,23 @@ def test_deciding_on_nothing_but_good_figures_raises_nothing(reference_of):
     with pytest.raises(Failed, match="tf32-class: 9000 u") as caught:
         decide([*figures, narrowed], reference, "fp32")
     assert caught.value.verdict.status is Status.IMPRECISE
+
+
+def test_doubted_clocks_are_looked_at_twice_more_with_the_control_timed_anew(judge_of):
+    doubt, renewed = failed(Status.UNSURE, ReasonCode.NOISY, "run again when it is quiet"), []
+    judgement = judge_of(timing_of(), checking=lambda: doubt, renew=lambda: renewed.append(1))
+    assert judgement.verdict is doubt.verdict
+    assert len(renewed) == 2
+    doubts = iter([doubt, None])
+    judgement = judge_of(timing_of(), checking=lambda: next(doubts), renew=lambda: renewed.append(1))
+    assert judgement.verdict == OK
+    assert len(judgement.timings) == 1
+
+
+def test_what_is_certain_is_not_looked_at_again(judge_of):
+    lie = failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, "work was done outside the timed window")
+
+    def never():
+        raise AssertionError("the control was timed again without need")
+
+    assert judge_of(timing_of(), checking=lie, renew=never).verdict is lie.verdict

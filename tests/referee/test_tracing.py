@@ -111,7 +111,8 @@ def test_a_candidate_that_is_wrong_under_the_profiler_is_unknown(traced):
 
 def test_a_player_that_dies_under_the_profiler_costs_the_kind_alone(traced):
     death = failures.failed(Status.CRASHED, ReasonCode.EXITED, "its process exited with status 3")
-    assert traced(Session(death)).notes == ("its kernels could not be traced; under the profiler: its process exited with status 3",)
+    words = "its kernels could not be traced; under the profiler: its process exited with status 3"
+    assert traced(Session(death)).notes == (words,)
 
 
 @pytest.mark.parametrize(
