@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from harness.provenance.kinds import Provenance, Span, kind_on_cpu, kind_on_gpu
 from harness.provenance.source_names import source_names
 from harness.provenance.symbols import foreign_functions, gather
-from harness.referee import checking
+from harness.referee import checking, failures
 from harness.referee.comparing import judge_outputs
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 from harness.referee.timing import Timing
+from harness.verdict import ReasonCode, Status
 
 if TYPE_CHECKING:
     from harness.referee.judging import Contestant
@@ -37,8 +38,12 @@ _TRIES = 3
 def trace(
     session: Session, device_kind: str, reference: Reference, contestant: Contestant, timing: Timing
 ) -> Provenance:
-    """Profile a launch at the sizes of `reference`; never raises Failed, what cannot be traced is unknown."""
-    found, unlike = UNKNOWN, None
+    """Profile a launch at the sizes of `reference`; what cannot be traced is unknown.
+
+    Raises Failed only where the profiler's clock contradicts the timed one: the kernels of each of three launches, all with
+    right outputs, kept a GPU busy for longer than the calls are said to take.
+    """
+    found, unlike, too_long = UNKNOWN, None, 0
     for _ in range(_TRIES):
         try:
             listing = _profiled(session, reference, contestant)
@@ -52,6 +57,13 @@ def trace(
         unlike = unlike_timed(traced_us, timing, device_kind)
         if unlike is None:
             return found
+        too_long += traced_us > timing.time_us
+    if device_kind == "cuda" and too_long == _TRIES:
+        raise failures.failed(
+            Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+            f"its clock says {timing.time_us:.1f} µs a call, but its kernels kept the GPU busy for {traced_us:.1f} µs under "
+            f"the profiler, and so in each of {_TRIES} launches with right outputs",
+        )
     return replace(found, kind="unknown", own_share=None, notes=(*found.notes, unlike))
 
 

@@ -25,7 +25,7 @@ CASES = read_corpus(CORPUS)
 CHEATS = ("clock", "answer", "substance")
 UNTIMED = ("breaking", "hanging")
 # At small sizes a process breaks as well as at large ones; for a clock to be fooled there must be work to hide.
-SMALL = (*UNTIMED, "machine", "form")
+SMALL = (*UNTIMED, "machine")
 GPU_MEMORY_BYTES = 64 << 20
 
 pytestmark = pytest.mark.timeout(3600)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.referee import failures, tracing
+from harness.referee.failures import Failed
 from harness.referee.judging import Contestant
 from harness.referee.timing import Timing
 from harness.referee.tracing import trace, unlike_timed
@@ -94,12 +95,18 @@ def test_a_launch_that_was_disturbed_is_traced_again(traced):
     assert session.asked == 2
 
 
-def test_a_candidate_that_does_other_work_under_the_profiler_is_unknown_with_the_figures(traced):
-    session = Session(900.0, 905.0, 910.0)
+def test_a_candidate_that_does_less_under_the_profiler_is_unknown_with_the_figures(traced):
+    session = Session(9.0, 8.0, 10.0)
     found = traced(session)
     assert (found.kind, found.own_share) == ("unknown", None)
-    assert "under the profiler it took 910.0 µs, where a timed call took 100.0 µs" in found.notes[-1]
+    assert "under the profiler it took 10.0 µs, where a timed call took 100.0 µs" in found.notes[-1]
     assert session.asked == 3
+
+
+def test_kernels_that_take_longer_than_the_clock_says_three_times_over_are_a_clock_that_lies(traced):
+    with pytest.raises(Failed, match="kept the GPU busy for 910.0 µs under the profiler") as caught:
+        traced(Session(900.0, 905.0, 910.0))
+    assert caught.value.verdict.reason_code is ReasonCode.CLOCKS_DISAGREE
 
 
 def test_a_candidate_that_is_wrong_under_the_profiler_is_unknown(traced):

@@ -2,7 +2,7 @@
 
 Mechanism: The flush is a step of the harness in the player's process, and there it can be taken away. Its calls are then
   faster than cold ones, and a launch shorter by more than its call by the flush that the control had.
-Expected: rejected/clocks_disagree
+Expected: rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any
 """

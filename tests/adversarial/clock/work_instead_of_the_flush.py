@@ -3,7 +3,7 @@
 Mechanism: By the referee's clock a launch is as long as the control's: what the work takes before the window, the flush
   took there. The window is shorter by it, whether the inputs lay open early or not. Only a flush that the referee makes
   itself, or sees the result of, leaves no such room.
-Expected: rejected/clocks_disagree
+Expected: rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any
 """

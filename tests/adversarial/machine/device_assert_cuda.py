@@ -13,5 +13,5 @@ import torch.nn as nn
 
 class ModelNew(nn.Module):
     def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
-        C = torch.tril(torch.matmul(A, B))
-        return C[torch.tensor([A.shape[0]], device=A.device)]
+        one_too_far = torch.arange(1, A.shape[0] + 1, device=A.device)
+        return torch.tril(torch.matmul(A, B))[one_too_far]

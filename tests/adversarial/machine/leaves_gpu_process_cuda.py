@@ -16,8 +16,7 @@ import torch.nn as nn
 
 PROGRAM = """
 import time, torch
-hoard = torch.zeros(1 << 30, dtype=torch.uint8, device="cuda")
-torch.cuda.synchronize()
+hoard = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
 time.sleep(3600)
 """
 

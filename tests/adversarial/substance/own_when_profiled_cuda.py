@@ -2,7 +2,7 @@
 
 Mechanism: whoever asks a profiler what ran is shown the kernel, and whoever times it times the library. Here the
   traced launch must take about as long as the timed ones did.
-Expected: ok/
+Expected: ok/ or rejected/clocks_disagree
 Fools: substance
 Device: cuda
 Kind: library or mixed or unknown
