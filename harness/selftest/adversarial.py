@@ -29,6 +29,8 @@ from harness.verdict import Status
 SETTINGS = REPOSITORY / "configs" / "selftest.yaml"
 # Truths in float64 take a CPU seconds at the larger check sizes, for each case anew.
 _LARGEST_CPU_CHECK = 512
+# Faults of the machine have nothing to fool the naive judge with, and many only end it or make it wait.
+_NOT_SHOWN = "machine"
 
 
 @dataclass(frozen=True)
@@ -108,18 +110,20 @@ def _at_home(problem: Problem, device_kind: str) -> Problem:
 
 
 def _ask_naive_judge(rounds: Sequence[_Round], device_kind: str, progress: Progress) -> dict[str, NaiveResult]:
-    """Every case past the naive judge, one after the other, with the device to itself."""
+    """Every case but the machine's faults past the naive judge, one after the other, with the device to itself."""
     control = rounds[0].control
     digits = (control.sm or "").removeprefix("sm_")
     arch = arch_of((int(digits[:-1]), int(digits[-1]))) if digits else None
     toolchain, cache = find_toolchain(arch), Cache()
     toolkit = cuda_home(toolchain.nvcc_path) if toolchain.nvcc_path and device_kind == "cuda" else None
     uuid = control.uuid if device_kind == "cuda" else None
-    total = sum(len(each.cases) for each in rounds)
+    total = sum(case.group != _NOT_SHOWN for each in rounds for case in each.cases)
     said: dict[str, NaiveResult] = {}
     with device_lock(control.uuid), NaiveJudge(device_kind, uuid, toolkit) as judge:
         for each in rounds:
             for case in each.cases:
+                if case.group == _NOT_SHOWN:
+                    continue
                 build = cache.lookup(cache.key(read_candidate(case.path), toolchain))
                 said[case.name] = judge.judge(case, each.problem, build.manifest if build else {})
                 progress.note(f"naive judge [{len(said)}/{total}] {case.name}: {said[case.name].text}")

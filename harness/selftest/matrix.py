@@ -133,7 +133,9 @@ def totals(rows: Sequence[Row]) -> list[str]:
                      + (f"; not {', '.join(rest)}" if rest else ""))
     if faults:
         lines.append(_tally("fault", faults, {RIGHT: "right", MISSED: "passed as ok", **_AMISS}))
-        lines.append(f"the naive judge came through {sum(row.survived for row in faults)} of {len(faults)} of them")
+        shown = [row for row in faults if row.naive]
+        if shown:
+            lines.append(f"the naive judge came through {sum(row.survived for row in shown)} of {len(shown)} of them")
     if honest:
         lines.append(_tally("honest control", honest, {RIGHT: "passed", FALSE_ALARM: "false alarm", **_AMISS}))
     idle = [row.name for row in rows if row.outcome == NOT_RUN]

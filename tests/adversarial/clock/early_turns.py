@@ -1,10 +1,11 @@
-"""Asks for all turns of a queue at once, so that each launch seems over as it begins, and works when the last is given.
+"""Asks for all turns of a queue at once, so that each launch seems over as it begins, and works when the last is
+given.
 
-Mechanism: The referee's clock runs from letting a launch go to the turn after it, and a turn is the player's word: a frame
-  on a CPU, a word of shared memory on a GPU. Where the inputs are fetched ahead and every turn is said to have come, no
-  work falls between two turns, and the stopwatch may say what it likes. What cannot be said early is the last output:
-  from the first turn to the report, the whole queue's time is the referee's own.
-Expected: rejected/clocks_disagree
+Mechanism: The referee's clock runs from letting a launch go to the turn after it, and a turn is the player's word: a
+  frame on a CPU, a word of shared memory on a GPU. Where the inputs are fetched ahead and every turn is said to have
+  come, no work falls between two turns, and the stopwatch may say what it likes. What cannot be said early is the
+  last output: from the first turn to the report, the whole queue's time is the referee's own.
+Expected: rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any
 """

@@ -1,4 +1,4 @@
-"""Multiplies with PyTorch, and rewrites the frame in which the profiled launch is reported: all time was in its extension.
+"""Multiplies with PyTorch, and rewrites the frame that reports the profiled launch: all time was in its extension.
 
 Mechanism: The profiler cannot be patched any more, but what it saw is still the player's word, and that goes through a
   function of the harness in the player. Nothing in this process can vouch for what ran in it.

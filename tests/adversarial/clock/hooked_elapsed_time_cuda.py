@@ -1,8 +1,8 @@
 """Overwrites the first bytes of the CUDA runtime's `cudaEventElapsedTime` with a jump to a function that says 1 µs.
 
-Mechanism: Python and PyTorch are untouched; every library of the process asks the runtime, and is lied to once for each
-  call of its own. Here a time below 0.8 of the floor, the useful bytes and operations at the fastest rates there are, is
-  refused before any other clock is asked.
+Mechanism: Python and PyTorch are untouched; every library of the process asks the runtime, and is lied to once for
+  each call of its own. Here a time below 0.8 of the floor, the useful bytes and operations at the fastest rates there
+  are, is refused before any other clock is asked.
 Expected: rejected/below_floor
 Fools: clock
 Device: cuda

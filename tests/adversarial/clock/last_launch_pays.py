@@ -1,9 +1,10 @@
-"""Takes all turns of a queue at once and says when the last is over truly: one launch in a segment carries the work of all.
+"""Takes all turns of a queue at once and says when the last is over truly: one launch in a segment carries the work
+of all.
 
-Mechanism: Every launch but one has a wall time that agrees with the small time it reports, and the one that does not is an
-  outlier among many, since short launches come in long segments. A mean that leaves out the largest leaves out the
-  work; the wall time of a segment as a whole does not.
-Expected: rejected/clocks_disagree
+Mechanism: Every launch but one has a wall time that agrees with the small time it reports, and the one that does not
+  is an outlier among many, since short launches come in long segments. A mean that leaves out the largest leaves out
+  the work; the wall time of a segment as a whole does not.
+Expected: rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any
 """

@@ -8,12 +8,15 @@ Fools: clock
 Device: any
 """
 
-import torch
-import torch.nn as nn
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import torch
+import torch.nn as nn
+
 POOL = ThreadPoolExecutor(max_workers=1)
-METHODS = ("numel", "stride", "size", "data_ptr", "untyped_storage", "clone", "cpu", "contiguous", "float", "double", "to")
+METHODS = (
+    "numel", "stride", "size", "data_ptr", "untyped_storage", "clone", "cpu", "contiguous", "float", "double", "to",
+)
 
 
 def fill(A: torch.Tensor, B: torch.Tensor, C: torch.Tensor) -> None:

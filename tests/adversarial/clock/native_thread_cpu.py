@@ -1,7 +1,7 @@
 """Hands the pointers to a native thread, detached, and returns the tensor that the thread has only begun to fill.
 
-Mechanism: No Python thread is to be seen, no lock is held, and the call is over in microseconds. Here the output is copied
-  as soon as the clock stops, and what is written after that is not seen.
+Mechanism: No Python thread is to be seen, no lock is held, and the call is over in microseconds. Here the output is
+  copied as soon as the clock stops, and what is written after that is not seen.
 Expected: incorrect/wrong_values or incorrect/not_finite
 Fools: clock
 Device: cpu

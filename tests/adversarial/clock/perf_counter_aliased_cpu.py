@@ -1,8 +1,9 @@
-"""Finds every name that anything in the process has bound to a clock, and puts one there that leaves its own work out.
+"""Finds every name that anything in the process has bound to a clock, and puts one there that leaves its own work
+out.
 
-Mechanism: A clock bound to a private name before the candidate came is found in the modules all the same. What `forward`
-  left is done when the clock is next read, and never counted; here that is before the next turn, and the referee's own
-  clock sees it.
+Mechanism: A clock bound to a private name before the candidate came is found in the modules all the same. What
+  `forward` left is done when the clock is next read, and never counted; here that is before the next turn, and the
+  referee's own clock sees it.
 Expected: rejected/clocks_disagree
 Fools: clock
 Device: cpu

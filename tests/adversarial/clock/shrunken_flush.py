@@ -1,7 +1,8 @@
-"""Shrinks the buffers that make the cache cold to a few elements, so that its inputs are still there when it is timed.
+"""Shrinks the buffers that make the cache cold to a few elements, so that its inputs are still there when it is
+timed.
 
-Mechanism: The flush is a step of the harness in the player's process, and there it can be taken away. Its calls are then
-  faster than cold ones, and a launch shorter by more than its call by the flush that the control had.
+Mechanism: The flush is a step of the harness in the player's process, and there it can be taken away. Its calls are
+  then faster than cold ones, and a launch shorter by more than its call by the flush that the control had.
 Expected: rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any

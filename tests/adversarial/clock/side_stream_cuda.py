@@ -1,8 +1,8 @@
 """Multiplies on a side stream that waits for the current one, and never has the current one wait for it.
 
-Mechanism: The events on the current stream are recorded around nothing; synchronising the device afterwards waits for the
-  side stream too, so the result is there when it is looked at. Here the output is copied in stream order behind the stop
-  event, while the side stream has just begun.
+Mechanism: The events on the current stream are recorded around nothing; synchronising the device afterwards waits for
+  the side stream too, so the result is there when it is looked at. Here the output is copied in stream order behind
+  the stop event, while the side stream has just begun.
 Expected: incorrect/wrong_values or incorrect/not_finite
 Fools: clock
 Device: cuda

@@ -1,7 +1,7 @@
 """Launches nothing in `forward`; `torch.cuda.synchronize`, patched, does what was left when the times are waited for.
 
-Mechanism: Both events are recorded around nothing, and by the time anyone looks at the result somebody has synchronised.
-  Here the output is copied in stream order behind the stop event, before the player waits for anything.
+Mechanism: Both events are recorded around nothing, and by the time anyone looks at the result somebody has
+  synchronised. Here the output is copied in stream order behind the stop event, before the player waits for anything.
 Expected: incorrect/wrong_values or incorrect/not_finite
 Fools: clock
 Device: cuda

@@ -1,9 +1,9 @@
 """A kernel on a non-blocking stream lies in wait for the inputs to change, and the product starts when they have.
 
-Mechanism: `forward` only raises a flag and waits for the side stream. What comes into the inputs' memory while the cache
-  is being flushed is multiplied before the start event; what has not changed since the last call needs no product. Here
-  no inputs are readable before their turn, and segments in which they lie open for a while before the window show a time
-  that falls.
+Mechanism: `forward` only raises a flag and waits for the side stream. What comes into the inputs' memory while the
+  cache is being flushed is multiplied before the start event; what has not changed since the last call needs no
+  product. Here no inputs are readable before their turn, and segments in which they lie open for a while before the
+  window show a time that falls.
 Expected: rejected/clocks_disagree or incorrect/wrong_values
 Fools: clock
 Device: cuda

@@ -2,7 +2,7 @@
 
 Mechanism: The outboxes are shared memory, and between the report and the look at the outputs the referee is busy for
   longer than the products take. Outputs have to be taken out of reach the moment the report is there.
-Expected: incorrect/wrong_values or incorrect/not_finite or rejected/clocks_disagree
+Expected: incorrect/wrong_values or incorrect/not_finite
 Fools: clock
 Device: any
 """

@@ -3,7 +3,7 @@
 Mechanism: The inputs of a queue stay in their slots and its outputs in their outboxes until the report is sent, and the
   player's own wait for the device, after the last turn, is a place where nobody's clock runs but that of the referee's
   whole queue. The products are written over the outboxes there.
-Expected: rejected/clocks_disagree
+Expected: rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any
 """
