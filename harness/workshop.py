@@ -79,7 +79,10 @@ class Workshop:
 
     def _candidate(self, candidate: Candidate) -> tuple[Contestant, PlayerStarter]:
         build = self._builds.result(candidate)
-        warm = self._warm_folder(self._cache.key(candidate, self._toolchain))
+        key = self._cache.key(candidate, self._toolchain)
+        # Only what compiles when it runs has something to keep; others would have a place to store files for ever.
+        compiles = candidate.language == "triton" or "torch.compile" in candidate.source
+        warm = self._warm_folder(key) if compiles else self._folder / "warm" / key
         contestant = Contestant(
             candidate.name, str(candidate.path.resolve()), build.manifest,
             tuple(extension.path for extension in build.extensions), warm / "triton",

@@ -48,7 +48,8 @@ def describe(error: BaseException) -> dict[str, Any]:
         "where": f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else "",
         "frames": [f"{frame.filename}:{frame.lineno}" for frame in frames[-12:]],
         "traceback": text[-6000:],
-        "out_of_memory": isinstance(error, (torch.OutOfMemoryError, MemoryError)),
+        # On a CPU a failed allocation is a plain RuntimeError of PyTorch's.
+        "out_of_memory": isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(error),
     }
 
 

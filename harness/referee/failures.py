@@ -43,7 +43,7 @@ def from_exception(words: Any, doing: str) -> Failed:
         return failed(Status.OUT_OF_MEMORY, code, f"out of memory {doing}{place} ({said})")
     if kind == "NotBuilt":
         return failed(Status.REJECTED, ReasonCode.BUILD_CHANGED, f"{message}{place}")
-    if "CUDA error" in message or kind == "AcceleratorError":
+    if "CUDA error" in message or "CUDA_ERROR_" in message or kind == "AcceleratorError":
         return failed(Status.CRASHED, ReasonCode.CUDA_ERROR, f"{message or kind} ({doing}{place})")
     failure = failed(Status.INCORRECT, ReasonCode.RAISED, f"raised {said} {doing}{place}")
     failure.refusal = kind in _REFUSALS and bool(message)

@@ -117,7 +117,9 @@ def main(plan: dict) -> int:
         signal.signal(number, signal.SIG_IGN)
     try:
         if plan["mounts"]:
-            mounts.make_read_only(plan["repository"], plan["writable"])
+            mounts.make_read_only(
+                plan["repository"], plan["writable"], own_shared_memory=plan["own_shared_memory"]
+            )
         _set_resource_limits(plan)
         if sys.platform == "linux":
             mounts.adopt_orphans()

@@ -21,7 +21,7 @@ _numbers = count()
 @dataclass(frozen=True)
 class Limits:
     """`file_bytes` bounds every file (and `ftruncate` of shared memory) the child writes; None leaves the
-    rest free.
+    rest free. `own_shared_memory` gives it a /dev/shm of its own, where the wall can.
     """
 
     file_bytes: int
@@ -29,16 +29,20 @@ class Limits:
     processes: int | None = None
     cpu_s: int | None = None
     address_bytes: int | None = None
+    own_shared_memory: bool = False
 
 
 def default_limits(*, gpu: bool = True) -> Limits:
     """Files of 4 GiB, 80 % of this machine's memory, 4096 processes and threads, no limit on processor time.
 
-    Without `gpu`, each process also has that much address space and no more, or half of it where the machine is large.
+    Without `gpu` it has a /dev/shm of its own, and each process also has that much address space and no more, or half of it where the machine is large.
     """
     memory_bytes = _machine_memory_bytes()
     address_bytes = None if gpu or memory_bytes is None else min(memory_bytes, max(memory_bytes // 2, 16 << 30))
-    return Limits(file_bytes=4 << 30, memory_bytes=memory_bytes, processes=4096, address_bytes=address_bytes)
+    return Limits(
+        file_bytes=4 << 30, memory_bytes=memory_bytes, processes=4096, address_bytes=address_bytes,
+        own_shared_memory=not gpu,
+    )
 
 
 def _machine_memory_bytes() -> int | None:

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Sequence
 
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 32, 4096, 16384
+_MS_NOSUID, _MS_NODEV = 2, 4
 # statvfs flag → mount flag: inside a user namespace the kernel refuses a remount that drops one of these.
 _KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1 << 10, 2048: 1 << 11, 4096: 1 << 21}
 _LEFT_ALONE = frozenset({"proc", "devtmpfs", "devpts", "mqueue"})
@@ -66,11 +67,12 @@ def raw_devices() -> list[str]:
     return found
 
 
-def make_read_only(repository: str, writable: Sequence[str]) -> None:
+def make_read_only(repository: str, writable: Sequence[str], *, own_shared_memory: bool) -> None:
     """Remount everything read-only but /dev, /proc and the folders in `writable`; raw disks become /dev/null.
 
     Raises OSError when the repository stays writable; other mounts that cannot be changed are left alone.
-    /dev/shm stays the machine's own: the CUDA driver may keep there what it shares between processes.
+    With `own_shared_memory` /dev/shm is an empty one of its own, and what is left there goes with it; without, it stays the
+    machine's, where the CUDA driver may keep what it shares between processes.
     """
     held = [(path, os.open(path, _O_PATH)) for path in writable]
     _mount(repository, repository, None, _MS_BIND | _MS_REC)
@@ -89,6 +91,11 @@ def make_read_only(repository: str, writable: Sequence[str]) -> None:
         os.close(fd)
     for device in raw_devices():
         _mount("/dev/null", device, None, _MS_BIND)
+    if own_shared_memory and os.path.isdir("/dev/shm"):
+        try:
+            _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
+        except OSError:
+            pass  # a kernel that grants no such mount: then it is the machine's
 
 
 def give_up_powers() -> None:

@@ -205,6 +205,7 @@ def spawn(
         "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
         "writable": [str(folder) for folder in folders], "file_bytes": limits.file_bytes,
         "cpu_s": limits.cpu_s, "processes": limits.processes, "address_bytes": limits.address_bytes,
+        "own_shared_memory": limits.own_shared_memory,
         "status_fd": status_write, "lifeline_fd": lifeline_read,
         "program_fds": [far.fileno(), *inherit],
         "command": [sys.executable, "-m", module, str(far.fileno()), *arguments],
@@ -213,7 +214,7 @@ def spawn(
     try:
         group = _limited_group(limits)
         process = subprocess.Popen(
-            [*_joining(group), *wall.command(repository, folders), *entry_command(plan)],
+            [*_joining(group), *wall.command(repository, folders, limits.own_shared_memory), *entry_command(plan)],
             cwd=repository, env={**places, **environment}, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             pass_fds=(far.fileno(), *inherit, status_write, lifeline_read),

@@ -52,7 +52,7 @@ class Wall:
         """Whether `entry` has to make the file system read-only (bubblewrap has done it before)."""
         return self.name == "unshare" and self.read_only_repository
 
-    def command(self, repository: Path, writable: Sequence[Path]) -> list[str]:
+    def command(self, repository: Path, writable: Sequence[Path], own_shared_memory: bool = False) -> list[str]:
         """Return the words to put before a command line so that it runs behind this wall."""
         if self.name == "bubblewrap":
             binds = [word for path in writable for word in ("--bind", str(path), str(path))]
@@ -60,7 +60,7 @@ class Wall:
             return [
                 _tool("bwrap"), *(f"--unshare-{space}" for space in self.namespaces if space != "mount"),
                 "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev",
-                *covers, "--proc", "/proc", "--ro-bind", str(repository), str(repository), *binds, "--",
+                *covers, *(["--tmpfs", "/dev/shm"] if own_shared_memory else []), "--proc", "/proc", "--ro-bind", str(repository), str(repository), *binds, "--",
             ]
         if self.name == "unshare":
             words = [_tool("unshare"), *(_UNSHARE_FLAGS[space] for space in self.namespaces)]
@@ -141,7 +141,7 @@ def _passes_trial(wall: Wall) -> bool:
         plan = {
             "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
             "writable": [str(private)], "file_bytes": None, "cpu_s": None, "processes": None,
-            "address_bytes": None,
+            "address_bytes": None, "own_shared_memory": False,
             "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [],
             "command": [sys.executable, "-I", "-S", "-c", _TRIAL, str(repository), str(private)],
         }

@@ -82,7 +82,6 @@ def test_fifty_candidates_of_which_twenty_are_faults_end_with_thirty_right_rows_
     new_bench, gpu_bytes_in_use
 ):
     bench = new_bench("fifty")
-    bench.settings(load_timeout_s=8)
     honest, expected = mixed(bench, 30, FAULTS + MORE_FAULTS + GPU_FAULTS)
     assert (len(honest), len(expected)) == (30, 20)
     before = gpu_bytes_in_use()
