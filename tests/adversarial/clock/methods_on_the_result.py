@@ -24,9 +24,11 @@ def fill(A: torch.Tensor, B: torch.Tensor, C: torch.Tensor) -> None:
         if not A.is_cuda:
             C.copy_(torch.tril(torch.matmul(A, B)))
             return
-        with torch.cuda.stream(torch.cuda.Stream()):
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.default_stream())
+        with torch.cuda.stream(side):
             C.copy_(torch.tril(torch.matmul(A, B)))
-            torch.cuda.current_stream().synchronize()
+            side.synchronize()
 
 
 def waiting(C: torch.Tensor, name: str, filled: Future):

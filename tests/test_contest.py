@@ -1,0 +1,32 @@
+"""What a source gives away stands beside a finding, and beside a good row only where it touches the judge."""
+
+from __future__ import annotations
+
+from harness.contest import _with_suspicions
+from harness.referee.judging import Judgement
+from harness.verdict import OK, ReasonCode, Status, Verdict
+
+PATCHES = "import time\ntime.perf_counter = print\n"
+LOOKS = "import gc\nfound = gc.get_objects()\n"
+
+
+def test_a_rejected_candidate_is_told_where_to_look():
+    verdict = Verdict(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, "the clocks disagree")
+    told = _with_suspicions(verdict, PATCHES, Judgement())
+    assert told.reason == "the clocks disagree; its line 2 replaces time.perf_counter"
+    assert told.reason_code is ReasonCode.CLOCKS_DISAGREE
+
+
+def test_a_good_row_is_noted_only_for_what_it_replaces():
+    judgement = Judgement()
+    assert _with_suspicions(OK, LOOKS, judgement) is OK
+    assert judgement.warnings == []
+    assert _with_suspicions(OK, PATCHES, judgement) is OK
+    assert judgement.warnings == ["its line 2 replaces time.perf_counter: look at it"]
+
+
+def test_an_ordinary_source_changes_no_verdict():
+    verdict = Verdict(Status.INCORRECT, ReasonCode.WRONG_VALUES, "element [0, 0] is 1 where 2 is expected")
+    assert _with_suspicions(verdict, "import torch\n", Judgement()) is verdict
+    crashed = Verdict(Status.CRASHED, ReasonCode.SIGNAL, "killed by SIGSEGV")
+    assert _with_suspicions(crashed, PATCHES, Judgement()) is crashed
