@@ -6,6 +6,7 @@ for a row whose outputs were right. Which records are ranked is decided by `rank
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from harness.records.ranking import TIMED, class_of, grouped, rank, shown_time
@@ -198,7 +199,8 @@ def _next_lines(records: list[Record], command: str | None, records_path: object
     if failed:
         text = f"Next: {command} --only {failed[0].candidate}   runs that one alone, once it is mended"
     elif unsure:
-        text = f"Next: {command} --only {unsure[0].candidate} --config rigorous   measures it for longer"
+        plain = re.sub(r" --(config|only) \S+", "", command)
+        text = f"Next: {plain} --only {unsure[0].candidate} --config rigorous   measures it for longer"
     elif waiting:
         text = "Next: python run.py doctor   says what this machine lacks to run the others"
     elif own:

@@ -136,6 +136,8 @@ def test_the_last_line_says_what_to_type_next():
     assert last([ok("a"), ok("b", **skipped)]).startswith("Next: python run.py doctor")
     assert last([ok("a", **wrong)]).startswith("Next: python run.py problems/p.yaml --only a")
     assert last([ok("a", **noisy)]).endswith("--only a --config rigorous   measures it for longer")
+    asked = "python run.py 15.py --config quick --only 'a*' --device cpu"
+    assert last([ok("a", **noisy)], command=asked).startswith("Next: python run.py 15.py --device cpu --only a --config")
     assert last([ok("a", **wrong)], command="python run.py 15.py").startswith(
         "Next: python run.py 15.py --only a"
     )
