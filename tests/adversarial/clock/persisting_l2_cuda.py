@@ -14,7 +14,8 @@ import ctypes
 import torch
 import torch.nn as nn
 
-PERSISTING_L2_LIMIT, ACCESS_POLICY_WINDOW, PERSISTING = 0x06, 1, 2
+PERSISTING_L2_LIMIT, ACCESS_POLICY_WINDOW, STREAMING, PERSISTING = 0x06, 1, 1, 2
+MOST_PERSISTING_BYTES, LARGEST_WINDOW_BYTES = 108, 109
 
 
 class Window(ctypes.Structure):
@@ -33,13 +34,23 @@ class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
         self.runtime = runtime()
-        self.l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-        self.runtime.cudaDeviceSetLimit(PERSISTING_L2_LIMIT, ctypes.c_size_t(self.l2_bytes * 3 // 4))
+        self.persisting_bytes, self.window_bytes = (
+            self.attribute(each) for each in (MOST_PERSISTING_BYTES, LARGEST_WINDOW_BYTES)
+        )
+        self.runtime.cudaDeviceSetLimit(PERSISTING_L2_LIMIT, ctypes.c_size_t(self.persisting_bytes))
+        self.runtime.cudaGetLastError()
+
+    def attribute(self, number: int) -> int:
+        value = ctypes.c_int()
+        self.runtime.cudaDeviceGetAttribute(ctypes.byref(value), number, torch.cuda.current_device())
+        return value.value
 
     def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         first, last = sorted([A.data_ptr(), B.data_ptr()])
-        size_bytes = min(last - first + B.numel() * B.element_size(), self.l2_bytes)
-        window = Window(first, size_bytes, 0.7, PERSISTING, 1)
+        size_bytes = min(last - first + B.numel() * B.element_size(), self.window_bytes)
+        hit_ratio = min(1.0, self.persisting_bytes / size_bytes)
+        window = Window(first, size_bytes, hit_ratio, PERSISTING, STREAMING)
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         self.runtime.cudaStreamSetAttribute(stream, ACCESS_POLICY_WINDOW, ctypes.byref(window))
+        self.runtime.cudaGetLastError()  # a device without such lines is no reason to fail
         return torch.tril(torch.matmul(A, B))
