@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.baselines import Baseline, baselines_for
+from harness.baselines import BASELINES, Baseline, baselines_for
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.device.bench import Bench
@@ -54,10 +54,11 @@ class Contest:
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the baselines (the control first), then the candidates; each gets its record."""
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
+        self._judge.renew = lambda: self._renew_control(BASELINES["eager"])
         try:
             for position, entry in enumerate(entries):
                 if self._control_is_noisy and self._workshop.is_quiet:
-                    self._renew_control(entries[0])
+                    self._renew_control(BASELINES["eager"])
                 following = entries[position + 1] if position + 1 < len(entries) else None
                 self._one(entry, following)
         finally:
@@ -106,15 +107,14 @@ class Contest:
         if control and judgement.timing is not None:
             self._judge.control = Control.of(judgement.timing)
             self._control_is_noisy = not self._workshop.is_quiet
-            self._judge.renew = lambda: self._renew_control(entry)
         self._lost = self._bench.unhealthy()
         left_bytes = 0 if self._lost else self._bench.left_bytes()
         if left_bytes:
             self._progress.note(f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held")
         return judgement
 
-    def _renew_control(self, entry: Entry) -> None:
-        """What the referee's clock saw of the control beside compilers says little of candidates without them."""
+    def _renew_control(self, entry: Baseline) -> None:
+        """Time the control again: where there is none yet, where compilers ran beside it, where a clock is doubted."""
         self._control_is_noisy = False
         contestant, starter = self._workshop.contestant(entry)
         try:

@@ -108,6 +108,8 @@ class Judge:
         Where the clocks are doubted, both the control and the contestant are timed again, in fresh processes: a machine
         that was disturbed for a moment is nobody's fault.
         """
+        if self.control is None and self.renew is not None and not contestant.is_baseline:
+            self.renew()
         judgement = self._judge_once(contestant, players, tell)
         for _ in range(_MOST_DOUBTS):
             if judgement.verdict.reason_code is not ReasonCode.NOISY or self.renew is None:
@@ -115,6 +117,12 @@ class Judge:
             tell("timing the control again, and then it")
             self.renew()
             judgement = self._judge_once(contestant, players, tell)
+        if judgement.verdict == OK and self.control is None and self.renew is not None and not contestant.is_baseline:
+            judgement.verdict = Verdict(
+                Status.UNSURE, ReasonCode.NOISY,
+                "its outputs are right, but eager itself could not be timed here as a control, so its clock was held "
+                "against nothing; look at eager's row, and run again",
+            )
         return judgement
 
     def _judge_once(

@@ -8,12 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from harness.referee.checking import decide
+from harness.referee.clock_checks import Control
 from harness.referee.failures import Failed, failed
 from harness.referee.judging import Contestant, Judge, Judgement
 from harness.referee.timing import Timing
 from harness.statistics import Interval
 from harness.verdict import OK, ReasonCode, Status
 
+CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0)
 REFERENCE = SimpleNamespace(truth_name="float64", terms=lambda: 16.0)
 
 
@@ -38,9 +40,9 @@ def timing_of(*, dropped=0, rounds=10) -> Timing:
 def judge_of(settings):
     """`judge_of(timing, …)`: the judgement where loading and checking went well and timing gave `timing`."""
 
-    def make(timing, *, kind="cuda", checking=None, renew=None, **changes) -> Judgement:
+    def make(timing, *, kind="cuda", checking=None, renew=None, control=CONTROL, **changes) -> Judgement:
         judge = Judge(SimpleNamespace(kind=kind), [REFERENCE], settings, None, 1)
-        judge.renew = renew
+        judge.renew, judge.control = renew, control
         stopped = []
 
         def play(contestant, start, judgement, tell, *, first):
@@ -126,3 +128,12 @@ def test_what_is_certain_is_not_looked_at_again(judge_of):
         raise AssertionError("the control was timed again without need")
 
     assert judge_of(timing_of(), checking=lie, renew=never).verdict is lie.verdict
+
+
+def test_without_a_control_one_is_made_and_where_there_is_none_nothing_is_ok(judge_of):
+    asked = []
+    judgement = judge_of(timing_of(), control=None, renew=lambda: asked.append(1))
+    assert asked
+    assert code(judgement) == (Status.UNSURE, ReasonCode.NOISY)
+    assert "eager itself could not be timed" in judgement.verdict.reason
+    assert judge_of(timing_of(), control=None, renew=lambda: None, is_baseline=True).verdict == OK
