@@ -16,6 +16,7 @@ from harness.wire import cuda_driver, tree
 from harness.wire.layout import TensorSpec, dtype_name
 
 _OVERWRITE = 0xFF
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _copy = torch.Tensor.copy_
 _storage = torch.Tensor.untyped_storage
 _nbytes = torch.UntypedStorage.nbytes
@@ -43,6 +44,9 @@ def fault_of(
         return _fault(code, f"forward returned {_kind(result)} where the reference returns {expected}")
     for index, (tensor, spec, stride) in enumerate(zip(tensors, specs, strides)):
         label = "the output" if len(specs) == 1 else f"output {index}"
+        if type(tensor) not in _PLAIN:
+            # A subclass may compute when it is read, which is when nobody's clock runs.
+            return _fault("wrong_type", f"{label} is a {type(tensor).__name__}, a subclass; return a plain torch.Tensor")
         if tensor.layout is not torch.strided:
             return _fault("wrong_layout", f"{label} has layout {tensor.layout}, not torch.strided")
         if tensor.device.type != device.type:

@@ -66,6 +66,14 @@ def test_what_is_no_tensor_has_the_wrong_type(result):
     assert fault(result, ONE) == "wrong_type"
 
 
+def test_a_tensor_of_a_type_of_its_own_is_refused_and_a_parameter_is_not():
+    class Lazy(torch.Tensor):
+        pass
+
+    assert fault(torch.ones(3, 4).as_subclass(Lazy), ONE) == "wrong_type"
+    assert fault(torch.nn.Parameter(torch.ones(3, 4)), ONE) is None
+
+
 def test_a_list_of_one_tensor_is_not_a_tensor():
     assert fault([torch.ones(3, 4)], ONE) == "wrong_type"
 

@@ -2,7 +2,7 @@
 
 Mechanism: `torch.allclose` asks its arguments' classes first. Here the subclass stays behind: what crosses to the
   referee are the bytes of the memory.
-Expected: incorrect/wrong_values
+Expected: incorrect/wrong_type or incorrect/wrong_values
 Fools: answer
 Device: any
 """
