@@ -51,7 +51,8 @@ def test_each_case_has_its_line_and_the_exit_code_says_whether_all_is_as_expecte
     assert ended.returncode == (0 if outcome[HONEST] == "right" and "eager itself" not in ended.stdout else 3)
     assert "1 cheat: 1 caught\n" in ended.stdout
     assert "Traceback" not in ended.stdout + ended.stderr
-    assert f"naive judge [3/3] {HONEST}: correct" in ended.stderr
+    # The fault of the machine among the three is not shown to it.
+    assert f"naive judge [2/2] {HONEST}: correct" in ended.stderr
 
 
 def test_the_records_are_those_of_a_normal_run(ran):
