@@ -154,8 +154,8 @@ class Judge:
             timing = Rounds(session, self._bench, reference, brief, lambda sets, made: None, set()).run()
             if timing.candidate_us:
                 self.control = Control.of(timing)
-        except Failed:
-            pass
+        except (Failed, RuntimeError):  # no room on the device is a RuntimeError
+            self._bench.release_memory()
         finally:
             session.stop()
 

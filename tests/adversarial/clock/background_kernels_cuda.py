@@ -2,12 +2,10 @@
 
 Mechanism: A speedup is a ratio, and eager shares the device with whoever slows it down; the thread rests while calls of
   the candidate are under way. Here eager's time beside this candidate is held against its time beside the control, and
-  taken once more when the candidate is gone. Where its thread finds no moment to burn in, its row is a library's, with
-  a true time.
-Expected: ok/ or rejected/clocks_disagree or unsure/noisy
-Fools: substance
+  taken once more when the candidate is gone.
+Expected: rejected/clocks_disagree
+Fools: clock
 Device: cuda
-Kind: library
 """
 
 import threading
