@@ -26,9 +26,10 @@ _EXAMPLES = """examples:
   python run.py list                                          problems, candidates, settings
   python run.py doctor                                        what this machine has, and what is missing
   python run.py compare results/tril_matmul/                  results of several GPUs side by side
+  python run.py show tiled_shared                             everything known about one candidate
   python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
-VERBS = ("run", "list", "doctor", "compare", "selftest")
+VERBS = ("run", "list", "doctor", "compare", "show", "selftest")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print JSON")
     compare = verbs.add_parser("compare", help="put results of several runs side by side")
     compare.add_argument("paths", nargs="+", type=Path, metavar="CSV|DIR", help="a DIR stands for the newest run of each device in it")
+    _add_show(verbs)
     _add_selftest(verbs)
     return parser
 
@@ -101,6 +103,23 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
+
+
+def _add_show(verbs: argparse._SubParsersAction) -> None:
+    show = verbs.add_parser("show", help="everything known about one candidate; where in its output the errors sit")
+    _add_record(show)
+    show.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_record(verb: argparse.ArgumentParser) -> None:
+    """The words by which a verb finds one record."""
+    verb.add_argument(
+        "candidate", nargs="+", metavar="CANDIDATE",
+        help="a name, PROBLEM/NAME, a file, or a CSV (or DIR) and a name; the newest record counts",
+    )
+    verb.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="DIR", help="where to look (default: results)"
+    )
 
 
 def _add_selftest(verbs: argparse._SubParsersAction) -> None:
@@ -136,6 +155,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import doctor
 
         return doctor.run(as_json=options.json)
+    if options.verb == "show":
+        from harness.verbs import show
+
+        return show.run(options)
     if options.verb == "selftest":
         from harness.verbs import selftest
 

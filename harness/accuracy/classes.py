@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from harness.accuracy.bounds import Bounds, is_exact, representation_u
 
@@ -23,7 +24,8 @@ class ErrorFigures:
     """The errors of one candidate's output on one set of inputs, beside eager's and the bounds, in u.
 
     `worst_index` is the index of the element with the largest error, `got` and `expected` its two values;
-    None where they were not kept. A NaN or infinite error is outside every bound.
+    None where they were not kept. A NaN or infinite error is outside every bound. `evidence` is whatever was kept of a
+    launch that is over its bounds, for those who report it.
     """
 
     max_u: float
@@ -36,6 +38,7 @@ class ErrorFigures:
     worst_index: tuple[int, ...] | None = None
     got: float | None = None
     expected: float | None = None
+    evidence: Any = field(default=None, compare=False, repr=False)
 
 
 def within(figures: ErrorFigures) -> bool:
@@ -81,16 +84,22 @@ def reason(results: Sequence[ErrorFigures], terms: float | None = None) -> str:
     For a mistake in logic it names the worst element of the first result that shows it, so that inputs the
     user knows come before ours when they stand first in the list.
     """
+    shown = telling(results, terms)
     if classify(results, terms) is None:
-        shown = next(result for result in results if not within(result) and not _explained_at_all(result))
         where = "the output" if shown.worst_index is None else f"element {_index_text(shown.worst_index)}"
         if shown.got is None or shown.expected is None:
             return f"{where} is off by {_compare_text(shown)}"
         return f"{where} is {shown.got:.7g} where {shown.expected:.7g} is expected ({_compare_text(shown)})"
-    shown = worst(results)
     if within(shown):
         return _compare_text(shown)
     return f"{classify(results, terms)}-class: {_compare_text(shown)}"
+
+
+def telling(results: Sequence[ErrorFigures], terms: float | None = None) -> ErrorFigures:
+    """The result that the verdict rests on: the first that shows a mistake in logic, else the worst."""
+    if classify(results, terms) is None:
+        return next(result for result in results if not within(result) and not _explained_at_all(result))
+    return worst(results)
 
 
 def sentence(results: Sequence[ErrorFigures], terms: float | None = None) -> str:

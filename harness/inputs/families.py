@@ -67,6 +67,11 @@ def families_for(contracted: Sequence[int] | None) -> tuple[Family, ...]:
     return PRODUCT_FAMILIES if contracted is not None else (GIVEN,)
 
 
+def family_named(name: str) -> Family:
+    """Raises KeyError for a name that no family has."""
+    return {family.name: family for family in PRODUCT_FAMILIES}[name]
+
+
 def one_hot_along(matrix: torch.Tensor, axis: int) -> torch.Tensor:
     """A matrix of the same shape with a single 1 in each line along `axis`, where `matrix` is not zero.
 

@@ -1,7 +1,7 @@
 """One launch's inputs, drawn afresh and packed into the bytes that cross the wall.
 
-A set is drawn under a seed from the operating system that nothing else ever sees, on the device itself, by the
-reference's own `get_inputs`.
+A set is drawn on the device itself, by the reference's own `get_inputs`, under a seed of its own from the operating
+system. The seed stays beside the inputs in the referee, so that a launch that failed can be made again afterwards.
 """
 
 from __future__ import annotations
@@ -18,15 +18,21 @@ from harness.inputs.families import GIVEN, Family
 from harness.wire import tree
 from harness.wire.layout import TensorSpec, plan, region_bytes
 
+_WORDS_AT_ONCE = 1 << 22
+_ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: spreads the first sum over all 64 bits
+
 
 @dataclass(frozen=True)
 class InputSet:
-    """The referee's own copy of one launch's inputs: `region` is uint8 of the bytes that `specs` describe."""
+    """The referee's own copy of one launch's inputs: `region` is uint8 of the bytes that `specs` describe, `seed` what
+    they were drawn under.
+    """
 
     skeleton: Any
     specs: tuple[TensorSpec, ...]
     region: torch.Tensor
     family: Family
+    seed: int = 0
 
     def tensors(self, region: torch.Tensor | None = None) -> list[torch.Tensor]:
         """Fresh views of the tensors, in this set's own bytes or in another region laid out alike."""
@@ -35,13 +41,21 @@ class InputSet:
     def arguments(self, region: torch.Tensor | None = None) -> list[Any]:
         return tree.rebuild(self.skeleton, self.tensors(region))
 
+    def digest(self) -> str:
+        """16 hex digits over the bytes, found on the device: two sums of the words, one weighted by position."""
+        total = 0
+        for piece, words in enumerate(self.region.view(torch.int64).split(_WORDS_AT_ONCE), 1):
+            weights = torch.arange(1, 2 * words.numel(), 2, device=words.device)
+            total += piece * (int(words.sum()) * _ODD + int((words * weights).sum()))
+        return f"{total % (1 << 64):016x}"
 
-def draw_inputs(get_inputs: Callable[[], Any], device: torch.device) -> tuple[Any, list[torch.Tensor]]:
-    """Call `get_inputs` under a fresh seed on `device`; returns (skeleton, tensors).
+
+def draw_inputs(get_inputs: Callable[[], Any], device: torch.device, seed: int) -> tuple[Any, list[torch.Tensor]]:
+    """Call `get_inputs` under `seed` on `device`; returns (skeleton, tensors).
 
     Raises InputError when it raises, or returns what cannot cross to a candidate.
     """
-    torch.manual_seed(secrets.randbits(63))
+    torch.manual_seed(seed)
     try:
         with torch.device(device):
             inputs = get_inputs()
@@ -57,12 +71,15 @@ def draw_set(
     family: Family = GIVEN,
     contracted: Sequence[int] | None = None,
     specs: tuple[TensorSpec, ...] | None = None,
+    seed: int | None = None,
 ) -> InputSet:
     """Draw, transform into `family` and pack. `specs`, when given, is the layout that the draw must have.
 
-    Only floating-point tensors are transformed.
+    Only floating-point tensors are transformed. `seed` is for a draw that is made again; a new one has the operating
+    system's, and the random part of a family follows from it too.
     """
-    skeleton, tensors = draw_inputs(get_inputs, device)
+    seed = secrets.randbits(63) if seed is None else seed
+    skeleton, tensors = draw_inputs(get_inputs, device, seed)
     if contracted is not None:
         floating = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
         changed = family.transform([tensors[index] for index in floating], contracted)
@@ -74,4 +91,4 @@ def draw_set(
     region = torch.zeros(region_bytes(found), dtype=torch.uint8, device=device)
     for spec, tensor in zip(found, tensors):
         spec.view(region).copy_(tensor)
-    return InputSet(skeleton, found, region, family)
+    return InputSet(skeleton, found, region, family, seed)

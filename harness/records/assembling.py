@@ -63,11 +63,14 @@ def record_of(
     )
 
 
-def samples_of(judgement: Judgement | None) -> dict[str, Any]:
-    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel."""
+def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[str, Any]:
+    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel as it was compiled and as
+    it ran, and the evidence on a launch that failed.
+    """
+    compiled = {"compiled": [asdict(kernel) for kernel in build.kernels]} if build is not None else {}
     if judgement is None:
-        return {}
-    return {
+        return compiled
+    return compiled | {
         "players": [
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
@@ -86,6 +89,7 @@ def samples_of(judgement: Judgement | None) -> dict[str, Any]:
             for each in judgement.figures
         ],
         "kernels": list(judgement.provenance.kernels) if judgement.provenance else [],
+        "evidence": judgement.evidence.to_json() if judgement.evidence else None,
     }
 
 

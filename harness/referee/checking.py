@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from harness.accuracy.classes import ErrorFigures, classify, reason
+from harness.accuracy.classes import ErrorFigures, classify, reason, telling
 from harness.inputs.families import GIVEN, families_for
 from harness.inputs.sets import InputSet
+from harness.records.evidence import Evidence
 from harness.records.schema import sizes_text
 from harness.referee import failures
 from harness.referee.comparing import judge_outputs
+from harness.referee.evidence import in_segment, recipe_of
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 from harness.referee.turns import Launches
@@ -30,30 +33,44 @@ def verify(
 
     `with_eager` computes eager's own error for every launch instead of only where the verdict hangs on it.
     """
-    where = sizes_text(reference.sizes) or "the reference's own sizes"
     figures = []
-    for index, (inputs, launch) in enumerate(zip(sets, made.launches)):
-        if launch.fault is not None:
-            raise failures.from_fault(launch.fault, where)
-        if not made.inputs_kept[index]:
-            raise failures.failed(
-                Status.REJECTED, ReasonCode.INPUTS_WRITTEN, f"the inputs were written to during forward ({where})"
-            )
-        if launch.beyond is not None:
-            raise failures.failed(
-                Status.INCORRECT, ReasonCode.MEMORY_ERROR,
-                f"it writes beyond its output: {launch.beyond[0]} of the {launch.beyond[1]} bytes behind its end were "
-                f"changed ({where})",
-            )
-        truth = reference.truth(inputs, with_eager=with_eager)
-        if truth.values is not None and not _same_values(launch.values, truth.values):
-            raise failures.failed(
-                Status.INCORRECT, ReasonCode.WRONG_VALUES,
-                f"forward returned the values {launch.values} where the reference returns {truth.values} ({where})",
-            )
-        outputs = session.outputs(reference, index)
-        figures.append(judge_outputs(reference, inputs, truth, outputs, precision_class))
+    for index in range(len(made.launches)):
+        try:
+            found = _verify_one(session, reference, sets[index], made, index, precision_class, with_eager)
+        except failures.Failed as failure:
+            failure.evidence = Evidence(recipe_of(reference, sets, index))
+            raise
+        if found.evidence is not None:
+            found = replace(found, evidence=in_segment(found.evidence, sets, index))
+        figures.append(found)
     return figures
+
+
+def _verify_one(
+    session: Session, reference: Reference, inputs: InputSet, made: Launches, index: int, precision_class: str,
+    with_eager: bool,
+) -> ErrorFigures:
+    """The figures of launch `index`. Raises Failed for what is wrong before any arithmetic."""
+    where, launch = sizes_text(reference.sizes) or "the reference's own sizes", made.launches[index]
+    if launch.fault is not None:
+        raise failures.from_fault(launch.fault, where)
+    if not made.inputs_kept[index]:
+        raise failures.failed(
+            Status.REJECTED, ReasonCode.INPUTS_WRITTEN, f"the inputs were written to during forward ({where})"
+        )
+    if launch.beyond is not None:
+        raise failures.failed(
+            Status.INCORRECT, ReasonCode.MEMORY_ERROR,
+            f"it writes beyond its output: {launch.beyond[0]} of the {launch.beyond[1]} bytes behind its end were "
+            f"changed ({where})",
+        )
+    truth = reference.truth(inputs, with_eager=with_eager)
+    if truth.values is not None and not _same_values(launch.values, truth.values):
+        raise failures.failed(
+            Status.INCORRECT, ReasonCode.WRONG_VALUES,
+            f"forward returned the values {launch.values} where the reference returns {truth.values} ({where})",
+        )
+    return judge_outputs(reference, inputs, truth, session.outputs(reference, index), precision_class)
 
 
 def check_all(
@@ -118,7 +135,8 @@ def decide(figures: Sequence[ErrorFigures], reference: Reference, precision_clas
         raise wrong(figures, reference)
     if found != precision_class:
         raise failures.failed(
-            Status.IMPRECISE, ReasonCode.REDUCED_PRECISION, reason(figures, reference.terms())
+            Status.IMPRECISE, ReasonCode.REDUCED_PRECISION, reason(figures, reference.terms()),
+            telling(figures, reference.terms()).evidence,
         )
 
 
@@ -126,4 +144,5 @@ def wrong(figures: Sequence[ErrorFigures], reference: Reference) -> failures.Fai
     """The verdict on a mistake in logic, naming the worst element."""
     lost = next((each for each in figures if each.got is not None and not math.isfinite(each.got)), None)
     code = ReasonCode.WRONG_VALUES if lost is None else ReasonCode.NOT_FINITE
-    return failures.failed(Status.INCORRECT, code, reason(figures, reference.terms()))
+    shown = telling(figures, reference.terms())
+    return failures.failed(Status.INCORRECT, code, reason(figures, reference.terms()), shown.evidence)

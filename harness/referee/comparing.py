@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from harness.accuracy.bounds import ROW_ELEMENTS, bounds_for, error_unit, is_exact
+from harness.accuracy.bounds import ROW_ELEMENTS, bounds_for, is_exact
 from harness.accuracy.classes import ErrorFigures, excess, within
 from harness.inputs.sets import InputSet
 from harness.records.schema import sizes_text
+from harness.referee.element_errors import element_errors
+from harness.referee.evidence import evidence_of
 from harness.referee.reference import Reference, Truth
 
 
@@ -42,15 +44,9 @@ def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | 
         return Difference(0.0, 0.0, None, None, None)
     if scale is None or not got.is_floating_point():
         return _exact_difference(got, expected)
-    unit = error_unit(str(got.dtype).removeprefix("torch."))
     wide = got.double()
-    error = (wide - expected).abs() / (scale * unit)
-    # 0/0 (equal where D is 0) is no error; anything else over 0 is an infinite one already.
-    same = (wide == expected) | (wide.isnan() & expected.isnan())
-    error = torch.where(same, 0.0, error)
     lost = ~wide.isfinite() & expected.isfinite()
-    error = torch.where(error.isnan(), math.inf, error)
-    flat = error.flatten()
+    flat = element_errors(got, expected, scale).flatten()
     worst = flat.argmax()
     squares = torch.where(flat.isfinite(), flat, 0.0).square().sum()
     figures = torch.stack(
@@ -64,7 +60,10 @@ def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | 
 def judge_outputs(
     reference: Reference, inputs: InputSet, truth: Truth, outputs: list[torch.Tensor], precision_class: str
 ) -> ErrorFigures:
-    """The worst output of one launch as error figures with the bounds that hold for these inputs."""
+    """The worst output of one launch as error figures with the bounds that hold for these inputs.
+
+    Figures that are over their bounds carry the evidence.
+    """
     differences = [
         difference(got, expected, scale) for got, expected, scale in zip(outputs, truth.outputs, truth.scales)
     ]
@@ -83,7 +82,10 @@ def judge_outputs(
         own = difference(eager, expected, scale)
         if math.isfinite(own.max_u):
             eager_max_u, eager_rms_u = max(eager_max_u, own.max_u), max(eager_rms_u, own.rms_u)
-    return _figures(reference, inputs, worst, eager_max_u, eager_rms_u, precision_class)
+    figures = _figures(reference, inputs, worst, eager_max_u, eager_rms_u, precision_class)
+    if within(figures):
+        return figures
+    return replace(figures, evidence=evidence_of(reference, inputs, truth, outputs, figures.bounds))
 
 
 def _figures(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from harness.records.evidence import Evidence
 from harness.verdict import CODES_OF, ReasonCode, Status, Verdict
 
 _SYNTHETIC_FRAME = re.compile(r"\s+")
@@ -19,16 +20,18 @@ _REFUSALS = ("ValueError", "RuntimeError", "NotImplementedError", "AssertionErro
 
 
 class Failed(Exception):
-    """Raised to end the judging of one candidate with a verdict other than ok."""
+    """Raised to end the judging of one candidate with a verdict other than ok; `evidence` is on the launch that showed
+    it, where there was one.
+    """
 
-    def __init__(self, verdict: Verdict) -> None:
+    def __init__(self, verdict: Verdict, evidence: Evidence | None = None) -> None:
         super().__init__(verdict.reason)
-        self.verdict = verdict
+        self.verdict, self.evidence = verdict, evidence
         self.refusal = False
 
 
-def failed(status: Status, code: ReasonCode, reason: str) -> Failed:
-    return Failed(Verdict(status, code, reason))
+def failed(status: Status, code: ReasonCode, reason: str, evidence: Evidence | None = None) -> Failed:
+    return Failed(Verdict(status, code, reason), evidence)
 
 
 def from_exception(words: Any, doing: str) -> Failed:

@@ -20,6 +20,8 @@ from harness.accuracy.classes import ErrorFigures, classify, worst
 from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
 from harness.provenance.kinds import Provenance
+from harness.reading.text_files import shown
+from harness.records.evidence import Evidence
 from harness.referee import checking, failures
 from harness.referee.clock_checks import Control, check_baseline, check_times
 from harness.referee.failures import Failed
@@ -58,7 +60,9 @@ class Contestant:
 
 @dataclass
 class Judgement:
-    """Everything found out about a contestant, as far as it got. `timings` has one entry per player."""
+    """Everything found out about a contestant, as far as it got. `timings` has one entry per player; `evidence` is on
+    the launch that failed.
+    """
 
     verdict: Verdict = OK
     figures: list[ErrorFigures] = field(default_factory=list)
@@ -69,6 +73,7 @@ class Judgement:
     word: str | None = None
     provenance: Provenance | None = None
     warnings: list[str] = field(default_factory=list)
+    evidence: Evidence | None = None
 
     @property
     def timing(self) -> Timing | None:
@@ -137,6 +142,10 @@ class Judge:
                 sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
         except Failed as failure:
             judgement.verdict = self._for_the_cpu(contestant, failure.verdict) or failure.verdict
+            if failure.evidence is not None:
+                problem = self._references[0].problem
+                paths = {"problem": shown(problem.path), "candidate": shown(Path(contestant.path))}
+                judgement.evidence = replace(failure.evidence, paths=paths)
         except (torch.OutOfMemoryError, DriverError) as error:
             said = str(error).splitlines()[0]
             reason = f"this device has no room for its inputs, outputs and their truths at these sizes ({said})"
@@ -212,7 +221,9 @@ class Judge:
             wrong = failure.verdict.status in (Status.INCORRECT, Status.IMPRECISE)
             if mismatch and wrong and failure.verdict.reason_code is not ReasonCode.RAISED:
                 reason = f"{mismatch}; with it {failure.verdict.reason}"
-                raise failures.failed(Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason) from None
+                raise failures.failed(
+                    Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason, failure.evidence
+                ) from None
             raise
         if first and reload.state_mismatch:
             judgement.warnings.append(

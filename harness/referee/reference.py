@@ -46,7 +46,7 @@ class Reference:
     """
 
     def __init__(self, problem: Problem, sizes: Mapping[str, int], device: torch.device, seed: int) -> None:
-        self.problem, self.sizes, self.device = problem, dict(sizes), device
+        self.problem, self.sizes, self.device, self.seed = problem, dict(sizes), device, seed
         be_strict()
         self.module = load_module(problem, sizes)
         be_strict()
@@ -77,11 +77,11 @@ class Reference:
         self._model64 = self._in_float64(first)
         self.truth_name = "eager" if self._model64 is None else "float64"
 
-    def draw(self, family: Family = GIVEN) -> InputSet:
-        """A fresh set of inputs; the seed is the operating system's and is kept nowhere."""
+    def draw(self, family: Family = GIVEN, seed: int | None = None) -> InputSet:
+        """A fresh set of inputs under a seed of the operating system's, or the set that `seed` gave before."""
         contracted = self.problem.accuracy.contracted
         try:
-            return draw_set(self.module.get_inputs, self.device, family, contracted, self.specs)
+            return draw_set(self.module.get_inputs, self.device, family, contracted, self.specs, seed)
         except InputError as error:
             raise InputError(error.message, self.problem.reference_path) from error
 

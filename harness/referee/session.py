@@ -14,7 +14,9 @@ import torch
 
 from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
+from harness.records.evidence import Evidence
 from harness.referee import failures
+from harness.referee.evidence import recipe_of
 from harness.referee.reference import Reference
 from harness.referee.turns import Launches, Run
 from harness.sandbox.spawn import Child
@@ -32,6 +34,7 @@ class Session:
         self._load_timeout_s, self._launch_timeout_s = load_timeout_s, launch_timeout_s
         self._sequence = 0
         self._prepared = False
+        self._opened: Reference | None = None
 
     def load(self, path: str, reference: Reference, manifest: Mapping[str, Any], seed: int) -> str | None:
         """Load the candidate and construct `ModelNew` under `seed`.
@@ -60,6 +63,7 @@ class Session:
 
     def open(self, reference: Reference, count: int) -> None:
         """Share regions for `count` launches of these sizes, and lay inputs and outputs out in them."""
+        self._opened = reference
         input_bytes, output_bytes = region_bytes(reference.specs), region_bytes(reference.output_specs)
         self._ask(self.bench.open(count, input_bytes, output_bytes), self._load_timeout_s, "opening its memory")
         self._ask(
@@ -82,13 +86,19 @@ class Session:
         self.bench.stage(sets)
         command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
         run = self._run(len(sets), hold, timeout_s, early_s)
-        reply = run.conduct(command)
-        self.bench.take_outputs(len(sets))
-        self._sequence += len(sets) + 1
-        if "launched" not in reply:
-            raise failures.protocol("no launches reported")
-        kept = [self.bench.slot_unchanged(index, inputs) for index, inputs in enumerate(sets)]
-        return run.read(reply, kept)
+        try:
+            reply = run.conduct(command)
+            self.bench.take_outputs(len(sets))
+            self._sequence += len(sets) + 1
+            if "launched" not in reply:
+                raise failures.protocol("no launches reported")
+            kept = [self.bench.slot_unchanged(index, inputs) for index, inputs in enumerate(sets)]
+            return run.read(reply, kept)
+        except failures.Failed as failure:
+            # Which launch of the queue it was is not known; a device that hangs is not asked for a digest.
+            if self._opened is not None:
+                failure.evidence = Evidence(recipe_of(self._opened, sets, len(sets) - 1, digest=False))
+            raise
 
     def profile(self, inputs: InputSet) -> dict[str, Any]:
         """Make one launch under the profiler; returns the player's listing. Raises Failed."""

@@ -101,7 +101,7 @@ def test_a_draw_of_another_form_than_the_first_is_refused():
 )
 def test_a_get_inputs_that_fails_is_the_users_error_in_words(get_inputs, said):
     with pytest.raises(InputError, match=said) as caught:
-        draw_inputs(get_inputs, CPU)
+        draw_inputs(get_inputs, CPU, 1)
     assert "get_inputs()" in str(caught.value)
 
 
@@ -112,5 +112,5 @@ def test_inputs_are_drawn_on_the_device_itself():
         devices.append(torch.rand(1).device)
         return []
 
-    draw_inputs(noted, torch.device("meta"))
+    draw_inputs(noted, torch.device("meta"), 1)
     assert devices == [torch.device("meta")]

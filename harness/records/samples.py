@@ -1,0 +1,44 @@
+"""Reads the raw samples that lie beside a CSV, one JSON line for each record; what is missing or broken is simply not
+there, because the record stands without it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from harness.records.evidence import Evidence
+from harness.records.schema import Record
+
+
+def read_samples(csv_path: Path, record: Record) -> dict[str, Any]:
+    """The samples of `record`, as its run wrote them; empty when there are none to be had."""
+    try:
+        lines = csv_path.with_suffix(".jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    found: dict[str, Any] = {}
+    for line in lines:
+        try:
+            body = json.loads(line)
+        except ValueError:
+            continue
+        if not isinstance(body, dict) or not isinstance(body.get("samples"), dict):
+            continue
+        if (body.get("run_id"), body.get("candidate"), body.get("role")) == (
+            record.run_id, record.candidate, record.role
+        ):
+            found = body["samples"]
+    return found
+
+
+def evidence_in(samples: dict[str, Any]) -> Evidence | None:
+    """The evidence on the launch that failed; None for none, and for what is no evidence of ours."""
+    body = samples.get("evidence")
+    if not isinstance(body, dict):
+        return None
+    try:
+        return Evidence.from_json(body)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None

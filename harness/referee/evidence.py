@@ -1,0 +1,131 @@
+"""What the referee keeps of a launch that failed, found on the device and only then.
+
+A right launch costs nothing here. Where there is no memory left to look for the wrong elements, the recipe alone is
+kept: evidence never changes a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from harness.accuracy.bounds import Bounds
+from harness.inputs.sets import InputSet
+from harness.records.evidence import (
+    MOST_ELEMENTS, PICTURE_COLUMNS, PICTURE_ROWS, RAMP, Evidence, Mistakes, Recipe, Spread, WrongElement, jsonable,
+)
+from harness.referee.element_errors import element_errors
+
+if TYPE_CHECKING:
+    from harness.referee.reference import Reference, Truth
+
+_SEARCHED_AT_ONCE = 1 << 22
+
+
+def recipe_of(reference: Reference, sets: Sequence[InputSet], index: int = 0, *, digest: bool = True) -> Recipe:
+    """The recipe of launch `index` of the segment that `sets` were given to."""
+    inputs = sets[index]
+    return Recipe(
+        dict(reference.sizes), inputs.family.name, inputs.seed, reference.seed,
+        tuple(each.seed for each in sets[:index]), len(sets), inputs.digest() if digest else None,
+    )
+
+
+def in_segment(evidence: Evidence, sets: Sequence[InputSet], index: int) -> Evidence:
+    """The evidence on launch `index` of a segment, with what was queued ahead of it."""
+    before = tuple(each.seed for each in sets[:index])
+    return replace(evidence, recipe=replace(evidence.recipe, before=before, queued=len(sets)))
+
+
+def evidence_of(
+    reference: Reference, inputs: InputSet, truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds
+) -> Evidence:
+    """The recipe of a launch whose errors are over `bounds`, and the mistakes of its worst output."""
+    recipe = recipe_of(reference, [inputs])
+    try:
+        return Evidence(recipe, _worst(truth, outputs, bounds))
+    except torch.OutOfMemoryError:
+        return Evidence(recipe)
+
+
+def _worst(truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds) -> Mistakes | None:
+    """The mistakes of the output with the largest error; where all are under the largest one allowed, it is the many
+    errors above the allowed root mean square that count.
+    """
+    allowed_u = [bounds.max_u] + ([bounds.rms_u] if bounds.rms_u is not None else [])
+    for limit_u in allowed_u:
+        worst, found = 0.0, None
+        for number, (got, expected, scale) in enumerate(zip(outputs, truth.outputs, truth.scales)):
+            if got.numel() == 0 or (truth.eager and torch.equal(got, truth.eager[number])):
+                continue
+            errors = element_errors(got, expected, scale)
+            largest = float(errors.max())
+            if largest > max(limit_u, worst):
+                worst, found = largest, mistakes_in(number, got, expected, errors, limit_u)
+        if found is not None:
+            return found
+    return None
+
+
+def mistakes_in(
+    number: int, got: torch.Tensor, expected: torch.Tensor, errors: torch.Tensor, allowed_u: float
+) -> Mistakes:
+    """The elements of output `number` whose error is over `allowed_u`; there must be one."""
+    wrong = errors > allowed_u
+    rows, columns = (1, *wrong.shape)[-2:] if wrong.dim() else (1, 1)
+    stack = wrong.reshape(-1, rows, columns)
+    count = int(stack.sum())
+    below = on = above = None
+    if rows > 1 and columns > 1:
+        below = int(stack.tril(-1).sum())
+        on = int(stack.diagonal(dim1=-2, dim2=-1).sum())
+        above = count - below - on
+    return Mistakes(
+        output=number, shape=tuple(got.shape), dtype=str(got.dtype).removeprefix("torch."), allowed_u=allowed_u,
+        wrong=count, elements=got.numel(), first=_first(got, expected, errors, wrong),
+        batches=_spread(stack.any(2).any(1)), rows=_spread(stack.any(2).any(0)), columns=_spread(stack.any(1).any(0)),
+        below_diagonal=below, on_diagonal=on, above_diagonal=above, picture=picture_of(stack),
+    )
+
+
+def picture_of(stack: torch.Tensor) -> tuple[str, ...]:
+    """The density of True in a (batches, rows, columns) mask, in at most 24 lines of 48 letters of `RAMP`."""
+    batches, rows, columns = stack.shape
+    high, wide = min(PICTURE_ROWS, rows), min(PICTURE_COLUMNS, columns)
+    row_cell = torch.arange(rows, device=stack.device) * high // rows
+    column_cell = torch.arange(columns, device=stack.device) * wide // columns
+    counts = stack.sum(0, dtype=torch.float64)
+    counts = torch.zeros(high, columns, dtype=torch.float64, device=stack.device).index_add_(0, row_cell, counts)
+    counts = torch.zeros(high, wide, dtype=torch.float64, device=stack.device).index_add_(1, column_cell, counts)
+    sizes = torch.outer(row_cell.bincount(minlength=high), column_cell.bincount(minlength=wide)) * batches
+    between = len(RAMP) - 2
+    levels = (1 + (counts / sizes * between).floor().clamp(max=between - 1)).long()
+    levels = torch.where(counts == 0, 0, torch.where(counts == sizes, between + 1, levels))
+    return tuple("".join(RAMP[level] for level in line) for line in levels.tolist())
+
+
+def _first(
+    got: torch.Tensor, expected: torch.Tensor, errors: torch.Tensor, wrong: torch.Tensor
+) -> tuple[WrongElement, ...]:
+    """The first wrong elements in row-major order, searched piece by piece: all may take more room than the output."""
+    flat, found = wrong.flatten(), []
+    for start in range(0, flat.numel(), _SEARCHED_AT_ONCE):
+        found += (flat[start : start + _SEARCHED_AT_ONCE].nonzero().flatten()[:MOST_ELEMENTS] + start).tolist()
+        if len(found) >= MOST_ELEMENTS:
+            break
+    elements = []
+    for position in found[:MOST_ELEMENTS]:
+        index = tuple(int(each) for each in torch.unravel_index(torch.tensor(position), got.shape))
+        values = (jsonable(tensor[index].item()) for tensor in (got, expected, errors))
+        elements.append(WrongElement(index, *values))
+    return tuple(elements)
+
+
+def _spread(any_wrong: torch.Tensor) -> Spread:
+    positions = any_wrong.nonzero().flatten()
+    steps = positions[1:] - positions[:-1]
+    step = int(steps[0]) if steps.numel() and bool((steps == steps[0]).all()) else None
+    return Spread(any_wrong.numel(), positions.numel(), int(positions[0]), int(positions[-1]), step)

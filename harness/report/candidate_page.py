@@ -1,0 +1,197 @@
+"""Everything known about one candidate on one screen: verdict, accuracy, time, physics, kernels, build, evidence.
+
+Pure: it takes a record with its samples and returns text. What was not measured is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.reading.text_files import shown
+from harness.records.evidence import Evidence
+from harness.records.schema import Record
+from harness.report import terminal
+from harness.report.evidence_text import evidence_lines
+from harness.report.terminal import paint
+from harness.verdict import Status
+
+_MOST_KERNELS = 6
+_CALLS = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
+
+
+def render(
+    record: Record, samples: Mapping[str, Any], evidence: Evidence | None, *, path: Path, others: Sequence[Path] = (),
+    width: int | None = 140, color: bool = False,
+) -> str:
+    """The page as text, without a newline at its end."""
+    device = f"{record.device_name or '?'}{' (device=cpu)' if record.device_kind == 'cpu' else ''}"
+    title = (record.candidate, record.problem, record.sizes, record.dtype, device, terminal.date_text(record.utc))
+    lines = [paint(" · ".join(part for part in title if part), "bold", color), *_verdict(record, width, color), ""]
+    for label, text in _facts(record, samples, color):
+        first, *rest = terminal.indented(text, width and width - 9, most_lines=99)
+        lines += [f"{label:<9}{first[2:]}", *(f"{'':<9}{line[2:]}" for line in rest)]
+    if evidence is not None:
+        lines += ["", *evidence_lines(evidence)]
+    lines += ["", f"{'record':<9}{shown(path)}"]
+    if others:
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        lines.append(f"{'also in':<9}{', '.join(map(shown, others[:3]))}{more}")
+    return "\n".join([*lines, *_next(record, evidence, path)])
+
+
+def _verdict(record: Record, width: int | None, color: bool) -> list[str]:
+    status = paint(record.status.value, terminal.STATUS_STYLES.get(record.status.value, "red"), color)
+    code = f" ({record.reason_code.value})" if record.reason_code.value else ""
+    rank = f", rank {record.rank}" if record.rank else ""
+    role = ", a baseline" if record.role == "baseline" else ""
+    lines = [f"{status}{code}{rank}{role}"]
+    if record.reason:
+        lines += terminal.indented(record.reason, width, most_lines=40)
+    warnings = [line for line in (record.warnings or "").splitlines() if line.strip()]
+    return lines + [line for text in warnings for line in terminal.indented(f"note: {text}", width)]
+
+
+def _facts(record: Record, samples: Mapping[str, Any], color: bool) -> Iterable[tuple[str, str]]:
+    """Label and text of each line that has anything to say."""
+    parts = (
+        *_labelled("accuracy", [each for each in (_accuracy(record), *_errors(samples.get("errors"))) if each]),
+        ("time", _time(record)), ("speedup", _speedup(record, color)), ("physics", _physics(record)),
+        *_labelled("kernels", _kernels(record, samples.get("kernels"))), *_labelled("build", _build(record, samples)),
+        ("device", _device(record)), ("wall", record.sandbox or ""),
+        ("source", _source(record)),
+    )
+    return [(label, text) for label, text in parts if text]
+
+
+def _labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    return [(label if number == 0 else "", text) for number, text in enumerate(texts)]
+
+
+def _joined(*parts: str | None) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+def _accuracy(record: Record) -> str:
+    if record.err_max_u is None:
+        return ""
+    eager = "" if record.eager_err_max_u is None else f"eager's {terminal.units_text(record.eager_err_max_u)} u"
+    return _joined(
+        record.precision_class and f"{record.precision_class} class",
+        f"largest error {terminal.units_text(record.err_max_u)} u", eager,
+        record.truth and f"against {record.truth}",
+    )
+
+
+def _errors(errors: Any) -> list[str]:
+    """A line for each set of sizes: the largest error of each family over what is allowed."""
+    by_sizes: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+    for each in errors if isinstance(errors, list) else []:
+        if isinstance(each, dict):
+            families = by_sizes.setdefault(str(each.get("sizes")), {})
+            found, allowed = each.get("max_u"), each.get("allowed_max_u")
+            before = families.get(str(each.get("family")), (0.0, 0.0))[0]
+            if str(each.get("family")) not in families or found is None or (before is not None and found > before):
+                families[str(each.get("family"))] = (found, allowed)
+    return [
+        f"{sizes}: " + ", ".join(
+            f"{family} {'inf' if found is None else terminal.units_text(found)}"
+            + ("" if allowed is None else f"/{terminal.units_text(allowed)}")
+            for family, (found, allowed) in families.items()
+        )
+        for sizes, families in by_sizes.items()
+    ]
+
+
+def _time(record: Record) -> str:
+    if record.time_us is None:
+        return ""
+    spread = None
+    if record.p10_us is not None and record.p90_us is not None:
+        spread = f"80 % between {terminal.time_text(record.p10_us)} and {terminal.time_text(record.p90_us)}"
+    counted = f"{record.launches} launches in {record.rounds} rounds" if record.launches and record.rounds else None
+    return _joined(
+        f"{terminal.time_text(record.time_us)}, median", spread, counted,
+        f"{record.dropped} rounds dropped" if record.dropped else None,
+        f"{terminal.time_text(record.e2e_us)} with launch overhead" if record.e2e_us else None,
+        "launch overhead not hidden" if record.launch_hidden is False and record.device_kind != "cpu" else None,
+        f"cache {record.l2_policy}" if record.l2_policy else None,
+    )
+
+
+def _speedup(record: Record, color: bool) -> str:
+    ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    if not ratio:
+        return ""
+    word = paint(record.call or "", _CALLS.get(record.call or "", "dim"), color)
+    over = f"over {record.baseline}" + (f" ({terminal.time_text(record.baseline_us)})" if record.baseline_us else "")
+    level = f"{record.confidence * 100:g} % interval" if record.confidence else None
+    return _joined(f"{ratio} {word} {over}".replace("  ", " "), level)
+
+
+def _physics(record: Record) -> str:
+    limit = None
+    if record.sol_us:
+        limit = f"speed of light {terminal.time_text(record.sol_us)}"
+        limit += f", {record.bound_by}-bound" if record.bound_by else ""
+    return _joined(
+        f"{terminal.number_text(record.tflops)} TFLOP/s useful" if record.tflops else None,
+        f"{terminal.number_text(record.gbytes_s)} GB/s useful" if record.gbytes_s else None,
+        f"{terminal.percent_text(record.percent_of_sol)} % of the speed of light" if record.percent_of_sol else None,
+        limit, f"floor {terminal.time_text(record.floor_us)}" if record.floor_us else None,
+    )
+
+
+def _kernels(record: Record, kernels: Any) -> list[str]:
+    """What ran under the profiler, the longest first, and whose it is."""
+    rows = [each for each in kernels if isinstance(each, list) and len(each) >= 3] if isinstance(kernels, list) else []
+    rows.sort(key=lambda each: -(each[1] or 0.0))
+    lines = [
+        f"{terminal.time_text(each[1] or 0.0)} {each[2]}{f' ({each[3]})' if len(each) > 3 and each[3] else ''}: "
+        f"{terminal.shortened(terminal.one_line(str(each[0])), 90)}"
+        for each in rows[:_MOST_KERNELS]
+    ]
+    lines += [f"and {len(rows) - _MOST_KERNELS} more"] if len(rows) > _MOST_KERNELS else []
+    return [*([f"{record.kind} kind"] if record.kind else []), *lines]
+
+
+def _build(record: Record, samples: Mapping[str, Any]) -> list[str]:
+    took = "from the cache" if record.cached else None
+    if not record.cached and record.build_s is not None:
+        took = terminal.seconds_text(record.build_s)
+    first = _joined(record.language if record.role == "candidate" else None, took, record.arch)
+    compiled = samples.get("compiled")
+    kernels = [each for each in compiled if isinstance(each, dict)] if isinstance(compiled, list) else []
+    lines = [
+        f"{each.get('kernel')}: {each.get('registers')} registers, {each.get('spill_bytes')} bytes spilled, "
+        f"{each.get('shared_bytes')} bytes shared, {each.get('stack_bytes')} bytes stack"
+        for each in kernels[:_MOST_KERNELS]
+    ]
+    if not lines and record.registers is not None:
+        spilled, shared = f"{record.spills} bytes spilled", f"{record.shared_bytes} bytes shared"
+        lines = [f"at most {record.registers} registers, {spilled}, {shared}"]
+    return [*([first] if first else []), *lines]
+
+
+def _device(record: Record) -> str:
+    versions = (("driver", record.driver), ("CUDA", record.cuda), ("torch", record.torch))
+    return _joined(
+        *(f"{name} {value}" for name, value in versions if value),
+        f"SM {record.sm_mhz:.0f} MHz" if record.sm_mhz else None, f"{record.watts:.0f} W" if record.watts else None,
+        f"{record.celsius:.0f} °C" if record.celsius else None,
+        f"throttle {record.throttle}" if record.throttle else None,
+    )
+
+
+def _source(record: Record) -> str:
+    version = record.harness_version and f"harness {record.harness_version}{', changed' if record.dirty else ''}"
+    return _joined(record.source_hash, record.config and f"settings {record.config}", version)
+
+
+def _next(record: Record, evidence: Evidence | None, path: Path) -> list[str]:
+    if evidence is not None:
+        return [f"Next: python run.py reproduce {shown(path)} {record.candidate}   makes that launch again"]
+    if record.status is Status.OK and record.role == "candidate":
+        return [f"Next: python run.py compare {shown(path.parent.parent)}   sets it beside other devices"]
+    return []

@@ -1,0 +1,33 @@
+"""`run.py show`: everything known about one candidate, on one screen."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from harness.reading.text_files import shown
+from harness.records.finding import find_record
+from harness.records.samples import evidence_in, read_samples
+from harness.report import terminal
+from harness.report.candidate_page import render
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the newest record of what `options.candidate` names. Raises InputError when there is none."""
+    found = find_record(options.candidate, options.results)
+    samples = read_samples(found.path, found.record)
+    evidence = evidence_in(samples)
+    if options.json:
+        print(json.dumps({
+            "csv": shown(found.path), "others": [shown(each) for each in found.others],
+            "record": found.record.to_json(), "evidence": evidence and evidence.to_json(),
+            "errors": samples.get("errors", []), "kernels": samples.get("kernels", []),
+            "compiled": samples.get("compiled", []),
+        }))
+        return 0
+    print(render(
+        found.record, samples, evidence, path=found.path, others=found.others, width=terminal.width_of(sys.stdout),
+        color=terminal.color_wanted(sys.stdout),
+    ))
+    return 0

@@ -1,0 +1,70 @@
+"""`show` over stored results: what a person and a program get of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.records.evidence import Evidence, Mistakes, Recipe, Spread, WrongElement
+from harness.records.schema import Record
+from harness.records.writer import RunFiles
+from harness.verdict import ReasonCode, Status
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+ONE = Spread(1, 1, 0, 0, None)
+MISTAKES = Mistakes(
+    0, (1, 4), "float32", 8.0, 1, 4, (WrongElement((0, 3), 1.0, 2.0, 9e6),), ONE, ONE, Spread(4, 1, 3, 3, None),
+    None, None, None, ("   @",),
+)
+
+
+@pytest.fixture
+def results(tmp_path):
+    files = RunFiles.create(tmp_path, "tril", "h200", "2026-05-01T12:00:00Z")
+    record = Record(
+        run_id="1", utc="2026-05-01T12:00:00Z", problem="tril", sizes="M=8", dtype="float32", candidate="naive",
+        status=Status.INCORRECT, reason_code=ReasonCode.WRONG_VALUES, reason="element [0, 3] is 1 where 2 is expected",
+    )
+    evidence = Evidence(Recipe({"M": 4}, "as given", 1, 2), MISTAKES)
+    kernel = {"kernel": "tril_kernel", "registers": 40, "spill_bytes": 16, "shared_bytes": 0, "stack_bytes": 0}
+    files.append(record, {
+        "evidence": evidence.to_json(), "compiled": [kernel], "kernels": [["tril_kernel", 12.5, "own", "extension"]],
+        "errors": [{"sizes": "M=4", "family": "as given", "max_u": None, "allowed_max_u": 8.0}],
+    })
+    return tmp_path
+
+
+def test_a_wrong_candidate_is_shown_with_where_it_is_wrong(results, capsys):
+    assert main(["show", "naive", "--results", str(results)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("naive · tril · M=8")
+    for words in ("incorrect (wrong_values)", "as given inf/8.0", "tril_kernel: 40 registers, 16 bytes spilled",
+                  "own (extension): tril_kernel", "only element 3, the last of 4", "0 │   @│", "run.py reproduce"):
+        assert words in out
+
+
+def test_json_has_the_record_and_the_evidence_under_their_own_keys(results, capsys):
+    assert main(["show", "tril/naive", "--results", str(results), "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert set(body) == {"csv", "others", "record", "evidence", "errors", "kernels", "compiled"}
+    assert body["record"]["status"] == "incorrect"
+    assert Evidence.from_json(body["evidence"]).mistakes == MISTAKES
+
+
+@pytest.mark.parametrize("csv", sorted(RESULTS.rglob("*.csv")), ids=lambda path: "/".join(path.parts[-3:-1]))
+def test_every_row_of_the_shipped_results_can_be_shown(csv, capsys):
+    from harness.records.reader import read_records
+
+    for record in read_records(csv):
+        assert main(["show", str(csv), record.candidate]) == 0
+        out = capsys.readouterr().out
+        assert record.status.value in out
+        assert "None" not in out
+
+
+def test_a_misspelt_name_ends_with_2_and_the_nearest(results, capsys):
+    assert main(["show", "naife", "--results", str(results)]) == 2
+    assert "Did you mean 'naive'?" in capsys.readouterr().err
