@@ -27,9 +27,10 @@ _EXAMPLES = """examples:
   python run.py doctor                                        what this machine has, and what is missing
   python run.py compare results/tril_matmul/                  results of several GPUs side by side
   python run.py show tiled_shared                             everything known about one candidate
+  python run.py new tril_matmul my_kernel                     a candidate to begin with
   python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
-VERBS = ("run", "list", "doctor", "compare", "show", "selftest")
+VERBS = ("run", "list", "doctor", "compare", "show", "new", "new-problem", "selftest")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -84,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     compare = verbs.add_parser("compare", help="put results of several runs side by side")
     compare.add_argument("paths", nargs="+", type=Path, metavar="CSV|DIR", help="a DIR stands for the newest run of each device in it")
     _add_show(verbs)
+    _add_new(verbs)
     _add_selftest(verbs)
     return parser
 
@@ -120,6 +122,23 @@ def _add_record(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--results", type=Path, default=Path("results"), metavar="DIR", help="where to look (default: results)"
     )
+
+
+def _add_new(verbs: argparse._SubParsersAction) -> None:
+    new = verbs.add_parser("new", help="write a candidate that runs as it stands, to be changed from there")
+    new.add_argument("problem", type=Path, metavar="PROBLEM", help="a problem's name or file")
+    new.add_argument("name", metavar="NAME", help="what the candidate is to be called; nothing is overwritten")
+    new.add_argument(
+        "--from", dest="rung", metavar="CANDIDATE", help="begin as a copy of this one (default: of the reference)"
+    )
+    new.add_argument("--candidates", type=Path, metavar="DIR", help="where to put it (default: candidates/<problem>)")
+    new.add_argument("--json", action="store_true", help="print JSON")
+    problem = verbs.add_parser("new-problem", help="write a problem that runs as it stands, to be changed from there")
+    problem.add_argument("name", metavar="NAME", help="what the problem is to be called; nothing is overwritten")
+    problem.add_argument(
+        "--problems", type=Path, default=Path("problems"), metavar="DIR", help="where to put it (default: problems)"
+    )
+    problem.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_selftest(verbs: argparse._SubParsersAction) -> None:
@@ -159,6 +178,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import show
 
         return show.run(options)
+    if options.verb in ("new", "new-problem"):
+        from harness.verbs import new
+
+        return new.candidate(options) if options.verb == "new" else new.problem(options)
     if options.verb == "selftest":
         from harness.verbs import selftest
 

@@ -26,7 +26,7 @@ LAYERS = (
     ("pipeline",),
     ("contest",),
     ("workshop",),
-    ("leaderboard", "compare", "diagnosis"),
+    ("leaderboard", "compare", "diagnosis", "scaffold"),
     ("report",),
     ("referee",),
     ("records",),
@@ -191,8 +191,9 @@ def _imported_at_start(roots: list[str]) -> list[Import]:
     [
         ["harness.cli"], ["harness.verbs.list"], ["harness.verbs.run", "harness.device.choose"],
         ["harness.verbs.compare"], ["harness.verbs.selftest"], ["harness.verbs.show"],
+        ["harness.verbs.new"],
     ],
-    ids=["--help", "list", "a mistake in a run", "compare", "a mistake in a selftest", "show"],
+    ids=["--help", "list", "a mistake in a run", "compare", "a mistake in a selftest", "show", "new"],
 )
 def test_torch_and_pandas_are_not_imported_before_they_are_needed(roots):
     heavy = [each for each in _imported_at_start(roots) if each.target.split(".")[0] in {"torch", "pandas", "triton"}]
@@ -235,6 +236,7 @@ def test_the_simplest_command_lines_load_no_heavy_package(words):
         (["problems/tril_matmul.yaml", "--only", "no-such-candidate"], 2),
         (["compare", "no-such-file.csv"], 2),
         (["show", "no-such-candidate"], 2),
+        (["new", "tril_matmull", "mine"], 2),
         (["selftest", "--adversarial", "--only", "no-such-case"], 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
