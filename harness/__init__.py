@@ -1,3 +1,16 @@
 """A referee for GPU kernels: it builds, checks and times candidates, and ranks only what it could verify."""
 
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 __version__ = "0.1.0"
+_FOR_PROGRAMS = ("evaluate", "Referee", "Evaluation")
+
+
+def __getattr__(name: str) -> Any:
+    """`harness.evaluate` and its kin, imported when they are asked for: they bring torch with them."""
+    if name in _FOR_PROGRAMS:
+        return getattr(importlib.import_module("harness.evaluation"), name)
+    raise AttributeError(f"module 'harness' has no attribute {name!r}")

@@ -27,10 +27,11 @@ _EXAMPLES = """examples:
   python run.py doctor                                        what this machine has, and what is missing
   python run.py compare results/tril_matmul/                  results of several GPUs side by side
   python run.py show tiled_shared                             everything known about one candidate
+  python run.py reproduce tiled_shared                        the launch that failed once more, its tensors to a file
   python run.py new tril_matmul my_kernel                     a candidate to begin with
   python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
-VERBS = ("run", "list", "doctor", "compare", "show", "new", "new-problem", "selftest")
+VERBS = ("run", "list", "doctor", "compare", "show", "reproduce", "new", "new-problem", "serve", "selftest")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -85,7 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     compare = verbs.add_parser("compare", help="put results of several runs side by side")
     compare.add_argument("paths", nargs="+", type=Path, metavar="CSV|DIR", help="a DIR stands for the newest run of each device in it")
     _add_show(verbs)
+    _add_reproduce(verbs)
     _add_new(verbs)
+    _add_serve(verbs)
     _add_selftest(verbs)
     return parser
 
@@ -111,6 +114,30 @@ def _add_show(verbs: argparse._SubParsersAction) -> None:
     show = verbs.add_parser("show", help="everything known about one candidate; where in its output the errors sit")
     _add_record(show)
     show.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_reproduce(verbs: argparse._SubParsersAction) -> None:
+    reproduce = verbs.add_parser(
+        "reproduce", help="make the launch that failed again; its inputs, got and expected to a file"
+    )
+    _add_record(reproduce)
+    reproduce.add_argument("--out", type=Path, metavar="FILE", help="what to write (default: NAME.reproduced.pt)")
+    reproduce.add_argument("--file", type=Path, metavar="FILE", help="the candidate's file, where it has moved")
+    reproduce.add_argument("--problem", type=Path, metavar="PROBLEM", help="the problem's file, where it has moved")
+    reproduce.add_argument("--device", metavar="auto|cuda:0|cpu", help="where to run (default: as the record's run)")
+    reproduce.add_argument("--config", default="default", metavar="NAME", help="settings; their time limits count")
+    reproduce.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_serve(verbs: argparse._SubParsersAction) -> None:
+    serve = verbs.add_parser(
+        "serve", help="answer jobs: one line of JSON in, one record out, warm between them",
+        description='A job is {"problem": NAME or FILE, "source": TEXT or "path": FILE, "name"?, "config"?, "id"?}.',
+    )
+    serve.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: auto)")
+    serve.add_argument("--config", default="default", metavar="NAME", help="settings of jobs that name none")
+    serve.add_argument("--out", type=Path, metavar="DIR", help="keep records on disk too, as a run does")
+    serve.add_argument("--verbose", action="store_true", help="tell on stderr what is being done")
 
 
 def _add_record(verb: argparse.ArgumentParser) -> None:
@@ -178,6 +205,14 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import show
 
         return show.run(options)
+    if options.verb == "reproduce":
+        from harness.verbs import reproduce
+
+        return reproduce.run(options)
+    if options.verb == "serve":
+        from harness.verbs import serve
+
+        return serve.run(options)
     if options.verb in ("new", "new-problem"):
         from harness.verbs import new
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -28,6 +29,8 @@ from harness.verdict import ReasonCode, Status, Verdict
 from harness.workshop import Workshop
 
 Entry = Baseline | Candidate
+# A control must be of the minutes that it is held against; a run of a few candidates takes about as long.
+_CONTROL_KEEPS_S = 60.0
 
 
 class Contest:
@@ -40,16 +43,45 @@ class Contest:
         self._problem, self._settings, self._bench = problem, settings, bench
         self._workshop, self._files, self._progress = workshop, files, progress
         self._sizes = problem.timed_sizes(bench.kind)
+        self._examiner = examiner
         progress.note("drawing inputs and computing truths")
-        model_seed = secrets.randbits(31)
-        all_sizes = [self._sizes, *problem.checks_for(bench.kind)]
-        references = [Reference(problem, sizes, bench.torch_device, model_seed) for sizes in all_sizes]
+        references, model_seed = self._references()
         self._facts = self._measure_device(utc)
-        floor_us = self._facts.limits.floor_us if self._facts.limits else None
-        self._judge = Judge(bench, references, settings, floor_us, model_seed, examiner)
+        self._judge = self._judge_with(references, model_seed)
         self._ahead: tuple[Entry, PlayerStarter] | None = None
         self._lost: str | None = None
         self._control_is_noisy = False
+        self._control_at = 0.0
+
+    def _references(self) -> tuple[list[Reference], int]:
+        """The reference at all sizes, and the seed under which its model and the candidates' are constructed."""
+        model_seed, device = secrets.randbits(31), self._bench.torch_device
+        all_sizes = [self._sizes, *self._problem.checks_for(self._bench.kind)]
+        return [Reference(self._problem, sizes, device, model_seed) for sizes in all_sizes], model_seed
+
+    def _judge_with(self, references: Sequence[Reference], model_seed: int) -> Judge:
+        floor_us = self._facts.limits.floor_us if self._facts.limits else None
+        return Judge(self._bench, references, self._settings, floor_us, model_seed, self._examiner)
+
+    def judge_alone(self, candidate: Candidate, workshop: Workshop, utc: str) -> None:
+        """Judge one more candidate, built by `workshop`, in a contest that goes on: the control is judged but once, and
+        timed again for a moment when it is a minute old.
+
+        Parameters are drawn anew for each, since what an answer told of the last ones must be of no use to the next.
+        """
+        self._workshop = workshop
+        self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
+        self._lost = self._lost and self._bench.unhealthy()
+        if self._judge.has_parameters:
+            control, (references, model_seed) = self._judge.control, self._references()
+            self._judge = self._judge_with(references, model_seed)
+            self._judge.control = control
+        self._judge.renew = lambda: self._renew_control(BASELINES["eager"])
+        if self._judge.control is None:
+            self._one(BASELINES["eager"], None)
+        elif time.monotonic() - self._control_at > _CONTROL_KEEPS_S:
+            self._renew_control(BASELINES["eager"])
+        self._one(candidate, None)
 
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the baselines (the control first), then the candidates; each gets its record."""
@@ -107,6 +139,7 @@ class Contest:
         if control and judgement.timing is not None:
             self._judge.control = Control.of(judgement.timing)
             self._control_is_noisy = not self._workshop.is_quiet
+            self._control_at = time.monotonic()
         self._lost = self._bench.unhealthy()
         left_bytes = 0 if self._lost else self._bench.left_bytes()
         if left_bytes:
@@ -116,6 +149,7 @@ class Contest:
     def _renew_control(self, entry: Baseline) -> None:
         """Time the control again: where there is none yet, where compilers ran beside it, where a clock is doubted."""
         self._control_is_noisy = False
+        self._control_at = time.monotonic()
         contestant, starter = self._workshop.contestant(entry)
         try:
             self._judge.renew_control(contestant, starter.start)

@@ -62,7 +62,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
     utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
-    with Workshop(problem, request.candidates, bench, settings) as workshop, _alone_on(bench, progress):
+    with Workshop(problem, request.candidates, bench, settings) as workshop, alone_on(bench, progress):
         if bench.kind == "cpu":
             # Compilers would take the very cores that are about to be timed.
             progress.note("building all candidates before the CPU is timed")
@@ -76,7 +76,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
 
 
 @contextmanager
-def _alone_on(bench: Bench, progress: Progress) -> Iterator[None]:
+def alone_on(bench: Bench, progress: Progress) -> Iterator[None]:
     """Hold the device's lock, with a word to the user when another run has it."""
     from filelock import Timeout
 

@@ -15,6 +15,7 @@ from harness.formulas import Formula
 from harness.reading.reference_source import read_reference
 from harness.reading.text_files import files_in, joined
 from harness.reading.yaml_lines import YAML_SUFFIXES
+from harness.spelling import hint_for
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PROBLEMS_DIR = REPOSITORY / "problems"
@@ -116,6 +117,19 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
         candidates_dir=candidates,
         hash=_hash(parts.yaml_text, parts.reference_text),
     )
+
+
+def find_problem(word: Path) -> Path:
+    """The file of a problem: `word` itself, or without a suffix that of the problem of this name in ``problems/``.
+
+    Raises InputError, with the nearest name, when there is none.
+    """
+    if word.suffix or len(word.parts) != 1 or word.exists():
+        return word
+    names = {path.stem: path for path in problem_files(PROBLEMS_DIR)}
+    if word.name not in names:
+        raise InputError(f"there is no problem '{word}'", hint=hint_for(word.name, list(names), "There are"))
+    return names[word.name]
 
 
 def problem_files(problems_dir: Path | str = PROBLEMS_DIR) -> list[Path]:

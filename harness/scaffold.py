@@ -74,7 +74,7 @@ def new_candidate(problem: Problem, name: str, rung: str | None = None) -> Path:
 
     Raises InputError for a name that is no file's, a rung that is not there, and a file that is.
     """
-    path = problem.candidates_dir / f"{_checked(name)}.py"
+    path = problem.candidates_dir / f"{checked_name(name)}.py"
     source = from_reference(problem.reference_source, path.stem)
     if rung is not None:
         source = from_rung(_rung(rung, problem), path.stem, problem.name)
@@ -84,7 +84,7 @@ def new_candidate(problem: Problem, name: str, rung: str | None = None) -> Path:
 
 def new_problem(name: str, folder: Path) -> tuple[Path, Path]:
     """Write `NAME.yaml` and `NAME.py` in `folder` and return their paths. Raises InputError where one is there."""
-    stem = _checked(name)
+    stem = checked_name(name)
     if not stem.isidentifier():
         raise InputError(f"'{name}' is no name for a Python module", hint=f"Type {re.sub(r'[^A-Za-z0-9]', '_', stem)}")
     title = stem.replace("_", " ").capitalize()
@@ -199,7 +199,8 @@ def _plain(name: str) -> str:
     return name[:-3] if name.endswith(".py") else name
 
 
-def _checked(name: str) -> str:
+def checked_name(name: str) -> str:
+    """The stem of a candidate's or problem's file. Raises InputError for what would lie elsewhere or be passed over."""
     stem = _plain(name)
     if not _NAME.fullmatch(stem):
         hint = "Use letters, digits and _, as in tiled_shared"

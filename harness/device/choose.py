@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,15 @@ def check_device_name(name: str) -> None:
     """Raise InputError unless `name` is auto, cpu or cuda:N; needs no torch."""
     if name not in ("auto", "cpu", "cuda") and not re.fullmatch(r"cuda:\d+", name):
         raise InputError(f"--device {name} is no device", hint="Type --device auto, --device cuda:0 or --device cpu")
+
+
+def require_torch() -> None:
+    """Raise NothingToRun where there is no PyTorch to judge with; does not import it."""
+    if importlib.util.find_spec("torch") is None:
+        raise NothingToRun(
+            f"PyTorch is not installed for {sys.executable}. Activate the environment that has it "
+            "(. .venv/bin/activate), or type python run.py doctor"
+        )
 
 
 def open_bench(name: str) -> Bench:

@@ -67,7 +67,7 @@ def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[
     """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel as it was compiled and
     as it ran, and the evidence on a launch that failed.
     """
-    compiled = {"compiled": [asdict(kernel) for kernel in build.kernels]} if build is not None else {}
+    compiled = {"compiler": [asdict(kernel) for kernel in build.kernels]} if build is not None else {}
     if judgement is None:
         return compiled
     return compiled | {

@@ -78,7 +78,7 @@ class RunFiles:
             "candidate": record.candidate,
             "role": record.role,
             "status": record.status.value,
-            "samples": _jsonable(samples or {}),
+            "samples": jsonable(samples or {}),
         }
         text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         self._unwritten.append(text + "\n")
@@ -135,14 +135,14 @@ def _cell(value: str | int | float | bool | None) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _jsonable(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
     """Samples in plain lists and numbers: tuples and arrays become lists, what is not finite becomes null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _jsonable(item) for key, item in value.items()}
+        return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_jsonable(item) for item in value]
+        return [jsonable(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, (bool, int, float)):

@@ -105,6 +105,11 @@ class Judge:
         self.control: Control | None = None
         self.renew: Callable[[], None] | None = None
 
+    @property
+    def has_parameters(self) -> bool:
+        """Whether anything about the reference follows from the seed that its model was constructed under."""
+        return any(reference.state or reference.init for reference in self._references)
+
     def judge(
         self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
     ) -> Judgement:

@@ -161,7 +161,7 @@ def _build(record: Record, samples: Mapping[str, Any]) -> list[str]:
     if not record.cached and record.build_s is not None:
         took = terminal.seconds_text(record.build_s)
     first = _joined(record.language if record.role == "candidate" else None, took, record.arch)
-    compiled = samples.get("compiled")
+    compiled = samples.get("compiler")
     kernels = [each for each in compiled if isinstance(each, dict)] if isinstance(compiled, list) else []
     lines = [
         f"{each.get('kernel')}: {each.get('registers')} registers, {each.get('spill_bytes')} bytes spilled, "

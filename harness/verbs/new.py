@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
-from harness.errors import InputError
-from harness.problem import PROBLEMS_DIR, load_problem, problem_files
+from harness.problem import find_problem, load_problem
 from harness.reading.text_files import shown
 from harness.scaffold import new_candidate, new_problem
-from harness.spelling import hint_for
 
 
 def candidate(options: argparse.Namespace) -> int:
     """Write a candidate for `options.problem` and say how to run it."""
-    path_of_problem = problem_path(options.problem)
+    path_of_problem = find_problem(options.problem)
     problem = load_problem(path_of_problem, options.candidates)
     path = new_candidate(problem, options.name, options.rung)
     elsewhere = f" --candidates {shown(options.candidates)}" if options.candidates is not None else ""
@@ -37,13 +34,3 @@ def problem(options: argparse.Namespace) -> int:
         print(f"{shown(yaml_path)} and {shown(reference_path)} are there, and run as they stand.")
         print(f"Next: edit them, and type {make}   for a first candidate")
     return 0
-
-
-def problem_path(word: Path) -> Path:
-    """A problem by its file or, without suffix, by the name of one in problems/. Raises InputError."""
-    if word.suffix or len(word.parts) != 1 or word.exists():
-        return word
-    names = {path.stem: path for path in problem_files(PROBLEMS_DIR)}
-    if word.name not in names:
-        raise InputError(f"there is no problem '{word}'", hint=hint_for(word.name, list(names), "There are"))
-    return names[word.name]

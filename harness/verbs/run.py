@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import shlex
@@ -11,7 +10,7 @@ import sys
 
 from harness.candidate import find_candidates
 from harness.clocks.openmp import shorten_spinning
-from harness.device.choose import check_device_name
+from harness.device.choose import check_device_name, require_torch
 from harness.errors import NothingToRun
 from harness.problem import load_problem
 from harness.sanitizer.tool import require_tool
@@ -30,11 +29,7 @@ def run(options: argparse.Namespace) -> int:
     if options.sanitize:
         require_tool(options.device)
 
-    if importlib.util.find_spec("torch") is None:
-        raise NothingToRun(
-            f"PyTorch is not installed for {sys.executable}. Activate the environment that has it (. .venv/bin/activate), "
-            "or type python run.py doctor"
-        )
+    require_torch()
     shorten_spinning(os.environ)
     from harness.pipeline import RunRequest, nothing_ran
     from harness.pipeline import run as judge_all

@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
             "csv": shown(found.path), "others": [shown(each) for each in found.others],
             "record": found.record.to_json(), "evidence": evidence and evidence.to_json(),
             "errors": samples.get("errors", []), "kernels": samples.get("kernels", []),
-            "compiled": samples.get("compiled", []),
+            "compiler": samples.get("compiler", []),
         }))
         return 0
     print(render(

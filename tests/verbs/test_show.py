@@ -31,7 +31,7 @@ def results(tmp_path):
     evidence = Evidence(Recipe({"M": 4}, "as given", 1, 2), MISTAKES)
     kernel = {"kernel": "tril_kernel", "registers": 40, "spill_bytes": 16, "shared_bytes": 0, "stack_bytes": 0}
     files.append(record, {
-        "evidence": evidence.to_json(), "compiled": [kernel], "kernels": [["tril_kernel", 12.5, "own", "extension"]],
+        "evidence": evidence.to_json(), "compiler": [kernel], "kernels": [["tril_kernel", 12.5, "own", "extension"]],
         "errors": [{"sizes": "M=4", "family": "as given", "max_u": None, "allowed_max_u": 8.0}],
     })
     return tmp_path
@@ -49,7 +49,7 @@ def test_a_wrong_candidate_is_shown_with_where_it_is_wrong(results, capsys):
 def test_json_has_the_record_and_the_evidence_under_their_own_keys(results, capsys):
     assert main(["show", "tril/naive", "--results", str(results), "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
-    assert set(body) == {"csv", "others", "record", "evidence", "errors", "kernels", "compiled"}
+    assert set(body) == {"csv", "others", "record", "evidence", "errors", "kernels", "compiler"}
     assert body["record"]["status"] == "incorrect"
     assert Evidence.from_json(body["evidence"]).mistakes == MISTAKES
 

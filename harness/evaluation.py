@@ -1,0 +1,186 @@
+"""One candidate at a time, for programs: a referee that stays, so that the device, references and control are warm.
+
+The verdict is the command line's own: the same contest, the same checks, in the same fresh processes. What is new is
+only that the next candidate finds the bench open.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from harness.candidate import read_candidate
+from harness.clocks.openmp import shorten_spinning
+from harness.contest import Contest
+from harness.device.choose import check_device_name, open_bench
+from harness.errors import InputError
+from harness.kernelbench import result_fields
+from harness.pipeline import alone_on
+from harness.problem import Problem, find_problem, load_problem
+from harness.records.evidence import Evidence
+from harness.records.ranking import rank
+from harness.records.samples import evidence_in
+from harness.records.schema import Record
+from harness.records.writer import RunFiles, device_slug, jsonable
+from harness.report.progress import NullProgress, Progress
+from harness.scaffold import checked_name
+from harness.settings import Settings, load_settings
+from harness.workshop import Workshop
+
+_MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What became of one candidate. `samples` are the raw ones, as a run writes them into its `.jsonl`.
+
+    `to_json` has the record, the evidence and the fields of KernelBench's own result beside each other.
+    """
+
+    record: Record
+    samples: Mapping[str, Any]
+
+    @property
+    def evidence(self) -> Evidence | None:
+        return evidence_in(dict(self.samples))
+
+    @property
+    def correctness(self) -> bool:
+        return result_fields(self.record, self.samples)["correctness"]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as plain values, under stable keys."""
+        return {
+            **result_fields(self.record, self.samples), "record": self.record.to_json(),
+            "evidence": self.samples.get("evidence"), "errors": self.samples.get("errors", []),
+            "kernels": self.samples.get("kernels", []), "compiler": self.samples.get("compiler", []),
+        }
+
+
+class Referee:
+    """Judges candidates on one device for as long as it is open; use it in a `with`.
+
+    `out_dir` keeps the records on disk as a run does, one CSV for each problem; without it they are in the answers
+    alone. It holds the device's lock only while it judges, and turns TF32 off in this process. Raises HarnessError for
+    what is the caller's or the machine's fault; whatever a candidate does is its record.
+    """
+
+    def __init__(
+        self, device: str = "auto", *, out_dir: Path | str | None = None, progress: Progress | None = None
+    ) -> None:
+        check_device_name(device)
+        shorten_spinning(os.environ)
+        self._progress = progress or NullProgress()
+        self._out_dir = None if out_dir is None else Path(out_dir)
+        self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-jobs-"))
+        self._contests: OrderedDict[tuple[Any, ...], tuple[Contest, _Kept]] = OrderedDict()
+        try:
+            self._bench = open_bench(device)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def __enter__(self) -> Referee:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget everything that was warm; records on disk get their ranks."""
+        while self._contests:
+            self._contests.popitem()[1][1].finish()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def evaluate(
+        self, problem: Problem | Path | str, source: str | Path, *, name: str | None = None, config: str = "default"
+    ) -> Evaluation:
+        """Judge one candidate: its source as text, or the path of its file.
+
+        `problem` is a name below problems/, a YAML or KernelBench file, or a loaded Problem; `name` is what the record
+        calls the candidate.
+        """
+        settings = load_settings(config)
+        if not isinstance(problem, Problem):
+            problem = load_problem(find_problem(Path(problem)))
+        path = self._written(source, name)
+        try:
+            candidate = read_candidate(path)
+            utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            with Workshop(problem, [candidate], self._bench, settings) as workshop:
+                workshop.wait_for_builds(self._progress.note)
+                with alone_on(self._bench, self._progress):
+                    contest, kept = self._contest(problem, settings, workshop, utc)
+                    contest.judge_alone(candidate, workshop, utc)
+        finally:
+            if path.parent == self._folder:
+                path.unlink(missing_ok=True)
+        (record,) = rank([kept.records[-1]], problem.kinds, problem.accuracy.precision_class)
+        return Evaluation(record, kept.samples)
+
+    def _written(self, source: str | Path, name: str | None) -> Path:
+        """A file of the candidate that can be read from inside the wall."""
+        if isinstance(source, Path):
+            if not source.is_file():
+                raise InputError("there is no such candidate file", source)
+            if name is None or name == source.stem:
+                return source
+            source = source.read_text(encoding="utf-8", errors="replace")
+        path = self._folder / f"{checked_name(name or 'candidate')}.py"
+        path.write_text(source, encoding="utf-8")
+        return path
+
+    def _contest(
+        self, problem: Problem, settings: Settings, workshop: Workshop, utc: str
+    ) -> tuple[Contest, _Kept]:
+        key = (str(problem.path.resolve()), problem.hash, settings)
+        if key not in self._contests:
+            while len(self._contests) >= _MOST_CONTESTS:
+                self._contests.popitem(last=False)[1][1].finish()
+                self._bench.release_memory()
+            kept = _Kept(problem)
+            if self._out_dir is not None:
+                slug = device_slug(self._bench.identity.name, self._bench.kind)
+                kept.files = RunFiles.create(self._out_dir, problem.name, slug, utc)
+            contest = Contest(problem, settings, self._bench, workshop, kept, self._progress, utc)
+            self._contests[key] = contest, kept
+        self._contests.move_to_end(key)
+        return self._contests[key]
+
+
+@dataclass
+class _Kept:
+    """Stands where a run has its files: keeps the last record and its samples, and hands all on to `files` if any."""
+
+    problem: Problem
+    files: RunFiles | None = None
+    records: list[Record] = field(default_factory=list)
+    samples: Mapping[str, Any] = field(default_factory=dict)
+
+    def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
+        self.records, self.samples = [record], jsonable(samples or {})
+        return None if self.files is None else self.files.append(record, samples)
+
+    def finish(self) -> None:
+        if self.files is not None:
+            accuracy = self.problem.accuracy
+            self.files.finish(rank(self.files.records, self.problem.kinds, accuracy.precision_class))
+
+
+def evaluate(
+    problem: Problem | Path | str, candidate_source: str | Path, *, name: str | None = None, device: str = "auto",
+    config: str = "default",
+) -> Evaluation:
+    """Judge one candidate and forget everything. For several, `with Referee() as referee` keeps what is warm."""
+    with Referee(device) as referee:
+        return referee.evaluate(problem, candidate_source, name=name, config=config)

@@ -1,0 +1,109 @@
+"""`run.py serve`: jobs in as JSON lines, records out as JSON lines, one for one, with everything warm between them.
+
+Stdout carries answers and nothing else: what any library or reference prints goes to stderr. A bad job costs its own
+answer; the end of the input ends the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from harness.device.choose import check_device_name, require_torch
+from harness.errors import HarnessError, InputError
+from harness.spelling import hint_for
+
+_KEYS = ("id", "problem", "source", "path", "name", "config")
+
+Evaluate = Callable[..., Any]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer jobs until the input ends. Returns 0."""
+    check_device_name(options.device)
+    require_torch()
+    with _answers_alone_on_stdout() as answers:
+        from harness.evaluation import Referee
+        from harness.report.progress import open_progress
+
+        with (
+            open_progress(silent=not options.verbose) as progress,
+            Referee(options.device, out_dir=options.out, progress=progress) as referee,
+        ):
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+            serve(sys.stdin, answers, referee.evaluate, options.config)
+    return 0
+
+
+def serve(jobs: Iterable[str], answers: TextIO, evaluate: Evaluate, config: str) -> None:
+    """Answer each line of `jobs` in turn; blank lines are passed over."""
+    for line in jobs:
+        if line.strip():
+            print(json.dumps(answer(line, evaluate, config)), file=answers, flush=True)
+
+
+def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
+    """The answer to one job: an evaluation with the job's `id`, or an `error` with its message in words."""
+    job: Any = None
+    try:
+        job = _job(line)
+        source = Path(job["path"]) if "path" in job else job["source"]
+        found = evaluate(job["problem"], source, name=job.get("name"), config=job.get("config", config))
+        return {"id": job.get("id"), **found.to_json()}
+    except HarnessError as error:
+        kind = "input" if isinstance(error, InputError) else "machine"
+        return {"id": _id_of(job, line), "error": {"kind": kind, "message": str(error)}}
+    except Exception as error:  # a fault of ours costs one answer, not the jobs that follow
+        message = f"the harness failed: {type(error).__name__}: {error}"
+        return {"id": _id_of(job, line), "error": {"kind": "harness", "message": message}}
+
+
+def _job(line: str) -> Mapping[str, Any]:
+    """The job in `line`. Raises InputError for anything that is none."""
+    try:
+        job = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"a job is one line of JSON; this is none ({error})") from None
+    if not isinstance(job, dict):
+        raise InputError("a job is a JSON object", hint='As in {"problem": "tril_matmul", "source": "…"}')
+    for key, value in job.items():
+        if key not in _KEYS:
+            raise InputError(f"a job has no key '{key}'", hint=hint_for(key, _KEYS, "The keys are"))
+        if key != "id" and not isinstance(value, str):
+            raise InputError(f"'{key}' of a job is text, not {json.dumps(value)[:60]}")
+    if "problem" not in job:
+        raise InputError("a job names its problem", hint='Add "problem": "tril_matmul", or the path of a file')
+    if ("source" in job) == ("path" in job):
+        raise InputError("a job has either the candidate's source or the path of its file, as 'source' or 'path'")
+    return job
+
+
+def _id_of(job: Any, line: str) -> Any:
+    """The job's own `id`, as far as the line can be read."""
+    if job is None:
+        try:
+            job = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+    return job.get("id") if isinstance(job, dict) else None
+
+
+@contextmanager
+def _answers_alone_on_stdout() -> Iterator[TextIO]:
+    """Until the end, file descriptor 1 is stderr, for us and for every child; the real stdout is what it gives."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with os.fdopen(os.dup(kept), "w", encoding="utf-8") as answers:
+            yield answers
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
