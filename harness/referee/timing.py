@@ -31,6 +31,9 @@ from harness.statistics import (
 from harness.wire.layout import region_bytes
 
 _MOST_LAUNCHES = 40
+# A segment lasts no longer by the referee's clock than this many times what it should by the candidate's, where the
+# harness's own steps take most of it, or where the candidate's clock says next to nothing.
+_MOST_STRETCH = 20
 _FEWEST_ROUNDS = 4
 _SHARE_OF_MEMORY = 0.25
 _STEADY = 0.01
@@ -52,6 +55,10 @@ class Pair:
     @property
     def candidate_us(self) -> list[float]:
         return [launch.time_us for launch in self.launches]
+
+    @property
+    def wall_us(self) -> list[float]:
+        return [launch.wall_us for launch in self.launches if launch.wall_us is not None]
 
     @property
     def wall_less_time_us(self) -> list[float]:
@@ -158,6 +165,9 @@ class Rounds:
         for arm, times_us in (("A", pair.candidate_us), ("B", pair.baseline_us)):
             typical = max(stdlib_statistics.median(times_us), 0.5)
             wanted = math.ceil(self._settings.segment_ms * 1e3 / typical)
+            if arm == "A" and pair.wall_us:
+                most_us = _MOST_STRETCH * self._settings.segment_ms * 1e3
+                wanted = min(wanted, math.ceil(most_us / stdlib_statistics.median(pair.wall_us)))
             self._counts[arm] = 1 + max(1, min(_MOST_LAUNCHES, wanted, most - 1))
         self.timing.input_sets = max(self._counts.values())
         self.timing.launches_per_segment = self._counts["A"]
