@@ -70,7 +70,7 @@ def check(bench, words, honest: set[str], expected: dict[str, tuple[str, ...]], 
 
 def test_twelve_candidates_of_which_six_are_faults_end_with_six_right_rows_and_nothing_left(new_bench):
     bench = new_bench("twelve")
-    bench.settings(load_timeout_s=12)
+    bench.settings(load_timeout_s=8)
     honest, expected = mixed(bench, 6, FAULTS)
     assert (len(honest), len(expected)) == (6, 6)
     # At this size a call is longer than what disturbs a shared CPU, and the honest ones are not doubted for it.

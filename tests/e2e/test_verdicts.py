@@ -110,7 +110,7 @@ def judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
     def prepared(device: str, lane: str) -> Judged:
         found = Judged([case for case in cases_on(device) if lane_of(case) == lane], new_bench(f"{device[:4]}-{lane}"))
         if lane == "hanging":
-            found.bench.settings(load_timeout_s=12, build_timeout_s=25)
+            found.bench.settings(load_timeout_s=8, build_timeout_s=15)
         paths = [case.path for case in found.cases]
         if lane == "transposed" and device != "cpu":
             paths.append(REPOSITORY / "candidates" / "matmul_transposed_a" / "tiled_shared.py")
