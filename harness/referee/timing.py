@@ -51,6 +51,11 @@ class Pair:
     baseline_us: list[float]
     reading: Telemetry
     tail_us: float | None = None
+    baseline_forward_us: list[float] = field(default_factory=list)
+
+    @property
+    def forward_us(self) -> list[float]:
+        return [launch.forward_us for launch in self.launches if launch.forward_us is not None]
 
     @property
     def candidate_us(self) -> list[float]:
@@ -72,6 +77,8 @@ class Timing:
     candidate_us: list[float] = field(default_factory=list)
     baseline_us: list[float] = field(default_factory=list)
     log_ratios: list[float] = field(default_factory=list)
+    forward_us: list[float] = field(default_factory=list)
+    baseline_forward_us: list[float] = field(default_factory=list)
     wall_less_time_us: list[float] = field(default_factory=list)
     host_us: list[float] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
@@ -96,6 +103,8 @@ class Timing:
         for pair in both:
             self.candidate_us += pair.candidate_us
             self.baseline_us += pair.baseline_us
+            self.forward_us += pair.forward_us
+            self.baseline_forward_us += pair.baseline_forward_us
             self.host_us += [launch.host_us for launch in pair.launches]
             self.wall_less_time_us += pair.wall_less_time_us
             self.tails_us += [] if pair.tail_us is None else [pair.tail_us]
@@ -206,14 +215,13 @@ class Rounds:
         """
         drawn = {arm: [self._reference.draw() for _ in range(self._counts[arm])] for arm in "AB"}
         self._bench.synchronize()
-        made, baseline_us = None, []
+        made, local = None, None
         for arm in order:
             chosen = drawn[arm]
             if arm == "A":
                 made = self._session.launch(chosen, hold=hold)
             else:
                 local = self._bench.local_launches(self._reference.model, chosen, hold=hold and self._hold)
-                baseline_us = local.times_us
                 self._hold = self._hold and local.hidden is not False
             if arm == "A" and hold:
                 # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
@@ -222,7 +230,7 @@ class Rounds:
             self.timing.launch_hidden = self._hold
         reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
         self._verify(drawn["A"], made)
-        return Pair(made.launches[1:], baseline_us[1:], reading, made.tail_us)
+        return Pair(made.launches[1:], local.times_us[1:], reading, made.tail_us, local.forward_us[1:])
 
     def _look_at_early_inputs(self, usual_us: Sequence[float]) -> None:
         def segment(count: int, early_s: float) -> list[float]:
