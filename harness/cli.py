@@ -103,6 +103,10 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
     run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)")
     run.add_argument("--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file")
+    run.add_argument(
+        "--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
+        help="time gradients too, or not, whatever the problem says",
+    )
     run.add_argument("--candidates", type=Path, metavar="DIR", help="folder of candidates (default: candidates/<problem>)")
     run.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
@@ -132,7 +136,8 @@ def _add_reproduce(verbs: argparse._SubParsersAction) -> None:
 def _add_serve(verbs: argparse._SubParsersAction) -> None:
     serve = verbs.add_parser(
         "serve", help="answer jobs: one line of JSON in, one record out, warm between them",
-        description='A job is {"problem": NAME or FILE, "source": TEXT or "path": FILE, "name"?, "config"?, "id"?}.',
+        description='A job is {"problem": NAME or FILE, "source": TEXT or "path": FILE} with "name", "config", "mode" and '
+        '"id" as you like; AGENTS.md has the keys of the answer.',
     )
     serve.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: auto)")
     serve.add_argument("--config", default="default", metavar="NAME", help="settings of jobs that name none")

@@ -24,7 +24,7 @@ from harness.device.choose import check_device_name, open_bench
 from harness.errors import InputError
 from harness.kernelbench import result_fields
 from harness.pipeline import alone_on
-from harness.problem import Problem, find_problem, load_problem
+from harness.problem import Problem, find_problem, in_mode, load_problem
 from harness.records.evidence import Evidence
 from harness.records.ranking import rank
 from harness.records.samples import evidence_in
@@ -33,6 +33,8 @@ from harness.records.writer import RunFiles, device_slug, jsonable
 from harness.report.progress import NullProgress, Progress
 from harness.scaffold import checked_name
 from harness.settings import Settings, load_settings
+from harness.spelling import hint_for
+from harness.wire.passes import MODES
 from harness.workshop import Workshop
 
 _MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
@@ -103,16 +105,20 @@ class Referee:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def evaluate(
-        self, problem: Problem | Path | str, source: str | Path, *, name: str | None = None, config: str = "default"
+        self, problem: Problem | Path | str, source: str | Path, *, name: str | None = None, config: str = "default",
+        mode: str | None = None,
     ) -> Evaluation:
         """Judge one candidate: its source as text, or the path of its file.
 
         `problem` is a name below problems/, a YAML or KernelBench file, or a loaded Problem; `name` is what the record
-        calls the candidate.
+        calls the candidate, `mode` another one than the problem's own, as in ``--mode``.
         """
         settings = load_settings(config)
         if not isinstance(problem, Problem):
             problem = load_problem(find_problem(Path(problem)))
+        if mode not in (None, *MODES):
+            raise InputError(f"there is no mode '{mode}'", hint=hint_for(str(mode), MODES, "There are"))
+        problem = in_mode(problem, mode)
         path = self._written(source, name)
         try:
             candidate = read_candidate(path)
@@ -143,7 +149,7 @@ class Referee:
     def _contest(
         self, problem: Problem, settings: Settings, workshop: Workshop, utc: str
     ) -> tuple[Contest, _Kept]:
-        key = (str(problem.path.resolve()), problem.hash, settings)
+        key = (str(problem.path.resolve()), problem.hash, problem.mode, settings)
         if key not in self._contests:
             while len(self._contests) >= _MOST_CONTESTS:
                 self._contests.popitem(last=False)[1][1].finish()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from harness.accuracy.classes import ErrorFigures, classify, reason, telling
-from harness.inputs.families import GIVEN, families_for
+from harness.inputs.families import GIVEN
 from harness.inputs.sets import InputSet
 from harness.records.evidence import Evidence
 from harness.records.schema import sizes_text
@@ -87,7 +87,7 @@ def check_all(
     for position, reference in enumerate(references):
         reload(reference)
         session.open(reference, 1)
-        families = list(families_for(reference.problem.accuracy.contracted))
+        families = list(reference.families)
         if position == 0:
             families += [GIVEN] * (launches - 1)
         for family in families:

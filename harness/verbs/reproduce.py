@@ -12,7 +12,7 @@ from harness.candidate import Candidate, read_candidate
 from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import InputError
-from harness.problem import Problem, find_problem, load_problem
+from harness.problem import Problem, find_problem, in_mode, load_problem
 from harness.reading.text_files import shown
 from harness.records.evidence import Evidence
 from harness.records.finding import Found, find_record
@@ -78,7 +78,8 @@ def _evidence_of(found: Found) -> Evidence:
 
 def _problem_of(found: Found, evidence: Evidence, named: Path | None) -> Problem:
     path = named or Path(evidence.paths.get("problem", found.record.problem))
-    return load_problem(find_problem(path if path.exists() or named else Path(found.record.problem)))
+    problem = load_problem(find_problem(path if path.exists() or named else Path(found.record.problem)))
+    return in_mode(problem, found.record.mode)
 
 
 def _candidate_of(found: Found, evidence: Evidence, problem: Problem, named: Path | None) -> Candidate:

@@ -19,7 +19,7 @@ from harness.device.choose import check_device_name, require_torch
 from harness.errors import HarnessError, InputError
 from harness.spelling import hint_for
 
-_KEYS = ("id", "problem", "source", "path", "name", "config")
+_KEYS = ("id", "problem", "source", "path", "name", "config", "mode")
 
 Evaluate = Callable[..., Any]
 
@@ -54,7 +54,8 @@ def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
     try:
         job = _job(line)
         source = Path(job["path"]) if "path" in job else job["source"]
-        found = evaluate(job["problem"], source, name=job.get("name"), config=job.get("config", config))
+        asked = {"name": job.get("name"), "config": job.get("config", config), "mode": job.get("mode")}
+        found = evaluate(job["problem"], source, **asked)
         return {"id": job.get("id"), **found.to_json()}
     except HarnessError as error:
         kind = "input" if isinstance(error, InputError) else "machine"
