@@ -1,0 +1,165 @@
+"""Writes docs/reference.md from the code: YAML keys, settings, CSV columns, statuses and reason codes.
+
+`python docs/write_reference.py` writes it; tests/test_reference.py fails while it is not current.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY))
+
+from pydantic import BaseModel  # noqa: E402
+from pydantic.fields import FieldInfo  # noqa: E402
+from pydantic_core import PydanticUndefined  # noqa: E402
+
+from harness.reading.problem_schema import ProblemSchema  # noqa: E402
+from harness.reading.settings_file import SettingsSchema  # noqa: E402
+from harness.records.schema import FIELDS, SCHEMA_VERSION  # noqa: E402
+from harness.settings import Settings  # noqa: E402
+from harness.verdict import CODES_OF, ReasonCode, Status  # noqa: E402
+
+PATH = REPOSITORY / "docs" / "reference.md"
+
+STATUSES = {
+    Status.OK: "right, and timed; only these are ranked",
+    Status.INCORRECT: "wrong values or the wrong form, or it raised",
+    Status.IMPRECISE: "off by as much as a narrower precision would be",
+    Status.REJECTED: "a rule was broken",
+    Status.BUILD_FAILED: "does not parse, import or compile",
+    Status.CRASHED: "its process, or its CUDA context, came to an end",
+    Status.TIMED_OUT: "did not end within a limit of the settings",
+    Status.OUT_OF_MEMORY: "the device or the machine had no room for it",
+    Status.UNSURE: "right, but not measurable here and now",
+    Status.COMPILED: "compiled, with no GPU here to run it on",
+    Status.SKIPPED: "something that it needs is not here",
+}
+
+CODES = {
+    ReasonCode.WRONG_VALUES: "elements, or plain values, are not the reference's",
+    ReasonCode.WRONG_COUNT: "another number of outputs than the reference's",
+    ReasonCode.WRONG_TYPE: "an output that is no tensor, or of another type",
+    ReasonCode.WRONG_SHAPE: "an output of another shape",
+    ReasonCode.WRONG_DTYPE: "an output of another dtype",
+    ReasonCode.WRONG_DEVICE: "an output on another device",
+    ReasonCode.WRONG_LAYOUT: "an output with other strides",
+    ReasonCode.NOT_FINITE: "NaN or infinite where the truth is neither; elements never written show so",
+    ReasonCode.STATE_MISMATCH: "parameters or buffers are not the reference's, and the results are wrong",
+    ReasonCode.RAISED: "an exception in `__init__` or `forward`",
+    ReasonCode.MEMORY_ERROR: "an access out of bounds",
+    ReasonCode.RACE: "compute-sanitizer saw a race in shared memory",
+    ReasonCode.UNINITIALIZED: "compute-sanitizer saw a read of memory that nothing had written",
+    ReasonCode.BARRIER: "compute-sanitizer saw a barrier that not all threads reach",
+    ReasonCode.REDUCED_PRECISION: "within the bounds of a wider class only: tf32, bf16 or split",
+    ReasonCode.INPUTS_WRITTEN: "the inputs were written to",
+    ReasonCode.ALIASES_INPUT: "an output is a view of an input",
+    ReasonCode.CLOCKS_DISAGREE: "its clock and ours do not agree, or work was done outside the timed window",
+    ReasonCode.BELOW_FLOOR: "a time below what the hardware can do",
+    ReasonCode.PROTOCOL: "its process sent what no honest one sends",
+    ReasonCode.BUILD_CHANGED: "it opens an extension that its build did not produce",
+    ReasonCode.SYNTAX_ERROR: "Python cannot read the file",
+    ReasonCode.COMPILE_ERROR: "a compiler or the linker refused it",
+    ReasonCode.IMPORT_ERROR: "it raised, or ended, while it was imported",
+    ReasonCode.NO_MODEL_NEW: "there is no class `ModelNew`",
+    ReasonCode.SIGNAL: "its process was killed by a signal, as by a segmentation fault",
+    ReasonCode.EXITED: "its process ended by itself",
+    ReasonCode.CUDA_ERROR: "a CUDA call or kernel failed",
+    ReasonCode.BUILD_TIMEOUT: "its build took longer than `build_timeout_s`",
+    ReasonCode.LOAD_TIMEOUT: "its process took longer than `load_timeout_s` to start or load",
+    ReasonCode.LAUNCH_TIMEOUT: "calls took longer than `launch_timeout_s`",
+    ReasonCode.DEVICE_MEMORY: "no room on the device",
+    ReasonCode.HOST_MEMORY: "no room in the machine's memory, or over the limit of its process",
+    ReasonCode.NOISY: "the clocks cannot be held against a quiet control",
+    ReasonCode.THROTTLED: "the GPU slowed down for heat or its power supply",
+    ReasonCode.NO_GPU: "there is no GPU here",
+    ReasonCode.NO_NVCC: "there is no `nvcc` here",
+    ReasonCode.NO_TRITON: "there is no Triton here",
+    ReasonCode.NEEDS_ARCH: "it is for another GPU architecture",
+    ReasonCode.NEEDS_CPU: "it is C++ for the CPU",
+    ReasonCode.DEVICE_LOST: "the device stopped answering earlier in the run",
+}
+
+_TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+
+
+def text() -> str:
+    """The whole page."""
+    return "\n".join([
+        "# Reference", "",
+        "Written by `docs/write_reference.py` from the code; do not edit it by hand.", "",
+        "## Keys of a problem (`problems/NAME.yaml`)", "",
+        *_schema_table(ProblemSchema, {}), "",
+        "A KernelBench `.py` file by itself has the defaults, and its own sizes.", "",
+        "## Keys of a settings file (`--config`)", "",
+        *_schema_table(SettingsSchema, {name: getattr(Settings, name, None) for name in SettingsSchema.model_fields}),
+        "",
+        "## Statuses and reason codes", "", *_status_table(), "",
+        "## Columns of the CSV", "",
+        f"Schema version {SCHEMA_VERSION}. A field that was not measured is empty. The raw samples are in the `.jsonl`",
+        "beside it, one line for each row, under `samples`: `players` (times, ratios and telemetry of each process),",
+        "`errors`, `kernels`, `compiler` and `evidence`.", "",
+        *_column_tables(),
+    ]).rstrip("\n") + "\n"
+
+
+def _schema_table(schema: type[BaseModel], defaults: dict[str, Any]) -> list[str]:
+    return ["| key | must be | default | example |", "|---|---|---|---|", *_schema_rows(schema, "", defaults)]
+
+
+def _schema_rows(schema: type[BaseModel], prefix: str, defaults: dict[str, Any]) -> list[str]:
+    rows = []
+    for name, field in schema.model_fields.items():
+        shown = f"{prefix}{field.alias or name}"
+        must_be = _must_be(field)
+        default = defaults.get(name) if field.default is None else field.default
+        rows.append(f"| `{shown}` | {must_be} | {_default(default)} | `{field.examples[0]}` |")
+        rows += [row for section in _sections(field.annotation) for row in _schema_rows(section, f"{shown}.", {})]
+    return rows
+
+
+def _must_be(field: FieldInfo) -> str:
+    """The words of the schema, with the choices where there are only so many."""
+    words = field.json_schema_extra["must_be"][0]
+    choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+    return f"{words}: {', '.join(choices)}" if choices else words
+
+
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    """The schemas that a key holds, in `Section` or `Section | None`."""
+    options = getattr(annotation, "__args__", ()) or (annotation,)
+    return [each for each in options if isinstance(each, type) and issubclass(each, BaseModel)]
+
+
+def _default(value: Any) -> str:
+    if value is PydanticUndefined:
+        return "needed"
+    if value is None or isinstance(value, BaseModel) or value == []:
+        return ""
+    return f"`{list(value) if isinstance(value, tuple) else value}`".replace("'", "")
+
+
+def _status_table() -> list[str]:
+    lines = ["| status | code | meaning |", "|---|---|---|"]
+    for status in Status:
+        lines.append(f"| `{status.value}` | | {STATUSES[status]} |")
+        codes = [code for code in ReasonCode if code in CODES_OF[status] and code is not ReasonCode.NONE]
+        lines += [f"| | `{code.value}` | {CODES[code]} |" for code in codes]
+    return lines
+
+
+def _column_tables() -> list[str]:
+    lines = []
+    for group in dict.fromkeys(column.group for column in FIELDS):
+        lines += [f"### {group.capitalize()}", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
+        for column in (each for each in FIELDS if each.group == group):
+            kind = _TYPES.get(column.type, "text")
+            lines.append(f"| `{column.name}` | {kind} | {column.unit} | {column.doc} |")
+        lines.append("")
+    return lines
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8")
