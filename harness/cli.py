@@ -136,8 +136,8 @@ def _add_reproduce(verbs: argparse._SubParsersAction) -> None:
 def _add_serve(verbs: argparse._SubParsersAction) -> None:
     serve = verbs.add_parser(
         "serve", help="answer jobs: one line of JSON in, one record out, warm between them",
-        description='A job is {"problem": NAME or FILE, "source": TEXT or "path": FILE} with "name", "config", "mode" and '
-        '"id" as you like; AGENTS.md has the keys of the answer.',
+        description='A job is {"problem": NAME or FILE, "source": TEXT or "path": FILE}, with "name", "config", "mode" '
+        'and "id" as you like; AGENTS.md has the keys of the answer.',
     )
     serve.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: auto)")
     serve.add_argument("--config", default="default", metavar="NAME", help="settings of jobs that name none")

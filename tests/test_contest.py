@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from harness.contest import _with_suspicions
+import time
+from dataclasses import fields
+from types import SimpleNamespace
+
+import pytest
+
+from harness.contest import Contest, _with_suspicions
+from harness.records.assembling import RunFacts
 from harness.provenance.kinds import Provenance
 from harness.referee.judging import Judgement
 from harness.verdict import OK, ReasonCode, Status, Verdict
@@ -44,3 +51,50 @@ def test_an_ordinary_source_changes_no_verdict():
     assert _with_suspicions(verdict, "import torch\n", Judgement()) is verdict
     crashed = Verdict(Status.CRASHED, ReasonCode.SIGNAL, "killed by SIGSEGV")
     assert _with_suspicions(crashed, PATCHES, Judgement()) is crashed
+
+
+@pytest.fixture
+def staying():
+    """A contest that goes on, with what judging does replaced by a list of what was done."""
+    contest = Contest.__new__(Contest)
+    nothing = dict.fromkeys(field.name for field in fields(RunFacts))
+    contest._facts, contest._lost, contest._control_at = RunFacts(**nothing), None, 0.0
+    contest._judge = SimpleNamespace(control=None, has_parameters=False, renew=None)
+    contest.done = []
+
+    def one(entry, following):
+        contest.done.append(entry.name)
+        if entry.name == "eager":
+            contest._judge.control, contest._control_at = "control", time.monotonic()
+
+    contest._one = one
+    contest._renew_control = lambda entry: contest.done.append("renewed")
+    return contest
+
+
+def test_a_contest_that_goes_on_judges_its_control_once_and_times_it_again_when_it_is_old(staying):
+    candidate = SimpleNamespace(name="mine")
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:00Z")
+    first = staying._facts.run_id
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:01Z")
+    assert staying.done == ["eager", "mine", "mine"]
+    assert staying._facts.run_id != first
+    staying._control_at -= 61
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:01:02Z")
+    assert staying.done[3:] == ["renewed", "mine"]
+
+
+def test_parameters_that_an_answer_told_of_are_drawn_anew_for_the_next_candidate(staying):
+    candidate = SimpleNamespace(name="mine")
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:00Z")
+    before, drawn = staying._judge, []
+    staying._references = lambda: (["references"], drawn.append(1) or len(drawn))
+    staying._judge_with = lambda references, seed: SimpleNamespace(
+        control=None, has_parameters=True, renew=None, seed=seed
+    )
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:01Z")
+    assert staying._judge is before
+    before.has_parameters = True
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:02Z")
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:03Z")
+    assert (staying._judge.seed, staying._judge.control) == (2, "control")
