@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 import time
 from dataclasses import fields
 from types import SimpleNamespace
@@ -11,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from harness.contest import Contest, _with_suspicions
-from harness.records.assembling import RunFacts
 from harness.provenance.kinds import Provenance
+from harness.records.assembling import RunFacts
 from harness.referee.judging import Judgement
 from harness.verdict import OK, ReasonCode, Status, Verdict
 
