@@ -27,7 +27,8 @@ def render(
 ) -> str:
     """The page as text, without a newline at its end."""
     device = f"{record.device_name or '?'}{' (device=cpu)' if record.device_kind == 'cpu' else ''}"
-    title = (record.candidate, record.problem, record.sizes, record.dtype, device, terminal.date_text(record.utc))
+    mode = None if record.mode == "forward" else record.mode
+    title = (record.candidate, record.problem, record.sizes, record.dtype, mode, device, terminal.date_text(record.utc))
     lines = [paint(" · ".join(part for part in title if part), "bold", color), *_verdict(record, width, color), ""]
     for label, text in _facts(record, samples, color):
         first, *rest = terminal.indented(text, width and width - 9, most_lines=99)
