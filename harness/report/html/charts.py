@@ -14,7 +14,9 @@ _INK, _MUTED, _LINE, _GRID = "var(--ink)", "var(--muted)", "var(--line)", "var(-
 _CALLS = {"FASTER": "var(--faster)", "SLOWER": "var(--slower)", "SAME": "var(--same)", "UNSURE": "var(--unsure)"}
 _ARMS = {"candidate": "var(--c1)", "eager": "var(--c2)"}
 _SERIES = [f"var(--c{number})" for number in range(1, 9)]
+_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif'  # the page's; Vega measures with it
 _SPEEDUP = "speedup (log scale)"
+_ROUND = [digit * 10.0**power for power in range(-5, 6) for digit in (1, 2, 5)]  # labels of a logarithmic axis
 # Charts below each other share their time axis only if what is left of the plot is as wide.
 _STACKED = {"minExtent": 46, "maxExtent": 46}
 
@@ -34,7 +36,7 @@ def specifications() -> dict[str, dict[str, Any]]:
 
 def _finished(chart: alt.LayerChart | alt.Chart) -> dict[str, Any]:
     text = {"labelColor": _MUTED, "titleColor": _MUTED, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
-    chart = chart.configure(background="transparent", font="inherit", padding={"left": 2, "right": 10, "top": 4, "bottom": 2})
+    chart = chart.configure(background="transparent", font=_FONT, padding={"left": 2, "right": 10, "top": 4, "bottom": 2})
     chart = chart.configure_view(stroke=None).configure_axis(
         **text, gridColor=_GRID, domainColor=_LINE, tickColor=_LINE, labelLimit=190, titlePadding=8,
     )
@@ -55,14 +57,14 @@ def _colors(meanings: dict[str, str]) -> alt.Scale:
 
 
 def _speedup() -> alt.LayerChart:
-    x = alt.X("x:Q", title=_SPEEDUP, scale=alt.Scale(type="log", nice=False, padding=24), axis=alt.Axis(format="~g", tickCount=6))
+    x = alt.X("x:Q", title=_SPEEDUP, scale=alt.Scale(type="log", nice=False, padding=24), axis=alt.Axis(format="~g", values=_ROUND, labelOverlap=True))
     y = alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelColor=_INK, domain=False, ticks=False, labelPadding=10))
-    color = alt.Color("call:N", scale=_colors(_CALLS), legend=alt.Legend(values=list(_CALLS), columns=4))
+    color = alt.Color("call:N", scale=_colors(_CALLS), legend=None)
     shape = alt.Shape("role:N", scale=alt.Scale(domain=["candidate", "baseline"], range=["circle", "diamond"]), legend=None)
     told = [alt.Tooltip("name:N", title="name"), alt.Tooltip("text:N", title="speedup"), alt.Tooltip("call:N", title="call")]
     one = alt.Chart(alt.InlineData([{"one": 1}])).mark_rule(color=_LINE, strokeWidth=1.5).encode(x="one:Q")
-    interval = _rows().mark_rule(strokeWidth=5, strokeCap="round", opacity=0.45).encode(x, y, color=color, x2="hi:Q")
-    interval = interval.encode(x=alt.X("lo:Q", title=_SPEEDUP))
+    quiet = alt.Stroke("call:N", scale=_colors(_CALLS), legend=None)
+    interval = _rows().mark_rule(strokeWidth=5, strokeCap="round", opacity=0.45).encode(alt.X("lo:Q", title=_SPEEDUP), y, quiet, x2="hi:Q")
     point = _rows().mark_point(filled=True, size=110, opacity=1).encode(x, y, color, shape, tooltip=told)
     return alt.layer(one, interval, point, *_beside_points(x, y)).properties(height=alt.Step(34))
 
@@ -79,23 +81,25 @@ def _beside_points(x: alt.X, y: alt.Y) -> list[alt.Chart]:
 def _beside() -> alt.LayerChart:
     title = "speedup over that device's own eager (log scale)"
     x = alt.X("x:Q", title=title, scale=alt.Scale(type="log", nice=False, padding=16),
-              axis=alt.Axis(format="~g", tickCount=6))
+              axis=alt.Axis(format="~g", values=_ROUND, labelOverlap=True))
     y = alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelColor=_INK, domain=False, ticks=False, labelPadding=10))
-    color = alt.Color("device:N", scale=alt.Scale(range=_SERIES), legend=alt.Legend(columns=1))
-    shape = alt.Shape("device:N")
+    legend = alt.Legend(columns=1)
+    color = alt.Color("device:N", sort=None, scale=alt.Scale(range=_SERIES), legend=legend)
+    shape = alt.Shape("device:N", sort=None, legend=legend)
     told = [alt.Tooltip(f"{field}:N", title=title) for field, title in (("name", "name"), ("device", "device"), ("text", "speedup"))]
     one = alt.Chart(alt.InlineData([{"one": 1}])).mark_rule(color=_LINE, strokeWidth=1.5).encode(x="one:Q")
-    interval = _rows().mark_rule(strokeWidth=4, opacity=0.4).encode(alt.X("lo:Q", title=title), y, color=color, x2="hi:Q")
+    quiet = alt.Stroke("device:N", sort=None, scale=alt.Scale(range=_SERIES), legend=None)
+    interval = _rows().mark_rule(strokeWidth=4, opacity=0.4).encode(alt.X("lo:Q", title=title), y, quiet, x2="hi:Q")
     point = _rows().mark_point(filled=True, size=110, opacity=1).encode(x, y, color, shape, tooltip=told)
     return alt.layer(one, interval, point).properties(height=alt.Step(26))
 
 
 def _roofline() -> alt.LayerChart:
-    work, rate = "useful operations per useful byte (flop/byte, log scale)", "useful TFLOP/s (log scale)"
+    work, rate = "useful flop per useful byte (log scale)", "useful TFLOP/s (log scale)"
     x = alt.X("x:Q", title=work,
-              scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", tickCount=6))
+              scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~g", values=_ROUND, labelOverlap=True))
     y = alt.Y("y:Q", title=rate, scale=alt.Scale(type="log", nice=False, padding=14),
-              axis=alt.Axis(format="~g", tickCount=6))
+              axis=alt.Axis(format="~g", values=_ROUND, labelOverlap=True))
     roof = _only("roof").mark_line(strokeWidth=2, clip=True).encode(
         x, y, alt.StrokeDash("name:N", sort=None, legend=alt.Legend(columns=2, symbolStrokeColor=_MUTED)), color=alt.value(_MUTED),
         tooltip=[alt.Tooltip("name:N", title="roof"), alt.Tooltip("y:Q", title="TFLOP/s", format=".3~g")],
@@ -154,13 +158,14 @@ def _distribution() -> alt.Chart:
     told = [alt.Tooltip("arm:N", title="whose"), alt.Tooltip("lo:Q", title="from, %", format="+.2f"),
             alt.Tooltip("hi:Q", title="to, %", format="+.2f"), alt.Tooltip("launches:Q", title="launches")]
     return _rows().mark_bar(opacity=0.6, binSpacing=0.5).encode(
-        alt.X("lo:Q", bin="binned", title="% from the median of all launches"), alt.X2("hi:Q"),
+        alt.X("lo:Q", bin="binned", title="% from the median of all launches",
+              axis=alt.Axis(tickCount=6, format="+~g", labelOverlap=True, grid=False)), alt.X2("hi:Q"),
         alt.Y("share:Q", title="% of launches", stack=None, axis=alt.Axis(tickCount=4, **_STACKED)), _arm_color(), tooltip=told,
     ).properties(height=170)
 
 
 def _rounds() -> alt.LayerChart:
-    x = alt.X("round:Q", title="round", scale=alt.Scale(nice=False, padding=8), axis=alt.Axis(format="d", tickMinStep=1, grid=False))
+    x = alt.X("round:Q", title="round", scale=alt.Scale(nice=False, zero=False, padding=8), axis=alt.Axis(format="d", tickMinStep=1, grid=False))
     y = alt.Y("x:Q", title="speedup", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5, **_STACKED))
     band = _only("interval").mark_rect(opacity=0.25, color=_SERIES[0]).encode(alt.Y("lo:Q", title="speedup"), y2="hi:Q")
     middle = _only("interval").mark_rule(color=_SERIES[0], strokeWidth=1.5).encode(y)
@@ -191,5 +196,6 @@ def _history() -> alt.LayerChart:
     line = _rows().mark_line(color=_LINE, strokeWidth=1.5).encode(x, y)
     interval = _rows().mark_rule(strokeWidth=3, opacity=0.5).encode(x, alt.Y("lo:Q", title="speedup"), y2="hi:Q")
     color = alt.Color("version:N", sort=None, scale=alt.Scale(range=_SERIES), legend=alt.Legend(columns=3))
+    quiet = alt.Stroke("version:N", sort=None, scale=alt.Scale(range=_SERIES), legend=None)
     point = _rows().mark_point(filled=True, size=80, opacity=1).encode(x, y, color, tooltip=told)
-    return alt.layer(line, interval.encode(color=color), point).properties(height=170)
+    return alt.layer(line, interval.encode(quiet), point).properties(height=170)

@@ -25,7 +25,7 @@
     try { localStorage.setItem("kernel-referee-theme", next); } catch { /* the choice lasts as long as the page */ }
   });
 
-  // Entries: all open or all closed; a link to one opens it; paper has them all, without sources and logs.
+  // Entries: all open or all closed; a link to one opens it; paper has those that are open.
   const entries = [...document.querySelectorAll("details.entry")];
   const unfold = document.getElementById("unfold");
   unfold.hidden = entries.length === 0;
@@ -40,12 +40,6 @@
     if (target && target.matches("details")) { target.open = true; target.scrollIntoView(); }
   };
   window.addEventListener("hashchange", visit);
-  let opened = [];
-  window.addEventListener("beforeprint", () => {
-    opened = entries.filter((entry) => !entry.open);
-    for (const entry of opened) entry.open = true;
-  });
-  window.addEventListener("afterprint", () => { for (const entry of opened) entry.open = false; });
 
   // Charts.
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
@@ -60,6 +54,17 @@
   };
   const rowsOf = (table) => table.rows.map((row) => Object.fromEntries(table.fields.map((field, place) => [field, row[place]])));
 
+  const narrow = (specification) => {
+    specification.config.axis.labelLimit = 120;
+    specification.config.legend = { ...specification.config.legend, columns: 1, labelLimit: specification.width - 100, layout: { top: { direction: "vertical", anchor: "start", margin: 2 } } };
+    const short = (part) => {
+      if (part === null || typeof part !== "object") return;
+      if (part.legend && part.legend.columns === 2) part.legend.columns = 1;
+      Object.values(part).forEach(short);
+    };
+    short({ layer: specification.layer });
+  };
+
   const draw = async (figure) => {
     const width = widthOf(figure);
     if (figure.dataset.width === String(width)) return;
@@ -67,8 +72,12 @@
     const specification = structuredClone(specifications[table.name]);
     specification.width = width - 2;
     specification.autosize = { type: "fit-x", contains: "padding" };
-    if (width < 520 && specification.config.axis) specification.config.axis.labelLimit = 120;
-    specification.datasets = { rows: rowsOf(table) };
+    if (width < 520) narrow(specification);
+    if (specification.height.step) {  // a height in steps beside a width that fits would be warned of in the console
+      const line = table.fields.indexOf(table.fields.includes("family") ? "family" : "name");
+      specification.height = specification.height.step * new Set(table.rows.map((row) => row[line])).size;
+    }
+    specification.datasets = { ...specification.datasets, rows: rowsOf(table) };
     const plot = figure.querySelector(".plot");
     try {
       if (figure.view) figure.view.finalize();

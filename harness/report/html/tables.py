@@ -132,10 +132,10 @@ def facts(record: Record) -> Facts:
     spread = f"{time(record.p10_us)} to {time(record.p90_us)}" if None not in (record.p10_us, record.p90_us) else None
     groups = [
         ("Time", [
-            ("median of one call", us(record.time_us)), ("10th to 90th percentile", spread),
+            ("median of one call", us(record.time_us)), ("p10 to p90", spread),
             ("launches kept", _whole(record.launches)), ("rounds kept", _whole(record.rounds)),
             ("rounds dropped", _whole(record.dropped)), (f"{record.baseline or 'baseline'} in the same rounds", us(record.baseline_us)),
-            ("speedup", interval_text(record) or None), ("one call with launch overhead", us(record.e2e_us)),
+            ("speedup", interval_text(record) or None), ("with launch overhead", us(record.e2e_us)),
         ]),
         ("Limits", [
             ("of the speed of light", record.percent_of_sol and f"{terminal.percent_text(record.percent_of_sol)} %"),
