@@ -17,6 +17,8 @@ _SERIES = [f"var(--c{number})" for number in range(1, 9)]
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif'  # the page's; Vega measures with it
 _SPEEDUP = "speedup (log scale)"
 _ROUND = [digit * 10.0**power for power in range(-5, 6) for digit in (1, 2, 5)]  # labels of a logarithmic axis
+# A label's property where it stands to the right of its point, to the left, above.
+_PLACES = {"align": ("left", "right", "center"), "dx": (12, -12, 0), "dy": (0, 0, -12)}
 # Charts below each other share their time axis only if what is left of the plot is as wide.
 _STACKED = {"minExtent": 46, "maxExtent": 46}
 
@@ -70,12 +72,14 @@ def _speedup() -> alt.LayerChart:
 
 
 def _beside_points(x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """The figures as text, on that side of each point where there is room."""
-    texts = []
-    for side, align, dx in (("right", "left", 12), ("left", "right", -12)):
-        some = _rows().transform_filter(alt.FieldEqualPredicate(field="side", equal=side))
-        texts.append(some.mark_text(align=align, dx=dx).encode(x, y, text="text:N"))
-    return texts
+    """The figures as text, on that side of each point where there is room, or above a wide interval."""
+    side = {name: alt.ExprRef(_by_side(*values)) for name, values in _PLACES.items()}
+    return [_rows().mark_text(**side).encode(x, y, text="text:N")]
+
+
+def _by_side(right: object, left: object, above: object) -> str:
+    """An expression that picks a label's property by where the label stands."""
+    return f"datum.side === 'right' ? {right!r} : datum.side === 'left' ? {left!r} : {above!r}"
 
 
 def _beside() -> alt.LayerChart:
@@ -112,10 +116,10 @@ def _roofline() -> alt.LayerChart:
     )
     layers = [roof]
     wide = alt.ExprRef("width > 520 ? 1 : 0")  # on a phone the names would lie on each other; a touch tells them
-    for side, align, dx in (("left", "right", -4), ("right", "left", 4)):
-        layers.append(_only(side).mark_rule(color=_LINE, opacity=wide).encode(x, y, x2="x2:Q", y2="y2:Q"))
-        text = _only(side).mark_text(align=align, dx=dx, baseline="middle", opacity=wide, fontSize=11)
-        layers.append(text.encode(alt.X("x2:Q", title=work), alt.Y("y2:Q", title=rate), text="name:N"))
+    layers.append(_only("label").mark_rule(color=_LINE, opacity=wide).encode(x, y, x2="x2:Q", y2="y2:Q"))
+    side = {"align": alt.ExprRef(_by_side("left", "right", "center")), "dx": alt.ExprRef(_by_side(4, -4, 0))}
+    text = _only("label").mark_text(**side, baseline="middle", opacity=wide, fontSize=11)
+    layers.append(text.encode(alt.X("x2:Q", title=work), alt.Y("y2:Q", title=rate), text="name:N"))
     return alt.layer(*layers, point).resolve_scale(strokeDash="independent", color="independent").properties(height=420)
 
 
@@ -159,7 +163,7 @@ def _distribution() -> alt.Chart:
             alt.Tooltip("hi:Q", title="to, %", format="+.2f"), alt.Tooltip("launches:Q", title="launches")]
     return _rows().mark_bar(opacity=0.6, binSpacing=0.5).encode(
         alt.X("lo:Q", bin="binned", title="% from the median of all launches",
-              axis=alt.Axis(tickCount=6, format="+~g", labelOverlap=True, grid=False)), alt.X2("hi:Q"),
+              axis=alt.Axis(tickCount=6, format="+~r", labelOverlap=True, grid=False)), alt.X2("hi:Q"),
         alt.Y("share:Q", title="% of launches", stack=None, axis=alt.Axis(tickCount=4, **_STACKED)), _arm_color(), tooltip=told,
     ).properties(height=170)
 
@@ -190,9 +194,9 @@ def _errors() -> alt.LayerChart:
 
 
 def _history() -> alt.LayerChart:
-    x = alt.X("utc:T", title=None, scale=alt.Scale(type="utc", padding=20), axis=alt.Axis(tickCount=6, labelOverlap=True, grid=False))
+    x = alt.X("utc:T", title=None, scale=alt.Scale(type="utc", padding=20), axis=alt.Axis(tickCount=4, format="%b %d, %H:%M", labelOverlap=True, grid=False))
     y = alt.Y("x:Q", title="speedup", scale=alt.Scale(zero=False, padding=8), axis=alt.Axis(tickCount=5, **_STACKED))
-    told = [alt.Tooltip("utc:T", title="run", format="%Y-%m-%d %H:%M"), alt.Tooltip("text:N", title="speedup"), alt.Tooltip("version:N", title="version")]
+    told = [alt.Tooltip("run:N", title="run"), alt.Tooltip("text:N", title="speedup"), alt.Tooltip("version:N", title="version")]
     line = _rows().mark_line(color=_LINE, strokeWidth=1.5).encode(x, y)
     interval = _rows().mark_rule(strokeWidth=3, opacity=0.5).encode(x, alt.Y("lo:Q", title="speedup"), y2="hi:Q")
     color = alt.Color("version:N", sort=None, scale=alt.Scale(range=_SERIES), legend=alt.Legend(columns=3))

@@ -81,7 +81,7 @@
     const plot = figure.querySelector(".plot");
     try {
       if (figure.view) figure.view.finalize();
-      figure.view = await vegaEmbed(plot, specification, { actions: false, renderer: "svg", ast: true, tooltip: { theme: "page" } });
+      figure.view = await vegaEmbed(plot, specification, { actions: false, renderer: "svg", ast: true, logLevel: 1, tooltip: { theme: "page" } });
       figure.dataset.width = String(width);
     } catch (error) {
       fault(error);

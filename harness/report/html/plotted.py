@@ -18,14 +18,15 @@ from harness.report.html.samples import FamilyError, Player, Samples
 
 Row = dict[str, object]
 _BINS = 40
+_WIDE = 0.025  # of the axis: an interval longer than that reaches beyond its point
 _WIDEST_SPREADS = 5.0  # bins span this many times the distance from the 10th to the 90th percentile, at most
 
 
 def speedups(case: Case) -> list[Row]:
     """One row per timed entry: estimate and interval over eager."""
     timed = [entry for entry in case.entries if has_speedup(entry.record)]
-    values = [entry.record.speedup for entry in timed]
-    return [_speedup_row(entry, _side(entry.record.speedup, values)) for entry in timed]
+    ends = [end for entry in timed for end in _interval(entry.record)]
+    return [_speedup_row(entry, _side(entry.record, ends)) for entry in timed]
 
 
 def has_speedup(record: Record) -> bool:
@@ -51,10 +52,18 @@ def interval_text(record: Record) -> str:
     return terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
 
 
-def _side(value: float, values: Sequence[float]) -> str:
-    """Where a label has room beside a point: to its right in the left half of a logarithmic axis, else to its left."""
-    lo, hi = math.log(min(*values, 1.0)), math.log(max(*values, 1.0))
-    return "right" if hi == lo or (math.log(value) - lo) / (hi - lo) < 0.5 else "left"
+def _side(record: Record, ends: Sequence[float]) -> str:
+    """Where a label has room on a logarithmic axis of all `ends`: beside the point, to its right in the left half.
+
+    Above it when its own interval would run through the label.
+    """
+    least, most = math.log(min(*ends, 1.0)), math.log(max(*ends, 1.0))
+    lo, hi = _interval(record)
+    if most == least:
+        return "right"
+    if math.log(hi / lo) > _WIDE * (most - least):
+        return "above"
+    return "right" if (math.log(record.speedup) - least) / (most - least) < 0.5 else "left"
 
 
 def beside(problem: Problem) -> list[Row]:
@@ -193,7 +202,7 @@ def history(entry: Entry) -> list[Row]:
         if has_speedup(record):
             lo, hi = _interval(record)
             rows.append({
-                "utc": record.utc, "x": record.speedup, "lo": lo, "hi": hi, "text": interval_text(record),
+                "utc": record.utc, "run": terminal.date_text(record.utc), "x": record.speedup, "lo": lo, "hi": hi, "text": interval_text(record),
                 "version": f"source {versions.index(record.source_hash) + 1}",
             })
     return rows
@@ -236,7 +245,7 @@ def _plain_positions(player: Player) -> list[float]:
 def _placed(launches: Sequence[float], edges: Sequence[float]) -> list[tuple[float, float]]:
     """The launches spread over the pairs that they were made in, which end at `edges`."""
     if not edges or len(launches) % len(edges):
-        return [(number / 1, each) for number, each in enumerate(launches)]
+        return [(float(number), each) for number, each in enumerate(launches)]
     per_pair = len(launches) // len(edges)
     placed = []
     for number, each in enumerate(launches):

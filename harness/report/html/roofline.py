@@ -98,7 +98,10 @@ def _with_labels(points: list[Row], log_height: float) -> list[Row]:
         side = "left" if number == 0 and len(columns) > 1 else "right"
         reach = 1 / 1.35 if side == "left" else 1.35
         for row, y in zip(column, _spread([row["y"] for row in column], gap)):
-            rows.append({"kind": side, "name": row["name"], "x": intensity, "y": row["y"], "x2": intensity * reach, "y2": y})
+            rows.append({
+                "kind": "label", "side": side, "name": row["name"], "x": intensity, "y": row["y"],
+                "x2": intensity * reach, "y2": y,
+            })
     return rows
 
 
