@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import webbrowser
@@ -54,6 +55,8 @@ def _check_out(out: Path) -> None:
     """Refuse to write over anything that is no report of ours: a CSV named by mistake is somebody's week."""
     if out.is_dir():
         raise InputError("is a folder", out, hint=f"Type --out {out / 'report.html'}")
+    if out.exists() and not out.is_file():  # a device or a pipe: the finished file would take its place
+        raise InputError("is not a regular file, so no report is put in its place", out, hint="Choose another --out FILE")
     try:
         head = out.open("rb").read(_HEAD_BYTES) if out.exists() else _MARK
     except OSError as error:
@@ -71,6 +74,7 @@ def _write(out: Path, html: str) -> int:
         part.write_bytes(content)
         os.replace(part, out)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
         raise InputError(f"cannot be written: {error.strerror or error}", out, hint="Choose another place with --out FILE") from None
     return len(content)

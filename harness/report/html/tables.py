@@ -55,16 +55,17 @@ def board(case: Case) -> Board:
     timed = [record if shown_time(record) is not None else None for record in records]
     rates = terminal.number_column([each and getattr(each, "gbytes_s" if by_bytes else "tflops") for each in timed])
     baselines = {record.baseline for record in records if record.baseline}
+    wanted = class_of(records)
     rows = [
-        _board_row(entry, records, time, rate) for entry, time, rate in zip(case.entries, times, rates)
+        _board_row(entry, records, wanted, time, rate) for entry, time, rate in zip(case.entries, times, rates)
     ]
     over = baselines.pop() if len(baselines) == 1 else "the baseline"
     return Board(unit, over, "GB/s" if by_bytes else "TFLOP/s", tuple(rows))
 
 
-def _board_row(entry: Entry, group: Sequence[Record], time: str, rate: str) -> BoardRow:
+def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: str, rate: str) -> BoardRow:
     record = entry.record
-    status, tone = _status(record, class_of(group))
+    status, tone = _status(record, wanted)
     ratio, _, interval = interval_text(record).partition(" ") if has_speedup(record) else ("", "", "")
     eager_error = "" if record.err_max_u is None or record.candidate == "eager" else terminal.units_text(record.eager_err_max_u)
     return BoardRow(

@@ -15,14 +15,31 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 _QUIET = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    skipped = pytest.mark.skip(reason="needs Chromium (apt-get install chromium); there is none here")
+    for item in items:
+        if CHROMIUM is None and item.get_closest_marker("browser"):
+            item.add_marker(skipped)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory) -> Iterator[Browser]:
+    found = Browser(tmp_path_factory.mktemp("profile"))
+    yield found
+    found.close()
 
 
 class Browser:

@@ -1,0 +1,58 @@
+"""Tables as finished cells: what a leaderboard shows, and what it leaves empty."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.report.html import tables
+from harness.report.html.cases import problems_of
+from harness.report.html.gathering import gather
+
+
+@pytest.fixture
+def problem(results):
+    return problems_of(gather([results]).runs, {})[0]
+
+
+def test_a_board_shows_times_in_one_unit_and_nothing_for_what_was_wrong(problem):
+    board = tables.board(problem.cases[0])
+    cells = {row.entry.label: (row.time, row.ratio, row.interval, row.call, row.tone) for row in board.rows}
+    assert board.unit == "ms" and board.baseline == "eager"
+    assert cells["tiled"] == ("0.6000", "4.500×", "[4.400, 4.600]", "FASTER", "good")
+    assert cells["wrong"] == ("", "", "", "", "bad")
+    assert board.has("rate") and board.rate_title == "TFLOP/s"
+
+
+def test_the_reason_of_a_row_that_did_not_rank_is_said(problem):
+    said = {row.entry.label: row.remarks for row in tables.board(problem.cases[0]).rows}
+    assert said["wrong"] == ("wrong at (3, 5)",) and said["tiled"] == ()
+
+
+def test_an_ok_candidate_without_a_rank_is_told_why(tmp_path, h200, recorded):
+    recorded.write_run(tmp_path, "run", [(h200(candidate="first", rank=1), None), (h200(candidate="calls_cublas", kind="library"), None)])
+    case = problems_of(gather([tmp_path]).runs, {})[0].cases[0]
+    (remark,) = next(row.remarks for row in tables.board(case).rows if row.entry.label == "calls_cublas")
+    assert "without a rank: its time is a library's" in remark
+
+
+def test_devices_are_set_beside_each_other_by_source(problem):
+    rows = {row.name: [entry and entry.record.speedup for entry in row.entries] for row in tables.side_by_side(problem)}
+    assert rows == {"tiled": [4.5, 1.2], "wrong": [None, None]}
+
+
+def test_two_sources_of_one_name_are_two_rows(tmp_path, h200, recorded):
+    for device, digest in (("NVIDIA H200", "1"), ("NVIDIA H100 80GB HBM3", "2")):
+        recorded.write_run(tmp_path / digest, "run", [(h200(device_name=device, source_hash=digest * 16), None)])
+    (problem,) = problems_of(gather([tmp_path]).runs, {})
+    rows = tables.side_by_side(problem)
+    assert [row.name for row in rows] == ["tiled", "tiled"] and all(None in row.entries for row in rows)
+
+
+def test_facts_that_were_not_measured_are_left_out(make_record):
+    known = dict(tables.facts(make_record()))
+    assert known == {}
+
+
+def test_facts_carry_their_units(h200):
+    known = {what: value for _, rows in tables.facts(h200(registers=32, spills=0, watts=400.0)) for what, value in rows}
+    assert known["median of one call"] == "0.600 ms" and known["power"] == "400.0 W" and known["registers"] == "32"
