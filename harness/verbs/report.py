@@ -41,7 +41,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         for note in page.notes:
             print(f"note: {note}")
-        print(f"Report: {shown(out)} ({size / 1e6:.1f} MB, {page.problems} problems, {len(gathered.runs)} runs, {page.entries} rows)")
+        counts = ((page.problems, "problem"), (len(gathered.runs), "run"), (page.entries, "row"))
+        told = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
+        print(f"Report: {shown(out)} ({size / 1e6:.1f} MB: {told})")
     if options.open:
         webbrowser.open(out.resolve().as_uri())
     return 0

@@ -72,12 +72,16 @@
     const specification = structuredClone(specifications[table.name]);
     specification.width = width - 2;
     specification.autosize = { type: "fit-x", contains: "padding" };
-    if (width < 520) narrow(specification);
+    const rows = rowsOf(table);
+    if (width < 520) {
+      narrow(specification);
+      for (const row of rows) if (row.label) row.label = row.label.split(" ")[0];  // the interval is in the table above
+    }
     if (specification.height.step) {  // a height in steps beside a width that fits would be warned of in the console
       const line = table.fields.indexOf(table.fields.includes("family") ? "family" : "name");
       specification.height = specification.height.step * new Set(table.rows.map((row) => row[line])).size;
     }
-    specification.datasets = { ...specification.datasets, rows: rowsOf(table) };
+    specification.datasets = { ...specification.datasets, rows };
     const plot = figure.querySelector(".plot");
     try {
       if (figure.view) figure.view.finalize();

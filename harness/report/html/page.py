@@ -110,7 +110,7 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
         trim_blocks=True, lstrip_blocks=True,
     )
     environment.filters |= {
-        "time": terminal.time_text, "date": terminal.date_text, "percent": terminal.percent_text, "units": terminal.units_text,
+        "breakable": breakable, "time": terminal.time_text, "date": terminal.date_text, "percent": terminal.percent_text, "units": terminal.units_text,
     }
     charts, script = Charts(), _file("page.js")
     scripts = (_library(), script)
@@ -121,6 +121,13 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
         runs=len(gathered.runs), source_html=lambda text: safe(_source_html(text, detail.characters)),
         style=safe(_file("page.css")), library=safe(scripts[0]), script=safe(scripts[1]), policy=_policy(scripts),
     )
+
+
+def breakable(name: str) -> Any:
+    """The name, escaped, with a place to break the line after each underscore."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
 
 
 @functools.lru_cache(maxsize=256)

@@ -38,7 +38,7 @@ def _speedup_row(entry: Entry, side: str) -> Row:
     lo, hi = _interval(record)
     return {
         "name": entry.label, "x": record.speedup, "lo": lo, "hi": hi, "call": record.call or "none",
-        "role": record.role, "text": interval_text(record), "side": side,
+        "role": record.role, "text": interval_text(record), "label": interval_text(record), "side": side,
     }
 
 
