@@ -25,7 +25,9 @@ def run(options: argparse.Namespace) -> int:
     _check_out(out)
     for folder in options.candidates:
         if not folder.is_dir():
-            raise InputError("there is no such folder of candidates", folder, hint="Leave --candidates out for candidates/")
+            raise InputError(
+                "there is no such folder of candidates", folder, hint="Leave --candidates out for candidates/"
+            )
     gathered = gather(options.paths)
 
     from harness.report.html.page import render
@@ -34,10 +36,18 @@ def run(options: argparse.Namespace) -> int:
     page = render(gathered, find_sources([*options.candidates, CANDIDATES_DIR]), utc)
     size = _write(out, page.html)
     if options.json:
-        print(json.dumps({
-            "html": str(out), "bytes": size, "runs": len(gathered.runs), "problems": page.problems, "rows": page.entries,
-            "notes": list(page.notes),
-        }))
+        print(
+            json.dumps(
+                {
+                    "html": str(out),
+                    "bytes": size,
+                    "runs": len(gathered.runs),
+                    "problems": page.problems,
+                    "rows": page.entries,
+                    "notes": list(page.notes),
+                }
+            )
+        )
     else:
         for note in page.notes:
             print(f"note: {note}")
@@ -58,13 +68,17 @@ def _check_out(out: Path) -> None:
     if out.is_dir():
         raise InputError("is a folder", out, hint=f"Type --out {out / 'report.html'}")
     if out.exists() and not out.is_file():  # a device or a pipe: the finished file would take its place
-        raise InputError("is not a regular file, so no report is put in its place", out, hint="Choose another --out FILE")
+        raise InputError(
+            "is not a regular file, so no report is put in its place", out, hint="Choose another --out FILE"
+        )
     try:
         head = out.open("rb").read(_HEAD_BYTES) if out.exists() else _MARK
     except OSError as error:
         raise InputError(f"cannot be read to see whether it is a report: {error.strerror or error}", out) from None
     if _MARK not in head and head.strip():
-        raise InputError("is there already and is no report of ours, so it is left alone", out, hint="Choose another --out FILE")
+        raise InputError(
+            "is there already and is no report of ours, so it is left alone", out, hint="Choose another --out FILE"
+        )
 
 
 def _write(out: Path, html: str) -> int:
@@ -78,5 +92,7 @@ def _write(out: Path, html: str) -> int:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
-        raise InputError(f"cannot be written: {error.strerror or error}", out, hint="Choose another place with --out FILE") from None
+        raise InputError(
+            f"cannot be written: {error.strerror or error}", out, hint="Choose another place with --out FILE"
+        ) from None
     return len(content)

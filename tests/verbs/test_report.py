@@ -65,15 +65,27 @@ def mistakes(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
         "an empty file": ([str(tmp_path / "empty.csv")], "is empty"),
         "a folder to write to": (["results", "--out", str(tmp_path)], "is a folder"),
         "a place that is no folder": (["results", "--out", str(tmp_path / "other.csv" / "x.html")], "cannot be"),
-        "sources that are not there": (["results", "--candidates", str(tmp_path / "none")], "no such folder of candidates"),
+        "sources that are not there": (
+            ["results", "--candidates", str(tmp_path / "none")],
+            "no such folder of candidates",
+        ),
         "an unknown flag": (["--outt", "x"], "--outt"),
     }
 
 
-@pytest.mark.parametrize("which", [
-    "a missing folder", "an empty folder", "another tool's CSV", "an empty file", "a folder to write to",
-    "a place that is no folder", "sources that are not there", "an unknown flag",
-])
+@pytest.mark.parametrize(
+    "which",
+    [
+        "a missing folder",
+        "an empty folder",
+        "another tool's CSV",
+        "an empty file",
+        "a folder to write to",
+        "a place that is no folder",
+        "sources that are not there",
+        "an unknown flag",
+    ],
+)
 def test_a_mistake_is_answered_in_a_sentence(which, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(REPOSITORY)
     words, named = mistakes(tmp_path)[which]

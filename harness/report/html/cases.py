@@ -102,7 +102,10 @@ def _gpus_first(item: tuple[tuple[str, frozenset[str]], list[tuple[Run, list[Rec
 
 
 def _case(
-    anchor: str, device: str, played: Sequence[tuple[Run, list[Record]]], sources: Mapping[str, Source],
+    anchor: str,
+    device: str,
+    played: Sequence[tuple[Run, list[Record]]],
+    sources: Mapping[str, Source],
     note: Callable[[str], None],
 ) -> Case:
     run, newest = played[-1]
@@ -114,8 +117,12 @@ def _case(
     labels = _labels(newest)
     entries = [
         Entry(
-            f"{anchor}e{number}", label, record, samples.get((record.candidate, record.role), Samples()),
-            sources.get(record.source_hash or ""), tuple(earlier.pop((record.candidate, record.role), [record])),
+            f"{anchor}e{number}",
+            label,
+            record,
+            samples.get((record.candidate, record.role), Samples()),
+            sources.get(record.source_hash or ""),
+            tuple(earlier.pop((record.candidate, record.role), [record])),
         )
         for number, (label, record) in enumerate(zip(labels, newest), start=1)
     ]

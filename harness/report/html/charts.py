@@ -11,7 +11,20 @@ import altair as alt
 
 from harness.report.html import launch_charts
 from harness.report.html.parts import (
-    CALLS, LINE, MUTED, SERIES, by_side, finished, line_at_one, logarithmic, meaning, names, only, role_shape, rows, told,
+    CALLS,
+    LINE,
+    MUTED,
+    SERIES,
+    by_side,
+    finished,
+    line_at_one,
+    logarithmic,
+    meaning,
+    names,
+    only,
+    role_shape,
+    rows,
+    told,
 )
 
 
@@ -43,9 +56,16 @@ def _beside() -> alt.LayerChart:
     color = alt.Color("device:N", sort=None, scale=scale, legend=legend)
     quiet = alt.Stroke("device:N", sort=None, scale=scale, legend=None)
     interval = rows().mark_rule(strokeWidth=4, opacity=0.4).encode(alt.X("lo:Q", title=title), y, quiet, x2="hi:Q")
-    point = rows().mark_point(filled=True, size=110, opacity=1).encode(
-        x, y, color, alt.Shape("device:N", sort=None, legend=legend),
-        tooltip=told(name="name", device="device", text="speedup"),
+    point = (
+        rows()
+        .mark_point(filled=True, size=110, opacity=1)
+        .encode(
+            x,
+            y,
+            color,
+            alt.Shape("device:N", sort=None, legend=legend),
+            tooltip=told(name="name", device="device", text="speedup"),
+        )
     )
     return alt.layer(line_at_one(), interval, point).properties(height=alt.Step(26))
 
@@ -55,8 +75,10 @@ def _roofline() -> alt.LayerChart:
     work, rate = "useful flop per useful byte (log scale)", "useful TFLOP/s (log scale)"
     x, y = logarithmic(alt.X, "x", work, 0), logarithmic(alt.Y, "y", rate, 14)
     dashes = alt.StrokeDash("name:N", sort=None, legend=alt.Legend(columns=2, symbolStrokeColor=MUTED))
-    roof = only("roof").mark_line(strokeWidth=2, clip=True).encode(
-        x, y, dashes, color=alt.value(MUTED), tooltip=told(name="roof", y=("TFLOP/s", ".3~g"))
+    roof = (
+        only("roof")
+        .mark_line(strokeWidth=2, clip=True)
+        .encode(x, y, dashes, color=alt.value(MUTED), tooltip=told(name="roof", y=("TFLOP/s", ".3~g")))
     )
     wide = alt.ExprRef("width > 520 ? 1 : 0")  # on a phone the names would lie on each other; a touch tells them
     leader = only("label").mark_rule(color=LINE, opacity=wide).encode(x, y, x2="x2:Q", y2="y2:Q")
@@ -65,8 +87,10 @@ def _roofline() -> alt.LayerChart:
     name = name.encode(alt.X("x2:Q", title=work), alt.Y("y2:Q", title=rate), text="name:N")
     color = alt.Color("problem:N", sort=None, scale=alt.Scale(range=SERIES), legend=alt.Legend(columns=1))
     figures = {"y": ("TFLOP/s", ".4~g"), "percent": ("% of speed of light", ".1f")}
-    point = only("point").mark_point(filled=True, size=95, opacity=1).encode(
-        x, y, color, role_shape(), tooltip=told(name="name", problem="problem", text="speedup", **figures)
+    point = (
+        only("point")
+        .mark_point(filled=True, size=95, opacity=1)
+        .encode(x, y, color, role_shape(), tooltip=told(name="name", problem="problem", text="speedup", **figures))
     )
     chart = alt.layer(roof, leader, name, point).resolve_scale(strokeDash="independent", color="independent")
     return chart.properties(height=420)

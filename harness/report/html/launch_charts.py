@@ -15,7 +15,10 @@ _ERROR_LABELS = [0, 1, 3, 10, 30, 100, 300, 1000, 10000, 100000]
 def all_charts() -> dict[str, alt.LayerChart | alt.Chart]:
     """Each chart by its name; those over time are there twice, for seconds and for rounds."""
     made: dict[str, alt.LayerChart | alt.Chart] = {
-        "distribution": _distribution(), "rounds": _rounds(), "against_clock": _against_clock(), "errors": _errors(),
+        "distribution": _distribution(),
+        "rounds": _rounds(),
+        "against_clock": _against_clock(),
+        "errors": _errors(),
         "history": _history(),
     }
     for axis, title in _TIME_AXES.items():

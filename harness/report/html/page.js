@@ -4,7 +4,11 @@
 (() => {
   const root = document.documentElement;
   const faults = [];
-  const fault = (what) => { faults.push(String(what)); root.dataset.faults = String(faults.length); root.dataset.fault = faults[0]; };
+  const fault = (what) => {
+    faults.push(String(what));
+    root.dataset.faults = String(faults.length);
+    root.dataset.fault = faults[0];
+  };
   window.addEventListener("error", (event) => fault(event.message));
   window.addEventListener("unhandledrejection", (event) => fault(event.reason));
 
@@ -52,11 +56,16 @@
     const probe = figure.closest("details.entry") ? inEntry : plain;
     return Math.floor(plot.clientWidth || probe.clientWidth);
   };
-  const rowsOf = (table) => table.rows.map((row) => Object.fromEntries(table.fields.map((field, place) => [field, row[place]])));
+  const rowsOf = ({ fields, rows }) =>
+    rows.map((row) => Object.fromEntries(fields.map((field, place) => [field, row[place]])));
+
+  // `ast` has Vega read its expressions instead of compiling them, which the page's policy forbids.
+  const options = { actions: false, renderer: "svg", ast: true, logLevel: 1, tooltip: { theme: "page" } };
 
   const narrow = (specification) => {
     specification.config.axis.labelLimit = 120;
-    specification.config.legend = { ...specification.config.legend, columns: 1, labelLimit: specification.width - 100, layout: { top: { direction: "vertical", anchor: "start", margin: 2 } } };
+    const layout = { top: { direction: "vertical", anchor: "start", margin: 2 } };
+    Object.assign(specification.config.legend, { columns: 1, labelLimit: specification.width - 100, layout });
     const short = (part) => {
       if (part === null || typeof part !== "object") return;
       if (part.legend && part.legend.columns === 2) part.legend.columns = 1;
@@ -85,7 +94,7 @@
     const plot = figure.querySelector(".plot");
     try {
       if (figure.view) figure.view.finalize();
-      figure.view = await vegaEmbed(plot, specification, { actions: false, renderer: "svg", ast: true, logLevel: 1, tooltip: { theme: "page" } });
+      figure.view = await vegaEmbed(plot, specification, options);
       figure.dataset.width = String(width);
     } catch (error) {
       fault(error);

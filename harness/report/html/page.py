@@ -20,7 +20,7 @@ from typing import Any
 from harness import __version__
 from harness.errors import HarnessError
 from harness.report import terminal
-from harness.report.html import plotted, tables
+from harness.report.html import facts, launches, plotted, tables
 from harness.report.html.cases import Problem, problems_of
 from harness.report.html.gathering import Gathered
 from harness.report.html.roofline import rooflines
@@ -43,8 +43,12 @@ class Detail:
 
 # From all there is to what fits in any case.
 _DETAILS = (
-    Detail(400, 100_000, 100_000), Detail(120, 20_000, 100_000), Detail(40, 6_000, 100_000), Detail(0, 2_000, 100_000),
-    Detail(0, 0, 200), Detail(0, 0, 0),
+    Detail(400, 100_000, 100_000),
+    Detail(120, 20_000, 100_000),
+    Detail(40, 6_000, 100_000),
+    Detail(0, 2_000, 100_000),
+    Detail(0, 0, 200),
+    Detail(0, 0, 0),
 )
 
 
@@ -95,10 +99,20 @@ def require_packages() -> None:
 
 
 def _left_out(detail: Detail) -> str:
-    parts = [f"at most {detail.launches} launches of each candidate are drawn" if detail.launches else "no single launches are drawn"]
-    parts.append(f"sources are cut at {detail.characters:,} characters" if detail.characters else "sources are left out")
+    parts = [
+        f"at most {detail.launches} launches of each candidate are drawn"
+        if detail.launches
+        else "no single launches are drawn"
+    ]
+    parts.append(
+        f"sources are cut at {detail.characters:,} characters" if detail.characters else "sources are left out"
+    )
     if detail.entries < 100_000:
-        parts.append(f"the first {detail.entries} candidates alone have a section" if detail.entries else "no candidate has a section")
+        parts.append(
+            f"the first {detail.entries} candidates alone have a section"
+            if detail.entries
+            else "no candidate has a section"
+        )
     return f"to stay below 3 MB, {', '.join(parts)}; a report of one CSV has more"
 
 
@@ -106,20 +120,42 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_FOLDER), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {
-        "breakable": breakable, "time": terminal.time_text, "date": terminal.date_text, "percent": terminal.percent_text, "units": terminal.units_text,
+        "breakable": breakable,
+        "time": terminal.time_text,
+        "date": terminal.date_text,
+        "percent": terminal.percent_text,
+        "units": terminal.units_text,
     }
     charts, script = Charts(), _file("page.js")
     scripts = (_library(), script)
     safe = jinja2.utils.markupsafe.Markup  # for what this package wrote, and never for what came in
     return environment.get_template("page.html.j2").render(
-        problems=problems, notes=notes, detail=detail, charts=charts, plotted=plotted, tables=tables,
-        rooflines=rooflines(problems), specifications=_specifications(), utc=utc, version=__version__, generator=GENERATOR,
-        runs=len(gathered.runs), source_html=lambda text: safe(_source_html(text, detail.characters)),
-        style=safe(_file("page.css")), library=safe(scripts[0]), script=safe(scripts[1]), policy=_policy(scripts),
+        problems=problems,
+        notes=notes,
+        detail=detail,
+        charts=charts,
+        facts=facts,
+        launches=launches,
+        plotted=plotted,
+        tables=tables,
+        rooflines=rooflines(problems),
+        specifications=_specifications(),
+        utc=utc,
+        version=__version__,
+        generator=GENERATOR,
+        runs=len(gathered.runs),
+        source_html=lambda text: safe(_source_html(text, detail.characters)),
+        style=safe(_file("page.css")),
+        library=safe(scripts[0]),
+        script=safe(scripts[1]),
+        policy=_policy(scripts),
     )
 
 
@@ -170,7 +206,8 @@ def _policy(scripts: Sequence[str]) -> str:
     """A content security policy: our own scripts by their hashes, inline styles, and no network."""
     hashes = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts)
     allowed = " ".join(f"'sha256-{each}'" for each in hashes)
-    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    rest = "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src {allowed}; {rest}"
 
 
 def _short(value: Any) -> Any:

@@ -27,7 +27,13 @@ def finished(chart: alt.LayerChart | alt.Chart) -> dict[str, Any]:
     padding = {"left": 2, "right": 10, "top": 4, "bottom": 2}
     chart = chart.configure(background="transparent", font=_FONT, padding=padding).configure_view(stroke=None)
     chart = chart.configure_axis(
-        **text, titleFontWeight="normal", titlePadding=8, gridColor=GRID, domainColor=LINE, tickColor=LINE, labelLimit=190
+        **text,
+        titleFontWeight="normal",
+        titlePadding=8,
+        gridColor=GRID,
+        domainColor=LINE,
+        tickColor=LINE,
+        labelLimit=190,
     )
     chart = chart.configure_legend(**text, title=None, orient="top", columns=2, labelLimit=320, symbolSize=70)
     return chart.configure_text(color=INK, fontSize=12).to_dict()
@@ -75,7 +81,9 @@ def logarithmic(channel: type[alt.X] | type[alt.Y], field: str, title: str, padd
 
 def role_shape() -> alt.Shape:
     """A circle for a candidate, a diamond for a baseline."""
-    return alt.Shape("role:N", legend=None, scale=alt.Scale(domain=["candidate", "baseline"], range=["circle", "diamond"]))
+    return alt.Shape(
+        "role:N", legend=None, scale=alt.Scale(domain=["candidate", "baseline"], range=["circle", "diamond"])
+    )
 
 
 def line_at_one() -> alt.Chart:

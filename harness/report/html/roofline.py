@@ -69,7 +69,8 @@ def _flat_roofs(peaks: Peaks | None) -> list[tuple[str, float]]:
     if peaks is None:
         return []
     named = [
-        ("fp32 units, datasheet", peaks.fp32_tflops), ("TF32 tensor cores, datasheet", peaks.tensor_tf32_tflops),
+        ("fp32 units, datasheet", peaks.fp32_tflops),
+        ("TF32 tensor cores, datasheet", peaks.tensor_tf32_tflops),
         ("16-bit tensor cores, datasheet", peaks.tensor16_tflops),
     ]
     return [(name, rate) for name, rate in named if rate]
@@ -82,9 +83,14 @@ def _roof(name: str, start: tuple[float, float], end: tuple[float, float]) -> li
 def _point(problem: Problem, case: Case, entry: Entry) -> Row:
     record = entry.record
     return {
-        "kind": "point", "name": entry.label, "problem": f"{problem.name} · {case.sizes}" if case.sizes else problem.name,
-        "x": record.useful_flops / record.useful_bytes, "y": record.useful_flops / (record.time_us * 1e6),
-        "role": record.role, "percent": record.percent_of_sol, "text": interval_text(record),
+        "kind": "point",
+        "name": entry.label,
+        "problem": f"{problem.name} · {case.sizes}" if case.sizes else problem.name,
+        "x": record.useful_flops / record.useful_bytes,
+        "y": record.useful_flops / (record.time_us * 1e6),
+        "role": record.role,
+        "percent": record.percent_of_sol,
+        "text": interval_text(record),
     }
 
 
@@ -98,10 +104,17 @@ def _with_labels(points: list[Row], log_height: float) -> list[Row]:
         side = "left" if number == 0 and len(columns) > 1 else "right"
         reach = 1 / 1.35 if side == "left" else 1.35
         for row, y in zip(column, _spread([row["y"] for row in column], gap)):
-            rows.append({
-                "kind": "label", "side": side, "name": row["name"], "x": intensity, "y": row["y"],
-                "x2": intensity * reach, "y2": y,
-            })
+            rows.append(
+                {
+                    "kind": "label",
+                    "side": side,
+                    "name": row["name"],
+                    "x": intensity,
+                    "y": row["y"],
+                    "x2": intensity * reach,
+                    "y2": y,
+                }
+            )
     return rows
 
 

@@ -132,7 +132,8 @@ def _samples(body: Mapping[str, Any]) -> Samples:
         errors=tuple(_error(each) for each in _mappings(body.get("errors"))),
         kernels=tuple(
             RanKernel(str(each[0]), _number(each[1]), str(each[2]))
-            for each in _items(body.get("kernels")) if isinstance(each, list) and len(each) >= 3
+            for each in _items(body.get("kernels"))
+            if isinstance(each, list) and len(each) >= 3
         ),
         build=_build(build) if isinstance(build, dict) else None,
     )
@@ -143,14 +144,20 @@ def _player(body: Mapping[str, Any]) -> Player:
     readings = []
     for position, each in enumerate(_mappings(body.get("telemetry"))):
         throttle = each.get("throttle")
-        readings.append(Reading(
-            _number(each.get("sm_mhz")), _number(each.get("watts")), _number(each.get("celsius")),
-            throttle if isinstance(throttle, str) else None,
-            _number(at_s[position]) if position < len(at_s) else None,
-            bool(kept[position]) if position < len(kept) else None,
-        ))
+        readings.append(
+            Reading(
+                _number(each.get("sm_mhz")),
+                _number(each.get("watts")),
+                _number(each.get("celsius")),
+                throttle if isinstance(throttle, str) else None,
+                _number(at_s[position]) if position < len(at_s) else None,
+                bool(kept[position]) if position < len(kept) else None,
+            )
+        )
     return Player(
-        _numbers(body.get("candidate_us")), _numbers(body.get("baseline_us")), _numbers(body.get("log_ratios")),
+        _numbers(body.get("candidate_us")),
+        _numbers(body.get("baseline_us")),
+        _numbers(body.get("log_ratios")),
         tuple(readings),
     )
 
@@ -163,7 +170,8 @@ def _error(body: Mapping[str, Any]) -> FamilyError:
 def _build(body: Mapping[str, Any]) -> BuildReport:
     kernels = tuple(
         CompiledKernel(
-            str(each.get("kernel", "")), str(each.get("arch", "")),
+            str(each.get("kernel", "")),
+            str(each.get("arch", "")),
             *(_whole(each.get(name)) for name in ("registers", "spill_bytes", "shared_bytes", "stack_bytes")),
         )
         for each in _mappings(body.get("kernels"))

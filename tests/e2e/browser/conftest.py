@@ -23,8 +23,16 @@ import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 _QUIET = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
 )
 
 
@@ -56,8 +64,12 @@ class Browser:
 
         self._process = subprocess.Popen(
             [CHROMIUM, *_QUIET, "--remote-debugging-pipe", f"--user-data-dir={profile}"],
-            preexec_fn=onto_3_and_4, close_fds=False, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=onto_3_and_4,
+            close_fds=False,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         os.close(down_read)
         os.close(up_write)
@@ -134,7 +146,9 @@ class Browser:
 
     def paper(self) -> bytes:
         """The page as PDF on A4."""
-        return base64.b64decode(self.ask("Page.printToPDF", printBackground=True, paperWidth=8.27, paperHeight=11.69)["data"])
+        return base64.b64decode(
+            self.ask("Page.printToPDF", printBackground=True, paperWidth=8.27, paperHeight=11.69)["data"]
+        )
 
     def complaints(self) -> list[str]:
         """Every exception, console line and log entry since the page was opened."""
@@ -143,7 +157,9 @@ class Browser:
 
     def requests(self) -> list[str]:
         """The addresses that the page asked for, itself included."""
-        return [each["params"]["request"]["url"] for each in self.events if each["method"] == "Network.requestWillBeSent"]
+        return [
+            each["params"]["request"]["url"] for each in self.events if each["method"] == "Network.requestWillBeSent"
+        ]
 
     def close(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)

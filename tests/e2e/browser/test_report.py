@@ -36,7 +36,9 @@ def hostile(tmp_path_factory) -> Path:
     for path in device.glob("*.jsonl"):
         inside = json.dumps(TAKEN)[1:-1]
         text = path.read_text(encoding="utf-8").replace('"triton_ieee"', f'"{inside}"')
-        path.write_text(text.replace("tiled_shared_kernel", inside).replace('"spread"', f'"{inside}"'), encoding="utf-8")
+        path.write_text(
+            text.replace("tiled_shared_kernel", inside).replace('"spread"', f'"{inside}"'), encoding="utf-8"
+        )
     assert main(["report", str(device), "--out", str(folder / "report.html")]) == 0
     return folder / "report.html"
 
@@ -53,8 +55,8 @@ def test_every_chart_is_drawn_and_fits_its_window(browser, report, size, dark):
     assert browser.complaints() == []
     browser.value("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert browser.value("document.documentElement.scrollWidth") <= size[0]
-    empty = "[...document.querySelectorAll('figure[data-chart] svg')].filter((svg) => !svg.querySelector('.mark-symbol path, .mark-rect path'))"
-    assert browser.value(f"{empty}.length") == 0
+    empty = "svg => !svg.querySelector('.mark-symbol path, .mark-rect path')"
+    assert browser.value(f"[...document.querySelectorAll('figure[data-chart] svg')].filter({empty}).length") == 0
 
 
 def test_no_label_of_a_chart_stands_outside_its_picture_on_a_phone(browser, report):
@@ -65,8 +67,9 @@ def test_no_label_of_a_chart_stands_outside_its_picture_on_a_phone(browser, repo
         const frame = svg.getBoundingClientRect();
         return [...svg.querySelectorAll('text')]
             .filter((text) => text.textContent && getComputedStyle(text).opacity !== '0')
-            .filter((text) => { const box = text.getBoundingClientRect(); return box.width && (box.left < frame.left - 2 || box.right > frame.right + 2); })
-            .map((text) => text.textContent);
+            .map((text) => [text.textContent, text.getBoundingClientRect()])
+            .filter(([, box]) => box.width && (box.left < frame.left - 2 || box.right > frame.right + 2))
+            .map(([text]) => text);
     })""")
     assert outside == []
 
@@ -74,7 +77,9 @@ def test_no_label_of_a_chart_stands_outside_its_picture_on_a_phone(browser, repo
 def test_the_page_asks_for_nothing_but_itself(browser, report):
     browser.look(*DESK)
     browser.open(report)
-    assert [each for each in browser.requests() if not each.startswith(("about:", "data:"))] == [report.resolve().as_uri()]
+    assert [each for each in browser.requests() if not each.startswith(("about:", "data:"))] == [
+        report.resolve().as_uri()
+    ]
 
 
 def test_dark_and_light_are_the_systems_until_the_switch_is_used(browser, report):
@@ -86,7 +91,9 @@ def test_dark_and_light_are_the_systems_until_the_switch_is_used(browser, report
     for wanted in ("light", "dark", "auto"):
         browser.value("document.getElementById('theme').click()")
         assert (browser.value(paper) == dark) == (wanted != "light"), wanted
-        assert (browser.value("getComputedStyle(document.querySelector('figure svg text')).fill") == ink) == (wanted != "light")
+        assert (browser.value("getComputedStyle(document.querySelector('figure svg text')).fill") == ink) == (
+            wanted != "light"
+        )
 
 
 def test_a_link_in_the_leaderboard_opens_its_candidate(browser, report):

@@ -36,8 +36,15 @@ def test_an_entry_has_its_history_samples_and_source(problem):
 
 
 def test_anchors_and_labels_are_each_one_of_a_kind(tmp_path, h200, recorded):
-    rows = [(h200(candidate=name, role=role), None) for name, role in
-            (("eager", "baseline"), ("eager", "candidate"), ("eager", "candidate"), (" eager ", "candidate"))]
+    rows = [
+        (h200(candidate=name, role=role), None)
+        for name, role in (
+            ("eager", "baseline"),
+            ("eager", "candidate"),
+            ("eager", "candidate"),
+            (" eager ", "candidate"),
+        )
+    ]
     recorded.write_run(tmp_path, "run", rows)
     (problem,) = problems_of(gather([tmp_path]).runs, {})
     labels = [entry.label for entry in problem.cases[0].entries]
@@ -46,8 +53,10 @@ def test_anchors_and_labels_are_each_one_of_a_kind(tmp_path, h200, recorded):
 
 
 def test_two_problems_and_two_dtypes_are_three_sections(tmp_path, h200, recorded):
-    rows = [(h200(problem=problem, dtype=dtype), None) for problem, dtype in
-            (("b", "float32"), ("a", "float32"), ("a", "float16"))]
+    rows = [
+        (h200(problem=problem, dtype=dtype), None)
+        for problem, dtype in (("b", "float32"), ("a", "float32"), ("a", "float16"))
+    ]
     recorded.write_run(tmp_path, "run", rows)
     found = problems_of(gather([tmp_path]).runs, {})
     assert [(each.name, each.dtype) for each in found] == [("a", "float16"), ("a", "float32"), ("b", "float32")]

@@ -52,15 +52,33 @@ def test_the_page_has_every_table_and_chart_that_was_asked_for(results):
     read = Reading(made.html)
     text = " ".join(" ".join(read.shown).split())
     for wanted in (
-        "Devices side by side", "Roofline", "Every launch in order", "Distribution of the launches", "Time against SM clock",
-        "Error beside eager's, by family of inputs", "History", "Compiler report", "candidates/tril_matmul/tiled.py",
-        "wrong at (3, 5)", "In older runs only", "left_behind",
+        "Devices side by side",
+        "Roofline",
+        "Every launch in order",
+        "Distribution of the launches",
+        "Time against SM clock",
+        "Error beside eager's, by family of inputs",
+        "History",
+        "Compiler report",
+        "candidates/tril_matmul/tiled.py",
+        "wrong at (3, 5)",
+        "In older runs only",
+        "left_behind",
     ):
         assert wanted in text, wanted
     charts = {each["name"] for each in json.loads(_json(read, "rows"))}
     assert charts == {
-        "speedup", "beside", "roofline", "drift_seconds", "clock_seconds", "watts_seconds", "against_clock", "distribution",
-        "rounds", "errors", "history",
+        "speedup",
+        "beside",
+        "roofline",
+        "drift_seconds",
+        "clock_seconds",
+        "watts_seconds",
+        "against_clock",
+        "distribution",
+        "rounds",
+        "errors",
+        "history",
     }
     assert made.notes == () and (made.problems, made.entries) == (1, 4)
 
@@ -105,7 +123,11 @@ def test_only_the_pages_own_scripts_may_run_and_nothing_may_be_fetched(results):
 
 def test_the_page_names_no_address_to_load_from(results):
     read = Reading(rendered(results).html)
-    loaded = [value for name, value in read.attributes if name in ("src", "data") or (name == "href" and not value.startswith("#"))]
+    loaded = [
+        value
+        for name, value in read.attributes
+        if name in ("src", "data") or (name == "href" and not value.startswith("#"))
+    ]
     assert loaded == []
 
 

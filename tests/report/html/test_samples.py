@@ -11,6 +11,7 @@ from harness.report.html.samples import read_samples
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
+
 def read(tmp_path, *lines: str):
     (tmp_path / "run.jsonl").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     notes: list[str] = []
@@ -67,7 +68,9 @@ def test_no_file_is_no_samples(tmp_path):
     assert read_samples(tmp_path / "none.csv", lambda text: pytest.fail(text)) == {}
 
 
-@pytest.mark.parametrize("path", sorted(REPOSITORY.glob("results/*/*/*.csv")), ids=lambda path: "/".join(path.parts[-3:-1]))
+@pytest.mark.parametrize(
+    "path", sorted(REPOSITORY.glob("results/*/*/*.csv")), ids=lambda path: "/".join(path.parts[-3:-1])
+)
 def test_the_results_of_this_repository_are_read_without_a_note(path):
     found = read_samples(path, lambda text: pytest.fail(text))
     assert found and any(each.players for each in found.values())

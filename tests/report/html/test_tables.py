@@ -29,7 +29,11 @@ def test_the_reason_of_a_row_that_did_not_rank_is_said(problem):
 
 
 def test_an_ok_candidate_without_a_rank_is_told_why(tmp_path, h200, recorded):
-    recorded.write_run(tmp_path, "run", [(h200(candidate="first", rank=1), None), (h200(candidate="calls_cublas", kind="library"), None)])
+    recorded.write_run(
+        tmp_path,
+        "run",
+        [(h200(candidate="first", rank=1), None), (h200(candidate="calls_cublas", kind="library"), None)],
+    )
     case = problems_of(gather([tmp_path]).runs, {})[0].cases[0]
     (remark,) = next(row.remarks for row in tables.board(case).rows if row.entry.label == "calls_cublas")
     assert "without a rank: its time is a library's" in remark
@@ -46,13 +50,3 @@ def test_two_sources_of_one_name_are_two_rows(tmp_path, h200, recorded):
     (problem,) = problems_of(gather([tmp_path]).runs, {})
     rows = tables.side_by_side(problem)
     assert [row.name for row in rows] == ["tiled", "tiled"] and all(None in row.entries for row in rows)
-
-
-def test_facts_that_were_not_measured_are_left_out(make_record):
-    known = dict(tables.facts(make_record()))
-    assert known == {}
-
-
-def test_facts_carry_their_units(h200):
-    known = {what: value for _, rows in tables.facts(h200(registers=32, spills=0, watts=400.0)) for what, value in rows}
-    assert known["median of one call"] == "0.600 ms" and known["power"] == "400.0 W" and known["registers"] == "32"
