@@ -73,7 +73,7 @@ def facts(record: Record) -> Facts:
                 ("SM clock", _unit(record.sm_mhz, "MHz")),
                 ("memory clock", _unit(record.mem_mhz, "MHz")),
                 ("power", _unit(record.watts, "W")),
-                ("temperature", _unit(record.celsius, "°C")),
+                ("temperature", record.celsius is not None and f"{record.celsius:g} °C" or None),
                 ("throttle", record.throttle),
                 ("other processes", _whole(record.other_processes)),
             ],

@@ -60,7 +60,8 @@
     rows.map((row) => Object.fromEntries(fields.map((field, place) => [field, row[place]])));
 
   // `ast` has Vega read its expressions instead of compiling them, which the page's policy forbids.
-  const options = { actions: false, renderer: "svg", ast: true, logLevel: 1, tooltip: { theme: "page" } };
+  const looks = { actions: false, renderer: "svg", tooltip: { theme: "page" } };
+  const options = { ...looks, mode: "vega-lite", ast: true, logLevel: 1 };
 
   const narrow = (specification) => {
     specification.config.axis.labelLimit = 120;

@@ -34,21 +34,27 @@ _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "J
 
 @dataclass(frozen=True)
 class Detail:
-    """How much of each entry is shown: launches and rounds per arm, characters of a source or log, entries in all."""
+    """How much is shown of each entry: launches and rounds per arm, characters of a source or log, older runs.
+
+    `entries` is how many of a case have a section of their own.
+    """
 
     launches: int
     characters: int
+    runs: int
     entries: int
 
 
 # From all there is to what fits in any case.
+_ALL = 100_000
 _DETAILS = (
-    Detail(400, 100_000, 100_000),
-    Detail(120, 20_000, 100_000),
-    Detail(40, 6_000, 100_000),
-    Detail(0, 2_000, 100_000),
-    Detail(0, 0, 200),
-    Detail(0, 0, 0),
+    Detail(400, 100_000, 200, _ALL),
+    Detail(120, 20_000, 50, _ALL),
+    Detail(40, 6_000, 20, _ALL),
+    Detail(0, 2_000, 10, _ALL),
+    Detail(40, 2_000, 10, 50),
+    Detail(0, 0, 5, 20),
+    Detail(0, 0, 0, 0),
 )
 
 
@@ -82,12 +88,15 @@ def render(gathered: Gathered, sources: Mapping[str, Source], utc: str) -> Page:
     notes = list(gathered.notes)
     problems = problems_of(gathered.runs, sources, notes.append)
     entries = sum(len(case.entries) for problem in problems for case in problem.cases)
-    html = ""
-    for detail in _DETAILS:
-        left_out = [_left_out(detail)] if detail is not _DETAILS[0] else []
+    html, left_out, place = "", [], 0
+    while True:
+        detail = _DETAILS[place]
+        left_out = [_left_out(detail)] if place else []
         html = _html(problems, [*notes, *left_out], detail, gathered, utc)
-        if len(html.encode()) < LIMIT_BYTES:
+        size = len(html.encode())
+        if size < LIMIT_BYTES or place + 1 == len(_DETAILS):
             break
+        place = min(place + (2 if size > 2 * LIMIT_BYTES else 1), len(_DETAILS) - 1)
     return Page(html, (*notes, *left_out), len(problems), entries)
 
 
@@ -99,20 +108,12 @@ def require_packages() -> None:
 
 
 def _left_out(detail: Detail) -> str:
-    parts = [
-        f"at most {detail.launches} launches of each candidate are drawn"
-        if detail.launches
-        else "no single launches are drawn"
-    ]
-    parts.append(
-        f"sources are cut at {detail.characters:,} characters" if detail.characters else "sources are left out"
-    )
-    if detail.entries < 100_000:
-        parts.append(
-            f"the first {detail.entries} candidates alone have a section"
-            if detail.entries
-            else "no candidate has a section"
-        )
+    drawn = f"{detail.launches} launches of a candidate are drawn" if detail.launches else "no launches are drawn"
+    cut = f"sources are cut at {detail.characters:,} characters" if detail.characters else "sources are left out"
+    parts = [drawn, cut, f"{detail.runs} older runs are listed" if detail.runs else "older runs are not listed"]
+    if detail.entries < _ALL:
+        some = f"only the first {detail.entries} rows of a table have" if detail.entries else "no candidate has"
+        parts.append(f"{some} a section")
     return f"to stay below 3 MB, {', '.join(parts)}; a report of one CSV has more"
 
 
@@ -180,15 +181,11 @@ def _specifications() -> dict[str, dict[str, Any]]:
 
 @functools.lru_cache(maxsize=1)
 def _library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, of the version that Altair writes for where vl-convert has it."""
-    import altair
+    """Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
 
-    wanted = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    known = vl_convert.get_vegalite_versions() if hasattr(vl_convert, "get_vegalite_versions") else []
-    version = {"vl_version": wanted} if wanted in known else {}
     # In braces, so that none of its hundreds of names becomes a global beside the page's own script.
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", **version)
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return inside_script("{" + bundle + "}")
 
 

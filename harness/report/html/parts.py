@@ -36,7 +36,9 @@ def finished(chart: alt.LayerChart | alt.Chart) -> dict[str, Any]:
         labelLimit=190,
     )
     chart = chart.configure_legend(**text, title=None, orient="top", columns=2, labelLimit=320, symbolSize=70)
-    return chart.configure_text(color=INK, fontSize=12).to_dict()
+    made = chart.configure_text(color=INK, fontSize=12).to_dict()
+    del made["$schema"]  # an older Altair names an older version, which the newest library draws as well
+    return made
 
 
 def rows() -> alt.Chart:

@@ -31,6 +31,5 @@ def test_every_colour_is_one_that_the_page_defines_for_light_and_dark():
 
 
 def test_no_chart_asks_the_network_for_anything():
-    addresses = set(re.findall(r"https?://[^\"]+", json.dumps(MADE)))
-    assert all("vega.github.io/schema" in each for each in addresses)  # names the schema, is never fetched
-    assert '"url"' not in json.dumps(MADE)
+    text = json.dumps(MADE)
+    assert "http" not in text and '"url"' not in text
