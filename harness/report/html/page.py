@@ -20,7 +20,7 @@ from typing import Any
 from harness import __version__
 from harness.errors import HarnessError
 from harness.report import terminal
-from harness.report.html import facts, launches, plotted, tables
+from harness.report.html import beside, facts, launches, plotted, tables
 from harness.report.html.cases import Problem, problems_of
 from harness.report.html.gathering import Gathered
 from harness.report.html.roofline import rooflines
@@ -142,6 +142,7 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
         notes=notes,
         detail=detail,
         charts=charts,
+        beside=beside,
         facts=facts,
         launches=launches,
         plotted=plotted,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from harness.records.ranking import TIMED
 from harness.records.schema import Record
 from harness.report import terminal
-from harness.report.html.cases import Case, Entry, Problem
+from harness.report.html.cases import Case, Entry
 from harness.report.html.samples import FamilyError, Samples
 
 Row = dict[str, object]
@@ -31,18 +31,14 @@ def has_speedup(record: Record) -> bool:
 
 def _speedup_row(entry: Entry, side: str) -> Row:
     record = entry.record
+    plain = {"name": entry.label, "call": record.call or "none", "role": record.role, "side": side}
+    return plain | with_interval(record) | {"label": interval_text(record)}
+
+
+def with_interval(record: Record) -> Row:
+    """The speedup, the ends of its interval, and all three as text."""
     lo, hi = _interval(record)
-    return {
-        "name": entry.label,
-        "x": record.speedup,
-        "lo": lo,
-        "hi": hi,
-        "call": record.call or "none",
-        "role": record.role,
-        "text": interval_text(record),
-        "label": interval_text(record),
-        "side": side,
-    }
+    return {"x": record.speedup, "lo": lo, "hi": hi, "text": interval_text(record)}
 
 
 def _interval(record: Record) -> tuple[float, float]:
@@ -67,17 +63,6 @@ def _side(record: Record, ends: Sequence[float]) -> str:
     if math.log(hi / lo) > _WIDE * (most - least):
         return "above"
     return "right" if (math.log(record.speedup) - least) / (most - least) < 0.5 else "left"
-
-
-def beside(problem: Problem) -> list[Row]:
-    """Every speedup of every case of the problem, for several devices side by side."""
-    rows = []
-    for case in problem.cases:
-        for entry in case.entries:
-            if has_speedup(entry.record) and entry.record.candidate != entry.record.baseline:
-                row = _speedup_row(entry, "right")
-                rows.append({**{key: row[key] for key in ("name", "x", "lo", "hi", "text")}, "device": place(case)})
-    return rows
 
 
 def place(case: Case) -> str:

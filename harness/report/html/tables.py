@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.records.ranking import class_of, shown_time, why_unranked
 from harness.records.schema import Record
 from harness.report import terminal
-from harness.report.html.cases import Case, Entry, Problem
+from harness.report.html.cases import Case, Entry
 from harness.report.html.plotted import has_speedup, interval_text
 from harness.verdict import Status
 
@@ -105,32 +105,3 @@ def _remarks(record: Record, group: Sequence[Record]) -> list[str]:
     elif record.role == "candidate" and record.rank is None:
         said.append(f"ok, without a rank: {why_unranked(record, group)}")
     return said + [line for line in (record.warnings or "").splitlines() if line.strip()]
-
-
-@dataclass(frozen=True)
-class SideRow:
-    """One source in every case of a problem; None where a case does not have it."""
-
-    name: str
-    entries: tuple[Entry | None, ...]
-
-
-def side_by_side(problem: Problem) -> list[SideRow]:
-    """Candidates joined by their source, baselines by name, best first; a name with two sources has two rows."""
-    joined: dict[tuple[str, str], dict[int, Entry]] = {}
-    for number, case in enumerate(problem.cases):
-        for entry in case.entries:
-            record = entry.record
-            if record.candidate == "eager" and record.role == "baseline":
-                continue  # 1 by definition
-            joined.setdefault((record.source_hash or record.role, record.candidate), {})[number] = entry
-    rows = [
-        SideRow(next(iter(found.values())).label, tuple(found.get(number) for number in range(len(problem.cases))))
-        for found in joined.values()
-    ]
-    return sorted(rows, key=_fastest_first)
-
-
-def _fastest_first(row: SideRow) -> tuple[bool, float]:
-    speedups = [each.record.speedup for each in row.entries if each is not None and has_speedup(each.record)]
-    return not speedups, -(speedups[0] if speedups else 0.0)

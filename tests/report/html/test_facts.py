@@ -27,5 +27,6 @@ def test_what_a_run_was_measured_with_is_told_once(results):
 def test_older_runs_are_listed_newest_first(results):
     (tiled,) = [each for each in problems_of(gather([results]).runs, {})[0].cases[0].entries if each.label == "tiled"]
     assert [(run[:10], ratio[:5]) for run, _, ratio, _, _ in facts.older(tiled)] == [
-        ("2026-05-08", "4.500"), ("2026-05-01", "3.000"),
+        ("2026-05-08", "4.500"),
+        ("2026-05-01", "3.000"),
     ]

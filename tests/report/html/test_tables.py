@@ -37,16 +37,3 @@ def test_an_ok_candidate_without_a_rank_is_told_why(tmp_path, h200, recorded):
     case = problems_of(gather([tmp_path]).runs, {})[0].cases[0]
     (remark,) = next(row.remarks for row in tables.board(case).rows if row.entry.label == "calls_cublas")
     assert "without a rank: its time is a library's" in remark
-
-
-def test_devices_are_set_beside_each_other_by_source(problem):
-    rows = {row.name: [entry and entry.record.speedup for entry in row.entries] for row in tables.side_by_side(problem)}
-    assert rows == {"tiled": [4.5, 1.2], "wrong": [None, None]}
-
-
-def test_two_sources_of_one_name_are_two_rows(tmp_path, h200, recorded):
-    for device, digest in (("NVIDIA H200", "1"), ("NVIDIA H100 80GB HBM3", "2")):
-        recorded.write_run(tmp_path / digest, "run", [(h200(device_name=device, source_hash=digest * 16), None)])
-    (problem,) = problems_of(gather([tmp_path]).runs, {})
-    rows = tables.side_by_side(problem)
-    assert [row.name for row in rows] == ["tiled", "tiled"] and all(None in row.entries for row in rows)
