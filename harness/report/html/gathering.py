@@ -51,7 +51,7 @@ def gather(paths: Iterable[Path | str]) -> Gathered:
             else:
                 notes.append(f"passed over {file}: it has a header and no records")
     if not runs:
-        unread = f". {notes[0]}" if notes else ""
+        unread = f" ({notes[0]})" if notes else ""
         raise InputError(f"there are no results here{unread}", paths[0] if paths else None, hint=_HINT)
     ordered = sorted(runs.values(), key=lambda run: (run.utc, str(run.path)))
     return Gathered(tuple(ordered), tuple(notes))

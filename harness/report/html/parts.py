@@ -75,7 +75,7 @@ def names(field: str = "name", *, grid: bool = False) -> alt.Y:
     return alt.Y(f"{field}:N", title=None, sort=None, axis=axis)
 
 
-def logarithmic(channel: type[alt.X] | type[alt.Y], field: str, title: str, padding: int) -> alt.X | alt.Y:
+def logarithmic(channel: type[alt.X | alt.Y], field: str, title: str, padding: int) -> alt.X | alt.Y:
     """A logarithmic axis that is labelled at 1, 2 and 5."""
     scale = alt.Scale(type="log", nice=False, padding=padding)
     return channel(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(format="~g", values=ROUND, labelOverlap=True))
