@@ -21,7 +21,7 @@ def test_a_contestant_that_did_not_come_to_a_part_lacks_it():
 
 def test_each_reading_of_the_device_has_its_time_and_whether_its_round_was_kept():
     timing = Timing(
-        telemetry=[Telemetry(sm_mhz=1980), Telemetry(sm_mhz=1200, throttle="hw_thermal_slowdown")],
+        telemetry=[Telemetry(sm_mhz=1980), Telemetry(sm_mhz=1200, throttle="hw_thermal")],
         read_at_s=[0.1, 0.2],
         read_kept=[True, False],
     )

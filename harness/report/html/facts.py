@@ -23,6 +23,8 @@ def facts(record: Record) -> Facts:
             [
                 ("median of one call", us(record.time_us)),
                 ("p10 to p90", spread),
+                ("forward pass of it", us(record.forward_us)),
+                ("backward pass of it", us(record.backward_us)),
                 ("launches kept", _whole(record.launches)),
                 ("rounds kept", _whole(record.rounds)),
                 ("rounds dropped", _whole(record.dropped)),
