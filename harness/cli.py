@@ -26,9 +26,10 @@ _EXAMPLES = """examples:
   python run.py list                                          problems, candidates, settings
   python run.py doctor                                        what this machine has, and what is missing
   python run.py compare results/tril_matmul/                  results of several GPUs side by side
+  python run.py report results/                               all of them as one HTML file with charts
   python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
-VERBS = ("run", "list", "doctor", "compare", "selftest")
+VERBS = ("run", "list", "doctor", "compare", "report", "selftest")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print JSON")
     compare = verbs.add_parser("compare", help="put results of several runs side by side")
     compare.add_argument("paths", nargs="+", type=Path, metavar="CSV|DIR", help="a DIR stands for the newest run of each device in it")
+    _add_report(verbs)
     _add_selftest(verbs)
     return parser
 
@@ -105,6 +107,20 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
+
+
+def _add_report(verbs: argparse._SubParsersAction) -> None:
+    report = verbs.add_parser("report", help="write one HTML file of all results, with charts, that opens offline")
+    report.add_argument(
+        "paths", nargs="*", type=Path, default=[Path("results")], metavar="CSV|DIR", help="results (default: results)"
+    )
+    report.add_argument("--out", type=Path, metavar="FILE", help="where it goes (default: DIR/report.html)")
+    report.add_argument(
+        "--candidates", action="append", type=Path, default=[], metavar="DIR",
+        help="also look for sources here (default: candidates/)",
+    )
+    report.add_argument("--open", action="store_true", help="open it in the browser")
+    report.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_selftest(verbs: argparse._SubParsersAction) -> None:
@@ -144,6 +160,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import selftest
 
         return selftest.run(options)
+    if options.verb == "report":
+        from harness.verbs import report
+
+        return report.run(options)
     from harness.verbs import compare
 
     return compare.run(options.paths)
