@@ -16,7 +16,7 @@ from harness.errors import HarnessError, InputError
 
 EXIT_CODES = """exit codes:
   0  the run finished        1  --strict and a candidate is not ok, or the harness failed
-  2  bad input               3  selftest: something is not as it should be
+  2  bad input               3  selftest, compare --fail-on: something is not as it should be
   4  nothing could run       130  interrupted"""
 
 _EXAMPLES = """examples:
@@ -80,8 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="print JSON")
     doctor = verbs.add_parser("doctor", help="what this machine has, what is missing and how to get it")
     doctor.add_argument("--json", action="store_true", help="print JSON")
-    compare = verbs.add_parser("compare", help="put results of several runs side by side")
-    compare.add_argument("paths", nargs="+", type=Path, metavar="CSV|DIR", help="a DIR stands for the newest run of each device in it")
+    _add_compare(verbs)
     _add_selftest(verbs)
     return parser
 
@@ -101,6 +100,27 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
+
+
+def _add_compare(verbs: argparse._SubParsersAction) -> None:
+    compare = verbs.add_parser(
+        "compare", help="put results of several runs side by side",
+        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare.add_argument(
+        "paths", nargs="+", type=Path, metavar="CSV|DIR|GLOB", help="a DIR stands for the newest run of each device in it"
+    )
+    compare.add_argument(
+        "--fail-on", action="append", default=[], metavar="slower[:1%]|incorrect",
+        help="exit 3 when a candidate is slower, by its whole interval, or newly wrong",
+    )
+    compare.add_argument(
+        "--by", default="source", metavar="source|name", help="what makes two candidates one (default: the same source)"
+    )
+    compare.add_argument("--force", action="store_true", help="compare what was measured by different methods too")
+    compare.add_argument("--format", default="table", choices=("table", "markdown", "csv", "json"), help="what to print")
+    compare.add_argument("--json", action="store_true", help="the same as --format json")
+    compare.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML too")
 
 
 def _add_selftest(verbs: argparse._SubParsersAction) -> None:
@@ -142,4 +162,4 @@ def _carry_out(options: argparse.Namespace) -> int:
         return selftest.run(options)
     from harness.verbs import compare
 
-    return compare.run(options.paths)
+    return compare.run(options)

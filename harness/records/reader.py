@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.records.schema import FIELDS, SCHEMA_VERSION, Field, Record
+from harness.records.schema import FIELDS, SCHEMA_VERSION, Field, Record, clean_text
 from harness.reading.text_files import read_text
 
 Row = dict[str, str]
@@ -36,20 +37,18 @@ def read_records(path: Path | str, note: Callable[[str], None] | None = None) ->
             f"not a file of results: it has no column {', '.join(missing)}", path, 1,
             hint="Give a CSV that a run wrote below results/",
         )
-    records = []
-    for line, row in rows:
-        row = _at_this_version(row, path, line)
-        records.append(_record_of(row, path, line))
+    columns = [(_BY_NAME.get(name), {}) for name in header]
+    records = [_record_of(_typed(columns, cells, path, line), path, line) for line, cells in rows]
     unknown = [name for name in header if name not in _BY_NAME]
     if unknown and note is not None:
         note(f"{path}: passed over columns that this version does not know: {', '.join(unknown)}")
     return records
 
 
-def _rows_of(path: Path) -> tuple[list[tuple[int, Row]], list[str]]:
-    """The rows as (line number, column → text), and the header."""
+def _rows_of(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
+    """The rows as (line number, cells), and the header."""
     reader = csv.reader(io.StringIO(read_text(path, (".csv",)), newline=""))
-    rows: list[tuple[int, Row]] = []
+    rows: list[tuple[int, list[str]]] = []
     try:
         header = next(reader, [])
         for cells in reader:
@@ -59,12 +58,38 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, Row]], list[str]]:
                     path, reader.line_num,
                 )
             if cells:
-                rows.append((reader.line_num, dict(zip(header, cells))))
+                rows.append((reader.line_num, cells))
     except csv.Error as error:
         raise InputError(f"not a CSV: {error}", path, reader.line_num) from None
     if not header:
         raise InputError("the file is empty", path, hint="Give a CSV that a run wrote below results/")
     return rows, header
+
+
+def _typed(
+    columns: list[tuple[Field | None, dict[str, object]]], cells: list[str], path: Path, line: int
+) -> dict[str, object]:
+    """The cells of a row as values of this version; what is empty or of an unknown column is left out.
+
+    `columns` holds each column with the values that its texts had so far: most cells repeat one of an earlier row.
+    """
+    version = next(cell for (column, _), cell in zip(columns, cells) if column and column.name == "schema_version")
+    if version != str(SCHEMA_VERSION):
+        row = {column.name: cell for (column, _), cell in zip(columns, cells) if column is not None}
+        row = _at_this_version(row, path, line)
+        known = [name for name in row if name in _BY_NAME]
+        columns, cells = [(_BY_NAME[name], {}) for name in known], [row[name] for name in known]
+    values: dict[str, object] = {}
+    for (column, seen), cell in zip(columns, cells):
+        if column is None or (cell == "" and not column.required):
+            continue
+        if cell in seen:
+            value = seen[cell]
+        else:
+            value = seen[cell] = _value(column, cell, path, line)
+        if value is not None:
+            values[column.name] = value
+    return values
 
 
 def _at_this_version(row: Row, path: Path, line: int) -> Row:
@@ -79,12 +104,9 @@ def _at_this_version(row: Row, path: Path, line: int) -> Row:
     return row | {"schema_version": str(SCHEMA_VERSION)}
 
 
-def _record_of(row: Row, path: Path, line: int) -> Record:
-    known = [column for column in FIELDS if column.name in row]
-    values = {column.name: _value(column, row[column.name], path, line) for column in known}
-    values = {name: value for name, value in values.items() if value is not None}
+def _record_of(values: dict[str, object], path: Path, line: int) -> Record:
     try:
-        return Record(**values)
+        return Record.of_typed(values)
     except (ValueError, TypeError) as error:
         raise InputError(str(error), path, line) from None
 
@@ -98,7 +120,10 @@ def _value(column: Field, text: str, path: Path, line: int) -> object:
             return {"true": True, "false": False}[text.strip().lower()]
         if column.type is int:
             return int(text) if text.strip().lstrip("-").isdigit() else _whole(text)
-        return column.type(text)
+        if column.type is float:
+            number = float(text)
+            return number if math.isfinite(number) else None
+        return clean_text(text) if column.type is str else column.type(text)
     except (ValueError, KeyError):
         expected = _in_words(column.type)
         raise InputError(f"{column.name} is {text!r}, which is no {expected}", path, line) from None

@@ -1,0 +1,41 @@
+"""The command that would settle what a comparison could not: which run to make again, for longer, and what to
+compare it with.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.reading.text_files import shown
+from harness.records.changes import Change
+from harness.records.schema import Record
+
+_MOST_NAMES = 8
+
+
+def rerun(records: Sequence[Record]) -> str:
+    """What to type to measure these candidates of one problem again, for longer."""
+    first = records[0]
+    command = first.command or f"python run.py problems/{first.problem}.yaml" + (
+        " --device cpu" if first.device_kind == "cpu" else ""
+    )
+    plain = re.sub(r" --(config|only|skip|resume)( (?!-)('[^']*'|\S+))?", "", command)
+    names = [record.candidate for record in records if record.role == "candidate"]
+    only = [f"--only {shlex.quote(name)}" for name in names] if len(names) <= _MOST_NAMES else []
+    return " ".join([plain, *only, "--config rigorous"])
+
+
+def settle(found: Sequence[tuple[Record, Change]], reference: Path) -> list[str]:
+    """What to do about candidates that came out UNSURE against the run in `reference`, as lines with commands."""
+    records = [record for record, _ in found]
+    if all(record.config == "rigorous" for record in records):
+        return ["python run.py selftest   says which differences are real on this machine: rigorous could not tell"]
+    lines = [f"{rerun(records)}   then: python run.py compare {shlex.quote(shown(reference))} CSV   with its CSV"]
+    older_too = [record.candidate for record, change in found if "older" in change.too_wide]
+    if older_too or any(change.basis == "time" for _, change in found):
+        lines.append("the older run is too wide, or its software too different, to tell by itself: make that run again "
+                     "with the same --config, too")
+    return lines
