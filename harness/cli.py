@@ -28,7 +28,7 @@ _EXAMPLES = """examples:
   python run.py compare results/tril_matmul/                  results of several GPUs side by side
   python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
-VERBS = ("run", "list", "doctor", "compare", "selftest")
+VERBS = ("run", "list", "doctor", "compare", "scores", "selftest")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -81,6 +81,12 @@ def _parser() -> argparse.ArgumentParser:
     doctor = verbs.add_parser("doctor", help="what this machine has, what is missing and how to get it")
     doctor.add_argument("--json", action="store_true", help="print JSON")
     _add_compare(verbs)
+    scores = verbs.add_parser("scores", help="KernelBench's fast_p, mean speedup and correctness over results")
+    scores.add_argument(
+        "paths", nargs="+", type=Path, metavar="CSV|DIR|GLOB",
+        help="a DIR stands for the newest run of each problem on each device in it",
+    )
+    scores.add_argument("--json", action="store_true", help="print JSON")
     _add_selftest(verbs)
     return parser
 
@@ -160,6 +166,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import selftest
 
         return selftest.run(options)
+    if options.verb == "scores":
+        from harness.verbs import scores
+
+        return scores.run(options)
     from harness.verbs import compare
 
     return compare.run(options)

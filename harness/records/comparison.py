@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 
 from harness.records.runs import Run
 from harness.records.schema import Record
@@ -30,9 +32,9 @@ class Row:
     name: str
     records: tuple[Record | None, ...]
 
-    @property
+    @cached_property
     def is_baseline(self) -> bool:
-        return any(record.role == "baseline" for record in self.records if record is not None)
+        return next(record for record in self.records if record is not None).role == "baseline"
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,8 @@ def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
 
 
 def _method(records: Sequence[Record]) -> tuple[frozenset[str], ...]:
-    return tuple(frozenset({str(getattr(each, name)) for each in records} - {"None"}) for name in METHOD)
+    found = zip(*set(map(attrgetter(*METHOD), records)))
+    return tuple(frozenset(str(value) for value in values if value is not None) for values in found)
 
 
 def _copied_sources(runs: Sequence[list[Record]]) -> set[str]:
@@ -169,14 +172,16 @@ def _best_first(row: Row) -> tuple[object, ...]:
 
 def _differences(runs: Sequence[Run]) -> list[Difference]:
     same_device = len({run.device for run in runs}) < len(runs)
+    # a problem's hash is its own in every problem: its case says when it differs
     groups = [("method", METHOD[1:]), ("software", SOFTWARE), ("machine", MACHINE if same_device else ())]
+    names = [(group, name) for group, members in groups for name in members]
+    values_of = attrgetter(*(name for _, name in names))
+    recorded = [[set(values) - {None} for values in zip(*set(map(values_of, run.records)))] for run in runs]
     found = []
-    for group, names in groups:  # a problem's hash is its own in every problem: its case says when it differs
-        for name in names:
-            recorded = [{getattr(record, name) for record in run.records} - {None} for run in runs]
-            values = tuple(", ".join(sorted(map(_word, each))) or None for each in recorded)
-            if len(set(values)) > 1:
-                found.append(Difference(name, group, values))
+    for place, (group, name) in enumerate(names):
+        values = tuple(", ".join(sorted(map(_word, each[place]))) or None for each in recorded)
+        if len(set(values)) > 1:
+            found.append(Difference(name, group, values))
     return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.records.schema import FIELDS, SCHEMA_VERSION, Field, Record, clean_text
+from harness.records.schema import FIELDS, SCHEMA_VERSION, UNSET, Field, Record, clean_text
 from harness.reading.text_files import read_text
 
 Row = dict[str, str]
@@ -37,8 +37,7 @@ def read_records(path: Path | str, note: Callable[[str], None] | None = None) ->
             f"not a file of results: it has no column {', '.join(missing)}", path, 1,
             hint="Give a CSV that a run wrote below results/",
         )
-    columns = [(_BY_NAME.get(name), {}) for name in header]
-    records = [_record_of(_typed(columns, cells, path, line), path, line) for line, cells in rows]
+    records = _records_of(*_at_this_version(header, rows, path), path)
     unknown = [name for name in header if name not in _BY_NAME]
     if unknown and note is not None:
         note(f"{path}: passed over columns that this version does not know: {', '.join(unknown)}")
@@ -66,33 +65,19 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
     return rows, header
 
 
-def _typed(
-    columns: list[tuple[Field | None, dict[str, object]]], cells: list[str], path: Path, line: int
-) -> dict[str, object]:
-    """The cells of a row as values of this version; what is empty or of an unknown column is left out.
-
-    `columns` holds each column with the values that its texts had so far: most cells repeat one of an earlier row.
-    """
-    version = next(cell for (column, _), cell in zip(columns, cells) if column and column.name == "schema_version")
-    if version != str(SCHEMA_VERSION):
-        row = {column.name: cell for (column, _), cell in zip(columns, cells) if column is not None}
-        row = _at_this_version(row, path, line)
-        known = [name for name in row if name in _BY_NAME]
-        columns, cells = [(_BY_NAME[name], {}) for name in known], [row[name] for name in known]
-    values: dict[str, object] = {}
-    for (column, seen), cell in zip(columns, cells):
-        if column is None or (cell == "" and not column.required):
-            continue
-        if cell in seen:
-            value = seen[cell]
-        else:
-            value = seen[cell] = _value(column, cell, path, line)
-        if value is not None:
-            values[column.name] = value
-    return values
+def _at_this_version(
+    header: list[str], rows: list[tuple[int, list[str]]], path: Path
+) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Header and rows as this version would have written them, columns that it does not know among them."""
+    place = header.index("schema_version")
+    if all(cells[place] == str(SCHEMA_VERSION) for _, cells in rows):
+        return header, rows
+    migrated = [(line, _migrated(dict(zip(header, cells)), path, line)) for line, cells in rows]
+    names = list(dict.fromkeys(name for _, row in migrated for name in row))
+    return names, [(line, [row.get(name, "") for name in names]) for line, row in migrated]
 
 
-def _at_this_version(row: Row, path: Path, line: int) -> Row:
+def _migrated(row: Row, path: Path, line: int) -> Row:
     version = _value(_BY_NAME["schema_version"], row["schema_version"], path, line)
     if version > SCHEMA_VERSION:
         raise InputError(
@@ -104,11 +89,34 @@ def _at_this_version(row: Row, path: Path, line: int) -> Row:
     return row | {"schema_version": str(SCHEMA_VERSION)}
 
 
-def _record_of(values: dict[str, object], path: Path, line: int) -> Record:
-    try:
-        return Record.of_typed(values)
-    except (ValueError, TypeError) as error:
-        raise InputError(str(error), path, line) from None
+def _records_of(header: list[str], rows: list[tuple[int, list[str]]], path: Path) -> list[Record]:
+    """The rows as records. Columns are made sense of one by one: most cells of a column say the same."""
+    lines = [line for line, _ in rows]
+    texts = zip(*(cells for _, cells in rows))
+    named = [(_BY_NAME[name], column) for name, column in zip(header, texts) if name in _BY_NAME]
+    columns = [_values_of(field, column, path, lines) for field, column in named]
+    names = [field.name for field, _ in named]
+    records = []
+    for line, values in zip(lines, zip(*columns)):
+        try:
+            records.append(Record.of_typed(dict(zip(names, values))))
+        except (ValueError, TypeError) as error:
+            raise InputError(str(error), path, line) from None
+    return records
+
+
+def _values_of(field: Field, texts: tuple[str, ...], path: Path, lines: list[int]) -> list[object]:
+    if field.type is float:
+        try:
+            numbers = [float(text) if text else None for text in texts]
+            return [None if number is None or not math.isfinite(number) else number for number in numbers]
+        except ValueError:
+            pass  # the slow way finds the line
+    meant: dict[str, object] = {}
+    for text, line in dict(zip(reversed(texts), reversed(lines))).items():  # the first line of each text
+        is_unset = text == "" and not field.required
+        meant[text] = UNSET[field.name] if is_unset else _value(field, text, path, line)
+    return [meant[text] for text in texts]
 
 
 def _value(column: Field, text: str, path: Path, line: int) -> object:

@@ -159,13 +159,13 @@ class Record:
 
     @classmethod
     def of_typed(cls, values: Mapping[str, Any]) -> Record:
-        """The record of values that have their columns' types already, as `reader` makes them; others are None.
+        """The record of values that have their columns' types already, as `reader` makes them; others are `UNSET`.
 
         Thousands of rows are read this way in the time that hundreds would take to be looked at again. Raises
         ValueError as the constructor does.
         """
         record = object.__new__(cls)
-        record.__dict__.update(_UNSET)
+        record.__dict__.update(UNSET)
         record.__dict__.update(values)
         record._check()
         return record
@@ -195,7 +195,7 @@ def _fields_of_record() -> tuple[Field, ...]:
 
 
 FIELDS: tuple[Field, ...] = _fields_of_record()
-_UNSET = {each.name: None if each.default is MISSING else each.default for each in fields(Record)}
+UNSET = {each.name: None if each.default is MISSING else each.default for each in fields(Record)}
 
 
 def clean_text(text: str) -> str:

@@ -96,20 +96,23 @@ CHANGE_COLUMNS = (
 
 def change_rows(compared: Compared) -> Iterator[dict[str, Any]]:
     """Each verdict with what it rests on; `change` is how many times as fast it is now."""
+    csvs = [shown(run.path) for run in compared.joined.runs]
+    folders = [shlex.quote(shown(run.path.parent)) for run in compared.joined.runs]
     for pair in compared.pairs:
+        older = shlex.quote(csvs[pair.reference])
         for row, change in pair.changes:
             if change.reason == NOT_IN_BOTH:
                 continue
             before, now = row.records[pair.reference], row.records[pair.run]
             yield {
                 **_question(pair.case), "candidate": row.name, "role": now.role, "reference": letter(pair.reference),
-                "run": letter(pair.run), "csv": shown(compared.joined.runs[pair.run].path),
+                "run": letter(pair.run), "csv": csvs[pair.run],
                 "verdict": change.verdict or None, "reason": change.reason, **_ratio("change", change.ratio),
                 "margin": change.margin, "margin_from": change.margin_from if change.margin else None,
                 "basis": change.basis if change.ratio else None, "time_ratio": change.time_ratio,
                 "drift": change.drift, "status_before": before.status.value, "status": now.status.value,
                 "speedup_before": before.speedup, "speedup": now.speedup, "speedup_lo": now.speedup_lo,
-                "speedup_hi": now.speedup_hi, "next": _next(compared, pair, now, change),
+                "speedup_hi": now.speedup_hi, "next": _next(now, change, older, folders[pair.run]),
             }
 
 
@@ -140,11 +143,10 @@ def as_markdown(compared: Compared) -> str:
     return "\n".join(lines)
 
 
-def _next(compared: Compared, pair: Pair, now: Record, change: Change) -> str | None:
+def _next(now: Record, change: Change, older: str, folder: str) -> str | None:
     if change.verdict != "UNSURE" or now.role != "candidate":
         return None
-    return f"{rerun([now])} && python run.py compare {shlex.quote(shown(compared.joined.runs[pair.reference].path))} " \
-           f"{shlex.quote(shown(compared.joined.runs[pair.run].path.parent))}"
+    return f"{rerun([now])} && python run.py compare {older} {folder}"
 
 
 def _question(case: Case) -> dict[str, str]:

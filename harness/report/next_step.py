@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from harness.reading.text_files import shown
@@ -19,13 +20,18 @@ _MOST_NAMES = 8
 def rerun(records: Sequence[Record]) -> str:
     """What to type to measure these candidates of one problem again, for longer."""
     first = records[0]
-    command = first.command or f"python run.py problems/{first.problem}.yaml" + (
-        " --device cpu" if first.device_kind == "cpu" else ""
-    )
-    plain = re.sub(r" --(config|only|skip|resume)( (?!-)('[^']*'|\S+))?", "", command)
+    plain = _plain(first.command, first.problem, first.device_kind)
     names = [record.candidate for record in records if record.role == "candidate"]
     only = [f"--only {shlex.quote(name)}" for name in names] if len(names) <= _MOST_NAMES else []
     return " ".join([plain, *only, "--config rigorous"])
+
+
+@lru_cache(maxsize=None)
+def _plain(command: str | None, problem: str, device_kind: str | None) -> str:
+    """The command of a whole run, without what it chose; runs that did not record theirs get the usual one."""
+    if not command:
+        return f"python run.py problems/{problem}.yaml" + (" --device cpu" if device_kind == "cpu" else "")
+    return re.sub(r" --(config|only|skip)[ =]('[^']*'|\S+)| --resume\b", "", command)
 
 
 def settle(found: Sequence[tuple[Record, Change]], reference: Path) -> list[str]:
