@@ -96,7 +96,10 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
         "run", help="build, check, time and rank the candidates of a problem",
         epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument("problem", type=Path, metavar="PROBLEM", help="problems/NAME.yaml, or a KernelBench .py file")
+    run.add_argument(
+        "problem", nargs="+", type=Path, metavar="PROBLEM",
+        help="problems/NAME.yaml, or a KernelBench .py file; several, a folder or a 'GLOB' are run as a suite",
+    )
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
     run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)")
@@ -105,6 +108,7 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
+    run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
 
 
@@ -151,8 +155,15 @@ def _add_selftest(verbs: argparse._SubParsersAction) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     if options.verb == "run":
+        from harness.suite.problems import is_suite
+
+        if options.resume or is_suite(options.problem):
+            from harness.verbs import suite
+
+            return suite.run(options)
         from harness.verbs import run
 
+        [options.problem] = options.problem
         return run.run(options)
     if options.verb == "list":
         from harness.verbs import list as listing

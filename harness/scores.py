@@ -1,6 +1,6 @@
 """KernelBench's scores over a folder of problems: fast_p, geometric mean speedup, correctness rate.
 
-Definitions: Ouyang et al., "KernelBench: Can LLMs Write Efficient GPU Kernels?" (arXiv 2502.10517), section 3, and
+Definitions: Ouyang et al., "KernelBench: Can LLMs Write Efficient GPU Kernels?" (arXiv 2502.10517), and
 src/score.py of github.com/ScalingIntelligence/KernelBench: fast_p is the share of all N samples that are correct and
 whose speedup over eager is greater than p; fast_0 is therefore the correctness rate. The geometric mean is over the
 correct samples alone. What counts as correct is this harness's business, and stricter: status `ok`, or `unsure`, which

@@ -20,18 +20,22 @@ _MOST_NAMES = 8
 def rerun(records: Sequence[Record]) -> str:
     """What to type to measure these candidates of one problem again, for longer."""
     first = records[0]
-    plain = _plain(first.command, first.problem, first.device_kind)
     names = [record.candidate for record in records if record.role == "candidate"]
     only = [f"--only {shlex.quote(name)}" for name in names] if len(names) <= _MOST_NAMES else []
+    plain = _plain(first.command, first.problem, first.device_kind, chosen=not only)
     return " ".join([plain, *only, "--config rigorous"])
 
 
 @lru_cache(maxsize=None)
-def _plain(command: str | None, problem: str, device_kind: str | None) -> str:
-    """The command of a whole run, without what it chose; runs that did not record theirs get the usual one."""
+def _plain(command: str | None, problem: str, device_kind: str | None, chosen: bool) -> str:
+    """The command of a run without its --config, and without what it chose unless `chosen`.
+
+    Runs that did not record theirs get the usual one.
+    """
     if not command:
         return f"python run.py problems/{problem}.yaml" + (" --device cpu" if device_kind == "cpu" else "")
-    return re.sub(r" --(config|only|skip)[ =]('[^']*'|\S+)| --resume\b", "", command)
+    dropped = "config" if chosen else "config|only|skip"
+    return re.sub(rf" --({dropped})[ =]('[^']*'|\S+)| --resume\b", "", command)
 
 
 def settle(found: Sequence[tuple[Record, Change]], reference: Path) -> list[str]:
