@@ -173,13 +173,13 @@ def _without_figures(before: Record, now: Record) -> Change:
 
 def _reason(ratio: Interval, m: float, verdict: str) -> str:
     if verdict == "FASTER":
-        return f"all of it above +{100 * m:.2g} %"
+        return f"all above +{100 * m:.2g} %"
     if verdict == "SLOWER":
-        return f"all of it below −{100 * m:.2g} %"
+        return f"all below −{100 * m:.2g} %"
     if verdict == "SAME":
-        return f"all of it within ±{100 * m:.2g} %"
+        return f"all within ±{100 * m:.2g} %"
     ends = [end for end, crossed in (("−", ratio.lo < 1 - m), ("+", ratio.hi > 1 + m)) if crossed]
-    return f"reaches across {' and '.join(f'{end}{100 * m:.2g} %' for end in ends)}"
+    return f"across {' and '.join(f'{end}{100 * m:.2g} %' for end in ends)}"
 
 
 def speedup_interval(record: Record) -> Interval | None:

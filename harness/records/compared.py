@@ -20,7 +20,7 @@ GATES = ("slower", "incorrect")
 class Compared:
     """The runs joined, each against the first on the same device, and devices beside each other.
 
-    `notes` are on files that were passed over; `forced` when different methods were compared all the same.
+    `notes` are on files that were passed over or say too little; `forced` when different methods were compared all the same.
     """
 
     joined: Joined
@@ -32,7 +32,11 @@ class Compared:
     @classmethod
     def of(cls, joined: Joined, notes: Iterable[str] = (), *, force: bool = False) -> Compared:
         pairs, across = pairs_of(joined, force=force), across_of(joined, force=force)
-        return cls(joined, tuple(pairs), tuple(across), tuple(notes), force)
+        nameless = [
+            f"{run.path} does not say which GPU it is from (no uuid): it is taken for another than all others"
+            for run in joined.runs if run.device[0] == "file"
+        ]
+        return cls(joined, tuple(pairs), tuple(across), (*notes, *nameless), force)
 
     def refusals(self) -> list[tuple[Case, int, int, tuple[tuple[str, str, str], ...]]]:
         """(case, run, other run, what differs) for each two that were not compared because of their methods."""

@@ -74,6 +74,10 @@ def _meant_by(path: Path, notes: list[str]) -> list[Run]:
         return _newest_below(path, notes)
     if not path.exists() and glob.has_magic(str(path)):
         return _matching(path, notes)
+    if path.suffix == ".jsonl" and path.is_file():
+        beside = path.with_suffix(".csv")
+        hint = f"Name {beside}" if beside.exists() else "Name a CSV"
+        raise InputError("holds raw samples; what is compared are the CSVs", path, hint=hint)
     return _named(path, notes)
 
 

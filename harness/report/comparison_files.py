@@ -8,8 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from harness.reading.text_files import shown
@@ -19,10 +19,9 @@ from harness.records.comparison import Case
 from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.change_table import pair_columns, pair_remarks
-from harness.report.comparison_text import difference_text, letter, refusal_texts, unmatched_texts
+from harness.report.comparison_text import difference_text, letter, name_text, refusal_texts, unmatched_texts
 from harness.report.device_table import across_block, across_remarks
-from harness.report.comparison_text import name_text
-from harness.report.next_step import rerun
+from harness.report.next_step import then_compare
 from harness.report.table import Column
 from harness.statistics.trimmed import Interval
 
@@ -97,22 +96,21 @@ CHANGE_COLUMNS = (
 def change_rows(compared: Compared) -> Iterator[dict[str, Any]]:
     """Each verdict with what it rests on; `change` is how many times as fast it is now."""
     csvs = [shown(run.path) for run in compared.joined.runs]
-    folders = [shlex.quote(shown(run.path.parent)) for run in compared.joined.runs]
     for pair in compared.pairs:
-        older = shlex.quote(csvs[pair.reference])
+        reference = compared.joined.runs[pair.reference].path
+        question, old, new = _question(pair.case), letter(pair.reference), letter(pair.run)
         for row, change in pair.changes:
             if change.reason == NOT_IN_BOTH:
                 continue
             before, now = row.records[pair.reference], row.records[pair.run]
             yield {
-                **_question(pair.case), "candidate": row.name, "role": now.role, "reference": letter(pair.reference),
-                "run": letter(pair.run), "csv": csvs[pair.run],
+                **question, "candidate": row.name, "role": now.role, "reference": old, "run": new, "csv": csvs[pair.run],
                 "verdict": change.verdict or None, "reason": change.reason, **_ratio("change", change.ratio),
                 "margin": change.margin, "margin_from": change.margin_from if change.margin else None,
                 "basis": change.basis if change.ratio else None, "time_ratio": change.time_ratio,
                 "drift": change.drift, "status_before": before.status.value, "status": now.status.value,
                 "speedup_before": before.speedup, "speedup": now.speedup, "speedup_lo": now.speedup_lo,
-                "speedup_hi": now.speedup_hi, "next": _next(now, change, older, folders[pair.run]),
+                "speedup_hi": now.speedup_hi, "next": _next(now, change, reference),
             }
 
 
@@ -122,7 +120,7 @@ def as_markdown(compared: Compared) -> str:
     lines += [f"- **{letter(number)}** {run.device_name}, {terminal.date_text(run.utc)}, `{shown(run.path)}`"
               for number, run in enumerate(compared.joined.runs[:26])]
     for title, texts in (
-        ("Passed over", compared.notes), ("Did not match", unmatched_texts(compared)),
+        ("Noted", compared.notes), ("Did not match", unmatched_texts(compared)),
         ("Differs between the runs", [difference_text(each) for each in compared.joined.differences]),
         ("Not compared: measured by different methods", refusal_texts(compared)),
     ):
@@ -143,10 +141,10 @@ def as_markdown(compared: Compared) -> str:
     return "\n".join(lines)
 
 
-def _next(now: Record, change: Change, older: str, folder: str) -> str | None:
+def _next(now: Record, change: Change, reference: Path) -> str | None:
     if change.verdict != "UNSURE" or now.role != "candidate":
         return None
-    return f"{rerun([now])} && python run.py compare {older} {folder}"
+    return then_compare([now], reference)
 
 
 def _question(case: Case) -> dict[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from harness.reading.text_files import shown
 from harness.records.changes import Change
 from harness.records.schema import Record
+from harness.records.writer import device_slug
 
 _MOST_NAMES = 8
 
@@ -39,13 +40,34 @@ def _plain(command: str | None, problem: str, device_kind: str | None, chosen: b
 
 
 def settle(found: Sequence[tuple[Record, Change]], reference: Path) -> list[str]:
-    """What to do about candidates that came out UNSURE against the run in `reference`, as lines with commands."""
+    """What to do about candidates that came out UNSURE against the run in `reference`: a command, then what to know."""
     records = [record for record, _ in found]
     if all(record.config == "rigorous" for record in records):
         return ["python run.py selftest   says which differences are real on this machine: rigorous could not tell"]
-    lines = [f"{rerun(records)}   then: python run.py compare {shlex.quote(shown(reference))} CSV   with its CSV"]
-    older_too = [record.candidate for record, change in found if "older" in change.too_wide]
-    if older_too or any(change.basis == "time" for _, change in found):
-        lines.append("the older run is too wide, or its software too different, to tell by itself: make that run again "
-                     "with the same --config, too")
+    lines = [then_compare(records, reference)]
+    if any("older" in change.too_wide for _, change in found):
+        lines.append("the older run's own intervals are wider than the margin: where its software is still there, run the "
+                     "same command with that too, and compare the two new CSVs")
+    elif any(change.basis == "time" for _, change in found):
+        lines.append("with the software of the older run on this machine today, both would have one baseline")
     return lines
+
+
+def then_compare(records: Sequence[Record], reference: Path) -> str:
+    """`rerun`, and the comparison of what that leaves with the run in `reference`."""
+    first = records[0]
+    return f"{rerun(records)} && {_compared_with(reference, first.command, first.problem, _slug(first))}"
+
+
+@lru_cache(maxsize=None)
+def _compared_with(reference: Path, command: str | None, problem: str, slug: str) -> str:
+    out = re.search(r" --out[ =]('[^']*'|\S+)", command or "")
+    folder = f"{out.group(1).strip(chr(39)) if out else 'results'}/{problem}/{slug}"
+    return f"python run.py compare {shlex.quote(shown(reference))} {shlex.quote(folder)}"
+
+
+def _slug(record: Record) -> str:
+    return _slug_of(record.device_name or "unknown", record.device_kind or "cuda")
+
+
+_slug_of = lru_cache(maxsize=None)(device_slug)

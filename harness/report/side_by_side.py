@@ -26,7 +26,7 @@ _MOST_PAIRS = 3  # of one device, drawn in full; of more only the last
 def render(compared: Compared, *, width: int | None = 140, color: bool = False) -> str:
     """The comparison as text, without a newline at its end."""
     lines = _run_lines(compared)
-    lines += _section("Passed over", compared.notes, width)
+    lines += _section("Noted", compared.notes, width)
     lines += _section("Did not match", unmatched_texts(compared), width) or ["", "Did not match: nothing"]
     lines += _section("Differs between the runs", map(difference_text, compared.joined.differences), width) \
         or ["", "Differs between the runs: nothing that was recorded"]

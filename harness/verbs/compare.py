@@ -26,8 +26,8 @@ def run(options: argparse.Namespace) -> int:
     gates = [Gate.parse(text) for text in options.fail_on]
     compared = compare(options.paths, by=options.by, force=options.force)
     form = "json" if options.json else options.format
-    stopped = _stopped(compared, gates)
     print(drawn(compared, form, terminal.width_of(sys.stdout), terminal.color_wanted(sys.stdout)))
+    stopped = _stopped(compared, gates)
     gate_lines = _gate_lines(stopped)
     for line in gate_lines:
         print(line, file=sys.stderr)
