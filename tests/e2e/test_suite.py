@@ -1,0 +1,79 @@
+"""Many problems in one command, run in a subprocess: bad ones among good ones, what is kept, one summary."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures/kernelbench"
+
+pytestmark = [
+    pytest.mark.timeout(900), pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile on a CPU needs a C++ compiler"),
+]
+
+DIES = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+def get_inputs():
+    import os, signal
+    os.kill(os.getpid(), signal.SIGKILL)
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture(scope="module")
+def suite(new_bench):
+    """`suite(*words)`: the suite of four problems run, with --json; `suite.candidates` is the folder of candidates."""
+    bench = new_bench("suite")
+    level, candidates = bench.folder / "level1", bench.folder / "mine"
+    (candidates / "1_linear_relu").mkdir(parents=True)
+    level.mkdir()
+    shutil.copy(FIXTURES / "linear_relu.py", level / "1_linear_relu.py")
+    shutil.copy(FIXTURES / "two_outputs.py", level / "2_two_outputs.py")
+    (level / "3_broken.py").write_text("class Model: pass\n", encoding="utf-8")
+    (level / "4_dies.py").write_text(DIES, encoding="utf-8")
+    for name in ("correct", "forgets_bias"):
+        shutil.copy(FIXTURES / f"linear_relu_candidates/{name}.py", candidates / "1_linear_relu")
+    correct = FIXTURES / "two_outputs_candidates/correct.py"
+    shutil.copy(correct, candidates / "level_1_problem_2_sample_0_kernel.py")
+    shutil.copy(correct, candidates / "4_dies_mine.py")
+
+    def run(*words: str):
+        ended = bench.end(bench.judge(f"{level}/*.py", candidates, "cpu", "--json", *words))
+        return ended, {each["problem"]: each for each in json.loads(ended.out)["problems"]}
+
+    run.candidates = candidates
+    return run
+
+
+def own(problem) -> dict[str, tuple[str, str]]:
+    return {each["candidate"]: (each["status"], each["utc"]) for each in problem["records"] if each["role"] == "candidate"}
+
+
+def test_bad_problems_cost_their_own_line_and_resume_judges_only_what_has_changed(suite):
+    ended, first = suite()
+    assert ended.code == 0, ended.err[-2000:]
+    assert {name: status for name, (status, _) in own(first["1_linear_relu"]).items()} == {
+        "correct": "ok", "forgets_bias": "incorrect"}
+    assert [status for status, _ in own(first["2_two_outputs"]).values()] == ["ok"]
+    assert "no function get_inputs" in first["3_broken"]["fault"] and "SIGKILL" in first["4_dies"]["fault"]
+    [scores] = json.loads(ended.out)["scores"]
+    assert (scores["best_of_each_problem"]["n"], scores["every_candidate"]["correct"]) == (2, 2)
+
+    _, again = suite("--resume")
+    assert [again[name]["reused"] for name in first] == [2, 1, 0, 0]
+    assert again["1_linear_relu"]["csv"] == first["1_linear_relu"]["csv"]
+
+    edited = suite.candidates / "1_linear_relu/forgets_bias.py"
+    edited.write_text(edited.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+    _, third = suite("--resume")
+    before, after = own(first["1_linear_relu"]), own(third["1_linear_relu"])
+    assert third["1_linear_relu"]["reused"] == 1 and third["1_linear_relu"]["csv"] != first["1_linear_relu"]["csv"]
+    assert after["correct"] == before["correct"] and after["forgets_bias"][1] > before["forgets_bias"][1]
