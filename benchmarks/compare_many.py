@@ -1,4 +1,4 @@
-"""How long `compare` takes over many files: 200 CSVs of 100 rows, made here, then the real command line timed over them.
+"""How long `compare` takes over many files: 200 CSVs of 100 rows, made here, then the real command line timed.
 
     python benchmarks/compare_many.py [--files 200] [--rows 100] [--tries 5]
 

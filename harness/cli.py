@@ -118,7 +118,8 @@ def _add_compare(verbs: argparse._SubParsersAction) -> None:
         epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     compare.add_argument(
-        "paths", nargs="+", type=Path, metavar="CSV|DIR|GLOB", help="a DIR stands for the newest run of each device in it"
+        "paths", nargs="+", type=Path, metavar="CSV|DIR|GLOB",
+        help="a DIR stands for the newest run of each device in it",
     )
     compare.add_argument(
         "--fail-on", action="append", default=[], metavar="slower[:1%]|incorrect",
@@ -128,7 +129,9 @@ def _add_compare(verbs: argparse._SubParsersAction) -> None:
         "--by", default="source", metavar="source|name", help="what makes two candidates one (default: the same source)"
     )
     compare.add_argument("--force", action="store_true", help="compare what was measured by different methods too")
-    compare.add_argument("--format", default="table", choices=("table", "markdown", "csv", "json"), help="what to print")
+    compare.add_argument(
+        "--format", default="table", choices=("table", "markdown", "csv", "json"), help="what to print"
+    )
     compare.add_argument("--json", action="store_true", help="the same as --format json")
     compare.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML too")
 

@@ -25,7 +25,8 @@ def compare(paths: Iterable[Path | str], *, by: str = "source", force: bool = Fa
     """
     paths = [Path(path) for path in paths]
     if not paths:
-        raise InputError("name two CSVs or a folder of results", hint="As in `python run.py compare results/tril_matmul/`")
+        hint = "As in `python run.py compare results/tril_matmul/`"
+        raise InputError("name two CSVs or a folder of results", hint=hint)
     if by not in JOINS:
         raise InputError(f"--by {by}: candidates are joined by source or by name", hint=hint_for(by, JOINS))
     runs, notes = find_runs(paths)

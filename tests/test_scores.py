@@ -12,7 +12,8 @@ from harness.records.schema import Record
 from harness.report.score_table import score_json, score_text
 from harness.scores import THRESHOLDS, scores_of
 
-BAD = {"incorrect": "wrong_values", "crashed": "signal", "skipped": "no_gpu", "unsure": "noisy", "rejected": "below_floor"}
+BAD = {"incorrect": "wrong_values", "crashed": "signal", "skipped": "no_gpu", "unsure": "noisy",
+       "rejected": "below_floor"}
 
 
 def row(problem: str, speedup: float | None = None, status: str = "ok", name: str = "a", **changes) -> Record:
@@ -49,7 +50,9 @@ def test_the_mean_is_geometric_and_over_the_correct_ones_alone():
 def test_of_several_candidates_the_best_is_the_problems_sample_and_each_is_its_own():
     found = scores(row("p", 0.9), row("p", 2.5, name="b"), row("p", status="crashed", name="c"))
     assert (found.of_problems.n, found.of_problems.fast[-1]) == (1, 1.0)
-    assert found.of_candidates.n == 3 and found.of_candidates.fast == pytest.approx((2 / 3, 2 / 3, 2 / 3, 1 / 3, 1 / 3, 1 / 3))
+    third = 1 / 3
+    assert found.of_candidates.n == 3
+    assert found.of_candidates.fast == pytest.approx((2 * third, 2 * third, 2 * third, third, third, third))
 
 
 def test_right_but_not_measurable_counts_as_correct_and_for_no_speed():

@@ -103,7 +103,7 @@ def change_between(
             return Change("UNSURE", f"{name} is {_shown(a)} in the older run and {_shown(b)} in the newer one")
     speedups = [speedup_interval(record) for record in (before, now)]
     if None in speedups:
-        return Change("UNSURE", "no interval in the older run" if speedups[0] is None else "no interval in the newer run")
+        return Change("UNSURE", f"no interval in the {'older' if speedups[0] is None else 'newer'} run")
     return _measured(before, now, speedups, [each for each in controls if each is not None])
 
 

@@ -78,7 +78,8 @@ def _unmatched(case: Case) -> list[str]:
         if each.edited:
             found = [f"{letter(run)} has {(record.source_hash or '?')[:8]}, {result_text(record)}"
                      for run, record in each.found]
-            texts.append(f"{each.name}: its source was edited, so it is not joined (--by name joins it): {'; '.join(found)}")
+            texts.append(f"{each.name}: its source was edited, so it is not joined (--by name joins it): "
+                         + "; ".join(found))
         else:
             texts += [f"{each.name}: only in {letter(run)} ({result_text(record)})" for run, record in each.found]
     return texts

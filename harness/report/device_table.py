@@ -40,7 +40,8 @@ def across_block(compared: Compared, across: Across, run: int) -> list[Column]:
         moved = "" if place is None or place == before else f" ({before - place:+d})".replace("-", "−")
         places.append("" if place is None else f"{place}{moved}")
     columns = [
-        Column(f"{letter(run)}: {device}\n{over}", "left", ["" if each is None else result_text(each) for each in records]),
+        Column(f"{letter(run)}: {device}\n{over}", "left", ["" if each is None else result_text(each)
+                                                            for each in records]),
         Column("\n% SOL", "right", [_sol_cell(each) for each in records]),
         Column("\nplace", "left", places),
     ]

@@ -22,7 +22,8 @@ def as_junit(compared: Compared, stopped: Sequence[Tripped], *, gated: bool) -> 
     known = {(id(case), run, name) for case, run, _, cells in suites for name, _, _ in cells}
     for each in stopped:
         if (id(each.case), each.run, each.name) not in known:
-            suites.append((each.case, each.run, f"{each.case.title}: {letter(each.run)}", [(each.name, "", each.reason)]))
+            title = f"{each.case.title}: {letter(each.run)}"
+            suites.append((each.case, each.run, title, [(each.name, "", each.reason)]))
     for case, run, title, cells in suites:
         suite = ElementTree.SubElement(root, "testsuite", name=_xml(title), tests=str(len(cells)))
         failures = skipped = 0

@@ -31,7 +31,8 @@ class Owned:
 def owned_files(problems: Sequence[Problem], folder: Path) -> Owned:
     """The files of `folder` by problem. Raises InputError when there is no such folder."""
     if not folder.is_dir():
-        raise InputError("there is no such folder of candidates", shown(folder), hint="Name a folder with --candidates DIR")
+        hint = "Name a folder with --candidates DIR"
+        raise InputError("there is no such folder of candidates", shown(folder), hint=hint)
     files: dict[str, dict[str, Path]] = {problem.name: {} for problem in problems}
     nobodys: list[Path] = []
     for entry in sorted(folder.iterdir()):

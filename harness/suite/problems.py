@@ -1,4 +1,4 @@
-"""The problem files that a person means by files, folders and globs, loaded one by one; a bad one costs its own line."""
+"""The problem files that a person means by files, folders and globs, loaded one by one: a bad one costs its line."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def load_all(paths: Iterable[Path], candidates_dir: Path | None) -> list[Loaded]
             loaded.append(Loaded(path, None, str(error)))
             continue
         if problem.name in taken:
-            fault = f"{shown(path)}: {shown(taken[problem.name])} has the same name, and their results would be mixed. " \
-                    "Run it by itself with another --out"
+            fault = f"{shown(path)}: {shown(taken[problem.name])} has the same name, and their results would be " \
+                    "mixed. Run it by itself with another --out"
             loaded.append(Loaded(path, None, fault))
         else:
             taken[problem.name] = path

@@ -15,6 +15,7 @@ from harness.report import terminal
 from harness.report.score_table import score_json, score_text
 from harness.report.table import Column, table_text
 from harness.scores import DeviceScores, scores_of
+from harness.spelling import listed
 from harness.verdict import Status
 
 _LONGEST_NAME = 44
@@ -57,13 +58,15 @@ def summary_text(outcomes: Sequence[Outcome], width: int | None) -> str:
         ]),
     ]
     columns = [each for each in columns if any(each.cells)]
-    lines = [f"{len(outcomes)} problems", "", table_text(columns)]
+    lines = [f"{len(outcomes)} {'problem' if len(outcomes) == 1 else 'problems'}", "", table_text(columns)]
     faults = [f"{each.name}: {each.fault}" for each in outcomes if each.fault]
     lines += ["", *(line for text in faults for line in terminal.indented(text, width))] if faults else []
+    not_run = [each.name for each in outcomes if each.fault]
+    lines += [f"  left out of the scores: {listed(not_run)}"] if not_run else []
     kept = sum(each.kept for each in outcomes)
     if kept:
-        lines += ["", f"  reused: {kept} records of earlier runs; their candidates, problems, settings, device and this "
-                      "software are what they were"]
+        lines += ["", f"  reused: {kept} records of earlier runs; their candidates, problems, settings, device and "
+                      "this software are what they were"]
     found = scores(outcomes)
     lines += ["", score_text(found, width)] if found else []
     return "\n".join(lines)

@@ -36,10 +36,9 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_GATE
     refusals = compared.refusals()
     if refusals:
-        print(
-            f"{len(refusals)} of the comparisons would have mixed different methods and {'was' if len(refusals) == 1 else 'were'} "
-            "left out; --force makes them all the same", file=sys.stderr,
-        )
+        were = "was" if len(refusals) == 1 else "were"
+        print(f"{len(refusals)} of the comparisons would have mixed different methods and {were} left out; --force makes "
+              "them all the same", file=sys.stderr)
         return EXIT_REFUSED
     return 0
 
@@ -58,7 +57,8 @@ def _gate_lines(stopped: list[Tripped]) -> list[str]:
     lines = []
     for each in stopped:
         against = f" against {letter(each.reference)}" if each.reference is not None else ""
-        lines.append(f"--fail-on {each.gate}: {each.case.title}: {each.name} in {letter(each.run)}{against}: {each.reason}")
+        where = f"{each.case.title}: {each.name} in {letter(each.run)}{against}"
+        lines.append(f"--fail-on {each.gate}: {where}: {each.reason}")
     return lines
 
 

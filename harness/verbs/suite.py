@@ -1,4 +1,4 @@
-"""`run.py 'DIR/*.py' --candidates DIR2`: many problems one after the other, one summary; `--resume` keeps what holds."""
+"""`run.py 'DIR/*.py' --candidates DIR2`: many problems one after the other, one summary; `--resume` keeps rows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import fnmatch
 import importlib.util
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.candidate import Candidate, read_candidate
+from harness.candidate import Candidate, find_candidates, read_candidate
 from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name
 from harness.device.identity import DeviceIdentity
@@ -26,7 +27,7 @@ from harness.sanitizer.tool import require_tool
 from harness.settings import Settings, load_settings
 from harness.suite import children
 from harness.suite.naming import own_folder, owned_files
-from harness.suite.problems import Loaded, load_all, problem_paths
+from harness.suite.problems import Loaded, is_suite, load_all, problem_paths
 from harness.suite.summary import Outcome, summary_json, summary_text
 from harness.verdict import Status
 
@@ -43,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = _candidates(loaded, options)
     if options.sanitize:
         if options.resume:
-            raise InputError("--resume cannot tell whether an earlier row was sanitized", hint="Leave one of the two out")
+            hint = "Leave one of the two out"
+            raise InputError("--resume cannot tell whether an earlier row was sanitized", hint=hint)
         require_tool(options.device)
     if importlib.util.find_spec("torch") is None:
         raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type python run.py doctor")
@@ -56,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
             outcomes.append(_one(each, chosen.get(each.path, []), options, settings, device))
             _show(options, outcomes[-1])
     except KeyboardInterrupt:
-        _report(options, outcomes)
+        if outcomes:
+            _report(options, outcomes)
         print("interrupted; the same command with --resume goes on from here", file=sys.stderr)
         return EXIT_INTERRUPTED
     _report(options, outcomes)
@@ -66,6 +69,9 @@ def run(options: argparse.Namespace) -> int:
 def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[Path, list[Candidate]]:
     """The candidates of each problem file. Raises InputError for a glob that matches none in the whole suite."""
     problems = [each.problem for each in loaded if each.problem is not None]
+    if not is_suite(options.problem):  # one problem with --resume: its folder is its own, as without
+        [only_one] = problems
+        return {only_one.path: find_candidates(only_one.candidates_dir, options.only, options.skip)}
     if options.candidates is None:
         files = {problem.name: own_folder(problem) for problem in problems}
     else:
@@ -130,7 +136,7 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
     if options.candidates is not None:
         folders = {each.path.parent for each in candidates}
         words += ["--candidates", str(shown(folders.pop() if len(folders) == 1 else options.candidates))]
-        if any(each.path.parent == options.candidates for each in candidates):
+        if is_suite(options.problem) and any(each.path.parent == options.candidates for each in candidates):
             words += [word for each in candidates for word in ("--only", each.name)]
     for flag, value, default in (("--device", options.device, "auto"), ("--config", options.config, "default"),
                                  ("--out", str(options.out), "results")):
@@ -142,6 +148,8 @@ def _show(options: argparse.Namespace, outcome: Outcome) -> None:
     """The leaderboard of a problem as soon as there is one."""
     if options.json:
         return
+    if outcome.kept:
+        print(f"{outcome.name}: {outcome.kept} records reused, from {shown(outcome.csv_path)}", file=sys.stderr)
     if outcome.fault:
         print(f"{outcome.name}: {outcome.fault}", file=sys.stderr)
     elif outcome.records:
@@ -149,7 +157,7 @@ def _show(options: argparse.Namespace, outcome: Outcome) -> None:
 
         print(render(
             outcome.records, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
-            command=outcome.records[-1].command, records_path=shown(outcome.csv_path),
+            command=re.sub(r" --only ('[^']*'|\S+)", "", outcome.records[-1].command or "") or None, records_path=shown(outcome.csv_path),
         ), end="\n\n", flush=True)
 
 

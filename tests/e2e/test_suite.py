@@ -54,7 +54,8 @@ def suite(new_bench):
 
 
 def own(problem) -> dict[str, tuple[str, str]]:
-    return {each["candidate"]: (each["status"], each["utc"]) for each in problem["records"] if each["role"] == "candidate"}
+    records = [each for each in problem["records"] if each["role"] == "candidate"]
+    return {each["candidate"]: (each["status"], each["utc"]) for each in records}
 
 
 def test_bad_problems_cost_their_own_line_and_resume_judges_only_what_has_changed(suite):

@@ -36,7 +36,8 @@ def test_devices_are_compared_by_speedups_places_and_means_over_what_all_have(ti
     [across] = compared(here, there).across
     assert across.shared == ("a", "b") and sorted(across.moved) == ["a", "b"]
     assert across.places == {0: {"a": 1, "b": 2}, 1: {"b": 1, "a": 2}}
-    assert across.means[0].estimate == pytest.approx(8**0.5) and across.against[1].estimate == pytest.approx((6 / 8) ** 0.5)
+    assert across.means[0].estimate == pytest.approx(8**0.5)
+    assert across.against[1].estimate == pytest.approx((6 / 8) ** 0.5)
 
 
 def test_of_several_runs_of_one_device_the_newest_stands_beside_the_others(timed):
@@ -90,7 +91,8 @@ def test_slower_trips_only_by_the_whole_interval(timed, speedup, half, gate, tri
 
 
 def test_slower_never_trips_by_less_than_the_control_was_off(timed):
-    controls = [timed("eager", 0.97, role="baseline", source_hash=None), timed("eager", role="baseline", source_hash=None)]
+    base = {"role": "baseline", "source_hash": None}
+    controls = [timed("eager", 0.97, **base), timed("eager", **base)]
     runs = ([timed(), controls[0]], [timed(speedup=0.98), controls[1]])
     assert tripped(compared(*runs), [Gate("slower", 0.01)]) == []
 
