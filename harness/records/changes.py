@@ -19,7 +19,7 @@ from harness.statistics.trimmed import Interval
 from harness.verdict import Status
 
 BASELINE_SOFTWARE = ("torch", "cuda")  # another of these brings another eager
-CANARY_MARGIN = 0.01  # two canaries within two minutes on one idle H200: 4180 and 4212 GB/s, 0.8 % apart
+CANARY_MARGIN = 0.01  # two canaries within two minutes on one H200: 4180 and 4212 GB/s, 0.8 % apart
 NOT_IN_BOTH = "not in both runs"
 DRIFT = 0.01  # a canary that moved by more than it scatters by itself
 WRONG = frozenset({
@@ -34,9 +34,9 @@ class Change:
 
     `verdict` is FASTER, SLOWER, SAME or UNSURE, LOST when it was ok and is wrong now, WON for the reverse, and "" when
     there is nothing to say. `ratio` is how many times as fast it is now, None without figures; `margin` what it is
-    held to, from its "duration", the "control" or the "canary"; `basis` "speedup" or "time". `time_ratio` is the new raw time over the old; `drift` what the canary says a
-    time should have become by itself (1.02: 2 % longer), None without one. `too_wide` names whose interval alone
-    is beyond the margin.
+    held to, from its "duration", the "control" or the "canary"; `basis` "speedup" or "time". `time_ratio` is the new
+    raw time over the old; `drift` what the canary says a time should have become by itself (1.02: 2 % longer), None
+    without one. `too_wide` names whose interval alone is beyond the margin.
     """
 
     verdict: str

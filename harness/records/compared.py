@@ -20,7 +20,8 @@ GATES = ("slower", "incorrect")
 class Compared:
     """The runs joined, each against the first on the same device, and devices beside each other.
 
-    `notes` are on files that were passed over or say too little; `forced` when different methods were compared all the same.
+    `notes` are on files that were passed over or say too little; `forced` when different methods were
+    compared all the same.
     """
 
     joined: Joined

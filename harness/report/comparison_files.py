@@ -104,7 +104,8 @@ def change_rows(compared: Compared) -> Iterator[dict[str, Any]]:
                 continue
             before, now = row.records[pair.reference], row.records[pair.run]
             yield {
-                **question, "candidate": row.name, "role": now.role, "reference": old, "run": new, "csv": csvs[pair.run],
+                **question, "candidate": row.name, "role": now.role, "reference": old, "run": new,
+                "csv": csvs[pair.run],
                 "verdict": change.verdict or None, "reason": change.reason, **_ratio("change", change.ratio),
                 "margin": change.margin, "margin_from": change.margin_from if change.margin else None,
                 "basis": change.basis if change.ratio else None, "time_ratio": change.time_ratio,

@@ -46,8 +46,8 @@ def settle(found: Sequence[tuple[Record, Change]], reference: Path) -> list[str]
         return ["python run.py selftest   says which differences are real on this machine: rigorous could not tell"]
     lines = [then_compare(records, reference)]
     if any("older" in change.too_wide for _, change in found):
-        lines.append("the older run's own intervals are wider than the margin: where its software is still there, run the "
-                     "same command with that too, and compare the two new CSVs")
+        lines.append("the older run's own intervals are wider than the margin: where its software is still there, run "
+                     "the same command with that too, and compare the two new CSVs")
     elif any(change.basis == "time" for _, change in found):
         lines.append("with the software of the older run on this machine today, both would have one baseline")
     return lines

@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
     refusals = compared.refusals()
     if refusals:
         were = "was" if len(refusals) == 1 else "were"
-        print(f"{len(refusals)} of the comparisons would have mixed different methods and {were} left out; --force makes "
-              "them all the same", file=sys.stderr)
+        print(f"{len(refusals)} of the comparisons would have mixed different methods and {were} left out; --force "
+              "makes them all the same", file=sys.stderr)
         return EXIT_REFUSED
     return 0
 

@@ -155,9 +155,10 @@ def _show(options: argparse.Namespace, outcome: Outcome) -> None:
     elif outcome.records:
         from harness.leaderboard import render
 
+        command = re.sub(r" --only ('[^']*'|\S+)", "", outcome.records[-1].command or "")
         print(render(
             outcome.records, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
-            command=re.sub(r" --only ('[^']*'|\S+)", "", outcome.records[-1].command or "") or None, records_path=shown(outcome.csv_path),
+            command=command or None, records_path=shown(outcome.csv_path),
         ), end="\n\n", flush=True)
 
 
