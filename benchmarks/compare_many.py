@@ -2,8 +2,9 @@
 
     python benchmarks/compare_many.py [--files 200] [--rows 100] [--tries 5]
 
-Every file has the columns of a real run and the times of one GPU (or of four, in the folder), with noise. Figures are
-wall-clock seconds of the whole process, start of Python included; the target is 2 s for each.
+Every file has the columns of a real run on one of four GPUs, with noise. Figures are seconds of the whole process, start
+of Python included: by the clock (median and worst), and of processor time, which another load on the machine touches
+less. The target is 2 s by the clock for the table of all files.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -36,9 +38,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         paths = make_files(Path(folder), options.files, options.rows)
         bytes_each = paths[0].stat().st_size
-        print(f"{len(paths)} files of {options.rows} rows, {bytes_each} bytes each; {os.cpu_count()} cores; "
-              f"median and worst of {options.tries} tries")
-        slowest = 0.0
+        print(f"{len(paths)} files of {options.rows} rows, {bytes_each} bytes each; {os.cpu_count()} cores, load "
+              f"{os.getloadavg()[0]:.1f}; {options.tries} tries: median, worst, processor time")
+        medians = []
         for name, words in {
             "glob, table": [f"{folder}/*/*.csv"],
             "glob, json": [f"{folder}/*/*.csv", "--format", "json"],
@@ -46,19 +48,21 @@ def main() -> int:
             "scores of the folder": None,
         }.items():
             command = ["scores", folder] if words is None else ["compare", *words]
-            times_s = [timed(command) for _ in range(options.tries)]
-            slowest = max(slowest, statistics.median(times_s))
-            print(f"{name:<32} {statistics.median(times_s):.2f} s  {max(times_s):.2f} s")
-    print(f"target {TARGET_S} s: {'met' if slowest <= TARGET_S else 'MISSED'}")
-    return 0 if slowest <= TARGET_S else 1
+            clock_s, processor_s = zip(*(timed(command) for _ in range(options.tries)))
+            medians.append(statistics.median(clock_s))
+            print(f"{name:<32} {medians[-1]:.2f} s  {max(clock_s):.2f} s  {statistics.median(processor_s):.2f} s")
+    print(f"target {TARGET_S} s for the table: {'met' if medians[0] <= TARGET_S else 'MISSED'}")
+    return 0 if medians[0] <= TARGET_S else 1
 
 
-def timed(words: list[str]) -> float:
-    start = time.perf_counter()
+def timed(words: list[str]) -> tuple[float, float]:
+    """Seconds by the clock and of processor time that the command line took."""
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = subprocess.run([sys.executable, "run.py", *words], cwd=REPOSITORY, stdout=subprocess.DEVNULL, check=False)
     if ended.returncode:
         raise SystemExit(f"{' '.join(words)} ended with {ended.returncode}")
-    return time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.perf_counter() - start, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def make_files(folder: Path, files: int, rows: int) -> list[Path]:

@@ -96,6 +96,9 @@ def _records_of(header: list[str], rows: list[tuple[int, list[str]]], path: Path
     named = [(_BY_NAME[name], column) for name, column in zip(header, texts) if name in _BY_NAME]
     columns = [_values_of(field, column, path, lines) for field, column in named]
     names = [field.name for field, _ in named]
+    missing = [name for name in UNSET if name not in names]
+    names += missing
+    columns += [[UNSET[name]] * len(lines) for name in missing]
     records = []
     for line, values in zip(lines, zip(*columns)):
         try:
@@ -106,6 +109,9 @@ def _records_of(header: list[str], rows: list[tuple[int, list[str]]], path: Path
 
 
 def _values_of(field: Field, texts: tuple[str, ...], path: Path, lines: list[int]) -> list[object]:
+    if texts.count(texts[0]) == len(texts):  # device, versions, problem: half of all columns
+        is_unset = texts[0] == "" and not field.required
+        return [UNSET[field.name] if is_unset else _value(field, texts[0], path, lines[0])] * len(texts)
     if field.type is float:
         try:
             numbers = [float(text) if text else None for text in texts]

@@ -165,8 +165,7 @@ class Record:
         ValueError as the constructor does.
         """
         record = object.__new__(cls)
-        record.__dict__.update(UNSET)
-        record.__dict__.update(values)
+        record.__dict__.update(values if len(values) == len(UNSET) else UNSET | dict(values))
         record._check()
         return record
 

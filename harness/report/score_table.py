@@ -26,8 +26,8 @@ def score_text(found: Sequence[DeviceScores], width: int | None = 140) -> str:
             Column("geometric mean speedup", "left", [_mean(scores) for scores in both]),
         ]
         lines = [f"KernelBench scores · {each.device_name}", "", table_text(columns), ""]
-        remarks = ["fast_p: share of n that is correct with a speedup over eager greater than p; the mean is over those "
-                   "that are correct"]
+        remarks = ["fast_p: share of n that is correct with a speedup over eager greater than p; the mean is over "
+                   "those that are correct"]
         remarks += _remarks(each)
         blocks.append("\n".join([*lines, *(line for text in remarks for line in terminal.indented(text, width))]))
     return "\n\n".join(blocks)
