@@ -51,7 +51,7 @@ def _with_verb(arguments: list[str]) -> list[str]:
     first = next((word for word in arguments if not word.startswith("-")), None)
     if first is None or first in VERBS:
         return arguments
-    if not Path(first).suffix and not Path(first).exists():
+    if not Path(first).suffix and not Path(first).exists() and not set(first) & set("*?["):
         from harness.problem import PROBLEMS_DIR
         from harness.spelling import hint_for
 

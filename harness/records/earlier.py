@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,21 @@ class Kept:
 
     def samples(self) -> Mapping[str, Any]:
         """Its raw samples from the `.jsonl` beside the CSV; empty when they are gone."""
-        try:
-            lines = self.csv_path.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
+        return _samples_in(self.csv_path.with_suffix(".jsonl")).get((self.record.run_id, self.record.candidate), {})
+
+
+@lru_cache(maxsize=1)
+def _samples_in(path: Path) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """The samples of a run by run and candidate, as far as the file can be read."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    try:
+        with path.open(encoding="utf-8") as lines:
             for line in lines:
-                found = json.loads(line)
-                if found["run_id"] == self.record.run_id and found["candidate"] == self.record.candidate:
-                    return found["samples"]
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        return {}
+                each = json.loads(line)
+                found[each["run_id"], each["candidate"]] = each["samples"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # a file cut short keeps what it has
+    return found
 
 
 def kept_rows(

@@ -43,7 +43,7 @@ def as_junit(compared: Compared, stopped: Sequence[Tripped], *, gated: bool) -> 
         suite.set("failures", str(failures))
         suite.set("skipped", str(skipped))
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
 
 
 def _xml(text: str) -> str:

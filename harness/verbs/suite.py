@@ -126,6 +126,8 @@ def _one(
         records = [record for record in read_records(csv_path)
                    if record.role == "baseline" or record.candidate in {each.name for each in candidates}]
         return Outcome(loaded.path, problem.name, tuple(records), csv_path, kept=len(kept))
+    except NothingToRun:
+        raise  # no such device, or a tool that is not here: the next problem would hear the same
     except HarnessError as error:
         return Outcome(loaded.path, problem.name, fault=str(error))
 

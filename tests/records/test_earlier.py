@@ -93,8 +93,9 @@ def test_a_strange_file_among_the_results_is_passed_over(tmp_path, earlier):
 def test_raw_samples_come_along_and_may_be_gone(tmp_path, earlier):
     path = earlier(samples={"errors": [1.0]})
     assert kept(tmp_path)["correct"].samples() == {"errors": [1.0]}
-    path.with_suffix(".jsonl").write_text('{"run_id": 3}\nno json')
-    assert kept(tmp_path)["correct"].samples() == {}
+    newest = earlier("2026-05-08T12:00:00Z")
+    newest.with_suffix(".jsonl").write_text('{"run_id": 3}\nno json')
+    assert kept(tmp_path)["correct"].csv_path == newest != path and kept(tmp_path)["correct"].samples() == {}
 
 
 def test_the_hash_of_the_harness_is_sixteen_digits_of_its_source():
