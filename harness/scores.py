@@ -78,7 +78,9 @@ def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceS
     for run in runs:
         for record in run.records:
             if record.role == "candidate":
-                problems.setdefault(" ".join(filter(None, (record.problem, record.sizes))), []).append(record)
+                mode = "" if record.mode in (None, "forward") else record.mode
+                name = " ".join(filter(None, (record.problem, record.sizes, mode)))
+                problems.setdefault(name, []).append(record)
     best, every, unsolved, left_out, not_tried = [], [], list(without_candidate), [], 0
     for name, records in problems.items():
         tried = [record for record in records if record.status not in _NOT_TRIED]

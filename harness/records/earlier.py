@@ -65,7 +65,7 @@ def kept_rows(
     folder = out_dir / problem.name / device_slug(device.name, device.kind)
     wanted = {
         "problem_hash": problem.hash, "sizes": sizes_text(problem.timed_sizes(device.kind)), "dtype": problem.dtype,
-        "mode": "forward", "harness_hash": harness_hash(), "config_hash": settings.hash, "device_kind": device.kind,
+        "mode": problem.mode, "harness_hash": harness_hash(), "config_hash": settings.hash, "device_kind": device.kind,
         "device_name": device.name, "uuid": device.uuid, "memory_bytes": device.memory_bytes, "torch": device.torch,
         "cuda": device.cuda, "driver": device.driver,
     }

@@ -117,7 +117,7 @@ def _newest_below(folder: Path, notes: list[str]) -> list[Run]:
     for path in sorted(folder.rglob("*.csv")):
         for run in _readable(path, notes):
             device = run.device if run.device[0] != "file" else (run.device_name,)  # without a UUID its name must do
-            key = (frozenset(record.problem for record in run.records), *device)
+            key = (frozenset((record.problem, record.mode or "forward") for record in run.records), *device)
             if key not in newest or (newest[key].utc, newest[key].path.name) < (run.utc, path.name):
                 newest[key] = run
     if not newest:

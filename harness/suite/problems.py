@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError, InputError
-from harness.problem import Problem, load_problem
+from harness.problem import Problem, in_mode, load_problem
 from harness.reading.text_files import shown
 from harness.reading.yaml_lines import YAML_SUFFIXES
 
@@ -42,13 +42,16 @@ def problem_paths(words: Iterable[Path]) -> list[Path]:
     return sorted(found.values(), key=lambda path: (_natural(str(path.parent)), _natural(path.name)))
 
 
-def load_all(paths: Iterable[Path], candidates_dir: Path | None) -> list[Loaded]:
-    """Every file as a problem; what cannot be loaded, and a second problem of one name, has its fault instead."""
+def load_all(paths: Iterable[Path], candidates_dir: Path | None, mode: str | None = None) -> list[Loaded]:
+    """Every file as a problem, in another `mode` where one is given.
+
+    What cannot be loaded, and a second problem of one name, has its fault instead.
+    """
     loaded: list[Loaded] = []
     taken: dict[str, Path] = {}
     for path in paths:
         try:
-            problem = load_problem(path, candidates_dir)
+            problem = in_mode(load_problem(path, candidates_dir), mode)
         except HarnessError as error:
             loaded.append(Loaded(path, None, str(error)))
             continue

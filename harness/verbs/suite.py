@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     """Run every problem that the words mean. Returns the exit code; raises HarnessError when none can be run."""
     check_device_name(options.device)
     settings = load_settings(options.config)
-    loaded = load_all(problem_paths(options.problem), options.candidates)
+    loaded = load_all(problem_paths(options.problem), options.candidates, options.mode)
     if all(each.problem is None for each in loaded):
         raise InputError("\n".join(str(each.fault) for each in loaded))
     chosen = _candidates(loaded, options)
@@ -140,7 +140,7 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
         words += ["--candidates", str(shown(folders.pop() if len(folders) == 1 else options.candidates))]
         if is_suite(options.problem) and any(each.path.parent == options.candidates for each in candidates):
             words += [word for each in candidates for word in ("--only", each.name)]
-    for flag, value, default in (("--device", options.device, "auto"), ("--config", options.config, "default"),
+    for flag, value, default in (("--mode", options.mode, None), ("--device", options.device, "auto"), ("--config", options.config, "default"),
                                  ("--out", str(options.out), "results")):
         words += [flag, value] if value != default else []
     return shlex.join(words + (["--sanitize"] if options.sanitize else []))
