@@ -65,7 +65,7 @@ def summary_text(outcomes: Sequence[Outcome], width: int | None) -> str:
     lines += [f"  left out of the scores: {listed(not_run)}"] if not_run else []
     kept = sum(each.kept for each in outcomes)
     if kept:
-        lines += ["", f"  reused: {kept} records of earlier runs; their candidates, problems, settings, device and "
+        lines += ["", f"  reused: {kept} rows of earlier runs; their candidates, problems, settings, device and "
                       "this software are what they were"]
     found = scores(outcomes)
     lines += ["", score_text(found, width)] if found else []

@@ -151,7 +151,7 @@ def _show(options: argparse.Namespace, outcome: Outcome) -> None:
     if options.json:
         return
     if outcome.kept:
-        print(f"{outcome.name}: {outcome.kept} records reused, from {shown(outcome.csv_path)}", file=sys.stderr)
+        print(f"{outcome.name}: reused {outcome.kept} of the rows in {shown(outcome.csv_path)}", file=sys.stderr)
     if outcome.fault:
         print(f"{outcome.name}: {outcome.fault}", file=sys.stderr)
     elif outcome.records:
