@@ -26,9 +26,10 @@ _EXAMPLES = """examples:
   python run.py list                                          problems, candidates, settings
   python run.py doctor                                        what this machine has, and what is missing
   python run.py compare results/tril_matmul/                  results of several GPUs side by side
+  python run.py report results/                               all of them as one HTML file with charts
   python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
-VERBS = ("run", "list", "doctor", "compare", "scores", "selftest")
+VERBS = ("run", "list", "doctor", "compare", "scores", "report", "selftest")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a DIR stands for the newest run of each problem on each device in it",
     )
     scores.add_argument("--json", action="store_true", help="print JSON")
+    _add_report(verbs)
     _add_selftest(verbs)
     return parser
 
@@ -140,6 +142,20 @@ def _add_compare(verbs: argparse._SubParsersAction) -> None:
     compare.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML too")
 
 
+def _add_report(verbs: argparse._SubParsersAction) -> None:
+    report = verbs.add_parser("report", help="write one HTML file of all results, with charts, that opens offline")
+    report.add_argument(
+        "paths", nargs="*", type=Path, default=[Path("results")], metavar="CSV|DIR", help="results (default: results)"
+    )
+    report.add_argument("--out", type=Path, metavar="FILE", help="where it goes (default: DIR/report.html)")
+    report.add_argument(
+        "--candidates", action="append", type=Path, default=[], metavar="DIR",
+        help="also look for sources here (default: candidates/)",
+    )
+    report.add_argument("--open", action="store_true", help="open it in the browser")
+    report.add_argument("--json", action="store_true", help="print JSON")
+
+
 def _add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest = verbs.add_parser(
         "selftest", help="how far this device's numbers can be trusted; --adversarial: what cheats and is caught",
@@ -188,6 +204,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import scores
 
         return scores.run(options)
+    if options.verb == "report":
+        from harness.verbs import report
+
+        return report.run(options)
     from harness.verbs import compare
 
     return compare.run(options)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.physics import Limits, percent_of_sol, rates
-from harness.records.schema import Record, sizes_text
+from harness.records.schema import LONGEST_TEXT, Record, sizes_text
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -67,8 +67,22 @@ def record_of(
     )
 
 
-def samples_of(judgement: Judgement | None) -> dict[str, Any]:
-    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel."""
+def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[str, Any]:
+    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel, what compilers said.
+
+    A part that the contestant did not come to is left out.
+    """
+    return _build_samples(build) | _judgement_samples(judgement)
+
+
+def _build_samples(build: Build | None) -> dict[str, Any]:
+    if build is None:
+        return {}
+    told = {"built_by": build.built_by, "warnings": build.warnings, "log": build.log[-LONGEST_TEXT:]}
+    return {"build": told | {"kernels": [asdict(kernel) for kernel in build.kernels]}}
+
+
+def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
     if judgement is None:
         return {}
     return {
@@ -78,6 +92,7 @@ def samples_of(judgement: Judgement | None) -> dict[str, Any]:
                 "log_ratios": timing.log_ratios, "wall_less_time_us": timing.wall_less_time_us,
                 "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None, "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,
                 "telemetry": [asdict(reading) for reading in timing.telemetry],
+                "read_at_s": timing.read_at_s, "read_kept": timing.read_kept,
             }
             for timing in judgement.timings
         ],
