@@ -36,6 +36,7 @@ class Contest:
     def __init__(
         self, problem: Problem, settings: Settings, bench: Bench, workshop: Workshop, files: RunFiles,
         progress: Progress, utc: str, examiner: Examiner | None = None,
+        command: str | None = None,
     ) -> None:
         self._problem, self._settings, self._bench = problem, settings, bench
         self._workshop, self._files, self._progress = workshop, files, progress
@@ -44,7 +45,7 @@ class Contest:
         model_seed = secrets.randbits(31)
         all_sizes = [self._sizes, *problem.checks_for(bench.kind)]
         references = [Reference(problem, sizes, bench.torch_device, model_seed) for sizes in all_sizes]
-        self._facts = self._measure_device(utc)
+        self._facts = self._measure_device(utc, command)
         floor_us = self._facts.limits.floor_us if self._facts.limits else None
         self._judge = Judge(bench, references, settings, floor_us, model_seed, examiner)
         self._ahead: tuple[Entry, PlayerStarter] | None = None
@@ -149,14 +150,15 @@ class Contest:
             self._progress.note(trouble)
         self._progress.done(record)
 
-    def _measure_device(self, utc: str) -> RunFacts:
+    def _measure_device(self, utc: str, command: str | None) -> RunFacts:
         problem, bench = self._problem, self._bench
         flops = problem.flops.evaluate(self._sizes) if problem.flops else None
         useful_bytes = problem.bytes.evaluate(self._sizes) if problem.bytes else None
         bandwidth = bench.copy_gbytes_s()
         peaks = load_peaks(bench.identity.name) if bench.kind == "cuda" else None
         return RunFacts(
-            run_id=secrets.token_hex(8), utc=utc, config=self._settings.name, problem=problem, sizes=self._sizes,
+            run_id=secrets.token_hex(8), utc=utc, config=self._settings.name,
+            config_hash=self._settings.hash, command=command, problem=problem, sizes=self._sizes,
             bench=bench, limits=limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
             useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
             event_floor_us=bench.event_floor_us(), sandbox=f"{self._workshop.wall.text}; {bench.transport}",

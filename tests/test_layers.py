@@ -22,12 +22,13 @@ HARNESS = REPOSITORY / "harness"
 LAYERS = (
     ("cli",),
     ("verbs",),
-    ("selftest",),
+    ("selftest", "suite"),
     ("pipeline",),
     ("contest",),
     ("workshop",),
     ("leaderboard", "compare", "diagnosis"),
     ("report",),
+    ("scores",),
     ("referee",),
     ("records",),
     ("device",),
@@ -190,9 +191,11 @@ def _imported_at_start(roots: list[str]) -> list[Import]:
     "roots",
     [
         ["harness.cli"], ["harness.verbs.list"], ["harness.verbs.run", "harness.device.choose"],
-        ["harness.verbs.compare"], ["harness.verbs.selftest"], ["harness.verbs.report", "harness.report.html.page"],
+        ["harness.verbs.compare"], ["harness.verbs.scores"], ["harness.verbs.suite"], ["harness.verbs.selftest"],
+        ["harness.verbs.report", "harness.report.html.page"],
     ],
-    ids=["--help", "list", "a mistake in a run", "compare", "a mistake in a selftest", "report"],
+    ids=["--help", "list", "a mistake in a run", "compare", "scores", "a mistake in a suite", "a mistake in a selftest",
+         "report"],
 )
 def test_torch_and_pandas_are_not_imported_before_they_are_needed(roots):
     heavy = [each for each in _imported_at_start(roots) if each.target.split(".")[0] in {"torch", "pandas", "triton"}]

@@ -33,6 +33,8 @@ class RunFacts:
     run_id: str
     utc: str
     config: str
+    config_hash: str
+    command: str | None
     problem: Problem
     sizes: dict[str, int]
     bench: Bench
@@ -50,8 +52,10 @@ def record_of(
 ) -> Record:
     """The record of one contestant; `build` and `judgement` are None where it did not get so far."""
     return Record(
-        run_id=facts.run_id, utc=facts.utc, config=facts.config, problem=facts.problem.name,
-        problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype, mode=facts.problem.mode,
+        run_id=facts.run_id, utc=facts.utc, config=facts.config, config_hash=facts.config_hash,
+        command=facts.command, harness_hash=harness_hash(), problem=facts.problem.name,
+        problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype,
+        mode=facts.problem.mode,
         candidate=name, source_hash=source_hash, role=role, harness_version=__version__, dirty=is_dirty(),
         status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
         language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
@@ -106,6 +110,15 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
 
 def baseline_hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=1)
+def harness_hash() -> str:
+    """The first 16 hex digits of the SHA-256 over the names and texts of this software's own modules."""
+    found = hashlib.sha256()
+    for path in sorted((_REPOSITORY / "harness").rglob("*.py")):
+        found.update(str(path.relative_to(_REPOSITORY)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()[:16]
 
 
 @functools.lru_cache(maxsize=1)
