@@ -100,7 +100,7 @@ def text() -> str:
         "## Columns of the CSV", "",
         f"Schema version {SCHEMA_VERSION}. A field that was not measured is empty. The raw samples are in the `.jsonl`",
         "beside it, one line for each row, under `samples`: `players` (times, ratios and telemetry of each process),",
-        "`errors`, `kernels`, `compiler` and `evidence`.", "",
+        "`errors`, `kernels`, `build` and `evidence`.", "",
         *_column_tables(),
     ]).rstrip("\n") + "\n"
 

@@ -16,7 +16,7 @@ from harness.errors import HarnessError, InputError
 
 EXIT_CODES = """exit codes:
   0  the run finished        1  --strict and a candidate is not ok, or the harness failed
-  2  bad input               3  selftest: something is not as it should be
+  2  bad input               3  selftest, compare --fail-on: something is not as it should be
   4  nothing could run       130  interrupted"""
 
 _EXAMPLES = """examples:
@@ -26,12 +26,14 @@ _EXAMPLES = """examples:
   python run.py list                                          problems, candidates, settings
   python run.py doctor                                        what this machine has, and what is missing
   python run.py compare results/tril_matmul/                  results of several GPUs side by side
+  python run.py report results/                               all of them as one HTML file with charts
   python run.py show tiled_shared                             everything known about one candidate
   python run.py reproduce tiled_shared                        the launch that failed once more, its tensors to a file
   python run.py new tril_matmul my_kernel                     a candidate to begin with
   python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
-VERBS = ("run", "list", "doctor", "compare", "show", "reproduce", "new", "new-problem", "serve", "selftest")
+VERBS = ("run", "list", "doctor", "compare", "scores", "report", "show", "reproduce", "new", "new-problem", "serve",
+         "selftest")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,7 +56,7 @@ def _with_verb(arguments: list[str]) -> list[str]:
     first = next((word for word in arguments if not word.startswith("-")), None)
     if first is None or first in VERBS:
         return arguments
-    if not Path(first).suffix and not Path(first).exists():
+    if not Path(first).suffix and not Path(first).exists() and not set(first) & set("*?["):
         from harness.problem import PROBLEMS_DIR
         from harness.spelling import hint_for
 
@@ -83,8 +85,14 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="print JSON")
     doctor = verbs.add_parser("doctor", help="what this machine has, what is missing and how to get it")
     doctor.add_argument("--json", action="store_true", help="print JSON")
-    compare = verbs.add_parser("compare", help="put results of several runs side by side")
-    compare.add_argument("paths", nargs="+", type=Path, metavar="CSV|DIR", help="a DIR stands for the newest run of each device in it")
+    _add_compare(verbs)
+    scores = verbs.add_parser("scores", help="KernelBench's fast_p, mean speedup and correctness over results")
+    scores.add_argument(
+        "paths", nargs="+", type=Path, metavar="CSV|DIR|GLOB",
+        help="a DIR stands for the newest run of each problem on each device in it",
+    )
+    scores.add_argument("--json", action="store_true", help="print JSON")
+    _add_report(verbs)
     _add_show(verbs)
     _add_reproduce(verbs)
     _add_new(verbs)
@@ -98,7 +106,10 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
         "run", help="build, check, time and rank the candidates of a problem",
         epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument("problem", type=Path, metavar="PROBLEM", help="problems/NAME.yaml, or a KernelBench .py file")
+    run.add_argument(
+        "problem", nargs="+", type=Path, metavar="PROBLEM",
+        help="problems/NAME.yaml, or a KernelBench .py file; several, a folder or a 'GLOB' are run as a suite",
+    )
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
     run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)")
@@ -111,7 +122,46 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
+    run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
+
+
+def _add_compare(verbs: argparse._SubParsersAction) -> None:
+    compare = verbs.add_parser(
+        "compare", help="put results of several runs side by side",
+        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare.add_argument(
+        "paths", nargs="+", type=Path, metavar="CSV|DIR|GLOB",
+        help="a DIR stands for the newest run of each device in it",
+    )
+    compare.add_argument(
+        "--fail-on", action="append", default=[], metavar="slower[:1%]|incorrect",
+        help="exit 3 when a candidate is slower, by its whole interval, or newly wrong",
+    )
+    compare.add_argument(
+        "--by", default="source", metavar="source|name", help="what makes two candidates one (default: the same source)"
+    )
+    compare.add_argument("--force", action="store_true", help="compare what was measured by different methods too")
+    compare.add_argument(
+        "--format", default="table", choices=("table", "markdown", "csv", "json"), help="what to print"
+    )
+    compare.add_argument("--json", action="store_true", help="the same as --format json")
+    compare.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML too")
+
+
+def _add_report(verbs: argparse._SubParsersAction) -> None:
+    report = verbs.add_parser("report", help="write one HTML file of all results, with charts, that opens offline")
+    report.add_argument(
+        "paths", nargs="*", type=Path, default=[Path("results")], metavar="CSV|DIR", help="results (default: results)"
+    )
+    report.add_argument("--out", type=Path, metavar="FILE", help="where it goes (default: DIR/report.html)")
+    report.add_argument(
+        "--candidates", action="append", type=Path, default=[], metavar="DIR",
+        help="also look for sources here (default: candidates/)",
+    )
+    report.add_argument("--open", action="store_true", help="open it in the browser")
+    report.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_show(verbs: argparse._SubParsersAction) -> None:
@@ -195,8 +245,15 @@ def _add_selftest(verbs: argparse._SubParsersAction) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     if options.verb == "run":
+        from harness.suite.problems import is_suite
+
+        if options.resume or is_suite(options.problem):
+            from harness.verbs import suite
+
+            return suite.run(options)
         from harness.verbs import run
 
+        [options.problem] = options.problem
         return run.run(options)
     if options.verb == "list":
         from harness.verbs import list as listing
@@ -226,6 +283,14 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import selftest
 
         return selftest.run(options)
+    if options.verb == "scores":
+        from harness.verbs import scores
+
+        return scores.run(options)
+    if options.verb == "report":
+        from harness.verbs import report
+
+        return report.run(options)
     from harness.verbs import compare
 
-    return compare.run(options.paths)
+    return compare.run(options)

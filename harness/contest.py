@@ -39,6 +39,7 @@ class Contest:
     def __init__(
         self, problem: Problem, settings: Settings, bench: Bench, workshop: Workshop, files: RunFiles,
         progress: Progress, utc: str, examiner: Examiner | None = None,
+        command: str | None = None,
     ) -> None:
         self._problem, self._settings, self._bench = problem, settings, bench
         self._workshop, self._files, self._progress = workshop, files, progress
@@ -46,7 +47,7 @@ class Contest:
         self._examiner = examiner
         progress.note("drawing inputs and computing truths")
         references, model_seed = self._references()
-        self._facts = self._measure_device(utc)
+        self._facts = self._measure_device(utc, command)
         self._judge = self._judge_with(references, model_seed)
         self._ahead: tuple[Entry, PlayerStarter] | None = None
         self._lost: str | None = None
@@ -183,14 +184,15 @@ class Contest:
             self._progress.note(trouble)
         self._progress.done(record)
 
-    def _measure_device(self, utc: str) -> RunFacts:
+    def _measure_device(self, utc: str, command: str | None) -> RunFacts:
         problem, bench = self._problem, self._bench
         flops = problem.flops.evaluate(self._sizes) if problem.flops else None
         useful_bytes = problem.bytes.evaluate(self._sizes) if problem.bytes else None
         bandwidth = bench.copy_gbytes_s()
         peaks = load_peaks(bench.identity.name) if bench.kind == "cuda" else None
         return RunFacts(
-            run_id=secrets.token_hex(8), utc=utc, config=self._settings.name, problem=problem, sizes=self._sizes,
+            run_id=secrets.token_hex(8), utc=utc, config=self._settings.name,
+            config_hash=self._settings.hash, command=command, problem=problem, sizes=self._sizes,
             bench=bench, limits=limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
             useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
             event_floor_us=bench.event_floor_us(), sandbox=f"{self._workshop.wall.text}; {bench.transport}",

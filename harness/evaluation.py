@@ -27,7 +27,7 @@ from harness.pipeline import alone_on
 from harness.problem import Problem, find_problem, in_mode, load_problem
 from harness.records.evidence import Evidence
 from harness.records.ranking import rank
-from harness.records.samples import evidence_in
+from harness.records.samples import compiler_reports, evidence_in
 from harness.records.schema import Record
 from harness.records.writer import RunFiles, device_slug, jsonable
 from harness.report.progress import NullProgress, Progress
@@ -63,7 +63,7 @@ class Evaluation:
         return {
             **result_fields(self.record, self.samples), "record": self.record.to_json(),
             "evidence": self.samples.get("evidence"), "errors": self.samples.get("errors", []),
-            "kernels": self.samples.get("kernels", []), "compiler": self.samples.get("compiler", []),
+            "kernels": self.samples.get("kernels", []), "compiler": compiler_reports(self.samples),
         }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from harness.records.ranking import TIMED, class_of, grouped, rank, shown_time
+from harness.records.ranking import TIMED, class_of, grouped, rank, shown_time, why_unranked
 from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.table import Column, fitted, table_text
@@ -157,24 +157,9 @@ def _remarks(record: Record, group: list[Record]) -> list[str]:
         reason = record.reason or "no reason was recorded"
         remarks.append(f"{record.candidate}: {record.status.value}: {reason}")
     elif record.role == "candidate" and record.rank is None:
-        remarks.append(f"{record.candidate}: ok, without a rank: {_why_unranked(record, group)}")
+        remarks.append(f"{record.candidate}: ok, without a rank: {why_unranked(record, group)}")
     warnings = [line for line in (record.warnings or "").splitlines() if line.strip()]
     return remarks + [f"{record.candidate}: note: {line}" for line in warnings]
-
-
-def _why_unranked(record: Record, group: list[Record]) -> str:
-    wanted = class_of(group)
-    if not record.time_us:
-        return "no time was measured"
-    if record.kind in (None, "unknown"):
-        return "whose kernels ran could not be traced"
-    if wanted is not None and record.precision_class != wanted:
-        return f"its results are {record.precision_class or 'of no named class'}, the ranking is {wanted}"
-    if record.kind == "custom" and not any(each.rank for each in group):
-        return "the run ended before its ranks were given"
-    whose = {"library": "its time is a library's", "mixed": "part of its time is a library's"}
-    text = whose.get(record.kind, "its kernels are its own")
-    return f"{text} (kind {record.kind}), which this problem does not rank"
 
 
 def _too_close(group: list[Record]) -> list[str]:

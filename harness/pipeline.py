@@ -18,6 +18,7 @@ from harness.device.bench import Bench
 from harness.device.choose import device_lock, open_bench
 from harness.errors import HarnessError
 from harness.problem import Problem
+from harness.records.earlier import Kept
 from harness.records.ranking import rank
 from harness.records.schema import Record
 from harness.records.writer import RunFiles, device_slug
@@ -34,8 +35,10 @@ _LOCK_WAIT_S = 3600
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go, and
-    whether kernels are to be put under compute-sanitizer.
+    """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go,
+    whether kernels are to be put under compute-sanitizer, and what to type to run the problem again in the same way.
+
+    `kept` are records of an earlier run that stand for candidates which are not judged again.
     """
 
     problem: Problem
@@ -44,6 +47,8 @@ class RunRequest:
     settings: Settings
     out_dir: Path
     sanitize: bool = False
+    command: str | None = None
+    kept: Sequence[Kept] = ()
 
 
 @dataclass(frozen=True)
@@ -62,12 +67,16 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
     utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
+    for each in request.kept:
+        files.append(each.record, each.samples())
     with Workshop(problem, request.candidates, bench, settings) as workshop, alone_on(bench, progress):
         if bench.kind == "cpu":
             # Compilers would take the very cores that are about to be timed.
             progress.note("building all candidates before the CPU is timed")
             workshop.wait_for_builds(progress.note)
-        Contest(problem, settings, bench, workshop, files, progress, utc, examiner).run(request.candidates)
+        Contest(problem, settings, bench, workshop, files, progress, utc, examiner, request.command).run(
+            request.candidates
+        )
     records = rank(files.records, problem.kinds, problem.accuracy.precision_class)
     trouble = files.finish(records)
     if trouble:

@@ -5,7 +5,8 @@ quick, default and rigorous lie in ``configs/``; a path to another YAML file wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.errors import InputError
@@ -37,6 +38,12 @@ class Settings:
     launch_timeout_s: float = 30.0
     build_timeout_s: float = 600.0
     confidence: float = 0.99
+
+    @property
+    def hash(self) -> str:
+        """The first 16 hex digits of the SHA-256 over all values: two files of one name are told apart."""
+        values = {name: value for name, value in asdict(self).items() if name != "name"}
+        return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()[:16]
 
 
 def load_settings(name_or_path: str) -> Settings:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.compare import compare, compare_runs
+from harness.compare import compare, drawn
 from harness.errors import InputError
 
 HERE = Path(__file__).parent
@@ -30,39 +30,35 @@ def results(tmp_path, monkeypatch) -> Path:
     return Path("results/tril_matmul")
 
 
+def text_of(paths, width: int = 140) -> str:
+    return drawn(compare(paths), "table", width)
+
+
 def golden(name: str) -> str:
     return (HERE / "report/golden" / name).read_text(encoding="utf-8")
 
 
 def test_the_whole_comparison_of_two_gpus(results):
-    text = compare([results / "nvidia-h200/20260501T123005Z.csv", results / "nvidia-h100-80gb-hbm3"])
+    text = text_of([results / "nvidia-h200/20260501T123005Z.csv", results / "nvidia-h100-80gb-hbm3"])
     assert text + "\n" == golden("compare_two_gpus.txt")
 
 
 def test_the_whole_comparison_of_one_gpu_last_week_and_today(results):
-    text = compare(sorted((results / "nvidia-h200").glob("*.csv")))
+    text = text_of(sorted((results / "nvidia-h200").glob("*.csv")))
     assert text + "\n" == golden("compare_last_week.txt")
 
 
 def test_the_whole_comparison_of_a_folder_with_a_gpu_and_a_cpu_in_a_narrow_terminal(results):
-    assert compare([results], width=100) + "\n" == golden("compare_folder.txt")
+    assert text_of([results], width=100) + "\n" == golden("compare_folder.txt")
 
 
-def test_times_of_different_devices_are_never_shown(results):
-    text = compare([results / "nvidia-h200", results / "nvidia-h100-80gb-hbm3"])
+def test_times_and_changes_of_different_devices_are_never_shown(results):
+    text = text_of([results / "nvidia-h200", results / "nvidia-h100-80gb-hbm3"])
     assert "µs" not in text and " ms" not in text and "against" not in text
 
 
-def test_what_got_slower_on_the_same_device_is_there_for_an_exit_code(results):
-    comparison, notes = compare_runs(sorted((results / "nvidia-h200").glob("*.csv")))
-    found = [(each.name, each.change.verdict) for each in comparison.regressions()]
-    assert found == [("blocks_of_cublas", "slower"), ("indexed_1d", "lost")] and notes == []
-    comparison, _ = compare_runs([results / "nvidia-h200", results / "nvidia-h100-80gb-hbm3"])
-    assert comparison.regressions() == []
-
-
 def test_runs_with_nothing_in_common_say_so(results):
-    text = compare([results / "nvidia-h200", results / "cpu-amd-epyc-9654"])
+    text = text_of([results / "nvidia-h200", results / "cpu-amd-epyc-9654"])
     assert "No two of these runs share a problem with its sizes and dtype: nothing to compare." in text
     assert "tril_matmul · M=512 · float32: only in B" in text
 
@@ -92,3 +88,30 @@ def test_a_file_that_cannot_be_used_is_one_sentence(results, content, said):
 def test_nothing_named_is_refused():
     with pytest.raises(InputError, match="name two CSVs or a folder"):
         compare([])
+
+
+def test_a_way_of_joining_that_is_none_is_refused_with_what_was_meant(results):
+    with pytest.raises(InputError, match="Did you mean 'name'"):
+        compare([results], by="nam")
+
+
+def test_edited_candidates_are_compared_when_joined_by_name(results):
+    found = compare(sorted((results / "nvidia-h200").glob("*.csv")), by="name")
+    [pair] = found.pairs
+    verdicts = {row.name: change.verdict for row, change in pair.changes}
+    assert verdicts["tiled_shared"] == "FASTER" and found.joined.cases[0].unmatched[0].name == "warp_reduction"
+
+
+def test_the_whole_comparison_as_markdown(results):
+    text = drawn(compare(sorted((results / "nvidia-h200").glob("*.csv"))), "markdown", None)
+    assert text + "\n" == golden("compare_last_week.md")
+
+
+def test_many_runs_of_one_gpu_are_counted_and_only_the_last_is_drawn(results):
+    first = results / "nvidia-h200/20260501T123005Z.csv"
+    for day in range(2, 9):
+        text = first.read_text(encoding="utf-8").replace("2026-05-01T", f"2026-06-0{day}T")
+        (first.parent / f"2026060{day}T090000Z.csv").write_text(text, encoding="utf-8")
+    text = text_of([first, results / "nvidia-h200/202606*.csv"])
+    assert "none of 6 runs between A and the last differs from A" in text
+    assert text.count("against A, both on") == 1 and "H against A" in text

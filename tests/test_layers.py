@@ -22,13 +22,14 @@ HARNESS = REPOSITORY / "harness"
 LAYERS = (
     ("cli",),
     ("verbs",),
-    ("selftest",),
+    ("selftest", "suite"),
     ("evaluation", "reproduction"),
     ("pipeline",),
     ("contest",),
     ("workshop",),
     ("leaderboard", "compare", "diagnosis", "scaffold"),
     ("report", "kernelbench"),
+    ("scores",),
     ("referee",),
     ("records",),
     ("device",),
@@ -191,10 +192,11 @@ def _imported_at_start(roots: list[str]) -> list[Import]:
     "roots",
     [
         ["harness.cli"], ["harness.verbs.list"], ["harness.verbs.run", "harness.device.choose"],
-        ["harness.verbs.compare"], ["harness.verbs.selftest"], ["harness.verbs.show"],
-        ["harness.verbs.new"],
+        ["harness.verbs.compare"], ["harness.verbs.scores"], ["harness.verbs.suite"], ["harness.verbs.selftest"],
+        ["harness.verbs.report", "harness.report.html.page"], ["harness.verbs.show"], ["harness.verbs.new"],
     ],
-    ids=["--help", "list", "a mistake in a run", "compare", "a mistake in a selftest", "show", "new"],
+    ids=["--help", "list", "a mistake in a run", "compare", "scores", "a mistake in a suite", "a mistake in a selftest",
+         "report", "show", "new"],
 )
 def test_torch_and_pandas_are_not_imported_before_they_are_needed(roots):
     heavy = [each for each in _imported_at_start(roots) if each.target.split(".")[0] in {"torch", "pandas", "triton"}]
@@ -238,6 +240,8 @@ def test_the_simplest_command_lines_load_no_heavy_package(words):
         (["compare", "no-such-file.csv"], 2),
         (["show", "no-such-candidate"], 2),
         (["new", "tril_matmull", "mine"], 2),
+        (["report", "results", "--out", "harness"], 2),
+        (["report", "no-such-folder"], 2),
         (["selftest", "--adversarial", "--only", "no-such-case"], 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
@@ -245,6 +249,12 @@ def test_the_simplest_command_lines_load_no_heavy_package(words):
 def test_lists_and_mistakes_are_answered_without_torch(words, code):
     ended, loaded = _loaded_by(*words)
     assert ended == code
+    assert not loaded & {"torch", "pandas", "triton"}
+
+
+def test_a_whole_report_is_written_without_torch_or_pandas(tmp_path):
+    ended, loaded = _loaded_by("report", "results", "--out", str(tmp_path / "report.html"))
+    assert ended == 0 and (tmp_path / "report.html").exists()
     assert not loaded & {"torch", "pandas", "triton"}
 
 

@@ -1,7 +1,8 @@
 """What makes a call cold: the last-level cache is written over, then read clean, before each launch.
 
 On a GPU a buffer of twice the L2 is written and another read, so that neither the inputs nor dirty lines of the
-buffer are in the cache when the timed window opens. On a CPU the last-level cache is written over once.
+buffer are in the cache when the timed window opens. On a CPU the last-level cache is written over once, with a word that
+the referee gives for each launch and looks for before it opens the window.
 """
 
 from __future__ import annotations
@@ -13,31 +14,51 @@ import torch
 GPU_POLICY = "cold: 2xL2 written, 2xL2 read"
 CPU_POLICY = "cold: 1xLLC written"
 _CPU_MOST_BYTES = 256 * 1024 * 1024
+_SAMPLED_WORDS = 4096
 _zero = torch.Tensor.zero_
+_fill = torch.Tensor.fill_
 _amax = torch.amax
 
 
 class Evictor:
-    """Buffers that push everything else out of the cache; `run` works in order of the current stream."""
+    """Buffers that push everything else out of a GPU's L2; `run` works in order of the current stream."""
 
-    def __init__(self, cache_bytes: int, device: torch.device, *, read_back: bool) -> None:
+    def __init__(self, cache_bytes: int, device: torch.device) -> None:
         words = max(1024, cache_bytes // 4)
         self._written = torch.zeros(words, dtype=torch.int32, device=device)
-        self._read = torch.zeros(words, dtype=torch.int32, device=device) if read_back else None
+        self._read = torch.zeros(words, dtype=torch.int32, device=device)
         self._sink = torch.zeros((), dtype=torch.int32, device=device)
 
     def run(self) -> None:
         _zero(self._written)
-        if self._read is not None:
-            _amax(self._read, dim=0, out=self._sink)
+        _amax(self._read, dim=0, out=self._sink)
 
 
 def gpu_evictor(l2_bytes: int, device: torch.device) -> Evictor:
-    return Evictor(2 * l2_bytes, device, read_back=True)
+    return Evictor(2 * l2_bytes, device)
 
 
-def cpu_evictor(llc_bytes: int) -> Evictor:
-    return Evictor(min(llc_bytes, _CPU_MOST_BYTES), torch.device("cpu"), read_back=False)
+class KeyedEvictor:
+    """A shared `region` (uint8) as large as a CPU's last-level cache, written over with one word after another."""
+
+    def __init__(self, region: torch.Tensor) -> None:
+        self._words = region.view(torch.int64)
+
+    def run(self, word: int) -> None:
+        _fill(self._words, word)
+
+    def missed(self, word: int) -> int:
+        """How many of some thousand words, drawn at random, are not `word`.
+
+        A flush that left out a thousandth goes unnoticed once in sixty launches.
+        """
+        places = torch.randint(self._words.numel(), (min(_SAMPLED_WORDS, self._words.numel()),))
+        return int((self._words[places] != word).sum())
+
+
+def cpu_evictor_bytes(llc_bytes: int) -> int:
+    """What is written over on a CPU whose last-level cache has `llc_bytes`: whole words, 256 MiB at most."""
+    return max(4096, min(llc_bytes, _CPU_MOST_BYTES) // 8 * 8)
 
 
 def cpu_last_level_bytes() -> int:

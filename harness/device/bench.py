@@ -22,6 +22,13 @@ class Turn:
 
 
 @dataclass(frozen=True)
+class Cooled:
+    """The player says that the cache is cold for the launch numbered `sequence`, and waits for its window."""
+
+    sequence: int
+
+
+@dataclass(frozen=True)
 class LocalTimes:
     """Times in µs of launches that the referee made itself, and the host µs from the last call to its end.
 
@@ -45,6 +52,7 @@ class Bench(Protocol):
     transport: str
     l2_policy: str
     timer: str
+    sees_cooling: bool  # whether a player waits for its window until `cooling_fault` has been asked
 
     def prepare_command(self) -> dict[str, Any]:
         """What a fresh player must know of the device, as a frame."""
@@ -61,11 +69,14 @@ class Bench(Protocol):
     def open_window(self, sequence: int) -> None:
         """Let the timed window of a launch open that was released without it."""
 
+    def cooling_fault(self) -> str | None:
+        """What is wrong with the cooling of the cache that a player has just reported; None where it was done."""
+
     def release_all(self, channel: Channel, last: int) -> None:
         """Let everything up to `last` go ahead without inputs, so that a failed queue drains."""
 
-    def poll(self, channel: Channel, timeout_s: float) -> Turn | dict[str, Any] | None:
-        """The next turn or frame within about `timeout_s`, or None."""
+    def poll(self, channel: Channel, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
+        """The next turn, cooling or frame within about `timeout_s`, or None."""
 
     def slot_unchanged(self, index: int, inputs: InputSet) -> bool:
         """Whether the slot still holds what it was filled with."""

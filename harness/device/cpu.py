@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import statistics
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ import torch
 from harness.clocks import cold
 from harness.clocks.heap import keep_freed_memory
 from harness.clocks.stopwatch import MonotonicClock
-from harness.device.bench import LocalTimes, Turn
+from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
 from harness.inputs.sets import InputSet
 from harness.wire import passes
@@ -33,6 +34,7 @@ class CpuBench:
     transport = "shared_memory"
     l2_policy = cold.CPU_POLICY
     timer = MonotonicClock.name
+    sees_cooling = True
 
     def __init__(self) -> None:
         self.torch_device = torch.device("cpu")
@@ -40,7 +42,9 @@ class CpuBench:
         self.arena = Arena.create()
         self._flags = self.arena.flags()
         self._cache_bytes = cold.cpu_last_level_bytes()
-        self._evictor = cold.cpu_evictor(self._cache_bytes)
+        self._evicted = self.arena.named("evicted", cold.cpu_evictor_bytes(self._cache_bytes))
+        self._evictor = cold.KeyedEvictor(self.arena.map(**self._evicted))
+        self._word = 0
         self._stopwatch = MonotonicClock()
         self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
         self._outboxes: list[tuple[dict[str, int], torch.Tensor]] = []
@@ -54,7 +58,7 @@ class CpuBench:
     def prepare_command(self) -> dict[str, Any]:
         self._flags.reset()
         return {
-            "op": "prepare", "device": "cpu", "threads": torch.get_num_threads(), "cache_bytes": self._cache_bytes,
+            "op": "prepare", "device": "cpu", "threads": torch.get_num_threads(), "evicted": self._evicted,
         }
 
     def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
@@ -76,7 +80,12 @@ class CpuBench:
         ctypes.memmove(self._slots[index][1].data_ptr(), region.data_ptr(), region.numel())
         if window:
             self._flags.open_window(sequence)
-        channel.send({"go": sequence}, timeout_s=5.0)
+        self._word = _fresh_word()
+        channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)
+
+    def cooling_fault(self) -> str | None:
+        missed = self._evictor.missed(self._word)
+        return f"{missed} of the words looked at were not written over" if missed else None
 
     def open_window(self, sequence: int) -> None:
         self._flags.open_window(sequence)
@@ -84,11 +93,13 @@ class CpuBench:
     def release_all(self, channel: Channel, last: int) -> None:
         """Nothing is queued on a CPU; a failed launch has already ended."""
 
-    def poll(self, channel: Channel, timeout_s: float) -> Turn | dict[str, Any] | None:
+    def poll(self, channel: Channel, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
         try:
             frame = channel.receive(timeout_s)
         except FrameTimeout:
             return None
+        if "cooled" in frame:
+            return Cooled(int(frame["cooled"]))
         return Turn(int(frame["turn"])) if "turn" in frame else frame
 
     def slot_unchanged(self, index: int, inputs: InputSet) -> bool:
@@ -109,7 +120,7 @@ class CpuBench:
             for index, inputs in enumerate(sets):
                 slot = self._slots[index][1]
                 ctypes.memmove(slot.data_ptr(), inputs.region.data_ptr(), inputs.region.numel())
-                self._evictor.run()
+                self._evictor.run(_fresh_word())
                 arguments = inputs.arguments(slot)
                 began = time.perf_counter_ns()
                 mark = self._stopwatch.start()
@@ -158,3 +169,7 @@ class CpuBench:
         for index in range(count):
             region = self.arena.named(f"{kind} {index}", size_bytes)
             regions.append((region, self.arena.map(**region)))
+
+
+def _fresh_word() -> int:
+    return 1 + secrets.randbits(62)

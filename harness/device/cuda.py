@@ -43,6 +43,7 @@ class CudaBench:
     transport = "cuda_ipc"
     l2_policy = cold.GPU_POLICY
     timer = CudaEvents.name
+    sees_cooling = False
 
     def __init__(self, index: int = 0) -> None:
         self.torch_device = torch.device("cuda", index)
@@ -106,6 +107,9 @@ class CudaBench:
 
     def open_window(self, sequence: int) -> None:
         self._flags.open_window(sequence)
+
+    def cooling_fault(self) -> str | None:
+        return None  # the flush is queued in stream order, where nobody waits for the host
 
     def release_all(self, channel: Channel, last: int) -> None:
         self._flags.release(last, bytes(KEY_BYTES))

@@ -131,7 +131,8 @@ class CpuStage:
         keep_freed_memory()
         self._arena, self._channel = arena, channel
         self._flags = arena.flags()
-        self._evictor = cold.cpu_evictor(command["cache_bytes"])
+        self._evictor = cold.KeyedEvictor(arena.map(**command["evicted"]))
+        self._turn = self._word = 0
         self.stopwatch = MonotonicClock()
         self._slots: list[torch.Tensor] = []
         self._outboxes: list[torch.Tensor] = []
@@ -157,8 +158,10 @@ class CpuStage:
 
     def wait_for_turn(self, sequence: int) -> None:
         self._channel.send({"turn": sequence})
-        if self._channel.receive().get("go") != sequence:
+        answer = self._channel.receive()
+        if answer.get("go") != sequence:
             raise RuntimeError("the referee and the player disagree on whose turn it is")
+        self._turn, self._word = sequence, answer["word"]
 
     def wait_for_window(self, sequence: int) -> None:
         while self._flags.window < sequence:
@@ -168,7 +171,8 @@ class CpuStage:
         self._channel.send({"turn": sequence})
 
     def fill(self, index: int) -> None:
-        self._evictor.run()
+        self._evictor.run(self._word)
+        self._channel.send({"cooled": self._turn})
 
     def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
         return [spec.view(self._slots[index]) for spec in specs]

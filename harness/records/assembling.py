@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.physics import Limits, percent_of_sol, rates
-from harness.records.schema import Record, sizes_text
+from harness.records.schema import LONGEST_TEXT, Record, sizes_text
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class RunFacts:
     run_id: str
     utc: str
     config: str
+    config_hash: str
+    command: str | None
     problem: Problem
     sizes: dict[str, int]
     bench: Bench
@@ -50,8 +52,10 @@ def record_of(
 ) -> Record:
     """The record of one contestant; `build` and `judgement` are None where it did not get so far."""
     return Record(
-        run_id=facts.run_id, utc=facts.utc, config=facts.config, problem=facts.problem.name,
-        problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype, mode=facts.problem.mode,
+        run_id=facts.run_id, utc=facts.utc, config=facts.config, config_hash=facts.config_hash,
+        command=facts.command, harness_hash=harness_hash(), problem=facts.problem.name,
+        problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype,
+        mode=facts.problem.mode,
         candidate=name, source_hash=source_hash, role=role, harness_version=__version__, dirty=is_dirty(),
         status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
         language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
@@ -64,19 +68,32 @@ def record_of(
 
 
 def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[str, Any]:
-    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel as it was compiled and
-    as it ran, and the evidence on a launch that failed.
+    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel, what compilers said, and
+    the evidence on a launch that failed.
+
+    A part that the contestant did not come to is left out.
     """
-    compiled = {"compiler": [asdict(kernel) for kernel in build.kernels]} if build is not None else {}
+    return _build_samples(build) | _judgement_samples(judgement)
+
+
+def _build_samples(build: Build | None) -> dict[str, Any]:
+    if build is None:
+        return {}
+    told = {"built_by": build.built_by, "warnings": build.warnings, "log": build.log[-LONGEST_TEXT:]}
+    return {"build": told | {"kernels": [asdict(kernel) for kernel in build.kernels]}}
+
+
+def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
     if judgement is None:
         return compiled
-    return compiled | {
+    return {
         "players": [
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
                 "log_ratios": timing.log_ratios, "wall_less_time_us": timing.wall_less_time_us,
                 "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None, "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,
                 "telemetry": [asdict(reading) for reading in timing.telemetry],
+                "read_at_s": timing.read_at_s, "read_kept": timing.read_kept,
             }
             for timing in judgement.timings
         ],
@@ -95,6 +112,15 @@ def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[
 
 def baseline_hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=1)
+def harness_hash() -> str:
+    """The first 16 hex digits of the SHA-256 over the names and texts of this software's own modules."""
+    found = hashlib.sha256()
+    for path in sorted((_REPOSITORY / "harness").rglob("*.py")):
+        found.update(str(path.relative_to(_REPOSITORY)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()[:16]
 
 
 @functools.lru_cache(maxsize=1)

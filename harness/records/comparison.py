@@ -1,24 +1,28 @@
-"""Runs joined on what was asked and on each candidate's source, as values; how they are shown is `report`'s.
+"""Runs joined on what was asked and on each candidate's source, as values; what changed is said by `changes`.
 
-A ratio never sets two different kernels against each other, and never the times of two devices: each record's
-speedup is over its own device's baseline, and only two runs on the same device have a change.
+A ratio never sets two different kernels against each other unless the user joins by name, and never the times of two
+devices: each record's speedup is over its own device's baseline.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 
 from harness.records.runs import Run
 from harness.records.schema import Record
 from harness.verdict import Status
 
-# What may differ between two runs besides the candidates; the last two only mean something within one device.
-SETTINGS = (
-    "problem_hash", "torch", "cuda", "driver", "harness_version", "dirty", "config", "l2_policy", "timer",
+# How it was measured: two values of one of these are two methods. The accuracy rule is part of the problem's hash.
+METHOD = ("problem_hash", "baseline", "timer", "l2_policy")
+SOFTWARE = (
+    "torch", "cuda", "driver", "harness_version", "harness_hash", "dirty", "config", "config_hash", "confidence",
     "sandbox",
 )
-SAME_DEVICE_ONLY = ("uuid", "power_limit_w")
+MACHINE = ("power_limit_w",)  # means something within one device only
+JOINS = ("source", "name")
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,10 @@ class Row:
 
     name: str
     records: tuple[Record | None, ...]
+
+    @cached_property
+    def is_baseline(self) -> bool:
+        return next(record for record in self.records if record is not None).role == "baseline"
 
 
 @dataclass(frozen=True)
@@ -43,148 +51,116 @@ class Unmatched:
 
 @dataclass(frozen=True)
 class Case:
-    """One problem at one set of sizes: the runs that have it, and the rows that two of them share."""
+    """One problem at one set of sizes: the runs that have it, and the rows that two of them share.
+
+    `methods` has for each of `runs` the values of each field of `METHOD`; `controls` its row of the baseline in a
+    candidate's place, which should be one.
+    """
 
     problem: str
     sizes: str
     dtype: str
+    mode: str
     runs: tuple[int, ...]
     rows: tuple[Row, ...]
     unmatched: tuple[Unmatched, ...]
+    methods: dict[int, tuple[frozenset[str], ...]]
+    controls: dict[int, Record]
+
+    @property
+    def title(self) -> str:
+        mode = "" if self.mode == "forward" else self.mode
+        return " · ".join(part for part in (self.problem, self.sizes, self.dtype, mode) if part)
+
+    def mixed(self, one: int, other: int) -> list[tuple[str, str, str]]:
+        """The fields of `METHOD` in which two runs are known to differ, with both values."""
+        found = []
+        for name, a, b in zip(METHOD, self.methods[one], self.methods[other]):
+            if a and b and a != b:
+                found.append((name, ", ".join(sorted(a)), ", ".join(sorted(b))))
+        return found
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting or version that is not the same in all runs; None where a run did not record it."""
+    """A field that is not the same in all runs of `group` (method, software or machine); None: not recorded."""
 
     name: str
+    group: str
     values: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
-class Change:
-    """A run against an earlier one of the same device: `ratio` of the speedups, `verdict` in one word.
-
-    The verdict is `faster` or `slower` when the two speedup intervals do not overlap, else `overlap`;
-    `unknown` without intervals; `lost` when the candidate was ok and no longer is, `won` for the reverse.
-    """
-
-    ratio: float | None
-    verdict: str
-
-
-@dataclass(frozen=True)
-class Regression:
-    """A candidate that in `run` is slower or no longer ok, against `reference` on the same device."""
-
-    name: str
-    reference: int
-    run: int
-    change: Change
-    record: Record
-
-
-@dataclass(frozen=True)
-class Comparison:
+class Joined:
     """Two or more runs joined; runs are numbered by their place in `runs` everywhere."""
 
     runs: tuple[Run, ...]
     cases: tuple[Case, ...]
     differences: tuple[Difference, ...]
 
-    def reference_of(self, run: int, case: Case) -> int | None:
-        """The first run of the case before `run` on the same device: what changes are against, if any."""
-        device = self.runs[run].device_name
-        return next((old for old in case.runs if old < run and self.runs[old].device_name == device), None)
 
-    def regressions(self) -> list[Regression]:
-        """The candidates that got slower or were lost on the same device; baselines are none."""
-        found = []
-        for case in self.cases:
-            for run in case.runs:
-                reference = self.reference_of(run, case)
-                for row in case.rows if reference is not None else ():
-                    record = row.records[run]
-                    change = change_between(row.records[reference], record)
-                    if change and change.verdict in ("slower", "lost") and record.role == "candidate":
-                        found.append(Regression(row.name, reference, run, change, record))
-        return found
-
-
-def join(runs: Sequence[Run]) -> Comparison:
-    """The runs joined by (problem, sizes, dtype, mode), and in each of those by the candidates' source
-    hashes.
+def join(runs: Sequence[Run], by: str = "source") -> Joined:
+    """The runs joined by (problem, sizes, dtype, mode), and in each of those by the candidates' source hashes, or by
+    their names with `by` "name".
 
     Baselines have no source and are joined by name; the one that the speedups are over is left out, being 1.
     """
     asked: dict[tuple[object, ...], dict[int, list[Record]]] = {}
     for number, run in enumerate(runs):
         for record in run.records:
-            sizes = frozenset(record.sizes.split())
+            sizes = record.sizes if " " not in record.sizes else frozenset(record.sizes.split())
             question = (record.problem, sizes, record.dtype, record.mode or "forward")
             asked.setdefault(question, {}).setdefault(number, []).append(record)
-    cases = tuple(_case(by_run, len(runs)) for by_run in asked.values())
-    return Comparison(tuple(runs), cases, tuple(_differences(runs)))
+    cases = tuple(_case(by_run, len(runs), by) for by_run in asked.values())
+    return Joined(tuple(runs), cases, tuple(_differences(runs)))
 
 
-def change_between(before: Record | None, now: Record | None) -> Change | None:
-    """How a candidate changed between two runs on one device; None where there is nothing to set against."""
-    if before is None or now is None:
-        return None
-    if before.status is not now.status and Status.OK in (before.status, now.status):
-        return Change(None, "lost" if before.status is Status.OK else "won")
-    if before.status is not Status.OK or not before.speedup or not now.speedup:
-        return None
-    ratio = now.speedup / before.speedup
-    if None in (before.speedup_lo, before.speedup_hi, now.speedup_lo, now.speedup_hi):
-        return Change(ratio, "unknown")
-    if now.speedup_lo > before.speedup_hi:
-        return Change(ratio, "faster")
-    return Change(ratio, "slower" if now.speedup_hi < before.speedup_lo else "overlap")
-
-
-def _case(by_run: dict[int, list[Record]], run_count: int) -> Case:
+def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
     cells_of: dict[tuple[str, str], dict[int, Record]] = {}
-    copied = _copied_sources(by_run.values())
+    copied = _copied_sources(by_run.values()) if by == "source" else set()
     for number, records in by_run.items():
         for record in records:
-            by_name = record.source_hash is None or record.source_hash in copied
-            key = (record.source_hash or record.role, record.candidate if by_name else "")
-            cells_of.setdefault(key, {})[number] = record
+            by_name = by == "name" or record.source_hash is None or record.source_hash in copied
+            source = record.role if by == "name" else record.source_hash or record.role
+            cells_of.setdefault((source, record.candidate if by_name else ""), {})[number] = record
     rows: list[Row] = []
     alone: dict[str, list[tuple[int, Record]]] = {}
+    controls: dict[int, Record] = {}
     for cells in cells_of.values():
         first = next(iter(cells.values()))
-        if _is_the_baseline(first):
-            continue
-        if len(cells) == 1:
+        if first.role == "baseline" and first.candidate == (first.baseline or "eager"):
+            controls = cells
+        elif len(cells) == 1:
             alone.setdefault(first.candidate, []).extend(cells.items())
         else:
             name = " / ".join(dict.fromkeys(record.candidate for record in cells.values()))
             rows.append(Row(name, tuple(cells.get(number) for number in range(run_count))))
     joined = {row.name for row in rows}
     unmatched = [
-        Unmatched(name, tuple(found), edited=len(found) > 1 or name in joined)
-        for name, found in alone.items()
+        Unmatched(name, tuple(found), edited=len(found) > 1 or name in joined) for name, found in alone.items()
     ]
     first = next(iter(by_run.values()))[0]
     return Case(
-        first.problem, first.sizes, first.dtype, tuple(sorted(by_run)), tuple(sorted(rows, key=_best_first)),
-        tuple(unmatched),
+        first.problem, first.sizes, first.dtype, first.mode or "forward", tuple(sorted(by_run)),
+        tuple(sorted(rows, key=_best_first)), tuple(unmatched),
+        {number: _method(records) for number, records in by_run.items()}, controls,
     )
+
+
+def _method(records: Sequence[Record]) -> tuple[frozenset[str], ...]:
+    found = zip(*set(map(attrgetter(*METHOD), records)))
+    return tuple(frozenset(str(value) for value in values if value is not None) for values in found)
 
 
 def _copied_sources(runs: Sequence[list[Record]]) -> set[str]:
     """Sources that one run holds under several names: those are joined by name as well."""
-    copied = set()
+    copied: set[str] = set()
     for records in runs:
-        hashes = [record.source_hash for record in records if record.source_hash is not None]
-        copied |= {each for each in hashes if hashes.count(each) > 1}
+        seen: set[str] = set()
+        for each in records:
+            if each.source_hash is not None:
+                (copied if each.source_hash in seen else seen).add(each.source_hash)
     return copied
-
-
-def _is_the_baseline(record: Record) -> bool:
-    return record.role == "baseline" and record.candidate == (record.baseline or "eager")
 
 
 def _best_first(row: Row) -> tuple[object, ...]:
@@ -195,15 +171,20 @@ def _best_first(row: Row) -> tuple[object, ...]:
 
 
 def _differences(runs: Sequence[Run]) -> list[Difference]:
-    same_device = len({run.device_name for run in runs}) < len(runs)
+    same_device = len({run.device for run in runs}) < len(runs)
+    # a problem's hash is its own in every problem: its case says when it differs
+    groups = [("method", METHOD[1:]), ("software", SOFTWARE), ("machine", MACHINE if same_device else ())]
+    names = [(group, name) for group, members in groups for name in members]
+    values_of = attrgetter(*(name for _, name in names))
+    recorded = [[set(values) - {None} for values in zip(*set(map(values_of, run.records)))] for run in runs]
     found = []
-    for name in SETTINGS + (SAME_DEVICE_ONLY if same_device else ()):
-        recorded = [{getattr(record, name) for record in run.records} - {None} for run in runs]
-        values = tuple(", ".join(sorted(map(_word, each))) or None for each in recorded)
-        if len(set(values)) > 1:
-            found.append(Difference(name, values))
+    for place, (group, name) in enumerate(names):
+        values = tuple(", ".join(sorted(map(_word, each[place]))) or None for each in recorded)
+        if len(set(values)) > 1 and not (name.endswith("_hash") and None in values):  # older rows have no such hashes
+            found.append(Difference(name, group, values))
     return found
 
 
 def _word(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) \
+        else str(value)

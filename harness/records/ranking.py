@@ -69,3 +69,19 @@ def _place(record: Record) -> tuple[object, ...]:
 def shown_time(record: Record) -> float | None:
     """The time of a row whose outputs were right, in us; None for every other, whatever was timed."""
     return record.time_us if record.status in TIMED else None
+
+
+def why_unranked(record: Record, group: Sequence[Record]) -> str:
+    """Why an `ok` candidate of `group` has no rank, in words."""
+    wanted = class_of(group)
+    if not record.time_us:
+        return "no time was measured"
+    if record.kind in (None, "unknown"):
+        return "whose kernels ran could not be traced"
+    if wanted is not None and record.precision_class != wanted:
+        return f"its results are {record.precision_class or 'of no named class'}, the ranking is {wanted}"
+    if record.kind == "custom" and not any(each.rank for each in group):
+        return "the run ended before its ranks were given"
+    whose = {"library": "its time is a library's", "mixed": "part of its time is a library's"}
+    text = whose.get(record.kind, "its kernels are its own")
+    return f"{text} (kind {record.kind}), which this problem does not rank"

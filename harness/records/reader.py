@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.records.schema import FIELDS, SCHEMA_VERSION, Field, Record
+from harness.records.schema import FIELDS, SCHEMA_VERSION, UNSET, Field, Record, clean_text
 from harness.reading.text_files import read_text
 
 Row = dict[str, str]
@@ -36,20 +37,17 @@ def read_records(path: Path | str, note: Callable[[str], None] | None = None) ->
             f"not a file of results: it has no column {', '.join(missing)}", path, 1,
             hint="Give a CSV that a run wrote below results/",
         )
-    records = []
-    for line, row in rows:
-        row = _at_this_version(row, path, line)
-        records.append(_record_of(row, path, line))
+    records = _records_of(*_at_this_version(header, rows, path), path)
     unknown = [name for name in header if name not in _BY_NAME]
     if unknown and note is not None:
         note(f"{path}: passed over columns that this version does not know: {', '.join(unknown)}")
     return records
 
 
-def _rows_of(path: Path) -> tuple[list[tuple[int, Row]], list[str]]:
-    """The rows as (line number, column → text), and the header."""
+def _rows_of(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
+    """The rows as (line number, cells), and the header."""
     reader = csv.reader(io.StringIO(read_text(path, (".csv",)), newline=""))
-    rows: list[tuple[int, Row]] = []
+    rows: list[tuple[int, list[str]]] = []
     try:
         header = next(reader, [])
         for cells in reader:
@@ -59,7 +57,7 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, Row]], list[str]]:
                     path, reader.line_num,
                 )
             if cells:
-                rows.append((reader.line_num, dict(zip(header, cells))))
+                rows.append((reader.line_num, cells))
     except csv.Error as error:
         raise InputError(f"not a CSV: {error}", path, reader.line_num) from None
     if not header:
@@ -67,7 +65,19 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, Row]], list[str]]:
     return rows, header
 
 
-def _at_this_version(row: Row, path: Path, line: int) -> Row:
+def _at_this_version(
+    header: list[str], rows: list[tuple[int, list[str]]], path: Path
+) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Header and rows as this version would have written them, columns that it does not know among them."""
+    place = header.index("schema_version")
+    if all(cells[place] == str(SCHEMA_VERSION) for _, cells in rows):
+        return header, rows
+    migrated = [(line, _migrated(dict(zip(header, cells)), path, line)) for line, cells in rows]
+    names = list(dict.fromkeys(name for _, row in migrated for name in row))
+    return names, [(line, [row.get(name, "") for name in names]) for line, row in migrated]
+
+
+def _migrated(row: Row, path: Path, line: int) -> Row:
     version = _value(_BY_NAME["schema_version"], row["schema_version"], path, line)
     if version > SCHEMA_VERSION:
         raise InputError(
@@ -79,14 +89,40 @@ def _at_this_version(row: Row, path: Path, line: int) -> Row:
     return row | {"schema_version": str(SCHEMA_VERSION)}
 
 
-def _record_of(row: Row, path: Path, line: int) -> Record:
-    known = [column for column in FIELDS if column.name in row]
-    values = {column.name: _value(column, row[column.name], path, line) for column in known}
-    values = {name: value for name, value in values.items() if value is not None}
-    try:
-        return Record(**values)
-    except (ValueError, TypeError) as error:
-        raise InputError(str(error), path, line) from None
+def _records_of(header: list[str], rows: list[tuple[int, list[str]]], path: Path) -> list[Record]:
+    """The rows as records. Columns are made sense of one by one: most cells of a column say the same."""
+    lines = [line for line, _ in rows]
+    texts = zip(*(cells for _, cells in rows))
+    named = [(_BY_NAME[name], column) for name, column in zip(header, texts) if name in _BY_NAME]
+    columns = [_values_of(field, column, path, lines) for field, column in named]
+    names = [field.name for field, _ in named]
+    missing = [name for name in UNSET if name not in names]
+    names += missing
+    columns += [[UNSET[name]] * len(lines) for name in missing]
+    records = []
+    for line, values in zip(lines, zip(*columns)):
+        try:
+            records.append(Record.of_typed(dict(zip(names, values))))
+        except (ValueError, TypeError) as error:
+            raise InputError(str(error), path, line) from None
+    return records
+
+
+def _values_of(field: Field, texts: tuple[str, ...], path: Path, lines: list[int]) -> list[object]:
+    if texts.count(texts[0]) == len(texts):  # device, versions, problem: half of all columns
+        is_unset = texts[0] == "" and not field.required
+        return [UNSET[field.name] if is_unset else _value(field, texts[0], path, lines[0])] * len(texts)
+    if field.type is float:
+        try:
+            numbers = [float(text) if text else None for text in texts]
+            return [None if number is None or not math.isfinite(number) else number for number in numbers]
+        except ValueError:
+            pass  # the slow way finds the line
+    meant: dict[str, object] = {}
+    for text, line in dict(zip(reversed(texts), reversed(lines))).items():  # the first line of each text
+        is_unset = text == "" and not field.required
+        meant[text] = UNSET[field.name] if is_unset else _value(field, text, path, line)
+    return [meant[text] for text in texts]
 
 
 def _value(column: Field, text: str, path: Path, line: int) -> object:
@@ -98,7 +134,10 @@ def _value(column: Field, text: str, path: Path, line: int) -> object:
             return {"true": True, "false": False}[text.strip().lower()]
         if column.type is int:
             return int(text) if text.strip().lstrip("-").isdigit() else _whole(text)
-        return column.type(text)
+        if column.type is float:
+            number = float(text)
+            return number if math.isfinite(number) else None
+        return clean_text(text) if column.type is str else column.type(text)
     except (ValueError, KeyError):
         expected = _in_words(column.type)
         raise InputError(f"{column.name} is {text!r}, which is no {expected}", path, line) from None

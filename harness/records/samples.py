@@ -5,6 +5,7 @@ there, because the record stands without it.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,13 @@ def read_samples(csv_path: Path, record: Record) -> dict[str, Any]:
         ):
             found = body["samples"]
     return found
+
+
+def compiler_reports(samples: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the compiler said of each kernel; empty where it said nothing."""
+    build = samples.get("build")
+    kernels = build.get("kernels") if isinstance(build, Mapping) else None
+    return [each for each in kernels if isinstance(each, dict)] if isinstance(kernels, list) else []
 
 
 def evidence_in(samples: dict[str, Any]) -> Evidence | None:

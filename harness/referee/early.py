@@ -18,6 +18,9 @@ _PAIRS = 5
 # The most seen of 21 honest contestants on an H200, from 11 µs to 46 ms, was 0.6 % and 0.3 µs.
 _SHARE = {"cuda": 0.05, "cpu": 0.4}
 _LEAST_US = {"cuda": 3.0, "cpu": 1000.0}
+# Less than this is doubted and not blamed on anyone: on a two-core CPU with four other loads an honest call of 3.2 ms
+# took 1.3 in all five pairs.
+_BLAMED_LEAST_US = {"cuda": 0.0, "cpu": 4000.0}
 
 Segment = Callable[[int, float], Sequence[float]]
 
@@ -36,6 +39,10 @@ class EarlyLook:
     def is_finding(self, kind: str) -> bool:
         """Whether the call was faster with open inputs by more than chance on a device of `kind`."""
         return self.gained_us > max(_SHARE[kind] * self.usual_us, _LEAST_US[kind])
+
+    def is_certain(self, kind: str) -> bool:
+        """Whether such a finding is beyond what another load on the machine could make of an honest call."""
+        return self.is_finding(kind) and self.gained_us > _BLAMED_LEAST_US[kind]
 
 
 def look(segment: Segment, kind: str, most_launches: int, steps_us: float, usual_us: float) -> EarlyLook:

@@ -52,6 +52,7 @@ class Pair:
     reading: Telemetry
     tail_us: float | None = None
     baseline_forward_us: list[float] = field(default_factory=list)
+    read_at_s: float | None = None  # when the reading was taken, by the referee's monotonic clock
 
     @property
     def forward_us(self) -> list[float]:
@@ -82,6 +83,8 @@ class Timing:
     wall_less_time_us: list[float] = field(default_factory=list)
     host_us: list[float] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
+    read_at_s: list[float] = field(default_factory=list)  # of each reading, from the start of the rounds
+    read_kept: list[bool] = field(default_factory=list)  # whether the round of each reading was kept
     dropped: int = 0
     input_sets: int = 0
     launch_hidden: bool | None = None
@@ -149,12 +152,16 @@ class Rounds:
         self._size_segments()
         self._warm_up()
         settings, timing = self._settings, self.timing
-        deadline = time.monotonic() + settings.budget_s
+        started_s = time.monotonic()
+        deadline = started_s + settings.budget_s
         early_after = 1 + secrets.randbelow(_FEWEST_ROUNDS)  # drawn, so that nobody can know which segment it is
         while True:
             first, second = self._round(order_of_round(len(timing.log_ratios) + timing.dropped))
             timing.telemetry += [first.reading, second.reading]
-            if is_thermal(first.reading.throttle) or is_thermal(second.reading.throttle):
+            timing.read_at_s += [pair.read_at_s - started_s for pair in (first, second)]
+            slowed = is_thermal(first.reading.throttle) or is_thermal(second.reading.throttle)
+            timing.read_kept += 2 * [not slowed]
+            if slowed:
                 timing.dropped += 1
             else:
                 timing.keep(first, second)
@@ -229,8 +236,11 @@ class Rounds:
         if hold:
             self.timing.launch_hidden = self._hold
         reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
+        read_at_s = time.monotonic()
         self._verify(drawn["A"], made)
-        return Pair(made.launches[1:], local.times_us[1:], reading, made.tail_us, local.forward_us[1:])
+        return Pair(
+            made.launches[1:], local.times_us[1:], reading, made.tail_us, local.forward_us[1:], read_at_s
+        )
 
     def _look_at_early_inputs(self, usual_us: Sequence[float]) -> None:
         def segment(count: int, early_s: float) -> list[float]:

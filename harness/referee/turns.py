@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.device.bench import Bench, Turn
+from harness.device.bench import Bench, Cooled, Turn
 from harness.referee import failures
 from harness.verdict import ReasonCode, Status
 from harness.wire.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
@@ -68,6 +68,7 @@ class Run:
         self._reached_ns: list[int | None] = [None] * (count + 1)
         self._replied_ns = 0
         self._reached = -1
+        self._cooled = -1
         self._queued = False
         self._held_turn = False
         self.hidden: bool | None = None
@@ -82,6 +83,8 @@ class Run:
                 event = bench.poll(channel, _POLL_S)
                 if isinstance(event, Turn):
                     self._on_turn(event)
+                elif isinstance(event, Cooled):
+                    self._on_cooled(event)
                 elif event is not None:
                     reply = self._on_frame(event)
                     if reply is not None:
@@ -141,6 +144,8 @@ class Run:
             return  # the end of the queue before, seen late: its report had already come
         if index not in (self._reached + 1, self._count) or index <= self._reached:
             raise ValueError(f"turn {turn.sequence} is not the next of this queue")
+        if self._bench.sees_cooling and self._cooled < self._reached:
+            raise _not_cooled("nothing was said of it")
         self._reached = index
         self._reached_ns[index] = time.perf_counter_ns()
         if index == self._count:
@@ -149,6 +154,19 @@ class Run:
             self._held_turn = True
             return
         self._release(index)
+
+    def _on_cooled(self, cooled: Cooled) -> None:
+        """Look whether it is so, and let the timed window open."""
+        index = cooled.sequence - self._first
+        if index != self._reached or index == self._cooled or not 0 <= index < self._count:
+            raise ValueError(f"launch {cooled.sequence} is not the one whose cache was to be made cold")
+        fault = self._bench.cooling_fault()
+        if fault is not None:
+            raise _not_cooled(fault)
+        self._cooled = index
+        if self._early_s:
+            time.sleep(self._early_s)
+        self._bench.open_window(cooled.sequence)
 
     def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
         if "queued" in frame:
@@ -167,8 +185,9 @@ class Run:
         self._held_turn = False
         self._gone_ns[index] = time.perf_counter_ns()
         sequence = self._first + index
-        self._bench.release(self._channel, sequence, index, window=not self._early_s)
-        if self._early_s:
+        later = self._bench.sees_cooling
+        self._bench.release(self._channel, sequence, index, window=not (self._early_s or later))
+        if self._early_s and not later:
             time.sleep(self._early_s)
             self._bench.open_window(sequence)
 
@@ -181,6 +200,13 @@ class Run:
         return failures.failed(
             Status.TIMED_OUT, ReasonCode.LAUNCH_TIMEOUT, f"{calls} did not end within {self._limit_s:g} s"
         )
+
+
+def _not_cooled(fault: str) -> failures.Failed:
+    return failures.failed(
+        Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+        f"the cache was not made cold before its timed window: {fault}; that step of the harness was left out or cut short",
+    )
 
 
 def _microseconds(value: Any) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.reading.text_files import shown
 from harness.records.evidence import Evidence
+from harness.records.samples import compiler_reports
 from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.evidence_text import evidence_lines
@@ -162,8 +163,7 @@ def _build(record: Record, samples: Mapping[str, Any]) -> list[str]:
     if not record.cached and record.build_s is not None:
         took = terminal.seconds_text(record.build_s)
     first = _joined(record.language if record.role == "candidate" else None, took, record.arch)
-    compiled = samples.get("compiler")
-    kernels = [each for each in compiled if isinstance(each, dict)] if isinstance(compiled, list) else []
+    kernels = compiler_reports(samples)
     lines = [
         f"{each.get('kernel')}: {each.get('registers')} registers, {each.get('spill_bytes')} bytes spilled, "
         f"{each.get('shared_bytes')} bytes shared, {each.get('stack_bytes')} bytes stack"

@@ -1,66 +1,60 @@
-"""Draws a comparison: what did not match, what differs, then a table per problem, a block of columns per run.
+"""Draws a comparison for a terminal: what did not match and what differs, then for each problem the runs on one device
+against the first of them, and the devices beside each other.
 
-A table that is too wide for the terminal is broken between blocks, never inside one.
+A table of devices that is too wide is broken between devices, never inside one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from harness.records.comparison import Case, Comparison, Difference, Regression, Row, change_between
-from harness.records.ranking import class_of
-from harness.records.schema import Record
-from harness.report import terminal
-from harness.report.table import Column, table_text, table_width
-from harness.spelling import listed
 from harness.reading.text_files import shown
-from harness.verdict import Status
+from harness.records.changes import Pair
+from harness.records.compared import Compared
+from harness.records.comparison import Case
+from harness.report import terminal
+from harness.report.change_table import pair_columns, pair_remarks
+from harness.report.comparison_text import difference_text, letter, refusal_texts, unmatched_texts
+from harness.report.device_table import across_remarks, across_tables
+from harness.report.table import fitted, table_text
 
-_LONGEST_NAME = 32
-_LONGEST_DEVICE = 24
+_MOST_RUNS = 12  # listed one by one
+_MOST_PAIRS = 3  # of one device, drawn in full; of more only the last
 
 
-def render(comparison: Comparison, notes: Sequence[str] = (), *, width: int | None = 140) -> str:
-    """The comparison as text, without a newline at its end; `notes` are on files that were passed over."""
-    lines = [
-        f"{letter(number)}  {run.device_name} · {terminal.date_text(run.utc)} · {shown(run.path)}"
-        for number, run in enumerate(comparison.runs)
-    ]
-    lines += _section("Passed over", notes, width)
-    unmatched = [text for case in comparison.cases for text in _unmatched(case)]
-    lines += _section("Did not match", unmatched, width) or ["", "Did not match: nothing"]
-    differences = [_difference(each) for each in comparison.differences]
-    lines += _section("Differs between the runs", differences, width) \
+def render(compared: Compared, *, width: int | None = 140, color: bool = False) -> str:
+    """The comparison as text, without a newline at its end."""
+    lines = _run_lines(compared)
+    lines += _section("Noted", compared.notes, width)
+    lines += _section("Did not match", unmatched_texts(compared), width) or ["", "Did not match: nothing"]
+    lines += _section("Differs between the runs", map(difference_text, compared.joined.differences), width) \
         or ["", "Differs between the runs: nothing that was recorded"]
-    shared = [case for case in comparison.cases if len(case.runs) > 1]
-    for case in shared:
-        lines += ["", _title(case), ""]
-        nothing = ["  no candidate's source is in two of these runs", ""]
-        lines += _tables(comparison, case, width) if case.rows else nothing
-        lines += [line for text in _remarks(comparison, case) for line in terminal.indented(text, width)]
-        while not lines[-1]:
-            lines.pop()
-    if not shared:
+    lines += _section("Not compared, for they were measured by different methods (--force compares them all the same)",
+                      refusal_texts(compared), width)
+    drawn = 0
+    for case in compared.joined.cases:
+        blocks = _of_one_device(compared, case, width, color) + _of_several(compared, case, width)
+        if blocks:
+            drawn += 1
+            lines += ["", terminal.paint(case.title, "bold", color), *blocks]
+    if not drawn:
         lines += ["", "No two of these runs share a problem with its sizes and dtype: nothing to compare."]
-    lines += _section("Slower or lost on the same device", map(_regression, comparison.regressions()), width)
     return "\n".join(lines)
 
 
-def letter(run: int) -> str:
-    """The name of a run in the output: A, B, … Z, then R27 and so on."""
-    return chr(ord("A") + run) if run < 26 else f"R{run + 1}"
-
-
-def result_text(record: Record) -> str:
-    """What a run says of a candidate, in a few words: its speedup with the interval, or its status."""
-    text = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
-    if record.status is Status.UNSURE:
-        return f"{text} unsure".strip()
-    return (text or "ok, no speedup") if record.status is Status.OK else record.status.value
-
-
-def _title(case: Case) -> str:
-    return " · ".join(part for part in (case.problem, case.sizes, case.dtype) if part)
+def _run_lines(compared: Compared) -> list[str]:
+    runs = compared.joined.runs
+    numbers = list(range(len(runs)))
+    if len(runs) > _MOST_RUNS:
+        numbers = numbers[: _MOST_RUNS - 2] + numbers[-1:]
+    lines = []
+    for number in numbers:
+        run = runs[number]
+        if number and number - 1 not in numbers:
+            lines.append(f"…  {len(runs) - len(numbers)} more runs")
+        lines.append(f"{letter(number)}  {run.device_name} · {terminal.date_text(run.utc)} · {shown(run.path)}")
+    return lines
 
 
 def _section(title: str, texts: Iterable[str], width: int | None) -> list[str]:
@@ -68,130 +62,53 @@ def _section(title: str, texts: Iterable[str], width: int | None) -> list[str]:
     return ["", f"{title}:", *lines] if lines else []
 
 
-def _unmatched(case: Case) -> list[str]:
-    if len(case.runs) == 1:
-        names = [each.name for each in case.unmatched] or ["its baseline"]
-        return [f"{_title(case)}: only in {letter(case.runs[0])} ({listed(names)})"]
-    texts = []
-    for each in case.unmatched:
-        if each.edited:
-            found = [f"{letter(run)} has {(record.source_hash or '?')[:8]}, {result_text(record)}"
-                     for run, record in each.found]
-            texts.append(f"{each.name}: its source was edited, so it is not joined: {'; '.join(found)}")
-        else:
-            [(run, record)] = each.found
-            texts.append(f"{each.name}: only in {letter(run)} ({result_text(record)})")
-    return texts
-
-
-def _difference(difference: Difference) -> str:
-    holders: dict[str, list[str]] = {}
-    for run, value in enumerate(difference.values):
-        holders.setdefault("not recorded" if value is None else value, []).append(letter(run))
-    return f"{difference.name}: " + "; ".join(f"{', '.join(who)}: {text}" for text, who in holders.items())
-
-
-def _regression(found: Regression) -> str:
-    before, now, record = letter(found.reference), letter(found.run), found.record
-    if found.change.verdict == "lost":
-        reason = terminal.one_line(record.reason or "no reason was recorded")
-        return f"{found.name}: ok in {before}, {record.status.value} in {now}: {reason}"
-    per_cent = 100 * (1 - found.change.ratio)
-    text = f"its speedup is {per_cent:.2g} % lower in {now} than in {before}"
-    return f"{found.name}: {text}, and the intervals do not overlap"
-
-
-def _tables(comparison: Comparison, case: Case, width: int | None) -> list[str]:
-    """The case's table, as lines; as many blocks beside each other as fit, at least one."""
-    names = Column("candidate", "left", [_name_cell(comparison, row) for row in case.rows])
-    groups: list[list[Column]] = []
-    for run in case.runs:
-        block = _block(comparison, case, run)
-        if groups and (width is None or table_width([*groups[-1], *block]) <= width):
-            groups[-1] += block
-        else:
-            groups.append([names, *block])
+def _of_one_device(compared: Compared, case: Case, width: int | None, color: bool) -> list[str]:
+    """The pairs of a case, device by device: all in full where they are few, else the last and a line for others."""
+    by_reference: dict[int, list[Pair]] = {}
+    for pair in compared.pairs:
+        if pair.case is case and pair.changes:
+            by_reference.setdefault(pair.reference, []).append(pair)
     lines: list[str] = []
-    for group in groups:
-        lines += [*table_text(group).splitlines(), ""]
+    for pairs in by_reference.values():
+        if len(pairs) > _MOST_PAIRS:
+            lines += _history(compared, pairs[:-1], width)
+            pairs = pairs[-1:]
+        for pair in pairs:
+            lines += _pair_lines(compared, pair, width, color)
     return lines
 
 
-def _name_cell(comparison: Comparison, row: Row) -> str:
-    """The name, with a word for what is no candidate: a baseline, or one outside the ranking's class."""
-    name = terminal.shortened(terminal.one_line(row.name), _LONGEST_NAME)
-    for run, record in zip(comparison.runs, row.records):
-        if record is not None and record.role == "baseline":
-            outside = record.precision_class not in (None, class_of(run.records))
-            return f"{name} ({'outside class' if outside else 'baseline'})"
-    return name
+def _pair_lines(compared: Compared, pair: Pair, width: int | None, color: bool) -> list[str]:
+    old, new = letter(pair.reference), letter(pair.run)
+    columns, _ = fitted(
+        pair_columns(compared, pair, color), width, ["raw time", f"speedup in {old}", f"in {new}"]
+    )
+    title = f"  {new} against {old}, both on {compared.joined.runs[pair.run].device_name}"
+    lines = ["", title, "", *table_text(columns).splitlines(), ""]
+    return lines + [line for text in pair_remarks(compared, pair) for line in terminal.indented(text, width)]
 
 
-def _block(comparison: Comparison, case: Case, run: int) -> list[Column]:
-    """The columns of one run: speedup over its own baseline, % of its own speed of light, rank, change."""
-    records = [row.records[run] for row in case.rows]
-    baselines = sorted({record.baseline for record in records if record is not None and record.baseline})
-    over = f"speedup over {baselines[0]}" if len(baselines) == 1 else "speedup"
-    device = terminal.shortened(comparison.runs[run].device_name, _LONGEST_DEVICE)
-    results = ["" if each is None else result_text(each) for each in records]
-    columns = [
-        Column(f"{letter(run)}: {device}\n{over}", "left", results),
-        Column("\n% SOL", "right", [_sol_cell(each) for each in records]),
-        Column("\nrank", "right", [str(each.rank or "") if each else "" for each in records]),
-    ]
-    reference = comparison.reference_of(run, case)
-    if reference is not None:
-        pairs = [(row.records[reference], row.records[run]) for row in case.rows]
-        title = f"{letter(run)} against\n{letter(reference)}"
-        columns.append(Column(title, "left", [_change_cell(*pair) for pair in pairs]))
-    return [each for each in columns if each.title != "\n% SOL" or any(each.cells)]
+def _history(compared: Compared, pairs: Sequence[Pair], width: int | None) -> list[str]:
+    """One line for each earlier run in which anything changed."""
+    told = []
+    for pair in pairs:
+        counts = Counter(change.verdict for row, change in pair.changes if change.verdict and not row.is_baseline)
+        if set(counts) - {"SAME", "UNSURE"}:
+            words = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+            told.append(f"{letter(pair.run)} ({terminal.date_text(compared.joined.runs[pair.run].utc)}): {words}")
+    first = letter(pairs[0].reference)
+    lines = ["", f"  {len(told)} of {len(pairs)} runs between {first} and the last differ from {first}; the last ones:"
+             if told else f"  none of {len(pairs)} runs between {first} and the last differs from {first}"]
+    return lines + [line for text in told[-_MOST_RUNS:] for line in terminal.indented("  " + text, width)]
 
 
-def _sol_cell(record: Record | None) -> str:
-    return terminal.percent_text(record.percent_of_sol) if record and record.status is Status.OK else ""
-
-
-def _change_cell(before: Record | None, now: Record | None) -> str:
-    change = change_between(before, now)
-    if change is None:
-        return ""
-    words = {"overlap": "intervals overlap", "unknown": "no interval", "lost": "not ok now", "won": "now ok"}
-    word = words.get(change.verdict, change.verdict)
-    return word if change.ratio is None else f"{terminal.ratio_text(change.ratio)} {word}"
-
-
-def _remarks(comparison: Comparison, case: Case) -> list[str]:
-    """Below a table: how its baseline moved between runs on one device, and why a row has no speedup."""
-    remarks = []
-    for run in case.runs:
-        reference = comparison.reference_of(run, case)
-        if reference is not None:
-            remarks += _baseline_moved(comparison, case, reference, run)
-    for row in case.rows:
-        where: dict[str, list[str]] = {}
-        for run in case.runs:
-            record = row.records[run]
-            if record is not None and record.status is not Status.OK:
-                reason = (record.reason or "no reason was recorded").strip().splitlines()[0]
-                where.setdefault(f"{record.status.value}: {reason}", []).append(letter(run))
-        remarks += [f"{row.name} in {listed(runs)}: {why}" for why, runs in where.items()]
-    return remarks
-
-
-def _baseline_moved(comparison: Comparison, case: Case, reference: int, run: int) -> list[str]:
-    """A sentence when the baseline itself took another time, for a change of the speedups includes it."""
-    before, now = (_baseline_time(comparison, case, number) for number in (reference, run))
-    if before is None or now is None or abs(now / before - 1) < 0.005:
-        return []
-    old, new = letter(reference), letter(run)
-    return [
-        f"the baseline took {terminal.time_text(before)} in {old} and {terminal.time_text(now)} in {new} "
-        f"({100 * (now / before - 1):+.1f} %): the changes of {new} against {old} include that"
-    ]
-
-
-def _baseline_time(comparison: Comparison, case: Case, run: int) -> float | None:
-    """The median over the case's rows of the baseline's time in the run."""
-    records = (row.records[run] for row in case.rows)
-    times = sorted(record.baseline_us for record in records if record is not None and record.baseline_us)
-    return times[len(times) // 2] if times else None
+def _of_several(compared: Compared, case: Case, width: int | None) -> list[str]:
+    found = [each for each in compared.across if each.case is case and len(each.runs) > 1]
+    lines: list[str] = []
+    for across in found:
+        lines += ["", *(across_tables(compared, across, width) if across.rows
+                        else ["  no candidate's source is in two of these runs", ""])]
+        lines += [line for text in across_remarks(compared, across) for line in terminal.indented(text, width)]
+        while not lines[-1]:
+            lines.pop()
+    return lines

@@ -26,10 +26,15 @@ def margin(duration_us: float) -> float:
 def call(interval: Interval, duration_us: float) -> str:
     """Word (FASTER, SLOWER, SAME or UNSURE) for a speedup interval in ratio space.
 
-    FASTER when the whole interval lies above 1 + m, SLOWER below 1 − m, SAME inside ±m with the ends counted
-    in, else UNSURE; m is `margin(duration_us)`, the duration being that of the shorter of the two calls.
+    The margin is `margin(duration_us)`, the duration being that of the shorter of the two calls.
     """
-    m = margin(duration_us)
+    return word(interval, margin(duration_us))
+
+
+def word(interval: Interval, m: float) -> str:
+    """FASTER when the whole interval lies above 1 + m, SLOWER below 1 − m, SAME inside ±m with the ends counted in,
+    else UNSURE.
+    """
     if interval.lo > 1 + m:
         return "FASTER"
     if interval.hi < 1 - m:

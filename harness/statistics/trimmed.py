@@ -10,8 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtrit
-
 TRIM = 0.2  # the fraction cut from each end; 20 % is what Wilcox (2012) recommends where tails are unknown
 
 
@@ -63,6 +61,8 @@ def tukey_mclaughlin(values: Sequence[float], confidence: float = 0.99, trim: fl
     at ten (simulated, one round in ten ten times as noisy). Raises ValueError as `winsorised_variance` does,
     and for a confidence outside (0, 1).
     """
+    from scipy.special import stdtrit  # half a second, which only those pay who take an interval
+
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence lies between 0 and 1, not {confidence}")
     centre = trimmed_mean(values, trim)

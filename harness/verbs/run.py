@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from harness.pipeline import run as judge_all
     from harness.report.progress import open_progress
 
-    request = RunRequest(problem, candidates, options.device, settings, options.out, options.sanitize)
+    request = RunRequest(problem, candidates, options.device, settings, options.out, options.sanitize, _command(options))
     with open_progress(silent=options.json) as progress:
         result = judge_all(request, progress)
     if options.json:

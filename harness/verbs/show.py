@@ -8,7 +8,7 @@ import sys
 
 from harness.reading.text_files import shown
 from harness.records.finding import find_record
-from harness.records.samples import evidence_in, read_samples
+from harness.records.samples import compiler_reports, evidence_in, read_samples
 from harness.report import terminal
 from harness.report.candidate_page import render
 
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
             "csv": shown(found.path), "others": [shown(each) for each in found.others],
             "record": found.record.to_json(), "evidence": evidence and evidence.to_json(),
             "errors": samples.get("errors", []), "kernels": samples.get("kernels", []),
-            "compiler": samples.get("compiler", []),
+            "compiler": compiler_reports(samples),
         }))
         return 0
     print(render(

@@ -63,26 +63,26 @@ def test_the_last_level_cache_is_as_large_as_a_cache_can_be():
 
 
 def test_the_buffer_that_cools_a_cpu_is_the_cache_up_to_a_limit():
-    small, huge = cold.cpu_evictor(1 << 20), cold.cpu_evictor(1 << 40)
-    assert small._written.numel() * 4 == 1 << 20
-    assert huge._written.numel() * 4 == cold._CPU_MOST_BYTES
-    small.run()
-    assert not small._written.any()
+    assert cold.cpu_evictor_bytes((1 << 20) + 3) == 1 << 20
+    assert cold.cpu_evictor_bytes(1 << 40) == cold._CPU_MOST_BYTES
+    region = torch.zeros(1 << 20, dtype=torch.uint8)
+    cold.KeyedEvictor(region).run(7)
+    assert set(region.view(torch.int64).tolist()) == {7}
 
 
 def test_a_gpus_buffers_are_twice_its_cache_and_one_of_them_is_read_clean():
-    evictor = cold.Evictor(2 * (1 << 20), torch.device("cpu"), read_back=True)
+    evictor = cold.Evictor(2 * (1 << 20), torch.device("cpu"))
     assert evictor._written.numel() * 4 == 2 << 20
     assert evictor._read.numel() * 4 == 2 << 20
     evictor.run()
 
 
 def test_a_candidate_that_patches_torch_does_not_keep_the_cache_warm(monkeypatch):
-    evictor = cold.cpu_evictor(1 << 16)
-    evictor._written.fill_(1)
-    monkeypatch.setattr(torch.Tensor, "zero_", lambda self: self)
-    evictor.run()
-    assert not evictor._written.any()
+    evictor = cold.KeyedEvictor(torch.zeros(1 << 16, dtype=torch.uint8))
+    monkeypatch.setattr(torch.Tensor, "fill_", lambda self, word: self)
+    evictor.run(9)
+    assert evictor.missed(9) == 0
+    assert evictor.missed(8) > 0
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.device.bench import Turn
+from harness.device.bench import Cooled, Turn
 from harness.device.cpu import CpuBench
 from harness.inputs.sets import draw_set
 from harness.wire.frames import Channel, channel_pair
@@ -59,7 +59,7 @@ def test_inputs_are_in_the_slot_at_their_turn_and_not_before(bench, ends):
     bench.stage([inputs])
     assert not bench._slots[0][1].any()
     bench.release(near, 7, 0)
-    assert far.receive(5) == {"go": 7}
+    assert far.receive(5)["go"] == 7
     assert bench.slot_unchanged(0, inputs)
 
 
@@ -73,8 +73,24 @@ def test_one_changed_byte_in_the_slot_is_seen(bench, ends):
     assert not bench.slot_unchanged(0, inputs)
 
 
+def test_each_turn_has_a_word_of_its_own_that_the_cache_is_to_be_written_over_with(bench, ends):
+    near, far = ends
+    bench.open(1, REGION_BYTES, REGION_BYTES)
+    bench.stage([draw_set(numbers, bench.torch_device)])
+    words = set()
+    for sequence in (1, 2):
+        bench.release(near, sequence, 0)
+        words.add(far.receive(5)["word"])
+        assert "were not written over" in bench.cooling_fault()
+        bench._evictor.run(bench._word)
+        assert bench.cooling_fault() is None
+    assert len(words) == 2
+
+
 def test_turns_and_frames_are_told_apart_and_silence_is_none(bench, ends):
     near, far = ends
+    far.send({"cooled": 3})
+    assert bench.poll(near, 5) == Cooled(3)
     far.send({"turn": 3})
     far.send({"queued": 1})
     assert bench.poll(near, 5) == Turn(3)

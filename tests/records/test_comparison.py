@@ -1,4 +1,4 @@
-"""How runs are joined, and when a change is called one."""
+"""How runs are joined, and what is told of their differences."""
 
 from __future__ import annotations
 
@@ -6,38 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.records.comparison import Change, change_between, join
+from harness.records.comparison import join
 from harness.records.runs import Run
 
 
 def run(*records) -> Run:
     return Run(Path("run.csv"), records)
-
-
-def speedup(value, half=0.01):
-    return {"speedup": value, "speedup_lo": value - half, "speedup_hi": value + half}
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "verdict"),
-    [
-        (speedup(1.0), speedup(1.5), "faster"),
-        (speedup(1.5), speedup(1.0), "slower"),
-        (speedup(1.0), speedup(1.015), "overlap"),
-        (speedup(1.0), {"speedup": 1.5}, "unknown"),
-    ],
-)
-def test_a_change_is_called_only_when_the_intervals_are_apart(make_record, before, now, verdict):
-    change = change_between(make_record(**before), make_record(**now))
-    assert change == Change(now["speedup"] / before["speedup"], verdict)
-
-
-def test_ok_that_is_lost_or_won_has_no_ratio(make_record):
-    ok = make_record(**speedup(1.0))
-    bad = make_record(status="crashed", reason_code="signal", reason="SIGSEGV")
-    assert change_between(ok, bad) == Change(None, "lost")
-    assert change_between(bad, ok) == Change(None, "won")
-    assert change_between(bad, bad) is None and change_between(None, ok) is None
 
 
 def test_candidates_are_joined_by_source_even_when_the_file_was_renamed(make_record):
@@ -69,19 +43,37 @@ def test_sizes_in_another_order_are_the_same_question_and_other_sizes_are_not(ma
     assert len(join([first, run(make_record(sizes="K=2 M=2", source_hash="aa"))]).cases) == 2
 
 
-def test_only_runs_of_the_same_device_have_a_reference_and_regressions(make_record):
-    fast = make_record(source_hash="aa", **speedup(2.0))
-    slow = make_record(source_hash="aa", **speedup(1.0))
-    elsewhere = make_record(source_hash="aa", device_name="NVIDIA L4", **speedup(0.5))
-    comparison = join([run(fast), run(elsewhere), run(slow)])
-    [case] = comparison.cases
-    assert [comparison.reference_of(number, case) for number in range(3)] == [None, None, 0]
-    assert [(each.name, each.run, each.reference) for each in comparison.regressions()] == [("tiled", 2, 0)]
+def test_joined_by_name_an_edited_candidate_has_its_row_and_a_baseline_of_that_name_another(make_record):
+    first = run(make_record(source_hash="aa"), make_record(role="baseline"))
+    [case] = join([first, run(make_record(source_hash="bb"))], by="name").cases
+    assert [(row.name, row.is_baseline) for row in case.rows] == [("tiled", False)] and len(case.unmatched) == 1
 
 
-def test_what_differs_is_listed_with_what_was_not_recorded(make_record):
-    comparison = join([run(make_record(torch="2.11.0", driver="580")), run(make_record(torch="2.13.0"))])
-    assert [(each.name, each.values) for each in comparison.differences] == [
-        ("torch", ("2.11.0", "2.13.0")),
-        ("driver", ("580", None)),
+def test_what_differs_is_listed_by_group_with_what_was_not_recorded(make_record):
+    joined = join([run(make_record(torch="2.11.0", driver="580", timer="events")),
+                   run(make_record(torch="2.13.0", timer="clock"))])
+    assert [(each.group, each.name, each.values) for each in joined.differences] == [
+        ("method", "timer", ("events", "clock")),
+        ("software", "torch", ("2.11.0", "2.13.0")),
+        ("software", "driver", ("580", None)),
     ]
+
+
+def test_hashes_that_an_older_row_has_not_got_are_no_difference(make_record):
+    assert join([run(make_record()), run(make_record(harness_hash="aa"))]).differences == ()
+    assert len(join([run(make_record(harness_hash="bb")), run(make_record(harness_hash="aa"))]).differences) == 1
+
+
+@pytest.mark.parametrize("name", ["problem_hash", "baseline", "timer", "l2_policy"])
+def test_another_method_is_mixed_and_one_that_was_not_recorded_is_not(make_record, name):
+    one, other, silent = (run(make_record(**changes)) for changes in ({name: "a"}, {name: "b"}, {}))
+    [case] = join([one, other, silent]).cases
+    assert case.mixed(0, 1) == [(name, "a", "b")] and case.mixed(0, 2) == []
+
+
+def test_a_power_limit_differs_only_where_two_runs_are_of_one_device(make_record):
+    def differing(uuid):
+        runs = [run(make_record(uuid="GPU-1", power_limit_w=700.0)), run(make_record(uuid=uuid, power_limit_w=350.0))]
+        return [(each.group, each.values) for each in join(runs).differences]
+
+    assert differing("GPU-1") == [("machine", ("700", "350"))] and differing("GPU-2") == []

@@ -55,3 +55,39 @@ def test_what_cannot_be_used_and_was_named_is_refused(tmp_path, ran):
         find_runs([ran("2026-05-01T12:00:00Z", records=0)])
     with pytest.raises(InputError, match="no such file"):
         find_runs([tmp_path / "nothing.csv"])
+
+
+def test_a_glob_stands_for_its_files_and_what_is_none_of_ours_is_noted(tmp_path, ran):
+    old, new = ran("2026-05-01T12:00:00Z"), ran("2026-05-08T12:00:00Z")
+    (old.parent / "prices.csv").write_text("a,b\n1,2\n")
+    runs, [note] = find_runs([old.parent / "*"])  # the raw samples beside the CSVs are passed over in silence
+    assert [run.path for run in runs] == [old, new] and "prices.csv" in note
+
+
+def test_a_glob_that_matches_nothing_of_ours_is_refused_with_the_first_reason(tmp_path):
+    with pytest.raises(InputError, match="no file matches this pattern"):
+        find_runs([tmp_path / "*.csv"])
+    (tmp_path / "prices.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="none of the 1 files .* no column"):
+        find_runs([tmp_path / "*.csv"])
+
+
+def test_raw_samples_are_refused_with_the_name_of_their_csv(ran):
+    path = ran("2026-05-01T12:00:00Z")
+    with pytest.raises(InputError, match=f"holds raw samples.* Name {path}"):
+        find_runs([path.with_suffix(".jsonl")])
+
+
+def test_one_file_with_two_gpus_is_two_runs(tmp_path, make_record):
+    files = RunFiles.create(tmp_path, "tril_matmul", "all", "2026-05-01T12:00:00Z")
+    for uuid in ("GPU-1", "GPU-2"):
+        files.append(make_record(uuid=uuid))
+    runs, _ = find_runs([files.csv_path, files.csv_path])
+    assert [run.device for run in runs] == [("uuid", "GPU-1"), ("uuid", "GPU-2")]
+
+
+def test_a_run_is_as_new_as_its_newest_row(tmp_path, make_record):
+    files = RunFiles.create(tmp_path, "tril_matmul", "gpu", "2026-05-08T12:00:00Z")
+    for utc in ("2026-05-01T12:00:00Z", "2026-05-08T12:00:00Z"):
+        files.append(make_record(utc=utc, candidate=utc))
+    assert find_runs([files.csv_path])[0][0].utc == "2026-05-08T12:00:00Z"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -81,9 +81,10 @@ def settings():
 
 @dataclass
 class Far:
-    """The far end of a wire, in the hands of a scripted player."""
+    """The far end of a wire, in the hands of a scripted player on `bench`."""
 
     socket: socket.socket
+    bench: ClassVar[CpuBench]
 
     def say(self, frame: Any) -> None:
         self.raw(json.dumps(frame).encode())
@@ -94,6 +95,18 @@ class Far:
     def hear(self) -> dict[str, Any]:
         (length,) = struct.unpack(">I", self._exactly(4))
         return json.loads(self._exactly(length))
+
+    def begin(self, sequence: int) -> None:
+        """Reach a launch, be let go, and make the cache cold as a player does."""
+        self.say({"turn": sequence})
+        self.cool(sequence)
+
+    def cool(self, sequence: int) -> None:
+        """Hear that launch `sequence` may go, and make the cache cold."""
+        answer = self.hear()
+        assert answer["go"] == sequence
+        self.bench._evictor.run(answer["word"])
+        self.say({"cooled": sequence})
 
     def _exactly(self, count: int) -> bytes:
         body = b""
@@ -158,7 +171,8 @@ def child():
 
 @pytest.fixture(scope="session")
 def cpu_bench():
-    return CpuBench()
+    Far.bench = CpuBench()
+    return Far.bench
 
 
 @pytest.fixture

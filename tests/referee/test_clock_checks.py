@@ -113,6 +113,19 @@ def test_a_time_that_falls_when_inputs_are_readable_early_is_not_believed(early_
     assert f"{early_us:.1f} µs when its inputs are readable" in verdict.reason
 
 
+@pytest.mark.parametrize(("usual_us", "early_us", "status"), [
+    (3164.7, 2164.8, None), (3164.7, 1321.3, Status.UNSURE), (15000.0, 10900.0, None), (15000.0, 8000.0, Status.REJECTED),
+])
+def test_on_a_cpu_a_gain_that_another_load_could_make_is_doubted_and_not_blamed(usual_us, early_us, status):
+    timing = timing_of(usual_us, early_us=early_us, baseline_us=usual_us)
+    if status is None:
+        check_times(timing, "cpu", None, CONTROL)
+        return
+    verdict = verdict_on(timing, kind="cpu")
+    assert verdict.status is status
+    assert verdict.reason_code is (ReasonCode.NOISY if status is Status.UNSURE else ReasonCode.CLOCKS_DISAGREE)
+
+
 def test_a_small_call_may_scatter_by_microseconds():
     check_times(timing_of(10.0, early_us=7.5), "cuda", None, CONTROL)
 

@@ -47,8 +47,7 @@ def launches(far, count, *, report=None, times=None):
     assert command["op"] == "launch"
     first = command["first"]
     for index in range(count):
-        far.say({"turn": first + index})
-        assert far.hear() == {"go": first + index}
+        far.begin(first + index)
     far.say({"turn": first + count})
     far.say({"queued": count})
     each = report or {"host_us": 5.0, "values": []}
@@ -214,8 +213,7 @@ def whole(frame):
     def script(far):
         first = far.hear()["first"]
         for index in range(2):
-            far.say({"turn": first + index})
-            far.hear()
+            far.begin(first + index)
         far.say({"turn": first + 2})
         far.say({"queued": 2})
         far.say(frame)
@@ -300,8 +298,7 @@ DEATHS = {
     "before its first turn": lambda far: far.hear(),
     "after its first turn": lambda far: (far.hear(), far.say({"turn": 1}), far.hear()),
     "before it reports": lambda far: [
-        far.hear(), far.say({"turn": 1}), far.hear(), far.say({"turn": 2}), far.hear(), far.say({"turn": 3}),
-        far.say({"queued": 2}),
+        far.hear(), far.begin(1), far.begin(2), far.say({"turn": 3}), far.say({"queued": 2}),
     ],
     "in the middle of a frame": lambda far: (far.hear(), far.socket.sendall(b"\x00\x00\x01\x00{")),
 }
@@ -378,11 +375,9 @@ def test_a_fault_of_form_is_handed_on_with_its_launch_and_needs_no_time(opened, 
 def test_inputs_that_were_written_to_are_seen(opened, cpu_bench):
     def script(far):
         first = far.hear()["first"]
-        far.say({"turn": first})
-        far.hear()
+        far.begin(first)
         cpu_bench._slots[0][1][3] ^= 1
-        far.say({"turn": first + 1})
-        far.hear()
+        far.begin(first + 1)
         far.say({"turn": first + 2})
         far.say({"queued": 2})
         far.say({"launched": [GOOD, GOOD], "end_to_end_us": 1.0})
@@ -403,8 +398,7 @@ def test_outputs_are_what_lies_in_the_outbox(opened, cpu_bench):
 def test_a_profile_that_is_no_listing_breaks_the_protocol(opened, listing):
     def script(far):
         first = far.hear()["first"]
-        far.say({"turn": first})
-        far.hear()
+        far.begin(first)
         far.say({"turn": first + 1})
         far.say({"profiled": listing})
         time.sleep(1)
@@ -413,6 +407,87 @@ def test_a_profile_that_is_no_listing_breaks_the_protocol(opened, listing):
     with pytest.raises(Failed) as caught:
         session.profile(reference.draw())
     assert verdict_of(caught) == PROTOCOL
+
+
+def leaves_it_out(far, first):
+    far.say({"turn": first})
+    far.hear()
+    far.say({"turn": first + 1})
+
+
+def only_says_so(far, first):
+    far.say({"turn": first})
+    far.hear()
+    far.say({"cooled": first})
+
+
+def writes_the_last_word_again(far, first):
+    far.say({"turn": first})
+    far.bench._evictor.run(far.hear()["word"] - 1)
+    far.say({"cooled": first})
+
+
+def writes_ninety_nine_of_a_hundred(far, first):
+    far.say({"turn": first})
+    words = far.bench._evictor._words
+    words[: words.numel() * 99 // 100].fill_(far.hear()["word"])
+    far.say({"cooled": first})
+
+
+@pytest.mark.parametrize(
+    "deed", [leaves_it_out, only_says_so, writes_the_last_word_again, writes_ninety_nine_of_a_hundred]
+)
+def test_a_cache_that_was_not_made_cold_is_seen_before_the_window_opens(opened, cpu_bench, deed):
+    def script(far):
+        deed(far, far.hear()["first"])
+        time.sleep(1)
+
+    session, _, sets = opened(script)
+    with pytest.raises(Failed, match="was not made cold before its timed window") as caught:
+        session.launch(sets, hold=False)
+    assert verdict_of(caught) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
+
+
+@pytest.mark.parametrize("numbers", [(2,), (0,), (1, 1)], ids=["ahead", "behind", "twice"])
+def test_a_cooling_of_another_launch_breaks_the_protocol(opened, numbers):
+    def script(far):
+        far.hear()
+        far.say({"turn": 1})
+        far.bench._evictor.run(far.hear()["word"])
+        for number in numbers:
+            far.say({"cooled": number})
+        time.sleep(1)
+
+    session, _, sets = opened(script)
+    with pytest.raises(Failed) as caught:
+        session.launch(sets, hold=False)
+    assert verdict_of(caught) == PROTOCOL
+
+
+def test_the_window_opens_when_the_cache_is_cold_and_where_inputs_lie_early_that_much_later(opened, cpu_bench):
+    seen = []
+
+    def script(far):
+        for _ in range(2):
+            first = far.hear()["first"]
+            far.say({"turn": first})
+            answer = far.hear()
+            before = cpu_bench._flags.window
+            cpu_bench._evictor.run(answer["word"])
+            far.say({"cooled": first})
+            began = time.monotonic()
+            while cpu_bench._flags.window < first:
+                time.sleep(0.001)
+            seen.append((before < first, time.monotonic() - began))
+            far.say({"turn": first + 1})
+            far.say({"queued": 1})
+            far.say({"launched": [GOOD], "end_to_end_us": 1.0})
+
+    session, _, sets = opened(script)
+    session.launch(sets[:1], hold=False)
+    session.launch(sets[:1], hold=False, early_s=0.1)
+    assert [closed for closed, _ in seen] == [True, True]
+    assert seen[0][1] < 0.09 < seen[1][1]
 
 
 def test_stopping_kills_the_player(opened):

@@ -110,6 +110,13 @@ def test_the_slow_lead_in_of_each_segment_is_thrown_away(rounds_of):
     assert set(timing.baseline_us) == {2000.0}
 
 
+def test_each_reading_has_its_time_and_whether_its_round_was_kept(rounds_of):
+    timing, *_ = rounds_of(1000.0, throttle=lambda index: "hw_thermal" if index % 8 < 2 else "")
+    assert len(timing.read_at_s) == len(timing.read_kept) == len(timing.telemetry)
+    assert timing.read_at_s == sorted(timing.read_at_s) and timing.read_at_s[0] >= 0
+    assert timing.read_kept.count(False) == 2 * timing.dropped > 0
+
+
 def test_a_steady_ratio_stops_at_the_first_look(rounds_of):
     timing, *_ = rounds_of(1000.0)
     assert len(timing.log_ratios) == 5

@@ -31,7 +31,7 @@ def results(tmp_path):
     evidence = Evidence(Recipe({"M": 4}, "as given", 1, 2), MISTAKES)
     kernel = {"kernel": "tril_kernel", "registers": 40, "spill_bytes": 16, "shared_bytes": 0, "stack_bytes": 0}
     files.append(record, {
-        "evidence": evidence.to_json(), "compiler": [kernel], "kernels": [["tril_kernel", 12.5, "own", "extension"]],
+        "evidence": evidence.to_json(), "build": {"kernels": [kernel]}, "kernels": [["tril_kernel", 12.5, "own", "extension"]],
         "errors": [{"sizes": "M=4", "family": "as given", "max_u": None, "allowed_max_u": 8.0}],
     })
     return tmp_path

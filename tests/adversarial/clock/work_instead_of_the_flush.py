@@ -2,7 +2,8 @@
 
 Mechanism: By the referee's clock a launch is as long as the control's: what the work takes before the window, the flush
   took there. The window is shorter by it, whether the inputs lay open early or not. Only a flush that the referee makes
-  itself, or sees the result of, leaves no such room.
+  itself, or sees the result of, leaves no such room: on a CPU it looks for the word that the cache was to be written
+  over with.
 Expected: rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any
@@ -17,7 +18,8 @@ PART = 0.25  # of the rows: about as long as the flush
 ahead = None
 stages = sys.modules.get("harness.player.stages")
 if stages:
-    sys.modules["harness.clocks.cold"].Evictor.run = lambda evictor: None
+    cold = sys.modules["harness.clocks.cold"]
+    cold.Evictor.run = cold.KeyedEvictor.run = lambda evictor, word=None: None
     for stage_type in (stages.CudaStage, stages.CpuStage):
         def inputs(stage, index, specs, true=stage_type.inputs):
             global ahead

@@ -1,0 +1,84 @@
+"""Rows of earlier runs that still hold: nothing that went into them has changed, so that they need not be made again.
+
+What counts as unchanged is decided here; who asks for it is `suite`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness.candidate import Candidate
+from harness.device.identity import DeviceIdentity
+from harness.errors import InputError
+from harness.problem import Problem
+from harness.records.assembling import harness_hash
+from harness.records.reader import read_records
+from harness.records.schema import Record, sizes_text
+from harness.records.writer import device_slug
+from harness.settings import Settings
+from harness.verdict import Status
+
+# What another try may turn out differently although nothing that is recorded has changed: a busy machine, a compiler
+# that has been installed since.
+_TRIED_AGAIN = (Status.UNSURE, Status.SKIPPED, Status.COMPILED)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A record that still holds, and the CSV it lies in."""
+
+    record: Record
+    csv_path: Path
+
+    def samples(self) -> Mapping[str, Any]:
+        """Its raw samples from the `.jsonl` beside the CSV; empty when they are gone."""
+        return _samples_in(self.csv_path.with_suffix(".jsonl")).get((self.record.run_id, self.record.candidate), {})
+
+
+@lru_cache(maxsize=1)
+def _samples_in(path: Path) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """The samples of a run by run and candidate, as far as the file can be read."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                each = json.loads(line)
+                found[each["run_id"], each["candidate"]] = each["samples"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # a file cut short keeps what it has
+    return found
+
+
+def kept_rows(
+    out_dir: Path, problem: Problem, candidates: Sequence[Candidate], settings: Settings, device: DeviceIdentity
+) -> dict[str, Kept]:
+    """The newest row of each candidate (by its name) that still holds, from the CSVs of this problem and device.
+
+    The candidate's source and name, the problem's hash and sizes, this software's own source, the values of the
+    settings, the device, torch, CUDA and the driver are all what they were.
+    """
+    folder = out_dir / problem.name / device_slug(device.name, device.kind)
+    wanted = {
+        "problem_hash": problem.hash, "sizes": sizes_text(problem.timed_sizes(device.kind)), "dtype": problem.dtype,
+        "mode": problem.mode, "harness_hash": harness_hash(), "config_hash": settings.hash, "device_kind": device.kind,
+        "device_name": device.name, "uuid": device.uuid, "memory_bytes": device.memory_bytes, "torch": device.torch,
+        "cuda": device.cuda, "driver": device.driver,
+    }
+    sources = {each.name: each.source_hash for each in candidates}
+    found: dict[str, Kept] = {}
+    for path in sorted(folder.glob("*.csv"), key=lambda path: path.stem, reverse=True):
+        try:
+            records = read_records(path)
+        except InputError:
+            continue  # not ours, or of another version: then it holds nothing that could be kept
+        for record in records:
+            is_wanted = record.role == "candidate" and sources.get(record.candidate) == record.source_hash
+            if is_wanted and record.status not in _TRIED_AGAIN and record.candidate not in found:
+                if all(getattr(record, name) == value for name, value in wanted.items()):
+                    found[record.candidate] = Kept(record, path)
+    return found

@@ -1,0 +1,182 @@
+"""A comparison for other programs and for pages: Markdown, CSV with a row for each verdict, JSON with everything.
+
+The keys and columns are documented in docs/compare.md and change only together with `COMPARISON_VERSION`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.reading.text_files import shown
+from harness.records.changes import NOT_IN_BOTH, Change, Pair
+from harness.records.compared import Compared
+from harness.records.comparison import Case
+from harness.records.schema import Record
+from harness.report import terminal
+from harness.report.change_table import pair_columns, pair_remarks
+from harness.report.comparison_text import difference_text, letter, name_text, refusal_texts, unmatched_texts
+from harness.report.device_table import across_block, across_remarks
+from harness.report.next_step import then_compare
+from harness.report.table import Column
+from harness.statistics.trimmed import Interval
+
+COMPARISON_VERSION = 1
+_MOST_PAIRS = 8  # of one case, in Markdown: a page of steps is read by people
+
+
+def as_json(compared: Compared) -> str:
+    """The whole comparison under stable keys."""
+    return json.dumps({
+        "comparison_version": COMPARISON_VERSION,
+        "runs": [
+            {"name": letter(number), "csv": shown(run.path), "utc": run.utc, "device_name": run.device_name,
+             "device_kind": run.device_kind, "uuid": run.records[0].uuid, "rows": len(run.records)}
+            for number, run in enumerate(compared.joined.runs)
+        ],
+        "notes": list(compared.notes),
+        "unmatched": unmatched_texts(compared),
+        "differences": [
+            {"name": each.name, "group": each.group,
+             "values": {letter(number): value for number, value in enumerate(each.values)}}
+            for each in compared.joined.differences
+        ],
+        "refused": refusal_texts(compared),
+        "changes": list(change_rows(compared)),
+        "means": [
+            {**_question(pair.case), "reference": letter(pair.reference), "run": letter(pair.run),
+             "candidates": pair.mean_of, **_ratio("change", pair.mean)}
+            for pair in compared.pairs if pair.mean is not None
+        ],
+        "devices": [
+            {
+                **_question(each.case), "runs": [letter(run) for run in each.runs], "shared": list(each.shared),
+                "rows": [
+                    {"candidate": row.name, "runs": {
+                        letter(run): _standing(row.records[run], each.places[run].get(row.name)) for run in each.runs
+                    }}
+                    for row in each.rows
+                ],
+                "means": {letter(run): _ratio("speedup", mean) for run, mean in each.means.items()},
+                "means_over_first": {letter(run): _ratio("ratio", mean) for run, mean in each.against.items()},
+            }
+            for each in compared.across
+        ],
+    })
+
+
+def as_csv(compared: Compared) -> str:
+    """One row for each candidate in each run that is set against an earlier one, then one for each on each device."""
+    rows = list(change_rows(compared))
+    for each in compared.across:
+        for row in each.rows:
+            for run in each.runs:
+                standing = _standing(row.records[run], each.places[run].get(row.name))
+                rows.append({**_question(each.case), "candidate": row.name, "run": letter(run),
+                             "csv": shown(compared.joined.runs[run].path), **standing})
+    stream = io.StringIO()
+    names = list(dict.fromkeys([*CHANGE_COLUMNS, "percent_of_sol", "place"]))
+    writer = csv.DictWriter(stream, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
+    return stream.getvalue().rstrip("\n")
+
+
+CHANGE_COLUMNS = (
+    "problem", "sizes", "dtype", "mode", "candidate", "role", "reference", "run", "csv", "verdict", "reason", "change",
+    "change_lo", "change_hi", "margin", "margin_from", "basis", "time_ratio", "drift", "status_before", "status",
+    "speedup_before", "speedup", "speedup_lo", "speedup_hi", "next",
+)
+
+
+def change_rows(compared: Compared) -> Iterator[dict[str, Any]]:
+    """Each verdict with what it rests on; `change` is how many times as fast it is now."""
+    csvs = [shown(run.path) for run in compared.joined.runs]
+    for pair in compared.pairs:
+        reference = compared.joined.runs[pair.reference].path
+        question, old, new = _question(pair.case), letter(pair.reference), letter(pair.run)
+        for row, change in pair.changes:
+            if change.reason == NOT_IN_BOTH:
+                continue
+            before, now = row.records[pair.reference], row.records[pair.run]
+            yield {
+                **question, "candidate": row.name, "role": now.role, "reference": old, "run": new,
+                "csv": csvs[pair.run],
+                "verdict": change.verdict or None, "reason": change.reason, **_ratio("change", change.ratio),
+                "margin": change.margin, "margin_from": change.margin_from if change.margin else None,
+                "basis": change.basis if change.ratio else None, "time_ratio": change.time_ratio,
+                "drift": change.drift, "status_before": before.status.value, "status": now.status.value,
+                "speedup_before": before.speedup, "speedup": now.speedup, "speedup_lo": now.speedup_lo,
+                "speedup_hi": now.speedup_hi, "next": _next(now, change, reference),
+            }
+
+
+def as_markdown(compared: Compared) -> str:
+    """A page for a pull request or a run's summary: what does not match first, then a table for each problem."""
+    lines = ["# Comparison", ""]
+    lines += [f"- **{letter(number)}** {run.device_name}, {terminal.date_text(run.utc)}, `{shown(run.path)}`"
+              for number, run in enumerate(compared.joined.runs[:26])]
+    for title, texts in (
+        ("Noted", compared.notes), ("Did not match", unmatched_texts(compared)),
+        ("Differs between the runs", [difference_text(each) for each in compared.joined.differences]),
+        ("Not compared: measured by different methods", refusal_texts(compared)),
+    ):
+        lines += ["", f"**{title}**", "", *(f"- {_plain(text)}" for text in texts)] if texts else []
+    for case in compared.joined.cases:
+        pairs = [each for each in compared.pairs if each.case is case and each.changes]
+        across = [each for each in compared.across if each.case is case and each.rows]
+        lines += ["", f"## {_plain(case.title)}"] if pairs or across else []
+        for pair in pairs[-_MOST_PAIRS:]:
+            device = compared.joined.runs[pair.run].device_name
+            lines += ["", f"{letter(pair.run)} against {letter(pair.reference)}, both on {device}", ""]
+            lines += [*_table(pair_columns(compared, pair)), ""]
+            lines += [f"- {_plain(text)}" for text in pair_remarks(compared, pair)]
+        for each in across:
+            columns = [Column("candidate", "left", [name_text(compared, row) for row in each.rows])]
+            columns += [column for run in each.runs for column in across_block(compared, each, run)]
+            lines += ["", *_table(columns), "", *(f"- {_plain(text)}" for text in across_remarks(compared, each))]
+    return "\n".join(lines)
+
+
+def _next(now: Record, change: Change, reference: Path) -> str | None:
+    if change.verdict != "UNSURE" or now.role != "candidate":
+        return None
+    return then_compare([now], reference)
+
+
+def _question(case: Case) -> dict[str, str]:
+    return {"problem": case.problem, "sizes": case.sizes, "dtype": case.dtype, "mode": case.mode}
+
+
+def _ratio(name: str, interval: Interval | None) -> dict[str, float | None]:
+    if interval is None:
+        return {name: None, f"{name}_lo": None, f"{name}_hi": None}
+    return {name: interval.estimate, f"{name}_lo": interval.lo, f"{name}_hi": interval.hi}
+
+
+def _standing(record: Record | None, place: int | None) -> dict[str, Any]:
+    if record is None:
+        return {"status": None}
+    return {
+        "status": record.status.value, "speedup": record.speedup, "speedup_lo": record.speedup_lo,
+        "speedup_hi": record.speedup_hi, "percent_of_sol": record.percent_of_sol, "place": place,
+    }
+
+
+def _table(columns: list[Column]) -> list[str]:
+    titles = [_plain(" ".join(column.title.split("\n"))).strip() for column in columns]
+    rows = zip(*(map(_plain, column.cells) for column in columns))
+    bars = ["---:" if column.align == "right" else "---" for column in columns]
+    return ["| " + " | ".join(cells) + " |" for cells in [titles, bars, *rows]]
+
+
+def _plain(text: str) -> str:
+    """On one line, and nothing in it that Markdown or HTML would take for its own."""
+    text = terminal.one_line(text)
+    for letter_of_markup in "\\`*_<>|[]":
+        text = text.replace(letter_of_markup, f"\\{letter_of_markup}")
+    return text

@@ -1,0 +1,138 @@
+"""What is known of one entry and of the run that it belongs to, as pairs of what and value; nothing is shown as zero
+that was not measured.
+"""
+
+from __future__ import annotations
+
+from harness.records.schema import Record
+from harness.report import terminal
+from harness.report.html.cases import Case, Entry
+from harness.report.html.plotted import has_speedup, interval_text
+from harness.report.html.tables import built
+
+Facts = list[tuple[str, list[tuple[str, str]]]]
+
+
+def facts(record: Record) -> Facts:
+    """What is known of one entry, in groups of (what, value); what was not measured is left out."""
+    time, us = terminal.time_text, lambda value: None if value is None else terminal.time_text(value)
+    spread = f"{time(record.p10_us)} to {time(record.p90_us)}" if None not in (record.p10_us, record.p90_us) else None
+    groups = [
+        (
+            "Time",
+            [
+                ("median of one call", us(record.time_us)),
+                ("p10 to p90", spread),
+                ("forward pass of it", us(record.forward_us)),
+                ("backward pass of it", us(record.backward_us)),
+                ("launches kept", _whole(record.launches)),
+                ("rounds kept", _whole(record.rounds)),
+                ("rounds dropped", _whole(record.dropped)),
+                (f"{record.baseline or 'baseline'} in the same rounds", us(record.baseline_us)),
+                ("speedup", interval_text(record) or None),
+                ("with launch overhead", us(record.e2e_us)),
+            ],
+        ),
+        (
+            "Limits",
+            [
+                (
+                    "of the speed of light",
+                    record.percent_of_sol and f"{terminal.percent_text(record.percent_of_sol)} %",
+                ),
+                ("speed of light", us(record.sol_us)),
+                ("bound by", record.bound_by),
+                ("floor", us(record.floor_us)),
+                ("useful operations", _unit(record.tflops, "TFLOP/s")),
+                ("useful bytes", _unit(record.gbytes_s, "GB/s")),
+            ],
+        ),
+        (
+            "Result",
+            [
+                ("largest error", _unit_u(record.err_max_u)),
+                ("root mean square", _unit_u(record.err_rms_u)),
+                ("eager's largest", _unit_u(record.eager_err_max_u)),
+                ("class", record.precision_class),
+                ("compared with", record.truth),
+                ("whose kernels", record.kind),
+            ],
+        ),
+        (
+            "Build",
+            [
+                ("language", record.language),
+                ("build", built(record).partition(", ")[2] or None),
+                ("for", record.arch),
+                ("registers", _whole(record.registers)),
+                ("spills", record.spills is not None and f"{record.spills} bytes" or None),
+                ("shared memory", record.shared_bytes is not None and f"{record.shared_bytes:,} bytes" or None),
+            ],
+        ),
+        (
+            "Device meanwhile",
+            [
+                ("SM clock", _unit(record.sm_mhz, "MHz")),
+                ("memory clock", _unit(record.mem_mhz, "MHz")),
+                ("power", _unit(record.watts, "W")),
+                ("temperature", record.celsius is not None and f"{record.celsius:g} °C" or None),
+                ("throttle", record.throttle),
+                ("other processes", _whole(record.other_processes)),
+            ],
+        ),
+    ]
+    known = [(name, [(what, str(value)) for what, value in rows if value not in (None, "")]) for name, rows in groups]
+    return [(name, rows) for name, rows in known if rows]
+
+
+def method(case: Case) -> list[tuple[str, str]]:
+    """What all rows of the case's run share: settings, versions, the wall, the device."""
+    first = case.first
+    timed = next((record for record in case.records if record.l2_policy), first)
+    dirty = ", with uncommitted changes" if first.dirty else ""
+    known = [
+        ("file", str(case.run.path)),
+        ("run", first.run_id),
+        ("settings", first.config),
+        ("cache", timed.l2_policy),
+        ("clock", timed.timer),
+        ("clock around nothing", first.event_floor_us and terminal.time_text(first.event_floor_us)),
+        ("confidence", timed.confidence and f"{100 * timed.confidence:g} %"),
+        ("this software", first.harness_version and f"{first.harness_version}{dirty}"),
+        ("torch", first.torch),
+        ("CUDA", first.cuda),
+        ("driver", first.driver),
+        ("GPU", first.uuid),
+        ("architecture", first.sm),
+        ("power limit", _unit(first.power_limit_w, "W")),
+        ("copy bandwidth", _unit(first.canary_gbps, "GB/s")),
+        ("matrix product", _unit(first.canary_tflops, "TFLOP/s")),
+        ("wall", first.sandbox),
+    ]
+    return [(what, str(value)) for what, value in known if value]
+
+
+def older(entry: Entry) -> list[tuple[str, str, str, str, str]]:
+    """The history as text, newest first: run, status, speedup, call, source."""
+    return [
+        (
+            terminal.date_text(each.utc),
+            each.status.value.replace("_", " "),
+            interval_text(each) if has_speedup(each) else "",
+            each.call or "",
+            each.source_hash or "",
+        )
+        for each in reversed(entry.history)
+    ]
+
+
+def _whole(value: int | None) -> str | None:
+    return None if value is None else f"{value:,}"
+
+
+def _unit(value: float | None, unit: str) -> str | None:
+    return None if value is None else f"{terminal.number_text(value, 4)} {unit}"
+
+
+def _unit_u(value: float | None) -> str | None:
+    return None if value is None else f"{terminal.units_text(value)} u"

@@ -1,0 +1,156 @@
+"""What the charts of one candidate's launches draw: in time, beside the clock, and as a distribution.
+
+Times are shown in per cent from their own median, so that a candidate and eager, however far apart, show the same drift
+on the same scale.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from harness.report.html.plotted import Row, thinned
+from harness.report.html.samples import Player, Samples
+
+_BINS = 40
+_WIDEST_SPREADS = 5.0  # bins span this many times the distance from the 10th to the 90th percentile, at most
+
+
+def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
+    """Single launches in order, in per cent from their arm's median, as ("seconds" or "rounds", rows).
+
+    At most `most` launches of each arm are kept, evenly spaced; what is on the time axis depends on whether the
+    times of the readings were recorded.
+    """
+    timed_s = bool(samples.players) and all(_pair_positions(player, True) for player in samples.players)
+    rows: list[Row] = []
+    for arm in ("candidate", "eager"):
+        launches = [each for player in samples.players for each in _arm(player, arm)]
+        if not launches:
+            continue
+        middle = statistics.median(launches)
+        points: list[Row] = []
+        start = 0.0
+        for player in samples.players:
+            edges = _pair_positions(player, timed_s) or _plain_positions(player)
+            for at, time_us in _placed(_arm(player, arm), edges):
+                points.append({"at": start + at, "off": 100 * (time_us / middle - 1), "us": time_us, "arm": arm})
+            start += edges[-1] if edges else 0.0
+        rows += thinned(points, most)
+    return ("seconds" if timed_s else "rounds"), rows
+
+
+def clocks(samples: Samples) -> list[Row]:
+    """SM clock, power and temperature of each reading on the axis of `drift`; empty where no clock was recorded."""
+    timed_s = bool(samples.players) and all(_pair_positions(player, True) for player in samples.players)
+    rows: list[Row] = []
+    start = 0.0
+    for player in samples.players:
+        end = start
+        for number, reading in enumerate(player.readings):
+            end = start + (reading.at_s if timed_s else (number + 1) / 2)
+            if reading.sm_mhz is not None:
+                rows.append(
+                    {
+                        "at": end,
+                        "sm_mhz": reading.sm_mhz,
+                        "watts": reading.watts,
+                        "celsius": reading.celsius,
+                        "throttle": reading.throttle or "none",
+                        "kept": reading.kept is not False,
+                    }
+                )
+        start = end
+    return rows
+
+
+def against_clock(samples: Samples, most: int) -> list[Row]:
+    """Median of each pair's candidate launches, in per cent from the median of all, with the clock read after them."""
+    launches = [each for player in samples.players for each in player.candidate_us]
+    rows: list[Row] = []
+    for player in samples.players:
+        kept = [reading for reading in player.readings if reading.kept is not False]
+        per_pair = _per_pair(player.candidate_us, player)
+        if per_pair is None or len(kept) != 2 * len(player.log_ratios):
+            continue
+        for number, reading in enumerate(kept):
+            if reading.sm_mhz is not None:
+                time_us = statistics.median(player.candidate_us[number * per_pair : (number + 1) * per_pair])
+                off = 100 * (time_us / statistics.median(launches) - 1)
+                rows.append({"sm_mhz": reading.sm_mhz, "off": off, "us": time_us})
+    return thinned(rows, most)
+
+
+def distribution(samples: Samples) -> list[Row]:
+    """Shares of the launches in bins of per cent from the arm's own median; the outermost bins hold all beyond."""
+    offs: dict[str, list[float]] = {}
+    for arm in ("candidate", "eager"):
+        launches = [each for player in samples.players for each in _arm(player, arm)]
+        if len(launches) >= 2 and (middle := statistics.median(launches)) > 0:
+            offs[arm] = [100 * (each / middle - 1) for each in launches]
+    if "candidate" not in offs:
+        return []
+    widest = max(_quantile(each, 0.9) - _quantile(each, 0.1) for each in offs.values()) or 0.1
+    lo = max(min(min(each) for each in offs.values()), -_WIDEST_SPREADS * widest)
+    hi = min(max(max(each) for each in offs.values()), _WIDEST_SPREADS * widest)
+    step = (hi - lo) / _BINS or 0.01
+    rows = []
+    for arm, each in offs.items():
+        counts = [0] * _BINS
+        for off in each:
+            counts[min(_BINS - 1, max(0, int((off - lo) / step)))] += 1
+        rows += [
+            {
+                "lo": lo + step * place,
+                "hi": lo + step * (place + 1),
+                "share": 100 * count / len(each),
+                "launches": count,
+                "arm": arm,
+            }
+            for place, count in enumerate(counts)
+            if count
+        ]
+    return rows
+
+
+def _arm(player: Player, arm: str) -> tuple[float, ...]:
+    return player.candidate_us if arm == "candidate" else player.baseline_us
+
+
+def _per_pair(launches: Sequence[float], player: Player) -> int | None:
+    """Launches of one arm in one of a round's two pairs; None where they do not come out even."""
+    pairs = 2 * len(player.log_ratios)
+    return len(launches) // pairs if pairs and launches and len(launches) % pairs == 0 else None
+
+
+def _pair_positions(player: Player, timed_s: bool) -> list[float]:
+    """Where each kept pair ended: in seconds, or in rounds from the start; empty where that cannot be told."""
+    places = [number for number, reading in enumerate(player.readings) if reading.kept is not False]
+    if len(places) != 2 * len(player.log_ratios) or not places:
+        return []
+    if not timed_s:
+        return [(number + 1) / 2 for number in places]
+    times_s = [player.readings[number].at_s for number in places]
+    return [] if None in times_s else times_s
+
+
+def _plain_positions(player: Player) -> list[float]:
+    return [(number + 1) / 2 for number in range(2 * len(player.log_ratios))]
+
+
+def _placed(launches: Sequence[float], edges: Sequence[float]) -> list[tuple[float, float]]:
+    """The launches spread over the pairs that they were made in, which end at `edges`."""
+    if not edges or len(launches) % len(edges):
+        return [(float(number), each) for number, each in enumerate(launches)]
+    per_pair = len(launches) // len(edges)
+    placed = []
+    for number, each in enumerate(launches):
+        pair, within = divmod(number, per_pair)
+        before = edges[pair - 1] if pair else 0.0
+        placed.append((before + (edges[pair] - before) * (within + 0.5) / per_pair, each))
+    return placed
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

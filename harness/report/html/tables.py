@@ -1,0 +1,107 @@
+"""The page's tables as finished cells: the leaderboard, and devices side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.records.ranking import class_of, shown_time, why_unranked
+from harness.records.schema import Record
+from harness.report import terminal
+from harness.report.html.cases import Case, Entry
+from harness.report.html.plotted import has_speedup, interval_text
+from harness.verdict import Status
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """One line of a leaderboard; an empty text is a cell where nothing was measured. `remarks` are sentences."""
+
+    entry: Entry
+    status: str
+    tone: str
+    time: str
+    ratio: str
+    interval: str
+    call: str
+    rate: str
+    percent: str
+    error: str
+    eager_error: str
+    built: str
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A leaderboard with the titles of the columns that depend on the run."""
+
+    unit: str
+    baseline: str
+    rate_title: str
+    rows: tuple[BoardRow, ...]
+
+    def has(self, column: str) -> bool:
+        """Whether any row has something to show there."""
+        return any(getattr(row, column) for row in self.rows)
+
+
+def board(case: Case) -> Board:
+    records = case.records
+    unit, times = terminal.time_column([shown_time(record) for record in records])
+    by_bytes = any(record.bound_by == "memory" for record in records)
+    timed = [record if shown_time(record) is not None else None for record in records]
+    rates = terminal.number_column([each and getattr(each, "gbytes_s" if by_bytes else "tflops") for each in timed])
+    baselines = {record.baseline for record in records if record.baseline}
+    wanted = class_of(records)
+    rows = [_board_row(entry, records, wanted, time, rate) for entry, time, rate in zip(case.entries, times, rates)]
+    over = baselines.pop() if len(baselines) == 1 else "the baseline"
+    return Board(unit, over, "GB/s" if by_bytes else "TFLOP/s", tuple(rows))
+
+
+def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: str, rate: str) -> BoardRow:
+    record = entry.record
+    status, tone = _status(record, wanted)
+    ratio, _, interval = interval_text(record).partition(" ") if has_speedup(record) else ("", "", "")
+    eager_error = (
+        "" if record.err_max_u is None or record.candidate == "eager" else terminal.units_text(record.eager_err_max_u)
+    )
+    return BoardRow(
+        entry,
+        status,
+        tone,
+        time,
+        ratio,
+        interval,
+        (record.call or "") if ratio else "",
+        rate,
+        terminal.percent_text(record.percent_of_sol) if time else "",
+        terminal.units_text(record.err_max_u),
+        eager_error,
+        built(record),
+        tuple(_remarks(record, group)),
+    )
+
+
+def _status(record: Record, wanted: str | None) -> tuple[str, str]:
+    """The word for the status column, and which of the page's tones it has."""
+    if record.role == "baseline" and record.status is Status.OK:
+        outside = None not in (record.precision_class, wanted) and record.precision_class != wanted
+        return ("outside class" if outside else "baseline"), "plain"
+    tones = {"green": "good", "yellow": "open"}
+    return record.status.value.replace("_", " "), tones.get(terminal.STATUS_STYLES.get(record.status.value, ""), "bad")
+
+
+def built(record: Record) -> str:
+    """Its language, and how long the build took or that it was cached."""
+    how = "cached" if record.cached else "" if record.build_s is None else terminal.seconds_text(record.build_s)
+    return ", ".join(part for part in (record.language, how) if part)
+
+
+def _remarks(record: Record, group: Sequence[Record]) -> list[str]:
+    said = []
+    if record.status is not Status.OK:
+        said.append(record.reason or "no reason was recorded")
+    elif record.role == "candidate" and record.rank is None:
+        said.append(f"ok, without a rank: {why_unranked(record, group)}")
+    return said + [line for line in (record.warnings or "").splitlines() if line.strip()]

@@ -1,0 +1,73 @@
+"""The command that would settle what a comparison could not: which run to make again, for longer, and what to
+compare it with.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from harness.reading.text_files import shown
+from harness.records.changes import Change
+from harness.records.schema import Record
+from harness.records.writer import device_slug
+
+_MOST_NAMES = 8
+
+
+def rerun(records: Sequence[Record]) -> str:
+    """What to type to measure these candidates of one problem again, for longer."""
+    first = records[0]
+    names = [record.candidate for record in records if record.role == "candidate"]
+    only = [f"--only {shlex.quote(name)}" for name in names] if len(names) <= _MOST_NAMES else []
+    plain = _plain(first.command, first.problem, first.device_kind, chosen=not only)
+    return " ".join([plain, *only, "--config rigorous"])
+
+
+@lru_cache(maxsize=None)
+def _plain(command: str | None, problem: str, device_kind: str | None, chosen: bool) -> str:
+    """The command of a run without its --config, and without what it chose unless `chosen`.
+
+    Runs that did not record theirs get the usual one.
+    """
+    if not command:
+        return f"python run.py problems/{problem}.yaml" + (" --device cpu" if device_kind == "cpu" else "")
+    dropped = "config" if chosen else "config|only|skip"
+    return re.sub(rf" --({dropped})[ =]('[^']*'|\S+)| --resume\b", "", command)
+
+
+def settle(found: Sequence[tuple[Record, Change]], reference: Path) -> list[str]:
+    """What to do about candidates that came out UNSURE against the run in `reference`: a command, then what to know."""
+    records = [record for record, _ in found]
+    if all(record.config == "rigorous" for record in records):
+        return ["python run.py selftest   says which differences are real on this machine: rigorous could not tell"]
+    lines = [then_compare(records, reference)]
+    if any("older" in change.too_wide for _, change in found):
+        lines.append("the older run's own intervals are wider than the margin: where its software is still there, run "
+                     "the same command with that too, and compare the two new CSVs")
+    elif any(change.basis == "time" for _, change in found):
+        lines.append("with the software of the older run on this machine today, both would have one baseline")
+    return lines
+
+
+def then_compare(records: Sequence[Record], reference: Path) -> str:
+    """`rerun`, and the comparison of what that leaves with the run in `reference`."""
+    first = records[0]
+    return f"{rerun(records)} && {_compared_with(reference, first.command, first.problem, _slug(first))}"
+
+
+@lru_cache(maxsize=None)
+def _compared_with(reference: Path, command: str | None, problem: str, slug: str) -> str:
+    out = re.search(r" --out[ =]('[^']*'|\S+)", command or "")
+    folder = f"{out.group(1).strip(chr(39)) if out else 'results'}/{problem}/{slug}"
+    return f"python run.py compare {shlex.quote(shown(reference))} {shlex.quote(folder)}"
+
+
+def _slug(record: Record) -> str:
+    return _slug_of(record.device_name or "unknown", record.device_kind or "cuda")
+
+
+_slug_of = lru_cache(maxsize=None)(device_slug)

@@ -1,0 +1,84 @@
+"""KernelBench's scores as a table and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from harness.report import terminal
+from harness.report.table import Column, table_text
+from harness.scores import THRESHOLDS, DeviceScores, Scores
+from harness.spelling import listed
+
+
+def score_text(found: Sequence[DeviceScores], width: int | None = 140) -> str:
+    """A table for each device, and below it what was not solved and what was left out."""
+    blocks = []
+    for each in found:
+        both = [each.of_problems, each.of_candidates]
+        columns = [
+            Column("", "left", ["best of each problem", "every candidate"]),
+            Column("n", "right", [str(scores.n) for scores in both]),
+            Column("correct", "right", [_share(scores.correctness_rate) for scores in both]),
+            *(Column(f"fast_{p:g}", "right", [_share(scores.fast[place]) for scores in both])
+              for place, p in enumerate(THRESHOLDS)),
+            Column("geometric mean speedup", "left", [_mean(scores) for scores in both]),
+        ]
+        lines = [f"KernelBench scores · {each.device_name}", "", table_text(columns), ""]
+        remarks = ["fast_p: share of n that is correct with a speedup over eager greater than p; the mean is over "
+                   "those that are correct"]
+        remarks += _remarks(each)
+        blocks.append("\n".join([*lines, *(line for text in remarks for line in terminal.indented(text, width))]))
+    return "\n\n".join(blocks)
+
+
+def score_json(found: Sequence[DeviceScores]) -> list[dict[str, Any]]:
+    """The scores under stable keys; shares from 0 to 1, null where there is nothing to divide by."""
+    return [
+        {
+            "device_name": each.device_name, "best_of_each_problem": _as_json(each.of_problems),
+            "every_candidate": _as_json(each.of_candidates), "unsolved": list(each.unsolved),
+            "left_out": list(each.left_out), "candidates_left_out": each.candidates_left_out,
+        }
+        for each in found
+    ]
+
+
+def _as_json(scores: Scores) -> dict[str, Any]:
+    mean = scores.mean
+    return {
+        "n": scores.n, "correct": scores.correct, "correctness_rate": _number(scores.correctness_rate),
+        "fast_p": {f"{p:g}": _number(share) for p, share in zip(THRESHOLDS, scores.fast)},
+        "open": {f"{p:g}": count for p, count in zip(THRESHOLDS, scores.open)},
+        "geometric_mean_speedup": mean.estimate if mean else None,
+        "geometric_mean_speedup_lo": mean.lo if mean else None, "geometric_mean_speedup_hi": mean.hi if mean else None,
+        "timed": scores.timed,
+    }
+
+
+def _remarks(each: DeviceScores) -> list[str]:
+    remarks = []
+    undecided = [f"{count} at {p:g}" for p, count in zip(THRESHOLDS, each.of_candidates.open) if count]
+    if undecided:
+        remarks.append(f"speedups whose interval holds the threshold, so that another run may count them otherwise: "
+                       f"{', '.join(undecided)}")
+    if each.unsolved:
+        remarks.append(f"without a correct candidate: {listed(each.unsolved)}")
+    if each.left_out:
+        remarks.append(f"left out, for nothing here could run their candidates: {listed(each.left_out)}")
+    elif each.candidates_left_out:
+        remarks.append(f"left out, for nothing here could run them: {each.candidates_left_out} candidates")
+    return remarks
+
+
+def _share(share: float) -> str:
+    return "" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def _mean(scores: Scores) -> str:
+    return "" if scores.mean is None else terminal.ratio_text(scores.mean.estimate, scores.mean.lo, scores.mean.hi)
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,115 @@
+"""KernelBench's scores over a folder of problems: fast_p, geometric mean speedup, correctness rate.
+
+Definitions: Ouyang et al., "KernelBench: Can LLMs Write Efficient GPU Kernels?" (arXiv 2502.10517), and
+src/score.py of github.com/ScalingIntelligence/KernelBench: fast_p is the share of all N samples that are correct and
+whose speedup over eager is greater than p; fast_0 is therefore the correctness rate. The geometric mean is over the
+correct samples alone. What counts as correct is this harness's business, and stricter: status `ok`, or `unsure`, which
+is right and could not be timed, so that it counts for fast_0 and for no other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.records.changes import speedup_interval
+from harness.records.runs import Run
+from harness.records.schema import Record
+from harness.statistics.difference import geometric_mean
+from harness.statistics.trimmed import Interval
+from harness.verdict import Status
+
+THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
+_CORRECT = (Status.OK, Status.UNSURE)
+_NOT_TRIED = (Status.SKIPPED, Status.COMPILED)  # nothing here could run it: no verdict on the candidate
+
+
+@dataclass(frozen=True)
+class Scores:
+    """`n` samples, of which `correct`; `fast` has fast_p for each of `THRESHOLDS`.
+
+    `open` counts for each threshold the samples whose interval holds it, so that another run may count them
+    otherwise. `mean` is the geometric mean speedup of the correct ones that were timed, `timed` of them.
+    """
+
+    n: int
+    correct: int
+    fast: tuple[float, ...]
+    open: tuple[int, ...]
+    mean: Interval | None
+    timed: int
+
+    @property
+    def correctness_rate(self) -> float:
+        return self.correct / self.n if self.n else math.nan
+
+
+@dataclass(frozen=True)
+class DeviceScores:
+    """The scores of one device: with each problem's best candidate as its sample, and with every candidate as one.
+
+    `unsolved` names the problems without a correct candidate, `left_out` those whose candidates nothing here could
+    run; `candidates_left_out` counts such candidates.
+    """
+
+    device_name: str
+    of_problems: Scores
+    of_candidates: Scores
+    unsolved: tuple[str, ...]
+    left_out: tuple[str, ...]
+    candidates_left_out: int
+
+
+def scores_of(runs: Iterable[Run], without_candidate: Sequence[str] = ()) -> list[DeviceScores]:
+    """The scores of each device that the runs are from.
+
+    `without_candidate` are problems that were asked for and had no candidate: KernelBench counts a missing sample as
+    a failed one, and so do these.
+    """
+    by_device: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        by_device.setdefault(run.device, []).append(run)
+    return [_of_device(each, without_candidate) for each in by_device.values()]
+
+
+def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceScores:
+    problems: dict[str, list[Record]] = {}
+    for run in runs:
+        for record in run.records:
+            if record.role == "candidate":
+                mode = "" if record.mode in (None, "forward") else record.mode
+                name = " ".join(filter(None, (record.problem, record.sizes, mode)))
+                problems.setdefault(name, []).append(record)
+    best, every, unsolved, left_out, not_tried = [], [], list(without_candidate), [], 0
+    for name, records in problems.items():
+        tried = [record for record in records if record.status not in _NOT_TRIED]
+        not_tried += len(records) - len(tried)
+        every += tried
+        if not tried:
+            left_out.append(name)
+            continue
+        best.append(max(tried, key=_goodness))
+        if best[-1].status not in _CORRECT:
+            unsolved.append(name)
+    missing = len(without_candidate)
+    return DeviceScores(
+        runs[0].device_name, _scores(best, len(best) + missing), _scores(every, len(every) + missing),
+        tuple(unsolved), tuple(left_out), not_tried,
+    )
+
+
+def _goodness(record: Record) -> tuple[bool, float]:
+    return record.status in _CORRECT, (record.speedup or 0.0) if record.status is Status.OK else 0.0
+
+
+def _scores(records: Sequence[Record], n: int) -> Scores:
+    correct = [record for record in records if record.status in _CORRECT]
+    intervals = [speedup_interval(each) for each in correct if each.status is Status.OK]
+    timed = [each for each in intervals if each is not None]
+    fast = [len(correct) if p == 0 else sum(each.estimate > p for each in timed) for p in THRESHOLDS]
+    undecided = [sum(each.lo <= p < each.hi for each in timed) if p else 0 for p in THRESHOLDS]
+    return Scores(
+        n, len(correct), tuple(count / n if n else math.nan for count in fast), tuple(undecided),
+        geometric_mean(timed) if timed else None, len(timed),
+    )

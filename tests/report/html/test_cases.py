@@ -1,0 +1,62 @@
+"""Runs sorted into problems, cases and entries: what is newest, what is history, what is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.report.html.cases import problems_of
+from harness.report.html.gathering import gather
+from harness.report.html.sources import Source
+
+
+@pytest.fixture
+def problem(results):
+    (found,) = problems_of(gather([results]).runs, {"1" * 16: Source("candidates/tiled.py", "text")}, pytest.fail)
+    return found
+
+
+def test_devices_of_one_problem_stand_in_one_section_gpus_first(problem):
+    assert [(case.device, case.sizes) for case in problem.cases] == [("NVIDIA H200", "M=4096"), ("AMD EPYC", "M=768")]
+    assert problem.sizes_differ
+
+
+def test_the_table_is_the_newest_runs_and_older_names_are_listed_apart(problem):
+    h200 = problem.cases[0]
+    assert h200.runs == 2 and h200.first.utc.startswith("2026-05-08")
+    assert {entry.label for entry in h200.entries} == {"tiled", "eager", "wrong"}
+    assert [record.candidate for record in h200.gone] == ["left_behind"]
+
+
+def test_an_entry_has_its_history_samples_and_source(problem):
+    tiled = problem.cases[0].best
+    assert [record.speedup for record in tiled.history] == [3.0, 4.5]
+    assert tiled.samples.players and tiled.source.path == "candidates/tiled.py"
+    others = [entry for entry in problem.cases[0].entries if entry.label != "tiled"]
+    assert all(entry.source is None for entry in others)
+
+
+def test_anchors_and_labels_are_each_one_of_a_kind(tmp_path, h200, recorded):
+    rows = [
+        (h200(candidate=name, role=role), None)
+        for name, role in (
+            ("eager", "baseline"),
+            ("eager", "candidate"),
+            ("eager", "candidate"),
+            (" eager ", "candidate"),
+        )
+    ]
+    recorded.write_run(tmp_path, "run", rows)
+    (problem,) = problems_of(gather([tmp_path]).runs, {})
+    labels = [entry.label for entry in problem.cases[0].entries]
+    assert len(set(labels)) == 4 and labels[0] == "eager"
+    assert len({entry.anchor for entry in problem.cases[0].entries}) == 4
+
+
+def test_two_problems_and_two_dtypes_are_three_sections(tmp_path, h200, recorded):
+    rows = [
+        (h200(problem=problem, dtype=dtype), None)
+        for problem, dtype in (("b", "float32"), ("a", "float32"), ("a", "float16"))
+    ]
+    recorded.write_run(tmp_path, "run", rows)
+    found = problems_of(gather([tmp_path]).runs, {})
+    assert [(each.name, each.dtype) for each in found] == [("a", "float16"), ("a", "float32"), ("b", "float32")]

@@ -1,0 +1,86 @@
+"""Single launches placed in time, beside the clock and in bars: known samples in, known figures out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.report.html import launches
+from harness.report.html.samples import Samples, read_samples
+
+
+@pytest.fixture
+def read(tmp_path):
+    def samples_of(body) -> Samples:
+        (tmp_path / "one.jsonl").write_text(json.dumps({"candidate": "x", "samples": body}))
+        return read_samples(tmp_path / "one.csv", pytest.fail)["x", "candidate"]
+
+    return samples_of
+
+
+def test_launches_are_placed_in_seconds_where_those_were_recorded(read, recorded):
+    unit, rows = launches.drift(read(recorded.samples()), most=1000)
+    mine = [row for row in rows if row["arm"] == "candidate"]
+    assert unit == "seconds" and len(mine) == 16
+    assert [row["at"] for row in mine[:3]] == [0.125, 0.375, 0.625]
+    assert mine[-1]["off"] == pytest.approx(100 * (615 / 607.5 - 1))
+
+
+def test_launches_are_placed_in_rounds_in_older_files(read, recorded):
+    older = read(recorded.samples(players=[recorded.player(times=False)]))
+    unit, rows = launches.drift(older, most=1000)
+    assert unit == "rounds" and max(row["at"] for row in rows) < 4
+    assert launches.clocks(older)[-1]["at"] == 4
+
+
+def test_several_players_follow_each_other_on_the_axis(read, recorded):
+    two = read(recorded.samples(players=[recorded.player(), recorded.player()]))
+    places = [row["at"] for row in launches.drift(two, most=1000)[1] if row["arm"] == "candidate"]
+    assert places == sorted(places) and max(places) > 4
+    assert [row["at"] for row in launches.clocks(two)] == [0.5 * number for number in range(1, 17)]
+
+
+def test_a_dropped_round_keeps_its_place_and_lends_its_clock_to_no_launch(read, recorded):
+    body = recorded.player(rounds=4)
+    body["read_kept"][2:4] = [False, False]
+    for name in ("candidate_us", "baseline_us"):
+        body[name] = body[name][:4] + body[name][8:]
+    body["log_ratios"] = body["log_ratios"][:3]
+    one = read(recorded.samples(players=[body]))
+    places = [row["at"] for row in launches.drift(one, most=1000)[1] if row["arm"] == "candidate"]
+    assert len(places) == 12 and [row["kept"] for row in launches.clocks(one)].count(False) == 2
+    assert 1950 not in [row["sm_mhz"] for row in launches.against_clock(one, most=1000)]
+
+
+def test_time_against_clock_sets_each_segments_median_beside_the_clock_read_after_it(read, recorded):
+    rows = launches.against_clock(read(recorded.samples()), most=1000)
+    assert [row["sm_mhz"] for row in rows] == [1980, 1980, 1950, 1950, 1920, 1920, 1890, 1890]
+    assert rows[0]["us"] == 600.5
+
+
+def test_a_device_without_a_clock_has_no_clock_chart(read, recorded):
+    none = read(recorded.samples(players=[recorded.player(clocks=[None] * 8)]))
+    assert launches.clocks(none) == [] and launches.against_clock(none, most=100) == []
+    assert launches.drift(none, most=100)[1]
+
+
+def test_shares_of_a_distribution_come_to_a_hundred_per_cent_outliers_included(read, recorded):
+    body = recorded.player()
+    body["candidate_us"][3] = 1e6
+    rows = launches.distribution(read(recorded.samples(players=[body])))
+    for arm in ("candidate", "eager"):
+        assert sum(row["share"] for row in rows if row["arm"] == arm) == pytest.approx(100)
+    assert max(row["hi"] for row in rows) < 100  # the outlier is in the last bar, and does not flatten the others
+
+
+def test_launches_that_all_took_the_same_time_have_a_distribution_too(read, recorded):
+    body = recorded.player()
+    body["candidate_us"] = body["baseline_us"] = [5.0] * 16
+    assert sum(row["launches"] for row in launches.distribution(read(recorded.samples(players=[body])))) == 32
+
+
+def test_nothing_recorded_is_nothing_plotted():
+    nothing = Samples()
+    assert launches.drift(nothing, 100) == ("rounds", []) and launches.clocks(nothing) == []
+    assert launches.distribution(nothing) == [] and launches.against_clock(nothing, 100) == []

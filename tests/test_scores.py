@@ -1,0 +1,95 @@
+"""KernelBench's scores: its own definitions, on hand-made records."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from harness.records.runs import Run
+from harness.records.schema import Record
+from harness.report.score_table import score_json, score_text
+from harness.scores import THRESHOLDS, scores_of
+
+BAD = {"incorrect": "wrong_values", "crashed": "signal", "skipped": "no_gpu", "unsure": "noisy",
+       "rejected": "below_floor"}
+
+
+def row(problem: str, speedup: float | None = None, status: str = "ok", name: str = "a", **changes) -> Record:
+    figures = {} if speedup is None else {
+        "speedup": speedup, "speedup_lo": speedup * 0.99, "speedup_hi": speedup * 1.01, "time_us": 10.0}
+    why = {"reason_code": BAD[status], "reason": "so"} if status in BAD else {}
+    plain = {"run_id": "r", "utc": "2026-05-01T12:30:05Z", "problem": problem, "sizes": "", "dtype": "float32",
+             "candidate": name, "status": status, "uuid": "GPU-1", "device_name": "NVIDIA H200"}
+    return Record(**(plain | figures | why | changes))
+
+
+def scores(*rows: Record, without=()):
+    [found] = scores_of([Run(Path("r.csv"), tuple(rows))], without)
+    return found
+
+
+def test_fast_p_is_the_share_of_all_samples_that_are_correct_and_faster_than_p():
+    found = scores(row("p1", 0.6), row("p2", 1.2), row("p3", 3.0), row("p4", status="incorrect")).of_problems
+    assert THRESHOLDS == (0, 0.5, 0.8, 1, 1.5, 2)
+    assert found.fast == (0.75, 0.75, 0.5, 0.5, 0.25, 0.25)
+    assert (found.n, found.correct, found.correctness_rate) == (4, 3, 0.75)
+
+
+def test_faster_than_p_is_strictly_faster():
+    assert scores(row("p", 1.0)).of_problems.fast == (1, 1, 1, 0, 0, 0)
+
+
+def test_the_mean_is_geometric_and_over_the_correct_ones_alone():
+    found = scores(row("p1", 0.5), row("p2", 8.0), row("p3", status="rejected")).of_problems
+    assert found.mean.estimate == pytest.approx(2.0) and found.timed == 2
+    assert found.mean.lo < 2.0 < found.mean.hi
+
+
+def test_of_several_candidates_the_best_is_the_problems_sample_and_each_is_its_own():
+    found = scores(row("p", 0.9), row("p", 2.5, name="b"), row("p", status="crashed", name="c"))
+    assert (found.of_problems.n, found.of_problems.fast[-1]) == (1, 1.0)
+    third = 1 / 3
+    assert found.of_candidates.n == 3
+    assert found.of_candidates.fast == pytest.approx((2 * third, 2 * third, 2 * third, third, third, third))
+
+
+def test_right_but_not_measurable_counts_as_correct_and_for_no_speed():
+    found = scores(row("p", status="unsure")).of_problems
+    assert found.fast == (1, 0, 0, 0, 0, 0) and found.mean is None
+
+
+def test_what_nothing_here_could_run_is_left_out_and_named():
+    found = scores(row("p1", 2.0), row("p2", status="skipped"))
+    assert found.of_problems.n == 1 and found.left_out == ("p2",) and found.candidates_left_out == 1
+
+
+def test_a_problem_without_a_candidate_counts_as_not_solved():
+    found = scores(row("p1", 2.5), without=["p2"])
+    assert found.of_problems.fast[0] == 0.5 and found.unsolved == ("p2",)
+
+
+def test_an_interval_that_holds_the_threshold_is_counted_as_open():
+    assert scores(row("p", 1.005)).of_problems.open == (0, 0, 0, 1, 0, 0)
+
+
+def test_baselines_are_no_samples_and_devices_have_scores_of_their_own():
+    runs = [Run(Path("a.csv"), (row("p", 2.0), row("p", 9.0, role="baseline", name="torch.compile"))),
+            Run(Path("b.csv"), (row("p", 0.4, uuid="GPU-2", device_name="NVIDIA L4"),))]
+    assert [(each.device_name, each.of_candidates.n, each.of_candidates.fast[1]) for each in scores_of(runs)] == [
+        ("NVIDIA H200", 1, 1.0), ("NVIDIA L4", 1, 0.0)]
+
+
+def test_a_device_where_nothing_ran_has_no_share_of_nothing():
+    found = scores(row("p", status="skipped"))
+    assert math.isnan(found.of_problems.correctness_rate)
+    assert score_json([found])[0]["best_of_each_problem"]["fast_p"]["1"] is None
+    assert "left out" in score_text([found])
+
+
+def test_the_table_has_a_column_for_each_threshold():
+    text = score_text([scores(row("p1", 1.2), row("p2", status="incorrect"))])
+    header, *_ = [line for line in text.splitlines() if "fast_0" in line]
+    assert header.split()[:8] == ["n", "correct", "fast_0", "fast_0.5", "fast_0.8", "fast_1", "fast_1.5", "fast_2"]
+    assert "without a correct candidate: p2" in text

@@ -1,0 +1,191 @@
+"""`run.py compare` and `scores` as typed: what is printed where, what a build server finds, and the exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from harness.cli import main
+from harness.records.reader import read_records
+from harness.records.writer import csv_text
+
+SAMPLES = Path(__file__).resolve().parents[1] / "records/samples"
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """`runs(name=changes)`: the CSV of 1 May as `old`, and copies of it a week later in which `changes` were made."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+
+    def make(**copies) -> list[str]:
+        records = read_records(SAMPLES / "h200_may_1.csv")
+        Path("old.csv").write_text(csv_text(records))
+        for name, change in copies.items():
+            changed = [replace(each, utc="2026-05-08T09:00:00Z", **change(each)) for each in records]
+            Path(f"{name}.csv").write_text(csv_text(changed))
+        return ["old.csv", *(f"{name}.csv" for name in copies)]
+
+    return make
+
+
+def slower(factor):
+    def change(record):
+        if record.candidate != "triton_ieee":
+            return {}
+        return {name: getattr(record, name) * factor for name in ("speedup", "speedup_lo", "speedup_hi")}
+
+    return change
+
+
+def crashed(record):
+    is_it = record.candidate == "triton_ieee"
+    return {"status": "crashed", "reason_code": "signal", "reason": "SIGSEGV", "rank": None} if is_it else {}
+
+
+@pytest.mark.parametrize(
+    ("change", "gates", "code"),
+    [
+        (slower(0.95), [], 0), (slower(0.95), ["slower:1%"], 3), (slower(0.95), ["slower:10%"], 0),
+        (slower(0.992), ["slower:1%"], 0), (slower(1.1), ["slower", "incorrect"], 0), (crashed, ["incorrect"], 3),
+        (crashed, ["slower:1%"], 0),
+    ],
+    ids=["no gate", "slower", "less than allowed", "not by its whole interval", "faster", "lost", "lost is not slower"],
+)
+def test_the_exit_code_is_three_when_a_gate_is_tripped(runs, capsys, change, gates, code):
+    words = [word for gate in gates for word in ("--fail-on", gate)]
+    assert main(["compare", *runs(new=change), *words]) == code
+    told = capsys.readouterr()
+    assert "B against A, both on NVIDIA H200" in told.out
+    assert ("triton_ieee in B" in told.err) is (code == 3)
+
+
+def test_the_slower_row_says_how_much_with_its_interval_and_why(runs, capsys):
+    main(["compare", *runs(new=slower(0.95))])
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("triton_ieee")]
+    assert "−5.00 % [−5.11, −4.89]" in line and "SLOWER" in line and "all below −0.2 %" in line
+
+
+def test_every_unsure_candidate_has_a_command_that_the_command_line_knows(runs, capsys):
+    from harness import cli
+
+    main(["compare", *runs(new=slower(1.002)), "--json"])
+    rows = [row for row in json.loads(capsys.readouterr().out)["changes"] if row["verdict"] == "UNSURE"]
+    unsure = [row for row in rows if row["role"] == "candidate"]
+    assert unsure
+    for row in unsure:
+        again, then = row["next"].split(" && ")
+        options = cli._parser().parse_args(cli._with_verb(again.split()[2:]))
+        assert (options.only, options.config) == ([row["candidate"]], "rigorous")
+        assert cli._parser().parse_args(then.split()[2:]).paths[0] == Path("old.csv")
+
+
+def test_different_methods_are_refused_with_code_two_and_shown_when_forced(runs, capsys):
+    names = runs(new=lambda record: {"l2_policy": "warm"} if record.l2_policy else {})
+    assert main(["compare", *names]) == 2
+    told = capsys.readouterr()
+    assert "l2_policy is 'written and cleaned' in A, 'warm' in B" in told.out and "--force" in told.err
+    assert main(["compare", *names, "--force"]) == 0
+    assert "B against A" in capsys.readouterr().out
+
+
+def test_two_versions_of_the_harness_are_compared_and_said_first(runs, capsys):
+    assert main(["compare", *runs(new=lambda record: {"harness_version": "0.9.0"})]) == 0
+    out = capsys.readouterr().out
+    assert out.index("harness_version: A: 0.1.0; B: 0.9.0") < out.index("B against A")
+
+
+def test_csv_and_json_say_the_same_and_markdown_is_a_table(runs, capsys):
+    names = runs(new=slower(0.95))
+    main(["compare", *names, "--format", "csv"])
+    rows = {row["candidate"]: row for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    main(["compare", *names, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    of_json = {row["candidate"]: row for row in found["changes"]}
+    assert found["comparison_version"] == 1 and [run["name"] for run in found["runs"]] == ["A", "B"]
+    for name, row in of_json.items():
+        assert rows[name]["verdict"] == (row["verdict"] or "")
+    assert float(rows["triton_ieee"]["change"]) == of_json["triton_ieee"]["change"] == pytest.approx(0.95)
+    main(["compare", *names, "--format", "markdown"])
+    assert "| triton\\_ieee |" in capsys.readouterr().out
+
+
+def test_a_step_summary_is_added_to_and_junit_is_written(runs, tmp_path, monkeypatch, capsys):
+    summary, junit = tmp_path / "summary.md", tmp_path / "junit.xml"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert main(["compare", *runs(new=slower(0.95)), "--fail-on", "slower:1%", "--junit", str(junit)]) == 3
+    text = summary.read_text()
+    assert text.startswith("before\n# Comparison") and "--fail-on slower" in text
+    [suite] = ElementTree.parse(junit).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("7", "1")
+    [failed] = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert failed == "triton_ieee"
+
+
+def test_a_reason_that_a_candidate_wrote_cannot_break_out_of_markdown_or_xml(runs, tmp_path, capsys):
+    def nasty(record):
+        return crashed(record) | ({"reason": "<script>|`]]>\n# heading"} if record.candidate == "triton_ieee" else {})
+
+    names, junit = runs(new=nasty), tmp_path / "junit.xml"
+    main(["compare", *names, "--format", "markdown", "--junit", str(junit), "--fail-on", "incorrect"])
+    out = capsys.readouterr().out
+    assert "<script>" not in out.replace("\\<script\\>", "") and "\n# heading" not in out
+    ElementTree.parse(junit)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "the file is empty"),
+        ("name,mean\nx,1\n", "not a file of results: it has no column schema_version"),
+        (None, "no such file"),
+    ],
+)
+def test_files_that_are_none_of_ours_are_one_sentence_and_code_two(runs, capsys, content, said):
+    names = runs()
+    if content is not None:
+        Path("other.csv").write_text(content)
+    for verb in ("compare", "scores"):
+        assert main([verb, *names, "other.csv"]) == 2
+        told = capsys.readouterr()
+        assert said in told.err and told.out == "" and "Traceback" not in told.err
+
+
+def test_a_file_without_a_column_that_it_can_do_without_is_read(runs, capsys):
+    names = runs()
+    rows = list(csv.DictReader(io.StringIO(Path("old.csv").read_text())))
+    kept = [name for name in rows[0] if name not in ("speedup_lo", "uuid", "canary_gbps")]
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, kept, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
+    Path("less.csv").write_text(stream.getvalue())
+    assert main(["compare", *names, "less.csv"]) == 0
+    assert "less.csv does not say which GPU it is from" in capsys.readouterr().out
+
+
+def test_a_gate_without_two_runs_of_one_gpu_is_no_pass(runs, capsys):
+    assert main(["compare", *runs(new=lambda record: {"uuid": "GPU-2"}), "--fail-on", "slower"]) == 2
+    told = capsys.readouterr()
+    assert "nothing to judge" in told.err and "geometric mean speedup" in told.out
+
+
+def test_a_summary_that_cannot_be_written_is_our_failure_in_words(runs, capsys):
+    assert main(["compare", *runs(new=slower(1.0)), "--junit", "nowhere/x.xml"]) == 1
+    assert "--junit: cannot write nowhere/x.xml" in capsys.readouterr().err
+
+
+def test_scores_are_printed_and_given_as_json(runs, capsys):
+    [name] = runs()
+    assert main(["scores", name]) == 0
+    assert "fast_1.5" in capsys.readouterr().out
+    assert main(["scores", name, "--json"]) == 0
+    [scores] = json.loads(capsys.readouterr().out)["scores"]
+    assert scores["best_of_each_problem"]["fast_p"]["2"] == 1.0
