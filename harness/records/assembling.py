@@ -68,8 +68,8 @@ def record_of(
 
 
 def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[str, Any]:
-    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel, what compilers said, and
-    the evidence on a launch that failed.
+    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel, what compilers said,
+    and the evidence on a launch that failed.
 
     A part that the contestant did not come to is left out.
     """
@@ -85,8 +85,9 @@ def _build_samples(build: Build | None) -> dict[str, Any]:
 
 def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
     if judgement is None:
-        return compiled
-    return {
+        return {}
+    evidence = {"evidence": judgement.evidence.to_json()} if judgement.evidence else {}
+    return evidence | {
         "players": [
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
@@ -106,7 +107,6 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
             for each in judgement.figures
         ],
         "kernels": list(judgement.provenance.kernels) if judgement.provenance else [],
-        "evidence": judgement.evidence.to_json() if judgement.evidence else None,
     }
 
 
