@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from harness.build import slim
 from harness.build.environment import Toolchain
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.verdict import Status
 
-BUILD_VERSION = 1
+BUILD_VERSION = 2
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
 
 
@@ -52,7 +53,7 @@ class Cache:
 
     def key(self, candidate: Candidate, toolchain: Toolchain) -> str:
         """Return the name of the entry for `candidate` built by `toolchain`."""
-        content = [BUILD_VERSION, candidate.source, asdict(toolchain)]
+        content = [BUILD_VERSION, slim.is_wanted(), candidate.source, asdict(toolchain)]
         # Such a file reads others by place, so its text alone does not say what is built.
         if _reads_beside(candidate):
             content.append(str(candidate.path.resolve().parent))

@@ -62,7 +62,7 @@ def _flags(arguments: Mapping[str, Any], sm: str, stand_in: Path) -> list[str]:
     extra = without_architectures(arguments.get("extra_cuda_cflags") or [])
     standard = [] if any(flag.startswith(("-std", "--std")) for flag in extra) else [_torch_standard()]
     return [
-        "-cubin", f"-gencode=arch=compute_{sm[3:]},code={sm}", "-Xptxas=-v", *standard,
+        "-cubin", f"-gencode=arch=compute_{sm[3:]},code={sm}", *standard,
         *cpp_extension.COMMON_NVCC_FLAGS, "-DTORCH_API_INCLUDE_EXTENSION_H",
         f"-DTORCH_EXTENSION_NAME={arguments.get('name')}", *extra,
         f"-I{stand_in}", *(f"-I{folder}" for folder in include),

@@ -6,7 +6,7 @@ The builder's answer is untrusted: paths must lie in its own folder, and everyth
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,7 @@ def _judge(
         kernels=kernels,
         seconds=seconds,
         arch=toolchain.sm if cuda else None,
+        headers=_headers(answer["extensions"]),
         built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(answer["extensions"])),
         log=log,
         warnings="\n".join([*map(str, answer["warnings"]), *compiler_warnings]),
@@ -167,6 +168,11 @@ def _built_by(candidate: Candidate, toolchain: Toolchain, *, cuda: bool, compile
     if candidate.language == "triton":
         return "triton"
     return toolchain.cxx_text if compiled else "python"
+
+
+def _headers(extensions: Sequence[Mapping[str, Any]]) -> str | None:
+    used = {str(each["headers"]) for each in extensions}
+    return ("slim" if used == {"slim"} else "stock") if used else None
 
 
 def _no_nvcc() -> Verdict:

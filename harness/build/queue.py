@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from harness.build import judging
+from harness.build import judging, slim
 from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, sha256_of
 from harness.build.environment import Toolchain, cuda_home
 from harness.build.product import Build
@@ -150,7 +150,7 @@ class BuildQueue:
         return {
             "candidate": str(candidate.path.resolve()), "folder": str(folder.resolve()),
             "nvcc": self._toolchain.nvcc_path, "sm": self._toolchain.sm,
-            "without_gpu": self._toolchain.compile_only,
+            "without_gpu": self._toolchain.compile_only, "slim_headers": slim.is_wanted(),
             "reference": self._init.get("reference"), "sizes": dict(self._init.get("sizes", {})),
         }
 
