@@ -28,7 +28,7 @@ _EXAMPLES = """examples:
   python run.py compare results/tril_matmul/                  results of several GPUs side by side
   python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
-VERBS = ("run", "list", "doctor", "compare", "selftest")
+VERBS = ("run", "list", "doctor", "compare", "cache", "selftest")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -82,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print JSON")
     compare = verbs.add_parser("compare", help="put results of several runs side by side")
     compare.add_argument("paths", nargs="+", type=Path, metavar="CSV|DIR", help="a DIR stands for the newest run of each device in it")
+    _add_cache(verbs)
     _add_selftest(verbs)
     return parser
 
@@ -101,6 +102,13 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
+
+
+def _add_cache(verbs: argparse._SubParsersAction) -> None:
+    cache = verbs.add_parser("cache", help="what the cache of builds holds, and clearing it")
+    cache.add_argument("--clear", action="store_true", help="remove everything that no run under way may be using")
+    cache.add_argument("--older-than", metavar="AGE", help="remove what has not been used for this long: 30d, 12h, 2w")
+    cache.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_selftest(verbs: argparse._SubParsersAction) -> None:
@@ -136,6 +144,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import doctor
 
         return doctor.run(as_json=options.json)
+    if options.verb == "cache":
+        from harness.verbs import cache
+
+        return cache.run(options)
     if options.verb == "selftest":
         from harness.verbs import selftest
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -92,4 +93,7 @@ class Workshop:
 
     def _warm_folder(self, name: str) -> Path:
         """Where a contestant's own compiled Triton and Inductor kernels outlive the run."""
-        return self._cache.root / "warm" / f"{self._toolchain.torch}-{self._toolchain.sm}" / name
+        folder = self._cache.root / "warm" / f"{self._toolchain.torch}-{self._toolchain.sm}" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)  # the clock of the least recently used
+        return folder

@@ -19,6 +19,10 @@ from pathlib import Path
 
 COMPILE_ONLY_ARCH = "9.0a"
 NVCC_HINT = "pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl"
+_READ_BY_COMPILERS = (
+    "CC", "CXX", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS", "CUDNN_HOME",
+)
 _WITH_SUFFIX = frozenset({9, 10, 11, 12})
 
 
@@ -28,7 +32,8 @@ class Toolchain:
     loaded.
 
     `torch_cuda` is the CUDA version of the torch build or None; a compiler that is missing has None for its
-    path and version. `host` names the processor, for which `-march=native` builds.
+    path and version. `host` names the processor, for which `-march=native` builds; `environment` are
+    the variables that the compilers read.
     """
 
     torch: str
@@ -41,6 +46,9 @@ class Toolchain:
     host: str
     arch: str
     compile_only: bool
+    nvcc_build: str | None = None
+    driver: str | None = None
+    environment: tuple[tuple[str, str], ...] = ()
 
     @property
     def sm(self) -> str:
@@ -79,6 +87,9 @@ def find_toolchain(device_arch: str | None) -> Toolchain:
         host=_processor(),
         arch=device_arch or COMPILE_ONLY_ARCH,
         compile_only=device_arch is None,
+        nvcc_build=_version(nvcc, r"V(\d[\d.]*)"),
+        driver=_driver(),
+        environment=tuple((name, os.environ[name]) for name in _READ_BY_COMPILERS if os.environ.get(name)),
     )
 
 
@@ -128,6 +139,16 @@ def _version(program: str | None, pattern: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.search(pattern, answer.stdout)
+    return found.group(1) if found else None
+
+
+def _driver() -> str | None:
+    """The version of NVIDIA's kernel module, which compiles PTX where a build brings no machine code."""
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text()
+    except OSError:
+        return None
+    found = re.search(r"Kernel Module\D*([\d.]+)", text)
     return found.group(1) if found else None
 
 
