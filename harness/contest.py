@@ -144,7 +144,7 @@ class Contest:
             source_hash=entry.source_hash if is_candidate else None,
             language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
         )
-        trouble = self._files.append(record, samples_of(judgement))
+        trouble = self._files.append(record, samples_of(judgement, build))
         if trouble:
             self._progress.note(trouble)
         self._progress.done(record)

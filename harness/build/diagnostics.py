@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.build.report import short_name
 
-_SHOWN = 3
+_SHOWN, _WARNINGS = 3, 20
 _GCC = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? "
     r"(?P<kind>fatal error|error|warning): (?P<text>.*)$"
@@ -71,14 +71,14 @@ def explain(
 def first_warnings(
     log: str, candidate_source: str, candidate_path: Path, generated: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the compilers' first warnings about the candidate's own source, one line each."""
+    """Return the compilers' warnings about the candidate's own source, one line each, the first 20."""
     origin = _Origin(candidate_source, generated or {})
     found = []
     for each in diagnostics(log):
         line = origin.line_of(each) if each.kind == "warning" else None
         if line is not None:
             found.append(f"{candidate_path.name}:{line}: {each.text}")
-    return list(dict.fromkeys(found))[:_SHOWN]
+    return list(dict.fromkeys(found))[:_WARNINGS]
 
 
 def needs_architecture(log: str) -> tuple[str, str] | None:

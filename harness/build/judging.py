@@ -98,7 +98,8 @@ def _judge(
         headers=_headers(answer["extensions"]),
         built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(answer["extensions"])),
         log=log,
-        warnings="\n".join([*map(str, answer["warnings"]), *compiler_warnings]),
+        warnings="\n".join(map(str, answer["warnings"])),
+        compiler_warnings="\n".join(compiler_warnings),
     )
     return build, [str(path) for path in answer["files"] if Path(path).is_file()]
 

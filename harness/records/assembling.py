@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.referee.judging import Judgement
     from harness.referee.timing import Timing
 
+_LOG_CHARACTERS = 20_000
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -59,15 +60,18 @@ def record_of(
         sol_us=facts.limits.sol_us if facts.limits else None,
         bound_by=facts.limits.bound_by if facts.limits else None,
         floor_us=facts.limits.floor_us if facts.limits else None,
+        warnings=_warnings(build, judgement),
         **_build_fields(build), **_judgement_fields(judgement, facts), **_device_fields(facts.bench),
     )
 
 
-def samples_of(judgement: Judgement | None) -> dict[str, Any]:
-    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel."""
+def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[str, Any]:
+    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel, what the compiler said.
+    """
+    said = _build_samples(build)
     if judgement is None:
-        return {}
-    return {
+        return said
+    return said | {
         "players": [
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
@@ -107,6 +111,11 @@ def is_dirty() -> bool | None:
     return bool(found.stdout.strip())
 
 
+def _warnings(build: Build | None, judgement: Judgement | None) -> str | None:
+    lines = [*(build.warnings.splitlines() if build else ()), *(judgement.warnings if judgement else ())]
+    return "\n".join(lines) or None
+
+
 def _build_fields(build: Build | None) -> dict[str, Any]:
     if build is None:
         return {}
@@ -116,13 +125,27 @@ def _build_fields(build: Build | None) -> dict[str, Any]:
         "registers": max((kernel.registers for kernel in kernels), default=None),
         "spills": max((kernel.spill_bytes for kernel in kernels), default=None),
         "shared_bytes": max((kernel.shared_bytes for kernel in kernels), default=None),
+        "stack_bytes": max((kernel.stack_bytes for kernel in kernels), default=None),
+        "constant_bytes": max((kernel.constant_bytes for kernel in kernels), default=None),
+        "headers": build.headers,
     }
+
+
+def _build_samples(build: Build | None) -> dict[str, Any]:
+    """What the compiler said: each kernel for each architecture, its warnings, and the end of its output."""
+    if build is None:
+        return {}
+    return {"build": {
+        "built_by": build.built_by, "headers": build.headers, "seconds": build.seconds, "cached": build.cached,
+        "kernels": [asdict(kernel) for kernel in build.kernels],
+        "compiler_warnings": build.compiler_warnings.splitlines(), "log": build.log[-_LOG_CHARACTERS:],
+    }}
 
 
 def _judgement_fields(judgement: Judgement | None, facts: RunFacts) -> dict[str, Any]:
     if judgement is None:
         return {}
-    fields: dict[str, Any] = {"truth": judgement.truth, "warnings": "\n".join(judgement.warnings) or None}
+    fields: dict[str, Any] = {"truth": judgement.truth}
     if judgement.worst is not None:
         worst = judgement.worst
         fields |= {
