@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from harness.build.cache import Cache  # noqa: E402
-from harness.build.environment import Toolchain, arch_of, find_toolchain  # noqa: E402
+from harness.build.environment import Toolchain, arch_of, cuda_home, find_toolchain  # noqa: E402
 from harness.build.product import Build  # noqa: E402
 from harness.build.queue import BuildQueue, builders_at_once  # noqa: E402
 from harness.build.slim import STOCK_VARIABLE  # noqa: E402
@@ -40,10 +40,13 @@ LAUNCHERS = REPOSITORY / "tests" / "fixtures" / "launchers"
 USUAL = "matmul_checked"
 
 
-def candidates(count: int) -> tuple[list[Candidate], list[Candidate]]:
-    """The first `count` CUDA launchers, the usual one first, and the C++ ones."""
+def candidates(count: int, nvcc: str) -> tuple[list[Candidate], list[Candidate]]:
+    """The first `count` CUDA launchers that both can build, the usual one first, and the C++ ones."""
     cpp = sorted(LAUNCHERS.glob("cpp_[!n]*.py"))
     cuda = [path for path in sorted(LAUNCHERS.glob("*.py")) if not path.stem.startswith(("cpp_", "needs_stock"))]
+    if not any((Path(cuda_home(nvcc)) / place / "cusparse.h").is_file() for place in ("include", "targets/x86_64-linux/include")):
+        # PyTorch's own ATen/cuda/CUDAContext.h needs the headers of cuSPARSE, cuBLAS and cuSOLVER.
+        cuda = [path for path in cuda if "ATen/cuda/" not in path.read_text()]
     cuda.sort(key=lambda path: path.stem != USUAL)
     return [read_candidate(path) for path in cuda[:count]], [read_candidate(path) for path in cpp]
 
@@ -86,7 +89,7 @@ def main() -> None:
     toolchain = find_toolchain(arch)
     if toolchain.nvcc_path is None:
         sys.exit("there is no nvcc here")
-    cuda, cpp = candidates(options.count)
+    cuda, cpp = candidates(options.count, toolchain.nvcc_path)
     of_stock = cuda[: options.stock or len(cuda)]
     print(f"On {machine(toolchain, arch)}.\n", flush=True)
     figures: list[dict[str, object]] = []

@@ -99,6 +99,7 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file")
     run.add_argument("--candidates", type=Path, metavar="DIR", help="folder of candidates (default: candidates/<problem>)")
     run.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
+    run.add_argument("--arch", metavar="80,90a,…", help="without a GPU: compile CUDA candidates for these, and run the others")
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")

@@ -16,7 +16,7 @@ from harness.candidate import Candidate
 from harness.contest import Contest
 from harness.device.bench import Bench
 from harness.device.choose import device_lock, open_bench
-from harness.errors import HarnessError
+from harness.errors import HarnessError, InputError
 from harness.problem import Problem
 from harness.records.ranking import rank
 from harness.records.schema import Record
@@ -34,8 +34,8 @@ _LOCK_WAIT_S = 3600
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go, and
-    whether kernels are to be put under compute-sanitizer.
+    """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go,
+    whether kernels are to be put under compute-sanitizer, and the architectures to compile for without a GPU.
     """
 
     problem: Problem
@@ -44,6 +44,7 @@ class RunRequest:
     settings: Settings
     out_dir: Path
     sanitize: bool = False
+    archs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,12 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     problem, settings = request.problem, request.settings
     progress.note("opening the device")
     bench = open_bench(request.device)
+    if request.archs and bench.kind != "cpu":
+        raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
     utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
-    with Workshop(problem, request.candidates, bench, settings) as workshop, _alone_on(bench, progress):
+    with Workshop(problem, request.candidates, bench, settings, request.archs) as workshop, _alone_on(bench, progress):
         if bench.kind == "cpu":
             # Compilers would take the very cores that are about to be timed.
             progress.note("building all candidates before the CPU is timed")

@@ -87,6 +87,14 @@ def needs_architecture(log: str) -> tuple[str, str] | None:
     return (found["what"], found["target"]) if found else None
 
 
+def why_refused(log: str) -> str:
+    """Say in a few words why a source was not compiled for one architecture where others went."""
+    missing = needs_architecture(log)
+    if missing:
+        return f"it uses {missing[0]}, which {missing[1]} does not have"
+    return next((each.text for each in diagnostics(log) if each.kind == "error"), "nvcc refused it")
+
+
 def diagnostics(log: str) -> list[Diagnostic]:
     """Return the errors and warnings of g++, nvcc, ptxas and the linker in `log`, in its order."""
     lines = log.splitlines()

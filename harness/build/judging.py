@@ -14,7 +14,7 @@ from typing import Any
 from harness.build.diagnostics import explain, first_warnings, needs_architecture
 from harness.build.environment import NVCC_HINT, Toolchain
 from harness.build.product import Build, BuiltExtension
-from harness.build.report import kernel_reports, summary
+from harness.build.report import KernelReport, kernel_reports, summary
 from harness.candidate import Candidate
 from harness.verdict import ReasonCode, Status, Verdict
 
@@ -85,7 +85,7 @@ def _judge(
     if answer["failure"] is not None:
         verdict = _failure(answer["failure"], log, candidate, generated)
     elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
-        reason = f"for {summary(kernels) or toolchain.sm}; there is no GPU here to run it"
+        reason = f"for {_compiled_for(answer['extensions'], kernels, toolchain)}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
     compiler_warnings = first_warnings(log, candidate.source, candidate.path, generated)
     extensions = tuple(_extension(each, private) for each in answer["extensions"]) if verdict is None else ()
@@ -94,7 +94,7 @@ def _judge(
         extensions=extensions,
         kernels=kernels,
         seconds=seconds,
-        arch=toolchain.sm if cuda else None,
+        arch="+".join(toolchain.sms) if cuda else None,
         headers=_headers(answer["extensions"]),
         built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(answer["extensions"])),
         log=log,
@@ -102,6 +102,20 @@ def _judge(
         compiler_warnings="\n".join(compiler_warnings),
     )
     return build, [str(path) for path in answer["files"] if Path(path).is_file()]
+
+
+def _compiled_for(
+    extensions: Sequence[Mapping[str, Any]], kernels: Sequence[KernelReport], toolchain: Toolchain
+) -> str:
+    """Each architecture with its figures, then those that it is not for, and why."""
+    refused: dict[str, str] = {}
+    for each in extensions:
+        refused |= {str(sm): str(why) for sm, why in dict(each.get("refused") or {}).items()}
+    parts = [
+        summary([kernel for kernel in kernels if kernel.arch == sm]) or sm
+        for sm in toolchain.sms if sm not in refused
+    ]
+    return "; ".join([*parts, *(f"not for {sm} ({why})" for sm, why in sorted(refused.items()))])
 
 
 def _without_answer(ending: Ending, timeout_s: float) -> Verdict:

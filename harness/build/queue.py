@@ -155,7 +155,7 @@ class BuildQueue:
     def _request(self, candidate: Candidate, folder: Path) -> dict[str, Any]:
         return {
             "candidate": str(candidate.path.resolve()), "folder": str(folder.resolve()),
-            "nvcc": self._toolchain.nvcc_path, "sm": self._toolchain.sm,
+            "nvcc": self._toolchain.nvcc_path, "sms": list(self._toolchain.sms),
             "without_gpu": self._toolchain.compile_only, "slim_headers": slim.is_wanted(),
             "reference": self._init.get("reference"), "sizes": dict(self._init.get("sizes", {})),
         }

@@ -11,14 +11,15 @@ import inspect
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build import compile_only, slim
+from harness.build import compile_only, dependencies, slim
+from harness.build.diagnostics import why_refused
 from harness.wire.extension_key import extension_key
 
 _FLAG = "-Xptxas=-v"
@@ -45,8 +46,8 @@ class OnlyCompiled(BaseException):
 class CompiledStandIn:
     """What a candidate gets for an extension that was compiled without a GPU: every use ends the import."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, came: compile_only.Compiled) -> None:
+        self._name, self._came = name, came
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
@@ -64,9 +65,9 @@ class Recorder:
     """
 
     def __init__(
-        self, folder: Path, *, nvcc: str | None, sm: str, without_gpu: bool, slim_headers: bool = True
+        self, folder: Path, *, nvcc: str | None, sms: Sequence[str], without_gpu: bool, slim_headers: bool = True
     ) -> None:
-        self.folder, self.nvcc, self.sm, self.without_gpu = folder, nvcc, sm, without_gpu
+        self.folder, self.nvcc, self.sms, self.without_gpu = folder, nvcc, sms, without_gpu
         self.slim_headers = slim_headers
         self.extensions: list[dict[str, Any]] = []
         self.files: set[str] = set()
@@ -153,11 +154,11 @@ class Recorder:
         self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
     ) -> CompiledStandIn:
         place, nvcc = self.folder / key, self.nvcc or "nvcc"
-        passed, log = compile_only.compile_cuda(kind, arguments, place, nvcc, self.sm)
-        self.log += log
-        if not passed:
+        came = compile_only.compile_cuda(kind, arguments, place, nvcc, self.sms)
+        self.log += came.log
+        if not came.passed:
             raise NotCompiled("nvcc refused it", self.log)
-        return CompiledStandIn(str(arguments.get("name")))
+        return CompiledStandIn(str(arguments.get("name")), came)
 
     def _note_built(
         self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool, headers: str
@@ -165,8 +166,14 @@ class Recorder:
         noted = {"key": key, "cuda": cuda, "headers": headers}
         if isinstance(module, CompiledStandIn):
             name = str(arguments.get("name"))
-            self.extensions.append({**noted, "path": "", "module_name": name, "is_python_module": True})
+            came = object.__getattribute__(module, "_came")
+            refused = {sm: why_refused(said) for sm, said in came.refused.items()}
+            self.files |= dependencies.local(came.read, self.folder, self.nvcc)
+            self.extensions.append({
+                **noted, "path": "", "module_name": name, "is_python_module": True, "refused": refused,
+            })
             return
+        self.files |= dependencies.local(dependencies.files_of_ninja(place), self.folder, self.nvcc)
         libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
         if not libraries:
             return
