@@ -44,7 +44,8 @@ def candidates(count: int, nvcc: str) -> tuple[list[Candidate], list[Candidate]]
     """The first `count` CUDA launchers that both can build, the usual one first, and the C++ ones."""
     cpp = sorted(LAUNCHERS.glob("cpp_[!n]*.py"))
     cuda = [path for path in sorted(LAUNCHERS.glob("*.py")) if not path.stem.startswith(("cpp_", "needs_stock"))]
-    if not any((Path(cuda_home(nvcc)) / place / "cusparse.h").is_file() for place in ("include", "targets/x86_64-linux/include")):
+    includes = [Path(cuda_home(nvcc), place) for place in ("include", "targets/x86_64-linux/include")]
+    if not any((place / "cusparse.h").is_file() for place in includes):
         # PyTorch's own ATen/cuda/CUDAContext.h needs the headers of cuSPARSE, cuBLAS and cuSOLVER.
         cuda = [path for path in cuda if "ATen/cuda/" not in path.read_text()]
     cuda.sort(key=lambda path: path.stem != USUAL)

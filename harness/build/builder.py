@@ -40,8 +40,8 @@ def main() -> None:
 
 
 def build(request: dict[str, Any]) -> dict[str, Any]:
-    """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, reference, sizes). Returns the answer's
-    frame.
+    """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, reference, sizes). Returns the
+    answer's frame.
     """
     from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled, Recorder
 

@@ -30,6 +30,11 @@ _FATAL = re.compile(r"^nvcc fatal\s*: (?P<text>.*)$")
 _NEEDED_BY = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):\d+:\s+required from here")
 _SYMBOL = re.compile(r"'(_Z\w+)'")
 _GCC_QUOTE = re.compile(r"^\s*\d+ \| ")
+_NO_HEADER = re.compile(r"fatal error: (?P<header>[\w./]+): No such file")
+_WHEELS = {
+    "cublas": "nvidia-cublas", "cusparse": "nvidia-cusparse", "cusolver": "nvidia-cusolver", "curand": "nvidia-curand",
+    "cufft": "nvidia-cufft", "cub/": "nvidia-cuda-cccl", "thrust/": "nvidia-cuda-cccl", "cuda/": "nvidia-cuda-cccl",
+}
 _ARCH = re.compile(
     r"(?:[Ii]nstruction|[Ff]eature) '?(?P<what>[\w.:]+)'?.*?"
     r"(?:not supported on|requires) \.target '?(?P<target>sm_\w+)"
@@ -85,6 +90,15 @@ def needs_architecture(log: str) -> tuple[str, str] | None:
     """Return (instruction or feature, the target without it) when that is why ptxas refused, else None."""
     found = _ARCH.search(log)
     return (found["what"], found["target"]) if found else None
+
+
+def missing_cuda_header(log: str) -> tuple[str, str] | None:
+    """Return (header, the wheel that brings it) when a header of CUDA's libraries was not to be found, else None."""
+    found = _NO_HEADER.search(log)
+    if found is None:
+        return None
+    wheel = next((wheel for start, wheel in _WHEELS.items() if found["header"].startswith(start)), None)
+    return (found["header"], wheel) if wheel else None
 
 
 def why_refused(log: str) -> str:

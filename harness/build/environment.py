@@ -99,7 +99,8 @@ def check_architectures(archs: Sequence[str], nvcc: str) -> None:
     for arch in archs:
         wanted = f"sm_{arch.replace('.', '')}"
         if listed and wanted not in listed and wanted.rstrip("af") not in listed:
-            raise InputError(f"--arch {wanted[3:]}: {nvcc} does not compile for it", hint=f"It knows {', '.join(listed)}")
+            known = ", ".join(name[3:] for name in listed)
+            raise InputError(f"--arch {wanted[3:]}: {nvcc} does not compile for it", hint=f"It knows {known}")
 
 
 def find_toolchain(device_arch: str | None, compile_for: Sequence[str] = ()) -> Toolchain:

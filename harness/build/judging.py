@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.build.diagnostics import explain, first_warnings, needs_architecture
+from harness.build.diagnostics import explain, first_warnings, missing_cuda_header, needs_architecture
 from harness.build.environment import NVCC_HINT, Toolchain
 from harness.build.product import Build, BuiltExtension
 from harness.build.report import KernelReport, kernel_reports, summary
@@ -148,6 +148,10 @@ def _failure(
         if missing:
             reason = f"it uses {missing[0]}, which {missing[1]} does not have"
             return Verdict(Status.SKIPPED, ReasonCode.NEEDS_ARCH, reason)
+        absent = missing_cuda_header(output)
+        if absent:
+            reason = f"it needs {absent[0]}, which this CUDA toolkit lacks; bring it with: pip install {absent[1]}"
+            return Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, reason)
         told = explain(f"{output}\n{message}", candidate.source, candidate.path, generated)
         first_line = message.strip().splitlines()[0] if message.strip() else kind
         reason = told or f"{candidate.path.name}: {first_line}"

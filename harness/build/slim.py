@@ -71,13 +71,18 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 # An operator is named after ::, or is called; what follows a dot or an arrow is a method, and those are all there.
 _OPERATOR = re.compile(r"::\s*([A-Za-z_]\w*)|(?<![\w.])(?<!->)([A-Za-z_]\w*)\s*\(")
 _SPEAKS_PYTHON = re.compile(r"\b(?:py|pybind11|PYBIND11_\w+|Py[A-Z_]\w*|TORCH_EXTENSION_NAME|wrap_pybind_function)\b")
-_SPEAKS_LIBRARIES = re.compile(r"\b(?:TORCH_)?(?:CUDA)?(?:cu(?:blas|sparse|solver|dss)|CU(?:DA)?(?:BLAS|SPARSE|SOLVER))")
+_SPEAKS_LIBRARIES = re.compile(
+    r"\b(?:TORCH_)?(?:CUDA)?(?:cu(?:blas|sparse|solver|dss)|CU(?:DA)?(?:BLAS|SPARSE|SOLVER))"
+)
 # Each header of an operator brings PyTorch's whole context along, which its few lines do not use.
 _CONTEXT_LINE = re.compile(r"#include <ATen/(?:Context|DeviceGuard)\.h>\n")
+_VARIANT = re.compile(r"_(?:out|outf|symint)$")
 _INCLUDED_ANYWAY = ("alias", "empty", "empty_like", "scalar_tensor", "zeros")
 _FACTORY = re.compile(r"^inline at::Tensor (\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
 _NAMESPACE = re.compile(r"^namespace torch \{\n.*?^\} // namespace torch\n", re.MULTILINE | re.DOTALL)
-_LIBRARY_LINE = re.compile(r"#include <cu(?:sparse|blas|blasLt|solver\w*|dss)\w*\.h>|\bcu(?:sparse|blas|blasLt|solverDn)Handle_t\b")
+_LIBRARY_LINE = re.compile(
+    r"#include <cu(?:sparse|blas|blasLt|solver\w*|dss)\w*\.h>|\bcu(?:sparse|blas|blasLt|solverDn)Handle_t\b"
+)
 
 
 def is_wanted() -> bool:
@@ -118,6 +123,8 @@ def write(folder: Path, torch_include: Path, sources: Sequence[str], cuda_source
 
 def _operators(torch_include: Path, named: Iterable[str]) -> dict[str, str]:
     """The headers of those of `named` that are operators, by their path, without the context they bring along."""
+    # relu_, sum_out and zeros_symint lie in the headers of relu, sum and zeros.
+    named = {each for name in named for each in (name, name.rstrip("_"), _VARIANT.sub("", name))}
     found = {}
     for name in sorted(named):
         path = torch_include / "ATen" / "ops" / f"{name}.h"
@@ -164,7 +171,8 @@ def _cuda_context(torch_include: Path) -> dict[str, str]:
     kept = [line for line in light.read_text(encoding="utf-8").splitlines() if not _LIBRARY_LINE.search(line)]
     return {
         "ATen/cuda/CUDAContextLight.h": "\n".join(["#pragma GCC system_header", *kept, ""]),
-        "ATen/cuda/Exceptions.h": f"{_OPEN}#include <c10/util/Exception.h>\n#include <c10/cuda/CUDAException.h>\n#define AT_CUDA_CHECK(EXPR) C10_CUDA_CHECK(EXPR)\n",
+        "ATen/cuda/Exceptions.h": f"{_OPEN}#include <c10/util/Exception.h>\n#include <c10/cuda/CUDAException.h>\n"
+        "#define AT_CUDA_CHECK(EXPR) C10_CUDA_CHECK(EXPR)\n",
         "ATen/cuda/CUDAContext.h": f"{_OPEN}#include <ATen/cuda/CUDAContextLight.h>\n"
         "#include <c10/cuda/CUDAStream.h>\n#include <c10/util/Logging.h>\n#include <ATen/cuda/Exceptions.h>\n",
     }
