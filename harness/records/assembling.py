@@ -126,7 +126,9 @@ def _build_fields(build: Build | None) -> dict[str, Any]:
         "spills": max((kernel.spill_bytes for kernel in kernels), default=None),
         "shared_bytes": max((kernel.shared_bytes for kernel in kernels), default=None),
         "stack_bytes": max((kernel.stack_bytes for kernel in kernels), default=None),
-        "constant_bytes": max((kernel.constant_bytes for kernel in kernels), default=None),
+        "constant_bytes": max(
+            (kernel.constant_bytes for kernel in kernels if kernel.constant_bytes is not None), default=None
+        ),
         "headers": build.headers,
     }
 
