@@ -67,6 +67,10 @@ _STOCK_ONLY = re.compile(
     r"|Library|_ops|meta|functorch)\b|\bTORCH_LIBRARY|\bTHP\w+|<torch/script\.h>|\bTORCH_STABLE_ONLY\b"
     r"|\bTORCH_TARGET_VERSION\b|\bTORCH_ASSERT_"
 )
+# A question that the preprocessor answers without a word where a header is missing: it would be another program.
+_ASKS_PREPROCESSOR = re.compile(
+    r"^[ \t]*#[ \t]*(?:el)?if.*?\b(?:TORCH_|AT_|C10_|CAFFE2?_|D?CHECK|V?LOG|PYBIND11_)", re.MULTILINE
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # An operator is named after ::, or is called; what follows a dot or an arrow is a method, and those are all there.
 _OPERATOR = re.compile(r"::\s*([A-Za-z_]\w*)|(?<![\w.])(?<!->)([A-Za-z_]\w*)\s*\(")
@@ -97,7 +101,7 @@ def write(folder: Path, torch_include: Path, sources: Sequence[str], cuda_source
     stand-in does not have, or this PyTorch's headers do not look as expected. Raises OSError.
     """
     text = "\n".join([*sources, *cuda_sources])
-    if _STOCK_ONLY.search(text) or not re.search(r"torch/|ATen/", text):
+    if not re.search(r"torch/|ATen/", text) or _STOCK_ONLY.search(text) or _ASKS_PREPROCESSOR.search(text):
         return False
     named = {first or second for first, second in _OPERATOR.findall(text)}
     operators = _operators(torch_include, named)

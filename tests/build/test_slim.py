@@ -69,7 +69,8 @@ def test_a_source_with_cublas_keeps_the_context_that_has_its_handle(tmp_path):
 
 @pytest.mark.parametrize("text", [
     "torch::nn::Linear(1, 1)", "struct F : torch::autograd::Function<F> {};", "TORCH_LIBRARY(a, m) {}",
-    "at::native::empty_cuda()", "#include <torch/script.h>", "THPVariable_Wrap(x)",
+    "#if TORCH_VERSION_MAJOR >= 2", "  #ifndef CHECK", "#elif defined(AT_PARALLEL_OPENMP)", "at::native::empty_cuda()",
+    "#include <torch/script.h>", "THPVariable_Wrap(x)",
 ])
 def test_what_lies_outside_it_is_left_to_the_stock_headers_at_once(text, tmp_path):
     assert not slim.write(tmp_path, TORCH_INCLUDE, [SOURCE, text], [])
