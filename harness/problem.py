@@ -7,7 +7,7 @@ refuses what cannot be run with sentences that name file and line. Nothing of th
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import InputError
@@ -39,7 +39,8 @@ class AccuracyRule:
 
 @dataclass(frozen=True)
 class Problem:
-    """A validated problem. `path` is the file the user named; `flops` and `bytes` are useful work per call.
+    """A validated problem. `path` is the file the user named; `flops` and `bytes` are useful work per call. `mode` says what
+    a call is: "forward", or "forward_backward" for the gradients too.
 
     Every mapping of sizes names the same sizes; all are empty for a KernelBench file, which keeps its own.
     `hash` is the first 16 hex digits of the SHA-256 of problem file and reference, line ends as ``\\n``.
@@ -61,6 +62,7 @@ class Problem:
     kinds: tuple[str, ...]
     candidates_dir: Path
     hash: str
+    mode: str = "forward"
 
     def timed_sizes(self, device_kind: str) -> dict[str, int]:
         """The sizes to time at on a "cuda" or "cpu" device. Raises ValueError for another kind."""
@@ -115,7 +117,15 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
         kinds=tuple(schema.kinds),
         candidates_dir=candidates,
         hash=_hash(parts.yaml_text, parts.reference_text),
+        mode=schema.mode,
     )
+
+
+def in_mode(problem: Problem, mode: str | None) -> Problem:
+    """The problem with another `mode`, or as it is for None; what its formulas say of useful work holds no more then."""
+    if mode is None or mode == problem.mode:
+        return problem
+    return replace(problem, mode=mode, flops=None, bytes=None)
 
 
 def problem_files(problems_dir: Path | str = PROBLEMS_DIR) -> list[Path]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from harness.contest import _with_suspicions
+from harness.provenance.kinds import Provenance
 from harness.referee.judging import Judgement
 from harness.verdict import OK, ReasonCode, Status, Verdict
 
@@ -23,6 +26,17 @@ def test_a_good_row_is_noted_only_for_what_it_replaces():
     assert judgement.warnings == []
     assert _with_suspicions(OK, PATCHES, judgement) is OK
     assert judgement.warnings == ["its line 2 replaces time.perf_counter: look at it"]
+
+
+@pytest.mark.parametrize(("source", "kind", "taken"), [
+    (LOOKS, "custom", "unknown"), (PATCHES, "mixed", "unknown"), (LOOKS, "library", "library"),
+    ("import torch\n", "custom", "custom"), ("import torch\ntorch._inductor.config.max_autotune = True\n", "custom", "custom"),
+])
+def test_whose_kernels_ran_is_not_believed_of_a_source_that_reaches_into_what_reports_it(source, kind, taken):
+    judgement = Judgement(provenance=Provenance(kind, 1.0))
+    assert _with_suspicions(OK, source, judgement) is OK
+    assert judgement.provenance.kind == taken
+    assert any("has no rank" in each for each in judgement.warnings) == (taken != kind)
 
 
 def test_an_ordinary_source_changes_no_verdict():

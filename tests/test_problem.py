@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import InputError
 from harness.formulas import Formula
-from harness.problem import PROBLEMS_DIR, REPOSITORY, AccuracyRule, Problem, list_problems, load_problem
+from harness.problem import PROBLEMS_DIR, REPOSITORY, AccuracyRule, Problem, in_mode, list_problems, load_problem
 
 REFERENCE = """\
 import torch
@@ -179,8 +179,8 @@ NO_QUOTES = "Take the quotes away: 4096"
 @pytest.mark.parametrize(("old", "new", "says"), [
     ("title", "tilte", "1: unknown key 'tilte'. Did you mean 'title'?"),
     ("kinds:", "wibble:",
-     "15: unknown key 'wibble'. The keys here are title, reference, dtype, sizes, useful, "
-     "accuracy, baselines and kinds."),
+     "15: unknown key 'wibble'. The keys here are title, reference, dtype, mode, sizes, useful, "
+     "accuracy and 2 more."),
     ("class:", "clas:", "13: unknown key 'accuracy.clas'. Did you mean 'class'?"),
     ("kinds: [custom]", "flops: M", "15: unknown key 'flops'. It belongs below 'useful:'."),
     ("  flops:", "  title:",
@@ -513,6 +513,25 @@ def test_every_shipped_problem_loads() -> None:
     assert transposed.flops.evaluate(transposed.sizes) == pytest.approx(137.4e9, rel=1e-3)
     for problem in problems.values():
         assert problem.checks_for("cpu"), f"{problem.name} would be checked at one size only on a CPU"
+
+
+def test_the_useful_work_of_the_gradients_is_that_of_the_products_that_are_not_zero() -> None:
+    problem = load_problem(PROBLEMS_DIR / "tril_matmul_backward.yaml")
+    assert problem.mode == "forward_backward"
+    M = 7
+    places = [(i, j, k) for i in range(M) for j in range(M) for k in range(M)]
+    forward = sum(j <= k <= i for i, j, k in places)
+    gradient_of_a = sum(j <= i and j <= k for i, j, k in places)  # dA[i, k] += G[i, j] * B[k, j]
+    gradient_of_b = sum(i >= k and j <= i for i, j, k in places)  # dB[k, j] += A[i, k] * G[i, j]
+    assert problem.flops is not None
+    assert problem.flops.evaluate({"M": M}) == 2 * (forward + gradient_of_a + gradient_of_b)
+
+
+def test_another_mode_keeps_no_formulas_of_the_old_one() -> None:
+    problem = load_problem(PROBLEMS_DIR / "tril_matmul.yaml")
+    assert in_mode(problem, None) is in_mode(problem, "forward") is problem
+    changed = in_mode(problem, "forward_backward")
+    assert (changed.mode, changed.flops, changed.bytes) == ("forward_backward", None, None)
 
 
 def test_importing_the_module_loads_neither_torch_nor_pydantic_nor_yaml() -> None:

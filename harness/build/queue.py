@@ -22,6 +22,7 @@ from harness.build.cache_space import Lease, limit_bytes, make_room
 from harness.build.environment import Toolchain, cuda_home
 from harness.build.product import Build
 from harness.candidate import Candidate
+from harness.clocks.openmp import SPIN
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child, spawn
@@ -128,7 +129,7 @@ class BuildQueue:
         folder.mkdir()
         child = spawn(
             "harness.build.builder", environment=self._environment(), private=private, repository=REPOSITORY,
-            limits=default_limits(gpu=False), wall=self._wall,
+            limits=default_limits(gpu=False), wall=self._wall, preloaded=("torch",),
         )
         with self._lock:
             self._children.add(child)
@@ -163,6 +164,8 @@ class BuildQueue:
     def _environment(self) -> dict[str, str]:
         extra = {
             "CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self._jobs),
+            # As in a player, so that both can be forked from one process.
+            **{name: os.environ[name] for name in SPIN if name in os.environ},
             "TORCH_CUDA_ARCH_LIST": self._toolchain.arch,
             # torch starts ninja by name, and ninja may have come as a wheel.
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
@@ -25,12 +25,14 @@ class Turn:
 class LocalTimes:
     """Times in µs of launches that the referee made itself, and the host µs from the last call to its end.
 
-    `hidden` says whether a held queue was full before it was let go; None when it was not to be held.
+    `hidden` says whether a held queue was full before it was let go; None when it was not to be held. `forward_us` has
+    the forward pass of each launch where a backward pass followed.
     """
 
     times_us: list[float]
     end_to_end_us: float
     hidden: bool | None = None
+    forward_us: list[float] = field(default_factory=list)
 
 
 class Bench(Protocol):

@@ -17,6 +17,7 @@ from harness.clocks.stopwatch import MonotonicClock
 from harness.device.bench import LocalTimes, Turn
 from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
 from harness.inputs.sets import InputSet
+from harness.wire import passes
 from harness.wire.arena import Arena
 from harness.wire.frames import Channel, FrameTimeout
 
@@ -101,7 +102,9 @@ class CpuBench:
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
         time.sleep(_SPIN_ENDS_S)
-        times_us, began = [], time.perf_counter_ns()
+        times_us, forward_us, began, mark = [], [], time.perf_counter_ns(), 0
+        clock = self._stopwatch
+        passes.notice_backward(model, lambda: forward_us.append(clock.microseconds(clock.stop(mark))))
         with torch.no_grad():
             for index, inputs in enumerate(sets):
                 slot = self._slots[index][1]
@@ -112,7 +115,7 @@ class CpuBench:
                 mark = self._stopwatch.start()
                 model(*arguments)
                 times_us.append(self._stopwatch.microseconds(self._stopwatch.stop(mark)))
-        return LocalTimes(times_us, (time.perf_counter_ns() - began) / 1e3)
+        return LocalTimes(times_us, (time.perf_counter_ns() - began) / 1e3, forward_us=forward_us)
 
     def synchronize(self) -> None:
         """A CPU call is over when it returns."""

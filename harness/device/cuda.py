@@ -141,7 +141,8 @@ class CudaBench:
         self.synchronize()
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
-        laps, watchdog = [], None
+        laps, halves, watchdog, mark = [], [], None, None
+        passes.notice_backward(model, lambda: halves.append(self._stopwatch.stop(mark)))
         cuda_driver.reset_persisting_l2()
         if hold:
             self._own_sequence += 1
@@ -168,7 +169,8 @@ class CudaBench:
             self._own_flags.release(self._own_sequence, bytes(KEY_BYTES))
         self.synchronize()
         end_to_end_us = (time.perf_counter_ns() - began) / 1e3
-        return LocalTimes([self._stopwatch.microseconds(lap) for lap in laps], end_to_end_us, hidden)
+        read = self._stopwatch.microseconds
+        return LocalTimes([read(lap) for lap in laps], end_to_end_us, hidden, [read(lap) for lap in halves])
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch_device)

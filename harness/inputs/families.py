@@ -62,9 +62,14 @@ PRODUCT_FAMILIES = (
 )
 
 
-def families_for(contracted: Sequence[int] | None) -> tuple[Family, ...]:
-    """All families for a product with the given contracted axes; only "as given" for any other problem."""
-    return PRODUCT_FAMILIES if contracted is not None else (GIVEN,)
+def families_for(contracted: Sequence[int] | None, *, with_gradients: bool = False) -> tuple[Family, ...]:
+    """All families for a product with the given contracted axes; only "as given" for any other problem.
+
+    Inputs that make a product exact do not make its gradients so: `with_gradients` leaves these families out.
+    """
+    if contracted is None:
+        return (GIVEN,)
+    return tuple(family for family in PRODUCT_FAMILIES if not (with_gradients and family.exact))
 
 
 def one_hot_along(matrix: torch.Tensor, axis: int) -> torch.Tensor:

@@ -33,6 +33,7 @@ class Player:
         self._stage: Any = None
         self._launcher: Any = None
         self._model: Any = None
+        self._called: Any = None
         self._module: Any = None
 
     def _say(self, frame: dict[str, Any]) -> None:
@@ -66,7 +67,7 @@ class Player:
 
         from harness.player import extensions, model
         from harness.player.launches import Launcher
-        from harness.wire import tree
+        from harness.wire import passes, tree
         from harness.wire.layout import TensorSpec
 
         tensors = []
@@ -80,11 +81,12 @@ class Player:
                 extensions.install(command["manifest"])
                 self._module = model.import_file(command["path"])
             self._model = model.construct(self._module, arguments, command["seed"], self._stage.device)
+            self._called = passes.as_called(self._model, command["mode"])
         except Exception as error:
             self._say({"raised": model.describe(error)})
             return
         self._stage.restore_stream()
-        self._launcher = Launcher(self._stage, self._model)
+        self._launcher = Launcher(self._stage, self._called)
         self._say({"loaded": True, **self._hand_over_state(command, torch)})
 
     def _hand_over_state(self, command: dict[str, Any], torch: Any) -> dict[str, Any]:
@@ -120,7 +122,7 @@ class Player:
         try:
             reports, laps, host_us = self._launcher.queue(command["first"], command["inputs"])
             self._say({"queued": len(reports)})
-            times_us = self._launcher.finish(laps)
+            times_us, forward_us = self._launcher.finish(laps)
         except ChannelClosed:
             raise
         except Exception as error:
@@ -128,6 +130,8 @@ class Player:
             return
         for report, time_us in zip(reports, times_us):
             report["time_us"] = time_us
+        for report, time_us in zip(reports, forward_us):
+            report["forward_us"] = time_us
         self._say({"launched": reports, "end_to_end_us": host_us})
 
     def _profile(self, command: dict[str, Any]) -> None:
@@ -136,7 +140,7 @@ class Player:
 
         try:
             listing = profiled_launch(
-                self._stage, self._launcher, self._model, command["first"], command["inputs"][0]
+                self._stage, self._launcher, self._called, command["first"], command["inputs"][0]
             )
         except ChannelClosed:
             raise

@@ -16,7 +16,7 @@ import torch
 from harness.player import outputs
 from harness.player.model import describe
 from harness.player.stages import CpuStage, CudaStage
-from harness.wire import tree
+from harness.wire import passes, tree
 from harness.wire.layout import TensorSpec
 
 _perf_counter_ns = time.perf_counter_ns
@@ -44,6 +44,7 @@ class Launcher:
     def __init__(self, stage: CudaStage | CpuStage, model: torch.nn.Module) -> None:
         self._stage, self._model = stage, model
         self.layout: Layout | None = None
+        self._forward_laps: list[Any] = []
 
     def queue(self, first: int, skeletons: list[Any]) -> tuple[list[dict[str, Any]], list[Any], float]:
         """Queue one launch per skeleton; returns (reports, laps, host µs of the last call with its launch).
@@ -52,6 +53,9 @@ class Launcher:
         whole call only for a queue of one, where the device is waited for before and after it.
         """
         stage, reports, laps, host_us = self._stage, [], [], 0.0
+        halves = self._forward_laps = []
+        mark = None
+        passes.notice_backward(self._model, lambda: halves.append(stage.stopwatch.stop(mark)))
         alone = len(skeletons) == 1
         stage.before_queue()
         with torch.no_grad():
@@ -82,10 +86,15 @@ class Launcher:
         stage.signal_end(first + len(skeletons))
         return reports, laps, host_us
 
-    def finish(self, laps: list[Any]) -> list[float]:
-        """Wait for the device and return the times of the laps in µs."""
+    def finish(self, laps: list[Any]) -> tuple[list[float], list[float]]:
+        """Wait for the device and return the times of the laps in µs, and those of their forward passes.
+
+        The second list is empty unless each call had a backward pass too.
+        """
         self._stage.synchronize()
-        return [self._stage.stopwatch.microseconds(lap) for lap in laps]
+        read = self._stage.stopwatch.microseconds
+        halves = self._forward_laps if len(self._forward_laps) == len(laps) else []
+        return [read(lap) for lap in laps], [read(lap) for lap in halves]
 
     def _take(self, index: int, result: Any, alone: bool) -> dict[str, Any]:
         stage, layout = self._stage, self.layout

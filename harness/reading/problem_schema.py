@@ -100,6 +100,10 @@ class ProblemSchema(_Section):
         synonyms={"fp32": "float32", "float": "float32", "torch.float32": "float32", "fp64": "float64",
                   "double": "float64", "fp16": "float16", "half": "float16", "bf16": "bfloat16"},
     )
+    mode: Literal["forward", "forward_backward"] = key(
+        "what a call computes", example="mode: forward_backward", default="forward",
+        synonyms={"backward": "forward_backward", "training": "forward_backward", "inference": "forward"},
+    )
     sizes: SizesSchema | None = key(
         "a mapping with timed, check and cpu", example="sizes: {timed: {M: 4096}, cpu: {M: 512}}",
         default=None,

@@ -1,7 +1,8 @@
 """What in a candidate's source reaches outside a kernel's business, read without running it.
 
 A second line only: nobody is rejected for how a source reads. Where a finding of the referee stands, these lines say
-where to look; where none does, what touches the clock or the harness is noted beside the row.
+where to look; where none does, they take the rank of a custom kernel, since what a process says of its own kernels
+rests on what such a source can change.
 """
 
 from __future__ import annotations
@@ -101,6 +102,6 @@ def _path(node: ast.AST, names: dict[str, str]) -> str:
 
 def _is_watched(path: str) -> bool:
     # Switches that a library offers to be set are not patches.
-    if not path or path.startswith(("torch.backends.", "os.environ")):
+    if not path or path.startswith(("torch.backends.", "os.environ")) or ".config." in path:
         return False
     return "." in path and path.split(".")[0] in _WATCHED_MODULES

@@ -52,7 +52,7 @@ def record_of(
     """The record of one contestant; `build` and `judgement` are None where it did not get so far."""
     return Record(
         run_id=facts.run_id, utc=facts.utc, config=facts.config, problem=facts.problem.name,
-        problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype, mode="forward",
+        problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype, mode=facts.problem.mode,
         candidate=name, source_hash=source_hash, role=role, harness_version=__version__, dirty=is_dirty(),
         status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
         language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
@@ -174,7 +174,7 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
         "time_us": time_us, "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
         "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
         "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
-        "baseline_us": statistics.median(baseline_us), "speedup": judgement.speedup.estimate,
+        **_passes(timings), "baseline_us": statistics.median(baseline_us), "speedup": judgement.speedup.estimate,
         "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
         "confidence": timings[0].confidence, "call": judgement.word,
         "e2e_us": statistics.median(end_to_end_us) if end_to_end_us else None,
@@ -182,6 +182,18 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
         "launch_hidden": timings[0].launch_hidden, "tflops": tflops, "gbytes_s": gbytes_s,
         "percent_of_sol": percent_of_sol(facts.limits, time_us), **_telemetry_fields(timings),
     }
+
+
+def _passes(timings: Sequence[Timing]) -> dict[str, float]:
+    """Medians of the forward passes, and of what the backward passes after them took; nothing without those."""
+    found = {}
+    for whose, totals, halves in (("", "candidate_us", "forward_us"), ("baseline_", "baseline_us", "baseline_forward_us")):
+        times_us = [each for timing in timings for each in getattr(timing, totals)]
+        forward_us = [each for timing in timings for each in getattr(timing, halves)]
+        if forward_us and len(forward_us) == len(times_us):
+            found[f"{whose}forward_us"] = statistics.median(forward_us)
+            found[f"{whose}backward_us"] = statistics.median(a - b for a, b in zip(times_us, forward_us))
+    return found
 
 
 def _telemetry_fields(timings: Sequence[Timing]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from harness.accuracy.classes import ErrorFigures, classify, reason
-from harness.inputs.families import GIVEN, families_for
+from harness.inputs.families import GIVEN
 from harness.inputs.sets import InputSet
 from harness.records.schema import sizes_text
 from harness.referee import failures
@@ -70,7 +70,7 @@ def check_all(
     for position, reference in enumerate(references):
         reload(reference)
         session.open(reference, 1)
-        families = list(families_for(reference.problem.accuracy.contracted))
+        families = list(reference.families)
         if position == 0:
             families += [GIVEN] * (launches - 1)
         for family in families:

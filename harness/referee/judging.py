@@ -39,7 +39,7 @@ from harness.wire.cuda_driver import DriverError
 
 _ALONE_LAUNCHES = 2
 _CONTROL_BUDGET_S = 1.0
-_MOST_DOUBTS = 2
+_OF_THREE_LOOKS = 2
 
 
 @dataclass(frozen=True)
@@ -105,18 +105,24 @@ class Judge:
     ) -> Judgement:
         """Play `contestant` once for each of `players` (each starts a fresh process); never raises Failed.
 
-        Where the clocks are doubted, both the control and the contestant are timed again, in fresh processes: a machine
-        that was disturbed for a moment is nobody's fault.
+        Where the clocks are doubted, both the control and the contestant are timed again, in fresh processes, and two
+        looks of three decide: a machine that was disturbed for a moment is nobody's fault, and a lie at the border of
+        what is seen gets no three draws of which one suffices.
         """
         if self.control is None and self.renew is not None and not contestant.is_baseline:
             self.renew()
         judgement = self._judge_once(contestant, players, tell)
-        for _ in range(_MOST_DOUBTS):
-            if judgement.verdict.reason_code is not ReasonCode.NOISY or self.renew is None:
-                break
+        doubts, clean = int(_is_doubted(judgement)), 0
+        while self.renew is not None and 0 < doubts < _OF_THREE_LOOKS and clean < _OF_THREE_LOOKS:
             tell("timing the control again, and then it")
             self.renew()
             judgement = self._judge_once(contestant, players, tell)
+            if _is_doubted(judgement):
+                doubts += 1
+            elif judgement.verdict == OK:
+                clean += 1
+            else:
+                break
         if judgement.verdict == OK and self.control is None and self.renew is not None and not contestant.is_baseline:
             judgement.verdict = Verdict(
                 Status.UNSURE, ReasonCode.NOISY,
@@ -258,6 +264,10 @@ class Judge:
         if len(estimated) > 1:
             judgement.speedup = published(judgement.timings, self._settings.confidence)
             judgement.word = call(judgement.speedup, min(first.time_us, first.baseline_time_us))
+
+
+def _is_doubted(judgement: Judgement) -> bool:
+    return judgement.verdict.reason_code is ReasonCode.NOISY
 
 
 class _Loader:

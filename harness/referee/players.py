@@ -60,6 +60,8 @@ class PlayerStarter:
             "harness.player", arguments=[str(descriptor)], environment=environment, private=Path(private),
             writable=[self._warm], repository=REPOSITORY, inherit=[descriptor],
             limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall,
+            # On a GPU the next player imports it while this one is judged.
+            preloaded=("torch",) if self._bench.kind == "cpu" else (),
         )
 
     def close(self) -> None:

@@ -16,12 +16,12 @@ import torch
 
 from harness.accuracy.bounds import ROW_ELEMENTS
 from harness.errors import InputError
-from harness.inputs.families import GIVEN, Family
+from harness.inputs.families import GIVEN, Family, families_for
 from harness.inputs.sets import InputSet, draw_set
 from harness.problem import Problem
 from harness.reading.reference_source import with_sizes
 from harness.referee.sums import WatchedRun
-from harness.wire import tree
+from harness.wire import passes, tree
 from harness.wire.layout import TensorSpec, is_dense, plan
 
 
@@ -65,14 +65,27 @@ class Reference:
             name: tensor.detach().clone()
             for name, tensor in self.model.state_dict().items() if isinstance(tensor, torch.Tensor)
         }
+        self.mode = problem.mode
+        self.families = families_for(
+            problem.accuracy.contracted, with_gradients=problem.mode == passes.FORWARD_BACKWARD
+        )
         self.specs: tuple[TensorSpec, ...] | None = None
+        self._get_inputs = self.module.get_inputs
+        forward_outputs = None
+        if problem.mode == passes.FORWARD_BACKWARD:
+            forward_outputs = self._described(self.draw())[0]
+            self._add_cotangents(forward_outputs)
         first = self.draw()
         self.specs = first.specs
         self._check_dtype()
         eager, self.shape = self._described(first)
         self._check_repeatable(first, eager)
         self.output_specs = plan(eager, contiguous=True)
-        self.output_strides = [list(tensor.stride()) if is_dense(tensor) else None for tensor in eager]
+        # No layout is promised of a gradient, not even by PyTorch to itself.
+        free = len(eager) if forward_outputs is None else len(forward_outputs)
+        self.output_strides = [
+            list(tensor.stride()) if is_dense(tensor) and index < free else None for index, tensor in enumerate(eager)
+        ]
         self.longest_sum = 1
         self._model64 = self._in_float64(first)
         self.truth_name = "eager" if self._model64 is None else "float64"
@@ -81,9 +94,25 @@ class Reference:
         """A fresh set of inputs; the seed is the operating system's and is kept nowhere."""
         contracted = self.problem.accuracy.contracted
         try:
-            return draw_set(self.module.get_inputs, self.device, family, contracted, self.specs)
+            return draw_set(self._get_inputs, self.device, family, contracted, self.specs)
         except InputError as error:
             raise InputError(error.message, self.problem.reference_path) from error
+
+    def _add_cotangents(self, outputs: Sequence[torch.Tensor]) -> None:
+        """From now on a draw is [the inputs, a normal tensor like each floating output], and a call both passes."""
+        floating = [(tensor.shape, tensor.dtype) for tensor in outputs if tensor.is_floating_point()]
+        if not floating:
+            raise InputError(
+                "no output of the reference has a gradient, so there is no backward pass", self.problem.path,
+                hint="Leave out mode: forward_backward",
+            )
+
+        def draw() -> list[Any]:
+            vectors = [torch.randn(shape, dtype=torch.float32).to(dtype) for shape, dtype in floating]
+            return [list(self.module.get_inputs()), vectors]
+
+        self._get_inputs = draw
+        self.model = passes.ForwardBackward(self.model)
 
     def eager(self, inputs: InputSet) -> list[torch.Tensor]:
         """The outputs of strict eager, cloned so that they do not alias the inputs."""

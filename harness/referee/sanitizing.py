@@ -55,7 +55,8 @@ def sanitize(
     raised = None
     for reference in dict.fromkeys((small_reference(references), references[0])):
         launch = SmallLaunch(
-            contestant.path, contestant.manifest, model_seed, reference.init, reference.draw().arguments(), "cuda:0"
+            contestant.path, contestant.manifest, model_seed, reference.init, reference.draw().arguments(), "cuda:0",
+            reference.mode,
         )
         try:
             found = examiner.examine(launch, uses, tell, contestant.triton_cache)

@@ -45,7 +45,7 @@ class Session:
         state = reference.state
         specs = dict(zip(state, plan(list(state.values()), contiguous=True)))
         command = {
-            "op": "load", "path": path, "seed": seed, "manifest": dict(manifest),
+            "op": "load", "path": path, "seed": seed, "manifest": dict(manifest), "mode": reference.mode,
             "state_specs": {name: spec.to_json() for name, spec in specs.items()},
             **self._init_in_arena(reference),
         }

@@ -31,6 +31,9 @@ from harness.statistics import (
 from harness.wire.layout import region_bytes
 
 _MOST_LAUNCHES = 40
+# A segment lasts no longer by the referee's clock than this many times what it should by the candidate's, where the
+# harness's own steps take most of it, or where the candidate's clock says next to nothing.
+_MOST_STRETCH = 20
 _FEWEST_ROUNDS = 4
 _SHARE_OF_MEMORY = 0.25
 _STEADY = 0.01
@@ -48,10 +51,19 @@ class Pair:
     baseline_us: list[float]
     reading: Telemetry
     tail_us: float | None = None
+    baseline_forward_us: list[float] = field(default_factory=list)
+
+    @property
+    def forward_us(self) -> list[float]:
+        return [launch.forward_us for launch in self.launches if launch.forward_us is not None]
 
     @property
     def candidate_us(self) -> list[float]:
         return [launch.time_us for launch in self.launches]
+
+    @property
+    def wall_us(self) -> list[float]:
+        return [launch.wall_us for launch in self.launches if launch.wall_us is not None]
 
     @property
     def wall_less_time_us(self) -> list[float]:
@@ -65,6 +77,8 @@ class Timing:
     candidate_us: list[float] = field(default_factory=list)
     baseline_us: list[float] = field(default_factory=list)
     log_ratios: list[float] = field(default_factory=list)
+    forward_us: list[float] = field(default_factory=list)
+    baseline_forward_us: list[float] = field(default_factory=list)
     wall_less_time_us: list[float] = field(default_factory=list)
     host_us: list[float] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
@@ -89,6 +103,8 @@ class Timing:
         for pair in both:
             self.candidate_us += pair.candidate_us
             self.baseline_us += pair.baseline_us
+            self.forward_us += pair.forward_us
+            self.baseline_forward_us += pair.baseline_forward_us
             self.host_us += [launch.host_us for launch in pair.launches]
             self.wall_less_time_us += pair.wall_less_time_us
             self.tails_us += [] if pair.tail_us is None else [pair.tail_us]
@@ -158,6 +174,9 @@ class Rounds:
         for arm, times_us in (("A", pair.candidate_us), ("B", pair.baseline_us)):
             typical = max(stdlib_statistics.median(times_us), 0.5)
             wanted = math.ceil(self._settings.segment_ms * 1e3 / typical)
+            if arm == "A" and pair.wall_us:
+                most_us = _MOST_STRETCH * self._settings.segment_ms * 1e3
+                wanted = min(wanted, math.ceil(most_us / stdlib_statistics.median(pair.wall_us)))
             self._counts[arm] = 1 + max(1, min(_MOST_LAUNCHES, wanted, most - 1))
         self.timing.input_sets = max(self._counts.values())
         self.timing.launches_per_segment = self._counts["A"]
@@ -196,14 +215,13 @@ class Rounds:
         """
         drawn = {arm: [self._reference.draw() for _ in range(self._counts[arm])] for arm in "AB"}
         self._bench.synchronize()
-        made, baseline_us = None, []
+        made, local = None, None
         for arm in order:
             chosen = drawn[arm]
             if arm == "A":
                 made = self._session.launch(chosen, hold=hold)
             else:
                 local = self._bench.local_launches(self._reference.model, chosen, hold=hold and self._hold)
-                baseline_us = local.times_us
                 self._hold = self._hold and local.hidden is not False
             if arm == "A" and hold:
                 # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
@@ -212,7 +230,7 @@ class Rounds:
             self.timing.launch_hidden = self._hold
         reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
         self._verify(drawn["A"], made)
-        return Pair(made.launches[1:], baseline_us[1:], reading, made.tail_us)
+        return Pair(made.launches[1:], local.times_us[1:], reading, made.tail_us, local.forward_us[1:])
 
     def _look_at_early_inputs(self, usual_us: Sequence[float]) -> None:
         def segment(count: int, early_s: float) -> list[float]:

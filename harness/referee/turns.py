@@ -26,7 +26,8 @@ _POLL_S = 0.05
 class Launch:
     """One launch as reported, with the referee's clock: µs from letting it go to the turn after it.
 
-    `beyond` is (bytes written, bytes guarded) where something was written behind an output.
+    `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the forward
+    pass where a backward pass followed.
     """
 
     time_us: float
@@ -35,6 +36,7 @@ class Launch:
     fault: dict[str, Any] | None
     values: list[Any]
     beyond: tuple[int, int] | None = None
+    forward_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,8 @@ class Run:
         if beyond is not None:
             beyond = (int(beyond[0]), int(beyond[1]))
         times_us = _microseconds(report["time_us"]), _microseconds(report["host_us"])
-        return Launch(*times_us, wall_us, None, values, beyond)
+        forward_us = _microseconds(report["forward_us"]) if "forward_us" in report else None
+        return Launch(*times_us, wall_us, None, values, beyond, forward_us)
 
     def _on_turn(self, turn: Turn) -> None:
         index = turn.sequence - self._first

@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
@@ -109,8 +110,10 @@ def _watch(main_pid: int, plan: dict) -> int | None:
         os.read(wake_read, 4096)
 
 
-def main(plan: dict) -> int:
+def main(plan: dict, start: Callable[[dict], int] = _start) -> int:
     """Carry out the plan. Returns the exit status for this process: 0, or 1 when the wall could not be built.
+
+    `start(plan)` starts the program and returns its pid.
     """
     status_fd = plan["status_fd"]
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -129,7 +132,7 @@ def main(plan: dict) -> int:
         return 1
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    main_pid = _start(plan)
+    main_pid = start(plan)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _let_go_of_files(plan)

@@ -13,12 +13,13 @@ import stat
 from collections.abc import Sequence
 
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 32, 4096, 16384
-_MS_NOSUID, _MS_NODEV = 2, 4
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_PRIVATE = 2, 4, 8, 1 << 18
 # statvfs flag → mount flag: inside a user namespace the kernel refuses a remount that drops one of these.
 _KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1 << 10, 2048: 1 << 11, 4096: 1 << 21}
 _LEFT_ALONE = frozenset({"proc", "devtmpfs", "devpts", "mqueue"})
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
-_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 36, 38, 47, 4
+_CAPABILITY_VERSION_3 = 0x20080522
 _O_PATH = getattr(os, "O_PATH", 0o10000000)
 
 
@@ -106,6 +107,26 @@ def give_up_powers() -> None:
         if not _prctl(_PR_CAPBSET_DROP, capability):
             break
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def drop_capabilities() -> None:
+    """Give up every capability now: for a program that is forked, where no exec would take them. Raises OSError."""
+    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    if _libc().capset(header, (ctypes.c_uint32 * 6)()):
+        code = ctypes.get_errno()
+        raise OSError(code, f"capset: {os.strerror(code)}")
+    _prctl(_PR_SET_DUMPABLE, 1)  # as exec would: it may read what /proc says of itself
+
+
+def keep_mounts_private() -> None:
+    """Let no mount made in this namespace show in another."""
+    _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
+
+
+def mount_proc() -> None:
+    """Mount /proc anew, so that it shows this PID namespace only."""
+    _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
 
 
 def adopt_orphans() -> None:

@@ -1,8 +1,8 @@
 """Starting an untrusted module behind the wall, and ending it with everything it started.
 
 `spawn` runs ``python -m MODULE CHANNEL_FD ARGUMENTS`` with the repository as its folder and hands back a
-`Child`: a channel of frames, the tail of what it printed, how it died, and `kill`. What the frames say is
-left to the caller.
+`Child`: a channel of frames, the tail of what it printed, how it died, and `kill`. Where modules are named that every
+child imports anyway, it is forked from a process that has done so. What the frames say is left to the caller.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.sandbox import processes
 from harness.sandbox.environment import private_places
+from harness.sandbox.forking import ForkedProcess, server_for
 from harness.sandbox.limits import Group, Limits, new_group
 from harness.sandbox.output import OutputTail
 from harness.sandbox.walls import Wall, best_wall, entry_command
@@ -36,7 +38,7 @@ class Child:
     """An untrusted process behind a wall. Made by `spawn`; `kill` it when done, whatever became of it."""
 
     def __init__(
-        self, process: subprocess.Popen, channel: Channel, wall: Wall, limits: Limits, group: Group | None,
+        self, process: subprocess.Popen | ForkedProcess, channel: Channel, wall: Wall, limits: Limits, group: Group | None,
         status_fd: int, lifeline_fd: int,
     ) -> None:
         self.channel = channel
@@ -184,13 +186,14 @@ def _kill_all() -> None:
 def spawn(
     module: str, *, arguments: Sequence[str] = (), environment: Mapping[str, str], private: Path,
     writable: Sequence[Path] = (), repository: Path, inherit: Sequence[int] = (), limits: Limits,
-    wall: Wall | None = None,
+    wall: Wall | None = None, preloaded: Sequence[str] = (),
 ) -> Child:
     """Start ``python -m module CHANNEL_FD *arguments`` behind `wall` (default: the best there is).
 
     `environment` should come from `scrubbed`; the places of `private_places` are added to it. The child may
     write below `private` and `writable` (existing folders) only, and holds the file descriptors in `inherit`
-    under their own numbers. Raises OSError when no process can be started.
+    under their own numbers. Modules `preloaded` are imported once and shared by every child that names the same, where the
+    wall allows it. Raises OSError when no process can be started.
     """
     wall = best_wall() if wall is None else wall
     private, repository = private.resolve(), repository.resolve()
@@ -209,16 +212,19 @@ def spawn(
         "status_fd": status_write, "lifeline_fd": lifeline_read,
         "program_fds": [far.fileno(), *inherit],
         "command": [sys.executable, "-m", module, str(far.fileno()), *arguments],
+        "module": module, "arguments": [str(far.fileno()), *arguments],
     }
+    descriptors = (far.fileno(), *inherit, status_write, lifeline_read)
     group = None
     try:
         group = _limited_group(limits)
-        process = subprocess.Popen(
-            [*_joining(group), *wall.command(repository, folders, limits.own_shared_memory), *entry_command(plan)],
-            cwd=repository, env={**places, **environment}, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            pass_fds=(far.fileno(), *inherit, status_write, lifeline_read),
-        )
+        process = _forked(wall, plan, {**places, **environment}, descriptors, group, preloaded)
+        if process is None:
+            process = subprocess.Popen(
+                [*_joining(group), *wall.command(repository, folders, limits.own_shared_memory), *entry_command(plan)],
+                cwd=repository, env={**places, **environment}, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=descriptors,
+            )
         return Child(process, channel, wall, limits, group, status_read, lifeline_write)
     except BaseException:
         for fd in (status_read, lifeline_write):
@@ -231,6 +237,19 @@ def spawn(
         far.close()
         os.close(status_write)
         os.close(lifeline_read)
+
+
+def _forked(
+    wall: Wall, plan: Mapping[str, Any], environment: Mapping[str, str], descriptors: Sequence[int],
+    group: Group | None, preloaded: Sequence[str],
+) -> ForkedProcess | None:
+    server = server_for(wall, environment, preloaded) if preloaded else None
+    if server is None:
+        return None
+    try:
+        return server.fork(plan, environment, descriptors, str(group.path) if group else None)
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def _limited_group(limits: Limits) -> Group | None:

@@ -32,12 +32,14 @@ class SmallLaunch:
     init: list[Any]
     inputs: list[Any]
     device: str
+    mode: str = "forward"
 
 
 def write(folder: Path, launch: SmallLaunch) -> None:
     """Put `launch` into `folder`. Raises OSError, and TypeError for values that cannot cross."""
     body: dict[str, Any] = {
         "path": launch.path, "manifest": dict(launch.manifest), "seed": launch.seed, "device": launch.device,
+        "mode": launch.mode,
     }
     for name, values in (("init", launch.init), ("inputs", launch.inputs)):
         skeleton, tensors = tree.flatten(values)
@@ -59,5 +61,6 @@ def read(folder: Path) -> SmallLaunch:
         region = torch.frombuffer(bytearray((folder / f"{name}.bytes").read_bytes()), dtype=torch.uint8)
         values[name] = tree.rebuild(body[name]["skeleton"], [spec.view(region) for spec in specs])
     return SmallLaunch(
-        path=body["path"], manifest=body["manifest"], seed=body["seed"], device=body["device"], **values
+        path=body["path"], manifest=body["manifest"], seed=body["seed"], device=body["device"], mode=body["mode"],
+        **values
     )

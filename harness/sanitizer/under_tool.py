@@ -15,7 +15,7 @@ import torch
 
 from harness.player import extensions, model
 from harness.sanitizer import crossing
-from harness.wire import tree
+from harness.wire import passes, tree
 
 
 def main(folder: Path) -> int:
@@ -34,7 +34,7 @@ def _make(launch: crossing.SmallLaunch) -> None:
     device = torch.device(launch.device)
     extensions.install(dict(launch.manifest))
     module = model.import_file(launch.path)
-    candidate = model.construct(module, _on(device, launch.init), launch.seed, device)
+    candidate = passes.as_called(model.construct(module, _on(device, launch.init), launch.seed, device), launch.mode)
     inputs = _on(device, launch.inputs)
     with torch.no_grad():
         candidate(*inputs)

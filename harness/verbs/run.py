@@ -14,7 +14,7 @@ from harness.candidate import find_candidates
 from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name
 from harness.errors import NothingToRun
-from harness.problem import load_problem
+from harness.problem import in_mode, load_problem
 from harness.sanitizer.tool import require_tool
 from harness.settings import load_settings
 from harness.reading.text_files import shown
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     """Validate everything that needs no torch first, then judge. Returns the exit code."""
     check_device_name(options.device)
     settings = load_settings(options.config)
-    problem = load_problem(options.problem, options.candidates)
+    problem = in_mode(load_problem(options.problem, options.candidates), options.mode)
     candidates = find_candidates(problem.candidates_dir, options.only, options.skip)
     if options.sanitize:
         require_tool(options.device)
@@ -75,6 +75,8 @@ def _command(options: argparse.Namespace) -> str:
     words = ["python", "run.py", str(shown(options.problem))]
     if options.candidates is not None:
         words += ["--candidates", str(options.candidates)]
+    if options.mode is not None:
+        words += ["--mode", options.mode]
     if options.device != "auto":
         words += ["--device", options.device]
     if options.config != "default":

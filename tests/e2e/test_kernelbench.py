@@ -36,8 +36,13 @@ def runs(new_bench):
                 )
                 if device != "cpu":
                     ends[problem] = bench.end(started[problem])
-            made[device] = ends or {problem: bench.end(started[problem]) for problem, bench in benches.items()}
+            ends = ends or {problem: bench.end(started[problem]) for problem, bench in benches.items()}
+            made[device] = {problem: (end, rows_of(problem, device, benches[problem], end)) for problem, end in ends.items()}
         return made[device]
+
+    def rows_of(problem, device, bench, end):
+        names = [path.stem for each, path in CANDIDATES if each == problem and device == "cpu"]
+        return bench.judged_again(end, names, FOLDER / f"{problem}.py", FOLDER / f"{problem}_candidates", device)
 
     return run
 
@@ -45,17 +50,18 @@ def runs(new_bench):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("problem", "path"), CANDIDATES, ids=lambda value: getattr(value, "stem", value))
 def test_a_candidate_gets_the_verdict_that_its_docstring_expects(runs, expected, device, problem, path):
-    row = runs(device)[problem].rows[path.stem]
+    _, rows = runs(device)[problem]
+    row = rows[path.stem]
     assert f"{row['status']}/{row['reason_code']}" in expected(path), row["reason"]
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_eager_and_torch_compile_stand_in_the_table_as_baselines(runs, device, problem):
-    end = runs(device)[problem]
+    end, rows = runs(device)[problem]
     assert end.code == 0, end.err[-2000:]
     for name in ("eager", "torch.compile"):
-        row = end.rows[name]
+        row = rows[name]
         assert (row["role"], row["rank"]) == ("baseline", "")
         assert row["status"] == "ok", row["reason"]
         assert float(row["time_us"]) > 0
@@ -64,5 +70,5 @@ def test_eager_and_torch_compile_stand_in_the_table_as_baselines(runs, device, p
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_without_formulas_there_is_no_speed_of_light(runs, device):
-    row = runs(device)["linear_relu"].rows["eager"]
+    row = runs(device)["linear_relu"][1]["eager"]
     assert row["sol_us"] == row["tflops"] == row["percent_of_sol"] == row["floor_us"] == ""

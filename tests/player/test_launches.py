@@ -7,6 +7,7 @@ import torch
 
 from harness.player.launches import Launcher, Layout
 from harness.wire import tree
+from harness.wire.passes import ForwardBackward
 from harness.wire.layout import plan
 
 
@@ -18,7 +19,7 @@ class ScriptedStage:
 
     def __init__(self):
         self.steps, self.stopwatch = [], self
-        self.slot, self.box = torch.zeros(512, dtype=torch.uint8), torch.zeros(512, dtype=torch.uint8)
+        self.slot, self.box = torch.zeros(2048, dtype=torch.uint8), torch.zeros(2048, dtype=torch.uint8)
 
     def before_queue(self):
         self.steps.append("queue")
@@ -97,7 +98,7 @@ def test_each_launch_goes_through_the_same_steps_in_the_same_order():
         "end 7",
     ]
     assert [set(report) for report in reports] == [{"host_us", "values"}] * 2
-    assert launcher.finish(laps) == [3.0, 3.0]
+    assert launcher.finish(laps) == ([3.0, 3.0], [])
     assert stage.steps[-1] == "synchronize"
 
 
@@ -170,3 +171,22 @@ def test_an_ending_of_the_process_is_not_taken_for_an_ordinary_exception(ending)
     _, launcher = launcher_of(leave)
     with pytest.raises(ending):
         launcher.queue(1, [SKELETON])
+
+
+def test_where_a_backward_pass_follows_the_forward_pass_has_a_time_of_its_own():
+    class Twice(torch.nn.Module):
+        def forward(self, x):
+            return 2 * x
+
+    stage = ScriptedStage()
+    launcher = Launcher(stage, ForwardBackward(Twice()))
+    x = torch.zeros(4)
+    skeleton, tensors = tree.flatten([[x], [x]])
+    launcher.layout = Layout({
+        "inputs": [spec.to_json() for spec in plan(tensors)], "outputs": [spec.to_json() for spec in plan([x, x])],
+        "strides": [[1], None], "shape": ["tensor", ["tensor"]],
+    })
+    reports, laps, _ = launcher.queue(1, [skeleton, skeleton])
+    assert [set(report) for report in reports] == [{"host_us", "values"}] * 2
+    assert launcher.finish(laps) == ([3.0, 3.0], [1.0, 1.0])  # the scripted clock counts steps
+    assert [step for step in stage.steps if step in ("start", "stop")] == ["start", "stop", "stop"] * 2

@@ -110,15 +110,22 @@ def test_deciding_on_nothing_but_good_figures_raises_nothing(reference_of):
     assert caught.value.verdict.status is Status.IMPRECISE
 
 
-def test_doubted_clocks_are_looked_at_twice_more_with_the_control_timed_anew(judge_of):
-    doubt, renewed = failed(Status.UNSURE, ReasonCode.NOISY, "run again when it is quiet"), []
-    judgement = judge_of(timing_of(), checking=lambda: doubt, renew=lambda: renewed.append(1))
-    assert judgement.verdict is doubt.verdict
-    assert len(renewed) == 2
-    doubts = iter([doubt, None])
-    judgement = judge_of(timing_of(), checking=lambda: next(doubts), renew=lambda: renewed.append(1))
-    assert judgement.verdict == OK
-    assert len(judgement.timings) == 1
+@pytest.mark.parametrize(
+    ("looks", "ends"), [("dd", "d"), ("dcc", "c"), ("dcd", "d"), ("dr", "r"), ("dcr", "r"), ("c", "c"), ("r", "r")]
+)
+def test_of_doubted_clocks_two_looks_of_three_decide_with_the_control_timed_anew(judge_of, looks, ends):
+    verdicts = {
+        "d": failed(Status.UNSURE, ReasonCode.NOISY, "run again when it is quiet"), "c": None,
+        "r": failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, "work was done outside the timed window"),
+    }
+    coming, renewed = iter(looks), []
+    judgement = judge_of(
+        timing_of(), checking=lambda: verdicts[next(coming)], renew=lambda: renewed.append(1)
+    )
+    assert judgement.verdict == (OK if ends == "c" else verdicts[ends].verdict)
+    assert next(coming, None) is None
+    assert len(renewed) == len(looks) - 1
+    assert len(judgement.timings) == (ends == "c")
 
 
 def test_what_is_certain_is_not_looked_at_again(judge_of):

@@ -207,3 +207,37 @@ def test_the_error_of_get_inputs_names_the_file_too(reference_of):
     with pytest.raises(InputError) as caught:
         reference_of(product(inputs="[1 / 0]"))
     assert caught.value.path is not None
+
+
+def test_with_gradients_a_draw_holds_a_vector_for_each_floating_output_and_the_truth_the_gradients(reference_of):
+    rule = AccuracyRule(scale="abs_inputs", contracted=(1, 0))
+    reference = reference_of(product(), mode="forward_backward", accuracy=rule)
+    inputs = reference.draw()
+    (a, b), (vector,) = inputs.arguments()
+    assert (a.shape, b.shape, vector.shape) == ((16, 8), (8, 16), (16, 16))
+    truth = reference.truth(inputs)
+    a, b, vector = a.double(), b.double(), vector.double()
+    for found, expected in zip(truth.outputs, (a @ b, vector @ b.t(), a.t() @ vector)):
+        assert torch.allclose(found, expected, rtol=1e-12, atol=0)
+    for scale, expected in zip(truth.scales, (a @ b, vector.abs() @ b.t(), a.t() @ vector.abs())):
+        assert torch.allclose(scale, expected, rtol=1e-12, atol=0)
+    assert len(truth.outputs) == len(truth.eager) == 3
+
+
+def test_with_gradients_two_draws_have_different_vectors(reference_of):
+    reference = reference_of(product(), mode="forward_backward")
+    first, second = (reference.draw().arguments()[1][0] for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+def test_with_gradients_no_family_counts_as_exact_and_no_layout_of_a_gradient_is_asked_for(reference_of):
+    rule = AccuracyRule(scale="abs_inputs", contracted=(1, 0))
+    reference = reference_of(product(), mode="forward_backward", accuracy=rule)
+    assert [family.name for family in reference.families] == ["as given", "signs", "spread"]
+    assert len(reference_of(product(), accuracy=rule).families) == len(PRODUCT_FAMILIES)
+    assert reference.output_strides == [[16, 1], None, None]
+
+
+def test_a_reference_without_a_floating_output_has_no_gradients_to_ask_for(reference_of):
+    with pytest.raises(InputError, match="no output of the reference has a gradient"):
+        reference_of(product("(A @ B > 1).int()"), mode="forward_backward")

@@ -18,7 +18,7 @@ RACE = Verdict(Status.INCORRECT, ReasonCode.RACE, "compute-sanitizer racecheck: 
 
 
 class Reference:
-    init = [3]
+    init, mode = [3], "forward"
 
     def __init__(self, **sizes):
         self.sizes = sizes

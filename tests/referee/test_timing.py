@@ -24,8 +24,8 @@ from harness.verdict import ReasonCode, Status
 class ScriptedSession:
     """A player whose launches take what `time_us(number of the segment)` says; the first of a segment is slow."""
 
-    def __init__(self, time_us, log, hidden=None):
-        self._time_us, self._log, self._hidden = time_us, log, hidden
+    def __init__(self, time_us, log, hidden=None, steps_us=40.0):
+        self._time_us, self._log, self._hidden, self._steps_us = time_us, log, hidden, steps_us
         self.opened, self.segments = [], 0
         self.end_to_end_us = 77.0
         self.early_us, self.early_s = 1111.0, 0.0
@@ -44,7 +44,7 @@ class ScriptedSession:
         self.segments += 1
         self._log.append(("A", len(sets), hold))
         times = [1000 * time_us] + [time_us] * (len(sets) - 1) if len(sets) > 1 else [time_us]
-        launches = [Launch(each, 3.0, each + 40.0, None, []) for each in times]
+        launches = [Launch(each, 3.0, each + self._steps_us, None, []) for each in times]
         return Launches(launches, self.end_to_end_us, self._hidden if hold else None, [True] * len(sets))
 
 
@@ -196,6 +196,13 @@ def test_segments_are_about_as_long_as_the_settings_say(rounds_of):
 def test_a_segment_has_two_launches_at_least_and_forty_one_at_most(rounds_of, time_us, launches):
     timing, *_ = rounds_of(time_us, time_us)
     assert timing.input_sets == launches
+
+
+def test_a_clock_that_says_next_to_nothing_makes_no_long_segments_by_the_referees_own(reference_of, settings):
+    log, wanted = [], replace(settings, segment_ms=1.0)
+    session, bench = ScriptedSession(lambda _: 0.001, log, steps_us=5000.0), ScriptedBench(2000.0, log)
+    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made: None, set()).run()
+    assert timing.launches_per_segment == 1 + 4  # twenty times a millisecond, in launches of five
 
 
 def test_a_small_memory_makes_segments_shorter(reference_of, settings):

@@ -11,17 +11,20 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from harness.sandbox import processes
 from harness.sandbox.environment import scrubbed
+from harness.sandbox.forking import server_for
 from harness.sandbox.limits import Limits
 from harness.sandbox.output import HEAD_BYTES, TAIL_BYTES
 from harness.sandbox.spawn import spawn
 from harness.sandbox.walls import NO_WALL, best_wall
 
+PRELOADED = ("json",)
 LIMITS = Limits(file_bytes=1 << 30)
 HARNESS = Path(__file__).resolve().parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
@@ -36,9 +39,14 @@ def folders(tmp_path):
     return tmp_path
 
 
-@pytest.fixture(params=["best", "weakest"])
-def wall(request):
-    return best_wall() if request.param == "best" else NO_WALL
+@pytest.fixture(params=["best", "forked", "weakest"])
+def wall(request, monkeypatch):
+    """Each way to start a child; "forked" is the best wall around a fork of a process that has imported already."""
+    if request.param == "forked":
+        if server_for(best_wall(), scrubbed(os.environ), PRELOADED) is None:
+            pytest.skip("this machine's wall is none that a fork can build")
+        monkeypatch.setattr(sys.modules[__name__], "spawn", partial(spawn, preloaded=PRELOADED))
+    return NO_WALL if request.param == "weakest" else best_wall()
 
 
 @pytest.fixture
@@ -156,7 +164,8 @@ def test_nothing_survives_a_harness_that_is_killed(folders, wall):
         child = spawn("untrusted", arguments=["touches_forever", {str(touched)!r}],
             environment=scrubbed(os.environ), private=Path({str(folders / "private")!r}),
             repository=Path({str(folders / "repository")!r}),
-            limits=Limits(file_bytes=1 << 30), wall={"NO_WALL" if wall == NO_WALL else "best_wall()"})
+            limits=Limits(file_bytes=1 << 30), wall={"NO_WALL" if wall == NO_WALL else "best_wall()"},
+            preloaded={getattr(spawn, "keywords", {}).get("preloaded", ())!r})
         print("started", flush=True)
         time.sleep(60)
     """)

@@ -1,0 +1,162 @@
+"""The harness's end of `fork_server`: one server for each set of what is read when libraries load, started when first asked for.
+
+What cannot be forked (another wall than `unshare` with PID and user namespaces, no pidfd, a server that does not come
+up or fails its trial) is None here, and `spawn` starts a process of its own instead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.sandbox.walls import Wall
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_START_TIMEOUT_S = 60.0
+_ANSWER_TIMEOUT_S = 10.0
+# What libraries read when they are loaded; all else a fork can still be told.
+_READ_AT_LOAD = ("LD_", "PYTHON", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "LANG", "LC_", "TZ")
+_servers: dict[tuple[tuple[str, str], ...], ForkServer | None] = {}
+_registry_lock = threading.Lock()
+
+
+class ForkedProcess:
+    """A process forked by a server: what `subprocess.Popen` offers of pid, `poll` and `returncode`."""
+
+    def __init__(self, server: ForkServer, pid: int, stdout: int) -> None:
+        self.pid, self.returncode = pid, None
+        self.stdout = os.fdopen(stdout, "rb", buffering=0)
+        self._server = server
+        self._ended = os.pidfd_open(pid)
+
+    def poll(self) -> int | None:
+        """The exit status, or minus the number of the signal that killed it; None while it lives."""
+        if self.returncode is None and select.select([self._ended], [], [], 0)[0]:
+            self.returncode = self._server.exit_code(self.pid)
+            os.close(self._ended)
+        return self.returncode
+
+
+class ForkServer:
+    """A running `fork_server`. Raises OSError where it does not come up."""
+
+    def __init__(self, environment: Mapping[str, str], modules: Sequence[str]) -> None:
+        self._control, far = socket.socketpair()
+        self._lock = threading.Lock()
+        with far:
+            # In a session of its own: an interrupt at the keyboard is the harness's to handle.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "harness.sandbox.fork_server", str(far.fileno()), *modules],
+                cwd=_REPOSITORY, env={**environment, "HOME": os.devnull, "TMPDIR": tempfile.gettempdir()},
+                pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, start_new_session=True,
+            )
+        self._control.settimeout(_START_TIMEOUT_S)
+        try:
+            self._read()
+        except OSError:
+            self.close()
+            raise
+        self._control.settimeout(_ANSWER_TIMEOUT_S)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def fork(
+        self, plan: Mapping[str, Any], environment: Mapping[str, str], numbers: Sequence[int], group: str | None
+    ) -> ForkedProcess:
+        """A child that carries out `plan`, holding this process's descriptors `numbers` under the same numbers."""
+        read, write = os.pipe()
+        request = {"plan": dict(plan), "environment": dict(environment), "numbers": list(numbers), "group": group}
+        try:
+            answer = self._ask(request, [write, *numbers])
+            return ForkedProcess(self, int(answer["pid"]), read)
+        except BaseException:
+            os.close(read)
+            raise
+        finally:
+            os.close(write)
+
+    def exit_code(self, pid: int) -> int:
+        """How an ended child ended, once; minus SIGKILL where the server is gone too."""
+        try:
+            return os.waitstatus_to_exitcode(int(self._ask({"wait": pid}, [])["status"]))
+        except (OSError, ValueError, KeyError):
+            return -signal.SIGKILL
+
+    def close(self) -> None:
+        self._control.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> dict[str, Any]:
+        body = json.dumps(request).encode()
+        with self._lock:
+            socket.send_fds(self._control, [struct.pack(">I", len(body))], list(descriptors))
+            self._control.sendall(body)
+            return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        return json.loads(self._exactly(struct.unpack(">I", self._exactly(4))[0]))
+
+    def _exactly(self, count: int) -> bytes:
+        body = b""
+        while len(body) < count:
+            chunk = self._control.recv(count - len(body))
+            if not chunk:
+                raise OSError("the fork server is gone")
+            body += chunk
+        return body
+
+
+def server_for(wall: Wall, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServer | None:
+    """The server whose children may stand for children started anew behind `wall`; None where there is none.
+
+    A child must not be able to reach the server, so it needs PID and user namespaces of its own.
+    """
+    alone = wall.name == "unshare" and {"user", "pid", "mount"} <= set(wall.namespaces)
+    if not alone or not hasattr(os, "pidfd_open"):
+        return None
+    at_load = {name: value for name, value in environment.items() if name.startswith(_READ_AT_LOAD)}
+    key = (("", " ".join(modules)), *sorted(at_load.items()))
+    with _registry_lock:
+        known = _servers.get(key)
+        if known is not None and known.is_alive:
+            return known
+        if key in _servers and known is None:
+            return None
+        try:
+            _servers[key] = ForkServer(at_load, modules)
+        except OSError:
+            _servers[key] = None
+        return _servers[key]
+
+
+@atexit.register
+def close_all() -> None:
+    """End every server; children that still live end with their lifelines."""
+    with _registry_lock:
+        for server in _servers.values():
+            if server is not None:
+                server.close()
+        _servers.clear()

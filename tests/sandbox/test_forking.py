@@ -1,0 +1,142 @@
+"""Children forked from a process that has imported already: behind the same wall, with nothing of the server's left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.sandbox import forking
+from harness.sandbox.environment import scrubbed
+from harness.sandbox.limits import Limits
+from harness.sandbox.spawn import spawn
+from harness.sandbox.walls import NO_WALL, Wall, best_wall
+
+MODULES = ("decimal", "tempfile")
+LIMITS = Limits(file_bytes=1 << 30)
+HARNESS = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def repository(tmp_path):
+    (tmp_path / "repository").mkdir()
+    shutil.copy(Path(__file__).with_name("untrusted.py"), tmp_path / "repository")
+    return tmp_path / "repository"
+
+
+@pytest.fixture
+def server():
+    found = forking.server_for(best_wall(), scrubbed(os.environ), MODULES)
+    if found is None:
+        pytest.skip("this machine's wall is none that a fork can build")
+    return found
+
+
+@pytest.fixture
+def start(repository, tmp_path):
+    children = []
+
+    def start(deed, *arguments, preloaded=MODULES, **more):
+        child = spawn(
+            "untrusted", arguments=[deed, *map(str, arguments)], environment=scrubbed(os.environ),
+            private=tmp_path / "private", repository=repository, limits=LIMITS, preloaded=preloaded, **more,
+        )
+        children.append(child)
+        return child
+
+    (tmp_path / "private").mkdir()
+    yield start
+    for child in children:
+        child.kill()
+
+
+def test_a_forked_child_has_what_was_imported_and_one_started_anew_has_not(start, server):
+    forked = start("tells_what_it_was_given", "decimal").channel.receive(10)
+    anew = start("tells_what_it_was_given", "decimal", preloaded=()).channel.receive(10)
+    assert (forked["modules"], anew["modules"]) == (["decimal"], [])
+
+
+def test_a_forked_child_is_given_what_one_started_anew_is_given(start, server, tmp_path):
+    read_fd, write_fd = os.pipe()
+    forked, anew = (
+        start("tells_what_it_was_given", inherit=[write_fd], preloaded=preloaded).channel.receive(10)
+        for preloaded in (MODULES, ())
+    )
+    os.close(read_fd)
+    os.close(write_fd)
+    assert len(forked["descriptors"]) == len(anew["descriptors"])  # their channels have numbers of their own
+    assert write_fd in forked["descriptors"]
+    assert forked["main"] == anew["main"] == "__main__"
+    assert forked["words"][2:] == anew["words"][2:] == ["tells_what_it_was_given"]
+    assert Path(forked["words"][0]).name == Path(anew["words"][0]).name == "untrusted.py"
+    assert forked["temp"] == anew["temp"] == str(tmp_path / "private" / "tmp")
+
+
+def test_a_forked_child_has_no_power_in_its_namespace_and_can_gain_none(start, server):
+    powers = start("tells_what_it_was_given").channel.receive(10)["powers"]
+    assert powers.pop("NoNewPrivs") == "1"
+    assert {name: int(value, 16) for name, value in powers.items()} == dict.fromkeys(powers, 0)
+
+
+def test_a_server_that_has_died_is_followed_by_another_and_its_childrens_ends_are_still_seen(start, server):
+    child = start("ignores_sigterm")
+    child.channel.receive(10)
+    os.kill(server.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while server.is_alive and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.kill()
+    assert child.poll() == -signal.SIGKILL
+    assert start("exits_seven").wait(10) == 7
+    assert forking.server_for(best_wall(), scrubbed(os.environ), MODULES).pid != server.pid
+
+
+def test_what_libraries_read_when_they_load_has_a_server_of_its_own(server):
+    same = forking.server_for(best_wall(), scrubbed(os.environ, {"MAX_JOBS": "7"}), MODULES)
+    other = forking.server_for(best_wall(), scrubbed(os.environ, {"OMP_NUM_THREADS": "1"}), MODULES)
+    assert same is server
+    assert other.pid != server.pid
+
+
+@pytest.mark.parametrize("wall", [NO_WALL, Wall("unshare", ("user", "mount")), Wall("bubblewrap", ("user", "pid"))])
+def test_behind_a_wall_that_does_not_hide_the_server_nothing_is_forked(wall):
+    assert forking.server_for(wall, scrubbed(os.environ), MODULES) is None
+
+
+def test_a_module_that_cannot_be_imported_makes_no_server_and_the_child_is_started_anew(start):
+    assert forking.server_for(best_wall(), scrubbed(os.environ), ("no_such_module",)) is None
+    assert start("exits_seven", preloaded=("no_such_module",)).wait(10) == 7
+
+
+def test_the_server_ends_with_a_harness_that_is_killed(server):
+    program = textwrap.dedent(f"""
+        import os, time
+        from harness.sandbox import forking
+        from harness.sandbox.environment import scrubbed
+        from harness.sandbox.walls import best_wall
+        print(forking.server_for(best_wall(), scrubbed(os.environ), {MODULES!r}).pid, flush=True)
+        time.sleep(60)
+    """)
+    harness = subprocess.Popen([sys.executable, "-c", program], cwd=HARNESS, stdout=subprocess.PIPE)
+    pid = int(harness.stdout.readline())
+    harness.kill()
+    harness.wait()
+    harness.stdout.close()
+    deadline = time.monotonic() + 5
+    while _lives(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _lives(pid)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
