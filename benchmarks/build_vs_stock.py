@@ -98,7 +98,7 @@ def main() -> None:
     def row(name: str, stock_s: float | None, ours_s: float, each: int = 1) -> None:
         ratio = stock_s / ours_s if stock_s else None
         figures.append({"what": name, "stock_s": stock_s, "ours_s": ours_s / each, "ratio": ratio})
-        print(f"{name}: {'' if stock_s is None else f'stock {stock_s:.1f} s, '}ours {ours_s / each:.2f} s", flush=True)
+        print(f"{name}: {'' if stock_s is None else f'stock {stock_s:.1f} s, '}ours {ours_s / each:.3g} s", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="build-vs-stock-") as place:
         ours, one, stock = (Timer(toolchain, Path(place, name)) for name in ("ours", "one", "stock"))
@@ -114,8 +114,7 @@ def main() -> None:
         cpp_s, _ = ours.seconds(cpp)
         row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp), cpp_s)
     table = [
-        [each["what"], *(f"{each[key]:.{places}f}" if each[key] else "" for key, places in
-                         (("stock_s", 1), ("ours_s", 2), ("ratio", 1)))]
+        [each["what"], *(f"{each[key]:.3g}" if each[key] else "" for key in ("stock_s", "ours_s", "ratio"))]
         for each in figures
     ]
     print("\n" + tabulate(table, ["", "stock, s", "ours, s", "ratio"], tablefmt="github", disable_numparse=True))
