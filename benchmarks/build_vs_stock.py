@@ -27,14 +27,14 @@ from tabulate import tabulate
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from harness.build.cache import Cache  # noqa: E402
-from harness.build.environment import Toolchain, arch_of, cuda_home, find_toolchain  # noqa: E402
-from harness.build.product import Build  # noqa: E402
-from harness.build.queue import BuildQueue, builders_at_once  # noqa: E402
-from harness.build.slim import STOCK_VARIABLE  # noqa: E402
-from harness.candidate import Candidate, read_candidate  # noqa: E402
-from harness.sandbox.walls import best_wall  # noqa: E402
-from harness.settings import load_settings  # noqa: E402
+from harness.build.cache import Cache
+from harness.build.environment import Toolchain, arch_of, cuda_home, find_toolchain
+from harness.build.product import Build
+from harness.build.queue import BuildQueue, builders_at_once
+from harness.build.slim import STOCK_VARIABLE
+from harness.candidate import Candidate, read_candidate
+from harness.sandbox.walls import best_wall
+from harness.settings import load_settings
 
 LAUNCHERS = REPOSITORY / "tests" / "fixtures" / "launchers"
 USUAL = "matmul_checked"

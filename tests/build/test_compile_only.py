@@ -14,7 +14,7 @@ from harness.verdict import ReasonCode, Status
 
 pytest.importorskip("torch")
 pytest.importorskip("setuptools")
-from harness.build import dependencies  # noqa: E402  needs setuptools
+from harness.build import dependencies
 
 NVCC = find_toolchain(None).nvcc_path
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="there is no nvcc")

@@ -18,7 +18,7 @@ from harness.verdict import Status
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("setuptools")
-from torch.utils import cpp_extension  # noqa: E402  needs setuptools
+from torch.utils import cpp_extension
 
 LAUNCHERS = Path(__file__).resolve().parents[1] / "fixtures" / "launchers"
 TORCH_INCLUDE = Path(cpp_extension.include_paths()[0])

@@ -6,10 +6,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from harness.build.product import Build  # noqa: E402  after the skip
-from harness.build.report import KernelReport  # noqa: E402
-from harness.records.assembling import samples_of  # noqa: E402
-from harness.verdict import ReasonCode, Status, Verdict  # noqa: E402
+from harness.build.product import Build
+from harness.build.report import KernelReport
+from harness.records.assembling import samples_of
+from harness.verdict import ReasonCode, Status, Verdict
 
 
 def test_what_the_compiler_said_is_kept_for_each_kernel_and_architecture_also_without_a_judgement():
