@@ -6,8 +6,10 @@ CUDA is compiled, and its machine code is compared with that of a build with the
 
 from __future__ import annotations
 
+import ast
 import importlib.machinery
 import importlib.util
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ from harness.verdict import Status
 torch = pytest.importorskip("torch")
 pytest.importorskip("setuptools")
 from torch.utils import cpp_extension
+
+from harness.build import compile_only
 
 LAUNCHERS = Path(__file__).resolve().parents[1] / "fixtures" / "launchers"
 TORCH_INCLUDE = Path(cpp_extension.include_paths()[0])
@@ -134,6 +138,31 @@ def test_a_cuda_launcher_compiles_with_it(name, workshop):
     assert build.verdict.status is Status.COMPILED, build.verdict.reason
     assert build.headers == "slim", build.log[-2000:]
     assert build.kernels
+
+
+@pytest.mark.slow
+@needs_nvcc
+@pytest.mark.parametrize("name", ["cumsum_scan", "wmma_bf16"])
+def test_the_machine_code_is_that_of_a_build_with_the_stock_headers(name, tmp_path):
+    values = {
+        target.id: ast.literal_eval(node.value)
+        for node in ast.parse((LAUNCHERS / f"{name}.py").read_text()).body
+        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+    }
+    made = []
+    for headers in ("slim", "stock"):
+        place = tmp_path / "place"  # the same for both: a kernel's symbol may hold the name of its file
+        place.mkdir()
+        arguments = {"name": name, "cuda_sources": values["CUDA_SOURCE"]}
+        if headers == "slim":
+            written(tmp_path / "slim", values["CPP_SOURCE"], cuda=[values["CUDA_SOURCE"]])
+            arguments["extra_include_paths"] = [str(tmp_path / "slim")]
+        came = compile_only.compile_cuda("load_inline", arguments, place, find_toolchain(None).nvcc_path, ["sm_90a"])
+        assert came.passed, came.log
+        made.append((place / "0.sm_90a.cubin").read_bytes())
+        shutil.rmtree(place)
+    assert made[0] == made[1]
 
 
 @pytest.mark.slow
