@@ -33,7 +33,7 @@ _EXAMPLES = """examples:
   python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
 VERBS = ("run", "list", "doctor", "compare", "scores", "report", "show", "reproduce", "new", "new-problem", "serve",
-         "selftest")
+         "cache", "selftest")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -97,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_reproduce(verbs)
     _add_new(verbs)
     _add_serve(verbs)
+    _add_cache(verbs)
     _add_selftest(verbs)
     return parser
 
@@ -120,6 +121,7 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     )
     run.add_argument("--candidates", type=Path, metavar="DIR", help="folder of candidates (default: candidates/<problem>)")
     run.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
+    run.add_argument("--arch", metavar="80,90a,…", help="without a GPU: compile CUDA candidates for these, and run the others")
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
@@ -223,6 +225,13 @@ def _add_new(verbs: argparse._SubParsersAction) -> None:
     problem.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _add_cache(verbs: argparse._SubParsersAction) -> None:
+    cache = verbs.add_parser("cache", help="what the cache of builds holds, and clearing it")
+    cache.add_argument("--clear", action="store_true", help="remove everything that no run under way may be using")
+    cache.add_argument("--older-than", metavar="AGE", help="remove what has not been used for this long: 30d, 12h, 2w")
+    cache.add_argument("--json", action="store_true", help="print JSON")
+
+
 def _add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest = verbs.add_parser(
         "selftest", help="how far this device's numbers can be trusted; --adversarial: what cheats and is caught",
@@ -279,6 +288,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import new
 
         return new.candidate(options) if options.verb == "new" else new.problem(options)
+    if options.verb == "cache":
+        from harness.verbs import cache
+
+        return cache.run(options)
     if options.verb == "selftest":
         from harness.verbs import selftest
 

@@ -16,7 +16,7 @@ from harness.candidate import Candidate
 from harness.contest import Contest
 from harness.device.bench import Bench
 from harness.device.choose import device_lock, open_bench
-from harness.errors import HarnessError
+from harness.errors import HarnessError, InputError
 from harness.problem import Problem
 from harness.records.earlier import Kept
 from harness.records.ranking import rank
@@ -36,7 +36,8 @@ _LOCK_WAIT_S = 3600
 @dataclass(frozen=True)
 class RunRequest:
     """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go,
-    whether kernels are to be put under compute-sanitizer, and what to type to run the problem again in the same way.
+    whether kernels are to be put under compute-sanitizer, what to type to run the problem again in the same way, and
+    the architectures to compile for without a GPU.
 
     `kept` are records of an earlier run that stand for candidates which are not judged again.
     """
@@ -49,6 +50,7 @@ class RunRequest:
     sanitize: bool = False
     command: str | None = None
     kept: Sequence[Kept] = ()
+    archs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,14 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     problem, settings = request.problem, request.settings
     progress.note("opening the device")
     bench = open_bench(request.device)
+    if request.archs and bench.kind != "cpu":
+        raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
     utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
     for each in request.kept:
         files.append(each.record, each.samples())
-    with Workshop(problem, request.candidates, bench, settings) as workshop, alone_on(bench, progress):
+    with Workshop(problem, request.candidates, bench, settings, request.archs) as workshop, alone_on(bench, progress):
         if bench.kind == "cpu":
             # Compilers would take the very cores that are about to be timed.
             progress.note("building all candidates before the CPU is timed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -25,12 +26,15 @@ from harness.settings import Settings
 class Workshop:
     """Builds `candidates` from the moment it is made; use it in a `with`."""
 
-    def __init__(self, problem: Problem, candidates: Sequence[Candidate], bench: Bench, settings: Settings) -> None:
+    def __init__(
+        self, problem: Problem, candidates: Sequence[Candidate], bench: Bench, settings: Settings,
+        archs: Sequence[str] = (),
+    ) -> None:
         capability = bench.identity.sm
         arch = arch_of(tuple(int(part) for part in capability.split("."))) if capability else None
         self._problem, self._bench = problem, bench
         self._sizes: Mapping[str, int] = problem.timed_sizes(bench.kind)
-        self._toolchain = find_toolchain(arch)
+        self._toolchain = find_toolchain(arch, archs)
         self._cache = Cache()
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-"))
         self._sound = [candidate for candidate in candidates if candidate.fault is None]
@@ -92,4 +96,7 @@ class Workshop:
 
     def _warm_folder(self, name: str) -> Path:
         """Where a contestant's own compiled Triton and Inductor kernels outlive the run."""
-        return self._cache.root / "warm" / f"{self._toolchain.torch}-{self._toolchain.sm}" / name
+        folder = self._cache.root / "warm" / f"{self._toolchain.torch}-{self._toolchain.sm}" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)  # the clock of the least recently used
+        return folder

@@ -40,13 +40,14 @@ def main() -> None:
 
 
 def build(request: dict[str, Any]) -> dict[str, Any]:
-    """Carry out `request` (candidate, folder, nvcc, sm, without_gpu, reference, sizes). Returns the answer's
-    frame.
+    """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, reference, sizes). Returns the
+    answer's frame.
     """
     from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled, Recorder
 
     recorder = Recorder(
-        Path(request["folder"]), nvcc=request["nvcc"], sm=request["sm"], without_gpu=request["without_gpu"]
+        Path(request["folder"]), nvcc=request["nvcc"], sms=request["sms"], without_gpu=request["without_gpu"],
+        slim_headers=request["slim_headers"],
     )
     recorder.install()
     failure, warnings = None, []

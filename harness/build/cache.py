@@ -1,7 +1,8 @@
 """Builds kept by content: the same source, toolchain and architecture are built once, also by parallel runs.
 
 An entry is a folder with ``manifest.json`` and the shared objects, moved into place whole. Each is hashed
-again on every use; one that has changed is thrown away and built anew. Failed builds are not kept.
+again on every use; one that has changed is thrown away and built anew. Failed builds are not kept. What is removed
+for want of room, and when, is decided in `cache_space`.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from harness.build import slim
 from harness.build.environment import Toolchain
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.verdict import Status
 
-BUILD_VERSION = 1
+BUILD_VERSION = 2
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
+_SOURCES = frozenset({".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".inl", ".ptx", ".cubin"})
+_MOST_SOURCES = 5000
 
 
 def default_root() -> Path:
@@ -52,34 +56,46 @@ class Cache:
 
     def key(self, candidate: Candidate, toolchain: Toolchain) -> str:
         """Return the name of the entry for `candidate` built by `toolchain`."""
-        content = [BUILD_VERSION, candidate.source, asdict(toolchain)]
-        # Such a file reads others by place, so its text alone does not say what is built.
+        content = [BUILD_VERSION, slim.is_wanted(), candidate.source, asdict(toolchain)]
+        # Such a file reads others, so its text alone does not say what is built.
         if _reads_beside(candidate):
-            content.append(str(candidate.path.resolve().parent))
+            content.append(_sources_below(candidate.path.resolve().parent))
+            # The folder is part of what it gives its compilers, and of how builder and player name the call.
+            if re.search(r"include_path|[\"']-I", candidate.source):
+                content.append(str(candidate.path.resolve().parent))
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
-    def lookup(self, key: str) -> Build | None:
-        """Return the build kept under `key`, or None when there is none that is whole and unchanged."""
+    def lookup(self, key: str, place: Path = Path()) -> Build | None:
+        """Return the build kept under `key`, or None when there is none that is whole and unchanged.
+
+        `place` is the folder of the candidate, where files lie that were stored by a name below it.
+        """
         folder = self._entries / key
         try:
             body = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
             unchanged = body["version"] == BUILD_VERSION and all(
-                sha256_of(Path(path)) == digest for path, digest in body["files"].items()
+                sha256_of(place / path) == digest for path, digest in body["files"].items()
             )
             build = Build.from_json(body["build"], folder)
             unchanged = unchanged and all(sha256_of(each.path) == each.sha256 for each in build.extensions)
         except (OSError, ValueError, KeyError, TypeError):
             unchanged = False
-        if not unchanged:
+        if unchanged:
+            with suppress(OSError):
+                os.utime(folder / "manifest.json")  # the clock of the least recently used
+        else:
             shutil.rmtree(folder, ignore_errors=True)
             return None
         return build
 
-    def store(self, key: str, build: Build, files: Mapping[str, str] | None = None) -> Build:
+    def store(
+        self, key: str, build: Build, files: Mapping[str, str] | None = None, place: Path | None = None
+    ) -> Build:
         """Keep `build` under `key` and return it with its extensions where they now lie.
 
-        The shared objects are copied from where they are and hashed. `files` are further files that the build
-        depends on, with their SHA-256. A build that failed is returned as it is and not kept.
+        The shared objects are copied from where they are and hashed. `files` are further files that the build depends
+        on, with their SHA-256; those below `place` are found again when it moves. A build that failed is returned as it
+        is and not kept.
         """
         if build.verdict is not None and build.verdict.status is not Status.COMPILED:
             return build
@@ -93,7 +109,8 @@ class Cache:
             (made / name).chmod(0o555)
             moved.append(replace(extension, path=made / name, sha256=sha256_of(made / name)))
         build = replace(build, extensions=tuple(moved))
-        body = {"version": BUILD_VERSION, "key": key, "files": dict(files or {}), "build": build.to_json()}
+        named = {_name_below(place, path): digest for path, digest in (files or {}).items()}
+        body = {"version": BUILD_VERSION, "key": key, "files": named, "build": build.to_json()}
         (made / "manifest.json").write_text(json.dumps(body), encoding="utf-8")
         folder = self._entries / key
         try:
@@ -137,3 +154,20 @@ def _reads_beside(candidate: Candidate) -> bool:
         return True
     imported = re.findall(r"^\s*(?:from|import)\s+(\w+)", candidate.source, re.MULTILINE)
     return any((candidate.path.parent / f"{name}.py").is_file() for name in imported)
+
+
+def _sources_below(folder: Path) -> list[list[str]]:
+    """Name and SHA-256 of every source that lies below `folder`, by name; hidden folders are left out."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.suffix in _SOURCES and path.is_file() and len(found) < _MOST_SOURCES:
+                found.append([str(path.relative_to(folder)), sha256_of(path)])
+    return found
+
+
+def _name_below(place: Path | None, path: str) -> str:
+    inside = place is not None and Path(path).is_relative_to(place)
+    return str(Path(path).relative_to(place)) if inside else path

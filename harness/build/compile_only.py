@@ -10,10 +10,13 @@ import os
 import subprocess
 import sysconfig
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
+
+from harness.build.dependencies import files_of_rule
 
 _IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
 _CHOOSES_ARCHITECTURE = frozenset({
@@ -21,6 +24,18 @@ _CHOOSES_ARCHITECTURE = frozenset({
 })
 # A header that torch generates for CUDA builds only; without it its own headers do not compile.
 _STAND_IN = "c10/cuda/impl/cuda_cmake_macros.h"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What came of compiling: the architectures it went for, what was said for each where it did not, all that was
+    said, and the files that were read.
+    """
+
+    passed: tuple[str, ...]
+    refused: Mapping[str, str]
+    log: str
+    read: frozenset[str]
 
 
 def cuda_files(kind: str, arguments: Mapping[str, Any]) -> list[str]:
@@ -31,11 +46,9 @@ def cuda_files(kind: str, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def compile_cuda(
-    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sm: str
-) -> tuple[bool, str]:
-    """Compile the CUDA sources of a call below `place` for `sm` ("sm_90a"). Returns whether it went, and the
-    output.
-    """
+    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sms: Sequence[str]
+) -> Compiled:
+    """Compile the CUDA sources of a call below `place` for each of `sms` (like "sm_90a"), one after the other."""
     files = cuda_files(kind, arguments)
     if kind == "load_inline":
         headers = [f"#include <{name}>" for name in _IMPLICIT_HEADERS]
@@ -45,15 +58,20 @@ def compile_cuda(
     stand_in = place / "stand_in"
     (stand_in / _STAND_IN).parent.mkdir(parents=True, exist_ok=True)
     (stand_in / _STAND_IN).write_text("#pragma once\n")
-    log, passed = "", True
-    for index, file in enumerate(files):
-        command = [nvcc, *_flags(arguments, sm, stand_in), "-o", str(place / f"{index}.cubin"), file]
-        ran = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False
-        )
-        log += ran.stdout.decode(errors="replace")
-        passed = passed and ran.returncode == 0
-    return passed, log
+    log, refused, read = "", {}, set()
+    for sm in sms:
+        said = ""
+        for index, file in enumerate(file for file in files if not file.endswith(".cuh")):
+            made = place / f"{index}.{sm}"
+            command = [nvcc, *_flags(arguments, sm, stand_in), "-MD", "-MF", f"{made}.d", "-o", f"{made}.cubin", file]
+            ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False)
+            said += ran.stdout.decode(errors="replace")
+            if ran.returncode != 0:
+                refused[sm] = said
+            elif Path(f"{made}.d").is_file():
+                read |= files_of_rule(Path(f"{made}.d").read_text(errors="replace"))
+        log += said
+    return Compiled(tuple(sm for sm in sms if sm not in refused), refused, log, frozenset(read))
 
 
 def _flags(arguments: Mapping[str, Any], sm: str, stand_in: Path) -> list[str]:
@@ -62,7 +80,7 @@ def _flags(arguments: Mapping[str, Any], sm: str, stand_in: Path) -> list[str]:
     extra = without_architectures(arguments.get("extra_cuda_cflags") or [])
     standard = [] if any(flag.startswith(("-std", "--std")) for flag in extra) else [_torch_standard()]
     return [
-        "-cubin", f"-gencode=arch=compute_{sm[3:]},code={sm}", "-Xptxas=-v", *standard,
+        "-cubin", f"-gencode=arch=compute_{sm[3:]},code={sm}", *standard,
         *cpp_extension.COMMON_NVCC_FLAGS, "-DTORCH_API_INCLUDE_EXTENSION_H",
         f"-DTORCH_EXTENSION_NAME={arguments.get('name')}", *extra,
         f"-I{stand_in}", *(f"-I{folder}" for folder in include),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.build.report import short_name
 
-_SHOWN = 3
+_SHOWN, _WARNINGS = 3, 20
 _GCC = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? "
     r"(?P<kind>fatal error|error|warning): (?P<text>.*)$"
@@ -30,6 +30,11 @@ _FATAL = re.compile(r"^nvcc fatal\s*: (?P<text>.*)$")
 _NEEDED_BY = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):\d+:\s+required from here")
 _SYMBOL = re.compile(r"'(_Z\w+)'")
 _GCC_QUOTE = re.compile(r"^\s*\d+ \| ")
+_NO_HEADER = re.compile(r"fatal error: (?P<header>[\w./]+): No such file")
+_WHEELS = {
+    "cublas": "nvidia-cublas", "cusparse": "nvidia-cusparse", "cusolver": "nvidia-cusolver", "curand": "nvidia-curand",
+    "cufft": "nvidia-cufft", "cub/": "nvidia-cuda-cccl", "thrust/": "nvidia-cuda-cccl", "cuda/": "nvidia-cuda-cccl",
+}
 _ARCH = re.compile(
     r"(?:[Ii]nstruction|[Ff]eature) '?(?P<what>[\w.:]+)'?.*?"
     r"(?:not supported on|requires) \.target '?(?P<target>sm_\w+)"
@@ -71,20 +76,37 @@ def explain(
 def first_warnings(
     log: str, candidate_source: str, candidate_path: Path, generated: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the compilers' first warnings about the candidate's own source, one line each."""
+    """Return the compilers' warnings about the candidate's own source, one line each, the first 20."""
     origin = _Origin(candidate_source, generated or {})
     found = []
     for each in diagnostics(log):
         line = origin.line_of(each) if each.kind == "warning" else None
         if line is not None:
             found.append(f"{candidate_path.name}:{line}: {each.text}")
-    return list(dict.fromkeys(found))[:_SHOWN]
+    return list(dict.fromkeys(found))[:_WARNINGS]
 
 
 def needs_architecture(log: str) -> tuple[str, str] | None:
     """Return (instruction or feature, the target without it) when that is why ptxas refused, else None."""
     found = _ARCH.search(log)
     return (found["what"], found["target"]) if found else None
+
+
+def missing_cuda_header(log: str) -> tuple[str, str] | None:
+    """Return (header, the wheel that brings it) when a header of CUDA's libraries was not to be found, else None."""
+    found = _NO_HEADER.search(log)
+    if found is None:
+        return None
+    wheel = next((wheel for start, wheel in _WHEELS.items() if found["header"].startswith(start)), None)
+    return (found["header"], wheel) if wheel else None
+
+
+def why_refused(log: str) -> str:
+    """Say in a few words why a source was not compiled for one architecture where others went."""
+    missing = needs_architecture(log)
+    if missing:
+        return f"it uses {missing[0]}, which {missing[1]} does not have"
+    return next((each.text for each in diagnostics(log) if each.kind == "error"), "nvcc refused it")
 
 
 def diagnostics(log: str) -> list[Diagnostic]:

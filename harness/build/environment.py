@@ -14,11 +14,18 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import InputError
+
 COMPILE_ONLY_ARCH = "9.0a"
 NVCC_HINT = "pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl"
+_READ_BY_COMPILERS = (
+    "CC", "CXX", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS", "CUDNN_HOME",
+)
 _WITH_SUFFIX = frozenset({9, 10, 11, 12})
 
 
@@ -28,7 +35,8 @@ class Toolchain:
     loaded.
 
     `torch_cuda` is the CUDA version of the torch build or None; a compiler that is missing has None for its
-    path and version. `host` names the processor, for which `-march=native` builds.
+    path and version. `host` names the processor, for which `-march=native` builds; `environment` are
+    the variables that the compilers read.
     """
 
     torch: str
@@ -41,11 +49,20 @@ class Toolchain:
     host: str
     arch: str
     compile_only: bool
+    nvcc_build: str | None = None
+    driver: str | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+    more_archs: tuple[str, ...] = ()
 
     @property
     def sm(self) -> str:
         """The architecture as nvcc names it: "sm_90a"."""
         return f"sm_{self.arch.replace('.', '')}"
+
+    @property
+    def sms(self) -> tuple[str, ...]:
+        """All architectures to compile for: one, but for a build that is only compiled."""
+        return (self.sm, *(f"sm_{arch.replace('.', '')}" for arch in self.more_archs))
 
     @property
     def nvcc_text(self) -> str:
@@ -63,9 +80,32 @@ def arch_of(capability: tuple[int, int]) -> str:
     return f"{major}.{minor}{'a' if major in _WITH_SUFFIX else ''}"
 
 
-def find_toolchain(device_arch: str | None) -> Toolchain:
-    """Return what would build here for `device_arch` (like "9.0a"; None: no GPU, CUDA is compiled for 9.0a
-    only).
+def parse_architectures(text: str) -> tuple[str, ...]:
+    """Read what --arch takes: "80,90a,100" → ("8.0", "9.0a", "10.0"). Raises InputError for what is none."""
+    archs = []
+    for word in filter(None, re.split(r"[\s,;]+", text)):
+        found = re.fullmatch(r"(?:sm_|compute_)?(\d+)\.?(\d)([af]?)", word)
+        if found is None:
+            raise InputError(f"--arch {word} is no architecture", hint="Write them like --arch 80,90a,100")
+        archs.append(f"{found[1]}.{found[2]}{found[3]}")
+    if not archs:
+        raise InputError("--arch names no architecture", hint="Write them like --arch 80,90a,100")
+    return tuple(dict.fromkeys(archs))
+
+
+def check_architectures(archs: Sequence[str], nvcc: str) -> None:
+    """Raise InputError for an architecture that this nvcc does not compile for."""
+    listed = re.findall(r"sm_\w+", _output(nvcc, "--list-gpu-code"))
+    for arch in archs:
+        wanted = f"sm_{arch.replace('.', '')}"
+        if listed and wanted not in listed and wanted.rstrip("af") not in listed:
+            known = ", ".join(name[3:] for name in listed)
+            raise InputError(f"--arch {wanted[3:]}: {nvcc} does not compile for it", hint=f"It knows {known}")
+
+
+def find_toolchain(device_arch: str | None, compile_for: Sequence[str] = ()) -> Toolchain:
+    """Return what would build here for `device_arch` (like "9.0a"; None: no GPU, CUDA is compiled only, for
+    `compile_for`, or for 9.0a).
     """
     nvcc, cxx = _find_nvcc(), shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++")
     return Toolchain(
@@ -77,8 +117,12 @@ def find_toolchain(device_arch: str | None) -> Toolchain:
         cxx_version=_version(cxx, r"(\d+\.\d+)(?:\.\d+)?"),
         python=platform.python_version(),
         host=_processor(),
-        arch=device_arch or COMPILE_ONLY_ARCH,
+        arch=device_arch or next(iter(compile_for), COMPILE_ONLY_ARCH),
+        more_archs=() if device_arch else tuple(compile_for[1:]),
         compile_only=device_arch is None,
+        nvcc_build=_version(nvcc, r"V(\d[\d.]*)"),
+        driver=_driver(),
+        environment=tuple((name, os.environ[name]) for name in _READ_BY_COMPILERS if os.environ.get(name)),
     )
 
 
@@ -117,17 +161,27 @@ def _real_name(cxx: str | None) -> str | None:
     return cxx
 
 
-@functools.lru_cache(maxsize=8)
 def _version(program: str | None, pattern: str) -> str | None:
-    if program is None:
-        return None
+    found = re.search(pattern, _output(program, "--version")) if program else None
+    return found.group(1) if found else None
+
+
+@functools.lru_cache(maxsize=8)
+def _output(program: str, flag: str) -> str:
     try:
-        answer = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, timeout=30, check=False
-        )
+        answer = subprocess.run([program, flag], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout
+
+
+def _driver() -> str | None:
+    """The version of NVIDIA's kernel module, which compiles PTX where a build brings no machine code."""
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text()
+    except OSError:
         return None
-    found = re.search(pattern, answer.stdout)
+    found = re.search(r"Kernel Module\D*([\d.]+)", text)
     return found.group(1) if found else None
 
 

@@ -6,15 +6,15 @@ The builder's answer is untrusted: paths must lie in its own folder, and everyth
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.build.diagnostics import explain, first_warnings, needs_architecture
+from harness.build.diagnostics import explain, first_warnings, missing_cuda_header, needs_architecture
 from harness.build.environment import NVCC_HINT, Toolchain
 from harness.build.product import Build, BuiltExtension
-from harness.build.report import kernel_reports, summary
+from harness.build.report import KernelReport, kernel_reports, summary
 from harness.candidate import Candidate
 from harness.verdict import ReasonCode, Status, Verdict
 
@@ -85,7 +85,7 @@ def _judge(
     if answer["failure"] is not None:
         verdict = _failure(answer["failure"], log, candidate, generated)
     elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
-        reason = f"for {summary(kernels) or toolchain.sm}; there is no GPU here to run it"
+        reason = f"for {_compiled_for(answer['extensions'], kernels, toolchain)}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
     compiler_warnings = first_warnings(log, candidate.source, candidate.path, generated)
     extensions = tuple(_extension(each, private) for each in answer["extensions"]) if verdict is None else ()
@@ -94,12 +94,28 @@ def _judge(
         extensions=extensions,
         kernels=kernels,
         seconds=seconds,
-        arch=toolchain.sm if cuda else None,
+        arch="+".join(toolchain.sms) if cuda else None,
+        headers=_headers(answer["extensions"]),
         built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(answer["extensions"])),
         log=log,
-        warnings="\n".join([*map(str, answer["warnings"]), *compiler_warnings]),
+        warnings="\n".join(map(str, answer["warnings"])),
+        compiler_warnings="\n".join(compiler_warnings),
     )
     return build, [str(path) for path in answer["files"] if Path(path).is_file()]
+
+
+def _compiled_for(
+    extensions: Sequence[Mapping[str, Any]], kernels: Sequence[KernelReport], toolchain: Toolchain
+) -> str:
+    """Each architecture with its figures, then those that it is not for, and why."""
+    refused: dict[str, str] = {}
+    for each in extensions:
+        refused |= {str(sm): str(why) for sm, why in dict(each.get("refused") or {}).items()}
+    parts = [
+        summary([kernel for kernel in kernels if kernel.arch == sm]) or sm
+        for sm in toolchain.sms if sm not in refused
+    ]
+    return "; ".join([*parts, *(f"not for {sm} ({why})" for sm, why in sorted(refused.items()))])
 
 
 def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
@@ -132,6 +148,10 @@ def _failure(
         if missing:
             reason = f"it uses {missing[0]}, which {missing[1]} does not have"
             return Verdict(Status.SKIPPED, ReasonCode.NEEDS_ARCH, reason)
+        absent = missing_cuda_header(output)
+        if absent:
+            reason = f"it needs {absent[0]}, which this CUDA toolkit lacks; bring it with: pip install {absent[1]}"
+            return Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, reason)
         told = explain(f"{output}\n{message}", candidate.source, candidate.path, generated)
         first_line = message.strip().splitlines()[0] if message.strip() else kind
         reason = told or f"{candidate.path.name}: {first_line}"
@@ -167,6 +187,11 @@ def _built_by(candidate: Candidate, toolchain: Toolchain, *, cuda: bool, compile
     if candidate.language == "triton":
         return "triton"
     return toolchain.cxx_text if compiled else "python"
+
+
+def _headers(extensions: Sequence[Mapping[str, Any]]) -> str | None:
+    used = {str(each["headers"]) for each in extensions}
+    return ("slim" if used == {"slim"} else "stock") if used else None
 
 
 def _no_nvcc() -> Verdict:

@@ -28,7 +28,9 @@ class Build:
     """The end of building one candidate. `verdict` None means that it may be run.
 
     `seconds` is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0",
-    "g++ 12.2", "triton" or "python"; `log` the compilers' output; `warnings` one line each.
+    "g++ 12.2", "triton" or "python"; `headers` "slim" when all extensions were built with the stand-in for
+    PyTorch's headers, "stock" when one needed PyTorch's own; `log` the compilers' output; `warnings` what a reader of
+    the row should know and `compiler_warnings` what the compilers warned of in the candidate's own lines, one a line.
     """
 
     verdict: Verdict | None
@@ -37,9 +39,11 @@ class Build:
     seconds: float = 0.0
     cached: bool = False
     arch: str | None = None
+    headers: str | None = None
     built_by: str = "python"
     log: str = ""
     warnings: str = ""
+    compiler_warnings: str = ""
 
     @property
     def manifest(self) -> dict[str, dict[str, Any]]:

@@ -16,8 +16,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from harness.build import judging
+from harness.build import judging, slim
 from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, sha256_of
+from harness.build.cache_space import Lease, limit_bytes, make_room
 from harness.build.environment import Toolchain, cuda_home
 from harness.build.product import Build
 from harness.candidate import Candidate
@@ -46,6 +47,7 @@ class BuildQueue:
     ) -> None:
         self._toolchain, self._cache, self._settings, self._wall = toolchain, cache, settings, wall
         self._init = dict(problem_init or {})
+        self._limit_bytes, self._lease = limit_bytes(), Lease(cache.root)
         self._children: set[Child] = set()
         self._closed = False
         self._lock = threading.Lock()
@@ -90,11 +92,15 @@ class BuildQueue:
         for child in children:
             child.kill()
         self._pool.shutdown(wait=True)
+        self._lease.end()
+        make_room(self._cache.root, self._limit_bytes)
 
     def _without_building(self, candidate: Candidate) -> Build | None:
         """What is known before anything is started: a fault of the file, a missing tool, a kept build."""
         known = judging.before_building(candidate, self._toolchain)
-        return known or self._cache.lookup(self._cache.key(candidate, self._toolchain))
+        return known or self._cache.lookup(
+            self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
+        )
 
     def _build(self, candidate: Candidate) -> Build:
         try:
@@ -105,9 +111,9 @@ class BuildQueue:
             return Build(Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason))
 
     def _build_or_raise(self, candidate: Candidate) -> Build:
-        key = self._cache.key(candidate, self._toolchain)
+        key, place = self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
         with self._cache.lock(key, self._settings.build_timeout_s):
-            kept = self._cache.lookup(key)
+            kept = self._cache.lookup(key, place)
             if kept is not None:
                 return kept
             with self._cache.staging() as private:
@@ -115,7 +121,7 @@ class BuildQueue:
                 ending = self._run_builder(candidate, private)
                 seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
                 build, files = judging.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
-                return self._cache.store(key, build, {path: sha256_of(Path(path)) for path in files})
+                return self._cache.store(key, build, {path: sha256_of(Path(path)) for path in files}, place)
 
     def _run_builder(self, candidate: Candidate, private: Path) -> judging.Ending:
         """Let a child build `candidate` below `private`; it is gone when this returns."""
@@ -150,8 +156,8 @@ class BuildQueue:
     def _request(self, candidate: Candidate, folder: Path) -> dict[str, Any]:
         return {
             "candidate": str(candidate.path.resolve()), "folder": str(folder.resolve()),
-            "nvcc": self._toolchain.nvcc_path, "sm": self._toolchain.sm,
-            "without_gpu": self._toolchain.compile_only,
+            "nvcc": self._toolchain.nvcc_path, "sms": list(self._toolchain.sms),
+            "without_gpu": self._toolchain.compile_only, "slim_headers": slim.is_wanted(),
             "reference": self._init.get("reference"), "sizes": dict(self._init.get("sizes", {})),
         }
 

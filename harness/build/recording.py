@@ -1,22 +1,25 @@
 """Stand-ins for `load_inline` and `load` that note each call, build it where we want it, and keep what was
 printed.
 
-Installed by `builder` before a candidate is imported, inside the untrusted child.
+Installed by `builder` before a candidate is imported, inside the untrusted child. A call is built with the stand-in
+for PyTorch's headers first (`slim`), and as it was written where that fails.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build import compile_only
+from harness.build import compile_only, dependencies, slim
+from harness.build.diagnostics import why_refused
 from harness.wire.extension_key import extension_key
 
 _FLAG = "-Xptxas=-v"
@@ -43,8 +46,8 @@ class OnlyCompiled(BaseException):
 class CompiledStandIn:
     """What a candidate gets for an extension that was compiled without a GPU: every use ends the import."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, came: compile_only.Compiled) -> None:
+        self._name, self._came = name, came
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
@@ -61,8 +64,11 @@ class Recorder:
     `failures`.
     """
 
-    def __init__(self, folder: Path, *, nvcc: str | None, sm: str, without_gpu: bool) -> None:
-        self.folder, self.nvcc, self.sm, self.without_gpu = folder, nvcc, sm, without_gpu
+    def __init__(
+        self, folder: Path, *, nvcc: str | None, sms: Sequence[str], without_gpu: bool, slim_headers: bool = True
+    ) -> None:
+        self.folder, self.nvcc, self.sms, self.without_gpu = folder, nvcc, sms, without_gpu
+        self.slim_headers = slim_headers
         self.extensions: list[dict[str, Any]] = []
         self.files: set[str] = set()
         self.failures: list[NotCompiled] = []
@@ -92,53 +98,90 @@ class Recorder:
     def _build(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
         place = self.folder / key
         place.mkdir(parents=True, exist_ok=True)
-        # torch puts its own headers into the lists that it was given.
-        for name in _COPIED:
-            if isinstance(arguments.get(name), (list, tuple)):
-                arguments[name] = list(arguments[name])
         if kind == "load":
             self._note_files(arguments)
         cuda = compile_only.cuda_files(kind, arguments) or bool(arguments.get("with_cuda"))
         if cuda and self.nvcc is None:
             raise NoCompiler("it has CUDA sources, and there is no nvcc")
-        if cuda and self.without_gpu:
-            return self._compile_only(kind, key, arguments, place)
         if cuda:
             arguments["extra_cuda_cflags"] = [*(arguments.get("extra_cuda_cflags") or []), _FLAG]
         arguments.update(build_directory=str(place), verbose=True)
         arguments.pop("use_pch", None)
+        build = self._compile_only if cuda and self.without_gpu else self._build_and_load
         try:
-            with self._capturing(place / "compiler.log"):
-                module = real(**arguments)
-        except (RuntimeError, ImportError, OSError) as error:
+            went, module = self._with_slim_headers(build, kind, real, key, arguments)
+            if not went:
+                module = build(kind, real, key, arguments)
+        except (RuntimeError, ImportError, OSError, NotCompiled) as error:
             self.failures.append(NotCompiled(str(error), self.log))
             raise self.failures[-1] from error
-        self._note_built(key, arguments, place, module, cuda=bool(cuda))
+        self._note_built(key, arguments, place, module, cuda=bool(cuda), headers="slim" if went else "stock")
         return module
 
+    def _with_slim_headers(
+        self, build: Callable[..., Any], kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
+    ) -> tuple[bool, Any]:
+        """Whether the call builds with the stand-in first on the include path, and what `build` then returned.
+
+        Of an attempt that failed nothing is left.
+        """
+        place, headers = self.folder / key, self.folder / f"{key}-headers"
+        versions = getattr(getattr(cpp_extension, "JIT_EXTENSION_VERSIONER", None), "entries", {})
+        log, version = self.log, versions.get(arguments.get("name"))
+        try:
+            texts = _texts(kind, arguments)
+            torch_include = Path(cpp_extension.include_paths()[0])
+            if not self.slim_headers or not slim.write(headers, torch_include, *texts):
+                return False, None
+            paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
+            return True, build(kind, real, key, {**arguments, "extra_include_paths": paths})
+        except Exception:
+            self.log = log
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True, exist_ok=True)
+            # torch counts the builds of a name and would call the module NAME_v1 the second time.
+            if version is None:
+                versions.pop(arguments.get("name"), None)
+            else:
+                versions[arguments.get("name")] = version
+            return False, None
+
+    def _build_and_load(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
+        with self._capturing(self.folder / key / "compiler.log"):
+            return real(**_own_lists(arguments))
+
+    def _compile_only(
+        self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
+    ) -> CompiledStandIn:
+        place, nvcc = self.folder / key, self.nvcc or "nvcc"
+        came = compile_only.compile_cuda(kind, arguments, place, nvcc, self.sms)
+        self.log += came.log
+        if not came.passed:
+            raise NotCompiled("nvcc refused it", self.log)
+        return CompiledStandIn(str(arguments.get("name")), came)
+
     def _note_built(
-        self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool
+        self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool, headers: str
     ) -> None:
+        noted = {"key": key, "cuda": cuda, "headers": headers}
+        if isinstance(module, CompiledStandIn):
+            name = str(arguments.get("name"))
+            came = object.__getattribute__(module, "_came")
+            refused = {sm: why_refused(said) for sm, said in came.refused.items()}
+            self.files |= dependencies.local(came.read, self.folder, self.nvcc)
+            self.extensions.append({
+                **noted, "path": "", "module_name": name, "is_python_module": True, "refused": refused,
+            })
+            return
+        self.files |= dependencies.local(dependencies.files_of_ninja(place), self.folder, self.nvcc)
         libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
         if not libraries:
             return
         self.extensions.append({
-            "key": key, "path": str(libraries[-1]), "cuda": cuda,
+            **noted, "path": str(libraries[-1]),
             "module_name": getattr(module, "__name__", None) or libraries[-1].stem,
             "is_python_module": bool(arguments.get("is_python_module", True)),
         })
-
-    def _compile_only(self, kind: str, key: str, arguments: dict[str, Any], place: Path) -> CompiledStandIn:
-        passed, log = compile_only.compile_cuda(kind, arguments, place, self.nvcc or "nvcc", self.sm)
-        self.log += log
-        if not passed:
-            self.failures.append(NotCompiled("nvcc refused it", self.log))
-            raise self.failures[-1]
-        name = str(arguments.get("name"))
-        self.extensions.append({
-            "key": key, "path": "", "cuda": True, "module_name": name, "is_python_module": True,
-        })
-        return CompiledStandIn(name)
 
     def _note_files(self, arguments: dict[str, Any]) -> None:
         sources = arguments.get("sources") or []
@@ -166,3 +209,26 @@ class Recorder:
             for fd in (*kept, file):
                 os.close(fd)
             self.log += path.read_text(errors="replace")
+
+
+def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:
+    """A copy for one call: torch puts its own headers into the lists that it is given."""
+    own = dict(arguments)
+    for name in _COPIED:
+        if isinstance(own.get(name), (list, tuple)):
+            own[name] = list(own[name])
+    return own
+
+
+def _texts(kind: str, arguments: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The C++ and the CUDA texts of a call; of "load" also the headers beside them. Raises OSError."""
+    if kind == "load_inline":
+        cpp = arguments.get("cpp_sources") or []
+        implicit = [] if arguments.get("no_implicit_headers") else ["#include <torch/extension.h>"]
+        return [*implicit, *([cpp] if isinstance(cpp, str) else cpp)], compile_only.cuda_files(kind, arguments)
+    given = arguments.get("sources") or []
+    sources = [Path(each).resolve() for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+    headers = {header for each in sources for pattern in _HEADERS for header in each.parent.glob(pattern)}
+    cuda = {path for path in [*sources, *headers] if path.suffix in (".cu", ".cuh")}
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in {*sources, *headers}}
+    return [texts[path] for path in texts if path not in cuda], [texts[path] for path in cuda]

@@ -19,7 +19,7 @@ _CONSTANT = re.compile(r"(\d+)(?:\+\d+)? bytes cmem")
 @dataclass(frozen=True)
 class KernelReport:
     """One kernel for one architecture. `spill_bytes` adds stores and loads, per thread; `shared_bytes` is
-    static.
+    static; `constant_bytes` is None where ptxas does not say (for sm_90 and later it does not count the arguments).
     """
 
     kernel: str
@@ -28,7 +28,7 @@ class KernelReport:
     spill_bytes: int
     stack_bytes: int
     shared_bytes: int
-    constant_bytes: int
+    constant_bytes: int | None
 
 
 def kernel_reports(log: str) -> tuple[KernelReport, ...]:
@@ -45,10 +45,10 @@ def kernel_reports(log: str) -> tuple[KernelReport, ...]:
         elif sizes := _STACK.search(line):
             stack, spills = int(sizes[1]), int(sizes[2]) + int(sizes[3])
         elif used := _USED.search(line):
-            shared, constant = _SHARED.search(used[2]), sum(int(size) for size in _CONSTANT.findall(used[2]))
+            shared, banks = _SHARED.search(used[2]), [int(size) for size in _CONSTANT.findall(used[2])]
             found.append(KernelReport(
                 short_name(symbol), arch, int(used[1]), spills, stack, int(shared[1]) if shared else 0,
-                constant,
+                sum(banks) if banks else None,
             ))
             symbol = None
     return tuple(found)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.physics import Limits, percent_of_sol, rates
-from harness.records.schema import LONGEST_TEXT, Record, sizes_text
+from harness.records.schema import Record, sizes_text
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.referee.judging import Judgement
     from harness.referee.timing import Timing
 
+_LOG_CHARACTERS = 20_000
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -63,6 +64,7 @@ def record_of(
         sol_us=facts.limits.sol_us if facts.limits else None,
         bound_by=facts.limits.bound_by if facts.limits else None,
         floor_us=facts.limits.floor_us if facts.limits else None,
+        warnings=_warnings(build, judgement),
         **_build_fields(build), **_judgement_fields(judgement, facts), **_device_fields(facts.bench),
     )
 
@@ -74,13 +76,6 @@ def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[
     A part that the contestant did not come to is left out.
     """
     return _build_samples(build) | _judgement_samples(judgement)
-
-
-def _build_samples(build: Build | None) -> dict[str, Any]:
-    if build is None:
-        return {}
-    told = {"built_by": build.built_by, "warnings": build.warnings, "log": build.log[-LONGEST_TEXT:]}
-    return {"build": told | {"kernels": [asdict(kernel) for kernel in build.kernels]}}
 
 
 def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
@@ -137,6 +132,11 @@ def is_dirty() -> bool | None:
     return bool(found.stdout.strip())
 
 
+def _warnings(build: Build | None, judgement: Judgement | None) -> str | None:
+    lines = [*(build.warnings.splitlines() if build else ()), *(judgement.warnings if judgement else ())]
+    return "\n".join(lines) or None
+
+
 def _build_fields(build: Build | None) -> dict[str, Any]:
     if build is None:
         return {}
@@ -146,13 +146,30 @@ def _build_fields(build: Build | None) -> dict[str, Any]:
         "registers": max((kernel.registers for kernel in kernels), default=None),
         "spills": max((kernel.spill_bytes for kernel in kernels), default=None),
         "shared_bytes": max((kernel.shared_bytes for kernel in kernels), default=None),
+        "stack_bytes": max((kernel.stack_bytes for kernel in kernels), default=None),
+        "constant_bytes": max(
+            (kernel.constant_bytes for kernel in kernels if kernel.constant_bytes is not None), default=None
+        ),
+        "headers": build.headers,
     }
+
+
+def _build_samples(build: Build | None) -> dict[str, Any]:
+    """What the compiler said: each kernel for each architecture, its warnings, and the end of its output."""
+    if build is None:
+        return {}
+    return {"build": {
+        "built_by": build.built_by, "headers": build.headers, "seconds": build.seconds, "cached": build.cached,
+        "warnings": build.warnings,
+        "kernels": [asdict(kernel) for kernel in build.kernels],
+        "compiler_warnings": build.compiler_warnings.splitlines(), "log": build.log[-_LOG_CHARACTERS:],
+    }}
 
 
 def _judgement_fields(judgement: Judgement | None, facts: RunFacts) -> dict[str, Any]:
     if judgement is None:
         return {}
-    fields: dict[str, Any] = {"truth": judgement.truth, "warnings": "\n".join(judgement.warnings) or None}
+    fields: dict[str, Any] = {"truth": judgement.truth}
     if judgement.worst is not None:
         worst = judgement.worst
         fields |= {

@@ -130,6 +130,9 @@ class Record:
     spills: int | None = _of("build", "register spills, the largest of its kernels", "bytes")
     shared_bytes: int | None = _of("build", "static shared memory of a block, the largest", "bytes")
     arch: str | None = _of("build", "architecture it was built for, as in sm_90a")
+    stack_bytes: int | None = _of("build", "stack of a thread, the largest of its kernels", "bytes")
+    constant_bytes: int | None = _of("build", "constant memory, the largest of its kernels", "bytes")
+    headers: str | None = _of("build", "PyTorch's headers it was built with: slim (those it names) or stock")
 
     device_kind: str | None = _of("device", "cuda or cpu")
     device_name: str | None = _of("device", "name of the device")

@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 
+from harness.build.environment import check_architectures, find_toolchain, parse_architectures
 from harness.candidate import find_candidates
 from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name, require_torch
@@ -28,6 +29,7 @@ def run(options: argparse.Namespace) -> int:
     candidates = find_candidates(problem.candidates_dir, options.only, options.skip)
     if options.sanitize:
         require_tool(options.device)
+    archs = _architectures(options)
 
     require_torch()
     shorten_spinning(os.environ)
@@ -35,7 +37,9 @@ def run(options: argparse.Namespace) -> int:
     from harness.pipeline import run as judge_all
     from harness.report.progress import open_progress
 
-    request = RunRequest(problem, candidates, options.device, settings, options.out, options.sanitize, _command(options))
+    request = RunRequest(
+        problem, candidates, options.device, settings, options.out, options.sanitize, _command(options), archs=archs
+    )
     with open_progress(silent=options.json) as progress:
         result = judge_all(request, progress)
     if options.json:
@@ -52,6 +56,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
+    """What --arch names. Raises InputError for what is no architecture, or none of this nvcc's."""
+    if options.arch is None:
+        return ()
+    archs = parse_architectures(options.arch)
+    nvcc = find_toolchain(None).nvcc_path
+    if nvcc is not None:
+        check_architectures(archs, nvcc)
+    return archs
+
+
 def _command(options: argparse.Namespace) -> str:
     """What to type to run this problem again in the same way, all its candidates."""
     words = ["python", "run.py", str(shown(options.problem))]
@@ -65,6 +80,8 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--config", options.config]
     if str(options.out) != "results":
         words += ["--out", str(options.out)]
+    if options.arch is not None:
+        words += ["--arch", options.arch]
     if options.sanitize:
         words.append("--sanitize")
     return shlex.join(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -91,7 +92,8 @@ def test_storing_again_replaces_the_entry(cache, build):
 
 
 @pytest.mark.parametrize(
-    "change", [{"arch": "8.0"}, {"torch": "2.13.0"}, {"nvcc_version": "12.8"}, {"host": "other"}]
+    "change", [{"arch": "8.0"}, {"torch": "2.13.0"}, {"nvcc_version": "12.8"}, {"host": "other"},
+     {"driver": "590.1"}, {"nvcc_build": "13.0.99"}, {"environment": (("NVCC_APPEND_FLAGS", "-G"),)}]
 )
 def test_the_key_changes_with_the_toolchain(cache, candidate, change):
     assert cache.key(candidate, replace(TOOLCHAIN, **change)) != cache.key(candidate, TOOLCHAIN)
@@ -104,14 +106,54 @@ def test_the_key_is_the_contents_and_not_the_place(cache, candidate, tmp_path):
     assert cache.key(read_candidate(moved), TOOLCHAIN) == cache.key(candidate, TOOLCHAIN)
 
 
-def test_a_candidate_that_reads_files_beside_it_is_kept_by_place_too(cache, candidate, tmp_path):
-    (tmp_path / "other").mkdir()
-    sources = []
-    for folder in (tmp_path, tmp_path / "other"):
-        path = folder / "loads.py"
-        path.write_text("load(name='x', sources=['x.cu'])\nclass ModelNew: pass\n")
-        sources.append(read_candidate(path))
-    assert cache.key(sources[0], TOOLCHAIN) != cache.key(sources[1], TOOLCHAIN)
+def in_folder(folder, source, files):
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    path = folder / "loads.py"
+    path.write_text(source)
+    return read_candidate(path)
+
+
+LOADS = "load(name='x', sources=['x.cu'])\nclass ModelNew: pass\n"
+
+
+def test_a_candidate_of_several_files_is_kept_by_the_contents_of_them_all(cache, tmp_path):
+    one = in_folder(tmp_path / "one", LOADS, {"x.cu": "first", "x.cuh": "header"})
+    moved = in_folder(tmp_path / "moved", LOADS, {"x.cu": "first", "x.cuh": "header"})
+    assert cache.key(one, TOOLCHAIN) == cache.key(moved, TOOLCHAIN)
+    (tmp_path / "moved" / "x.cuh").write_text("another header")
+    assert cache.key(one, TOOLCHAIN) != cache.key(moved, TOOLCHAIN)
+
+
+def test_a_candidate_that_gives_folders_to_its_compilers_is_kept_by_place_too(cache, tmp_path):
+    source = LOADS.replace("name='x'", "name='x', extra_include_paths=[here]")
+    one, moved = (in_folder(tmp_path / name, source, {"x.cu": "first"}) for name in ("one", "moved"))
+    assert cache.key(one, TOOLCHAIN) != cache.key(moved, TOOLCHAIN)
+
+
+def test_a_file_beside_the_candidate_is_found_where_the_candidate_now_lies(cache, build, tmp_path):
+    for name in ("one", "moved"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tiles.py").write_text("same")
+    helper = tmp_path / "one" / "tiles.py"
+    cache.store("key", build, {str(helper): sha256_of(helper)}, tmp_path / "one")
+    helper.unlink()
+    assert cache.lookup("key", tmp_path / "moved") is not None
+    (tmp_path / "moved" / "tiles.py").write_text("other")
+    assert cache.lookup("key", tmp_path / "moved") is None
+
+
+def test_touching_a_candidate_changes_nothing(cache, candidate):
+    before = cache.key(candidate, TOOLCHAIN)
+    os.utime(candidate.path, (1, 1))
+    assert cache.key(read_candidate(candidate.path), TOOLCHAIN) == before
+
+
+def test_the_key_changes_with_the_headers_that_are_asked_for(cache, candidate, monkeypatch):
+    before = cache.key(candidate, TOOLCHAIN)
+    monkeypatch.setenv("KERNEL_REFEREE_STOCK_HEADERS", "1")
+    assert cache.key(candidate, TOOLCHAIN) != before
 
 
 def test_a_second_holder_of_the_lock_goes_on_after_its_time(cache):

@@ -18,8 +18,8 @@ def kernels():
 
 def test_every_kernel_is_read_with_its_figures(kernels):
     assert kernels == (
-        KernelReport("tiles::sum_kernel<1024, float>", "sm_90a", 22, 0, 0, 4096, 0),
-        KernelReport("spilling_kernel", "sm_90a", 32, 588 + 596, 336, 0, 0),
+        KernelReport("tiles::sum_kernel<1024, float>", "sm_90a", 22, 0, 0, 4096, None),
+        KernelReport("spilling_kernel", "sm_90a", 32, 588 + 596, 336, 0, None),
     )
 
 

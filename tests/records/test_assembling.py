@@ -8,9 +8,9 @@ from harness.build.product import Build
 from harness.build.report import KernelReport
 from harness.device.identity import Telemetry
 from harness.records.assembling import samples_of
-from harness.records.schema import LONGEST_TEXT
 from harness.referee.judging import Judgement
 from harness.referee.timing import Timing
+from harness.verdict import ReasonCode, Status, Verdict
 
 
 def test_a_contestant_that_did_not_come_to_a_part_lacks_it():
@@ -36,9 +36,24 @@ def test_an_error_is_kept_for_each_family_beside_eagers_and_the_bound():
     assert (error["family"], error["max_u"], error["eager_max_u"], error["allowed_max_u"]) == ("signs", 3.0, 2.0, 17.0)
 
 
-def test_what_the_compilers_said_is_kept_from_its_end():
-    kernel = KernelReport("tile", "sm_90a", 32, 0, 0, 8192, 16)
-    log = "early\n" + "x" * LONGEST_TEXT
-    build = samples_of(None, Build(None, kernels=(kernel,), log=log, built_by="nvcc 13.0", warnings="line 3"))["build"]
-    assert build["kernels"][0]["registers"] == 32 and build["built_by"] == "nvcc 13.0" and build["warnings"] == "line 3"
-    assert build["log"] == "x" * LONGEST_TEXT
+def test_what_the_compiler_said_is_kept_for_each_kernel_and_architecture_also_without_a_judgement():
+    kernels = tuple(KernelReport("tile", arch, 40, 8, 16, 2048, 380) for arch in ("sm_80", "sm_90a"))
+    verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, "for two")
+    build = Build(
+        verdict, kernels=kernels, built_by="nvcc 13.0", headers="slim", compiler_warnings="a.py:3: unused\na.py:4: x",
+        log="early" + "x" * 20_000, warnings="it builds twice",
+    )
+    kept = samples_of(None, build)["build"]
+    assert [kernel["arch"] for kernel in kept["kernels"]] == ["sm_80", "sm_90a"]
+    assert kept["kernels"][0] == {
+        "kernel": "tile", "arch": "sm_80", "registers": 40, "spill_bytes": 8, "stack_bytes": 16, "shared_bytes": 2048,
+        "constant_bytes": 380,
+    }
+    assert kept["compiler_warnings"] == ["a.py:3: unused", "a.py:4: x"]
+    assert kept["headers"] == "slim"
+    assert kept["log"] == "x" * 20_000
+    assert kept["warnings"] == "it builds twice"
+
+
+def test_a_baseline_has_no_build():
+    assert samples_of(None, None) == {}

@@ -176,7 +176,10 @@ def _build(body: Mapping[str, Any]) -> BuildReport:
         )
         for each in _mappings(body.get("kernels"))
     )
-    return BuildReport(*(str(body.get(name) or "") for name in ("built_by", "warnings", "log")), kernels)
+    told = (str(body.get("warnings") or ""), *map(str, _items(body.get("compiler_warnings"))))
+    return BuildReport(
+        str(body.get("built_by") or ""), "\n".join(each for each in told if each), str(body.get("log") or ""), kernels
+    )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -1,0 +1,147 @@
+"""How long candidates take to build: PyTorch's own headers one after another, against this software.
+
+    python benchmarks/build_vs_stock.py [--count 10] [--stock 10] [--json FILE]
+
+The candidates are the launchers of tests/fixtures/launchers, written as language models write them for KernelBench.
+"stock" builds them with the stock headers and one after the other, as a script that calls load_inline in turn does;
+"ours" gives them all to the build queue at once. Both start without a cache; "again" has ours build the same a second
+time. A candidate counts as built when its module is loaded or, where there is no GPU, when its CUDA is compiled (its
+C++ half is then not looked at, in both columns). --stock gives stock fewer candidates, and the table then has none for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tabulate import tabulate
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY))
+
+from harness.build.cache import Cache
+from harness.build.environment import Toolchain, arch_of, cuda_home, find_toolchain
+from harness.build.product import Build
+from harness.build.queue import BuildQueue, builders_at_once
+from harness.build.slim import STOCK_VARIABLE
+from harness.candidate import Candidate, read_candidate
+from harness.sandbox.walls import best_wall
+from harness.settings import load_settings
+
+LAUNCHERS = REPOSITORY / "tests" / "fixtures" / "launchers"
+USUAL = "matmul_checked"
+
+
+def candidates(count: int, nvcc: str) -> tuple[list[Candidate], list[Candidate]]:
+    """The first `count` CUDA launchers that both can build, the usual one first, and the C++ ones."""
+    cpp = sorted(LAUNCHERS.glob("cpp_[!n]*.py"))
+    cuda = [path for path in sorted(LAUNCHERS.glob("*.py")) if not path.stem.startswith(("cpp_", "needs_stock"))]
+    includes = [Path(cuda_home(nvcc), place) for place in ("include", "targets/x86_64-linux/include")]
+    if not any((place / "cusparse.h").is_file() for place in includes):
+        # PyTorch's own ATen/cuda/CUDAContext.h needs the headers of cuSPARSE, cuBLAS and cuSOLVER.
+        cuda = [path for path in cuda if "ATen/cuda/" not in path.read_text()]
+    cuda.sort(key=lambda path: path.stem != USUAL)
+    return [read_candidate(path) for path in cuda[:count]], [read_candidate(path) for path in cpp]
+
+
+class Timer:
+    """Builds candidates in one cache and says how long until the last of them was there."""
+
+    def __init__(self, toolchain: Toolchain, folder: Path) -> None:
+        self._toolchain, self._cache, self._wall = toolchain, Cache(folder), best_wall()
+        self._settings = replace(load_settings("quick"), build_timeout_s=1800)
+
+    def seconds(self, chosen: Sequence[Candidate]) -> tuple[float, list[Build]]:
+        """All of `chosen` at once, in s, and their builds."""
+        began = time.perf_counter()
+        with BuildQueue(chosen, self._toolchain, self._cache, self._settings, self._wall) as queue:
+            builds = [queue.result(each) for each in chosen]
+            took = time.perf_counter() - began
+        for candidate, build in zip(chosen, builds, strict=True):
+            if build.verdict is not None and build.verdict.status.value != "compiled":
+                sys.exit(f"{candidate.name}: {build.verdict.status.value}: {build.verdict.reason}")
+        return took, builds
+
+    def seconds_in_turn(self, chosen: Sequence[Candidate]) -> float:
+        """One after the other, with PyTorch's own headers, in s."""
+        os.environ[STOCK_VARIABLE] = "1"
+        try:
+            return sum(self.seconds([each])[0] for each in chosen)
+        finally:
+            del os.environ[STOCK_VARIABLE]
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=10, help="CUDA candidates (default: 10)")
+    parser.add_argument("--stock", type=int, help="how many of them stock builds (default: all)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    options = parser.parse_args()
+    arch = device_arch()
+    toolchain = find_toolchain(arch)
+    if toolchain.nvcc_path is None:
+        sys.exit("there is no nvcc here")
+    cuda, cpp = candidates(options.count, toolchain.nvcc_path)
+    of_stock = cuda[: options.stock or len(cuda)]
+    print(f"On {machine(toolchain, arch)}.\n", flush=True)
+    figures: list[dict[str, object]] = []
+
+    def row(name: str, stock_s: float | None, ours_s: float, each: int = 1) -> None:
+        ratio = stock_s / ours_s if stock_s else None
+        figures.append({"what": name, "stock_s": stock_s, "ours_s": ours_s / each, "ratio": ratio})
+        print(f"{name}: {'' if stock_s is None else f'stock {stock_s:.1f} s, '}ours {ours_s / each:.3g} s", flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="build-vs-stock-") as place:
+        ours, one, stock = (Timer(toolchain, Path(place, name)) for name in ("ours", "one", "stock"))
+        one_s, (built,) = one.seconds(cuda[:1])
+        stock_one_s = stock.seconds_in_turn(cuda[:1])
+        row("one usual candidate, cold", stock_one_s, one_s)
+        row("the same again", None, one.seconds(cuda[:1])[0])
+        all_s, builds = ours.seconds(cuda)
+        stock_all_s = stock_one_s + stock.seconds_in_turn(of_stock[1:])
+        row(f"{len(cuda)} usual candidates, cold", stock_all_s if len(of_stock) == len(cuda) else None, all_s)
+        row("again, nothing changed, each", None, ours.seconds(cuda)[0], len(cuda))
+        cpp_s, _ = ours.seconds(cpp)
+        row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp), cpp_s)
+    table = [
+        [each["what"], *(f"{each[key]:.3g}" if each[key] else "" for key in ("stock_s", "ours_s", "ratio"))]
+        for each in figures
+    ]
+    print("\n" + tabulate(table, ["", "stock, s", "ours, s", "ratio"], tablefmt="github", disable_numparse=True))
+    print(f"\nBuilt with the stand-in for PyTorch's headers: {sum(each.headers == 'slim' for each in builds)} of "
+          f"{len(builds)}; the usual one: {built.headers}.")
+    if options.json:
+        body = {"machine": machine(toolchain, arch), "figures": figures}
+        options.json.write_text(json.dumps(body, indent=1) + "\n")
+
+
+def device_arch() -> str | None:
+    """The architecture of the GPU that PyTorch would use; None where there is none."""
+    import torch
+
+    return arch_of(torch.cuda.get_device_capability()) if torch.cuda.is_available() else None
+
+
+def machine(toolchain: Toolchain, arch: str | None) -> str:
+    """The machine and its compilers in words."""
+    import torch
+
+    device = f"one {torch.cuda.get_device_name()}" if arch else "no GPU (CUDA compiled only)"
+    cores = len(os.sched_getaffinity(0))
+    return (
+        f"{platform.machine()} with {cores} cores ({builders_at_once()} builders at once), {device}, "
+        f"PyTorch {toolchain.torch}, nvcc {toolchain.nvcc_version}, {toolchain.cxx_text}, Python {toolchain.python}"
+    )
+
+
+if __name__ == "__main__":
+    main()
