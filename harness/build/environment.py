@@ -186,21 +186,29 @@ def _driver() -> str | None:
 
 
 def _torch_version() -> str:
+    """As torch.__version__ says, with the build's own part (2.13.0+cu130), which the package's metadata may lack."""
+    found = re.search(r"^__version__\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
+    if found is not None:
+        return found[1]
     try:
         return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
         return "none"
 
 
-def _torch_cuda() -> str | None:
+def _version_file() -> str:
+    """The text of torch/version.py, read without importing torch; empty where there is none."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
-        return None
+        return ""
     try:
-        text = Path(spec.origin).with_name("version.py").read_text()
+        return Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
     except OSError:
-        return None
-    found = re.search(r"^cuda\b.*=\s*'([^']+)'", text, re.MULTILINE)
+        return ""
+
+
+def _torch_cuda() -> str | None:
+    found = re.search(r"^cuda\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
     return found.group(1) if found else None
 
 
