@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from harness import cli
+from harness import flags
 from harness.candidate import read_candidate
 from harness.problem import REPOSITORY
 from harness.records.evidence import Evidence, Mistakes, Recipe, Spread, WrongElement
@@ -28,7 +28,7 @@ def commands(text: str) -> list[list[str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_is_one_that_the_command_line_knows(page):
     for arguments in commands(page.read_text(encoding="utf-8")):
-        cli._parser().parse_args(cli._with_verb(arguments))
+        assert flags.understood(arguments).verb in flags.VERBS, arguments
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -58,5 +58,5 @@ def test_the_page_for_programs_names_every_key_of_a_job_and_of_the_evidence():
 
 
 def test_the_page_for_programs_has_the_exit_codes_of_the_help_text():
-    for code in re.findall(r"(?m)(?:^|\s{2,})(\d+)  ", cli.EXIT_CODES):
+    for code in re.findall(r"(?m)(?:^|\s{2,})(\d+)  ", flags.EXIT_CODES):
         assert f"| {code} |" in AGENTS

@@ -21,6 +21,7 @@ HARNESS = REPOSITORY / "harness"
 # From the front door down. A room may import rooms of a later line only.
 LAYERS = (
     ("cli",),
+    ("flags",),
     ("verbs",),
     ("selftest", "suite"),
     ("evaluation", "reproduction"),
@@ -35,6 +36,7 @@ LAYERS = (
     ("device",),
     ("sanitizer",),
     ("inputs", "provenance", "baselines", "build"),
+    ("saved_files",),
     ("problem", "candidate", "settings"),
     ("sandbox", "player"),
     ("reading",),
@@ -194,9 +196,10 @@ def _imported_at_start(roots: list[str]) -> list[Import]:
         ["harness.cli"], ["harness.verbs.list"], ["harness.verbs.run", "harness.device.choose"],
         ["harness.verbs.compare"], ["harness.verbs.scores"], ["harness.verbs.suite"], ["harness.verbs.selftest"],
         ["harness.verbs.report", "harness.report.html.page"], ["harness.verbs.show"], ["harness.verbs.new"],
+        ["harness.verbs.watch"],
     ],
     ids=["--help", "list", "a mistake in a run", "compare", "scores", "a mistake in a suite", "a mistake in a selftest",
-         "report", "show", "new"],
+         "report", "show", "new", "a mistake in a watch"],
 )
 def test_torch_and_pandas_are_not_imported_before_they_are_needed(roots):
     heavy = [each for each in _imported_at_start(roots) if each.target.split(".")[0] in {"torch", "pandas", "triton"}]

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.candidate import read_candidate
-from harness.cli import VERBS, main
+from harness.cli import main
+from harness.flags import VERBS
 from harness.problem import load_problem
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -54,12 +55,12 @@ def test_the_problem_file_loads_beside_its_reference(tmp_path):
 
 
 def test_every_command_is_one_that_the_command_line_knows():
-    from harness import cli
+    from harness import flags
 
     assert len(commands()) >= 8
     for arguments in commands():
         if "--help" not in arguments:
-            cli._parser().parse_args(cli._with_verb(arguments))
+            flags.understood(arguments)
     assert {arguments[0] for arguments in commands()} >= set(VERBS) - {"run"}
 
 

@@ -73,7 +73,7 @@ def test_the_slower_row_says_how_much_with_its_interval_and_why(runs, capsys):
 
 
 def test_every_unsure_candidate_has_a_command_that_the_command_line_knows(runs, capsys):
-    from harness import cli
+    from harness import flags
 
     main(["compare", *runs(new=slower(1.002)), "--json"])
     rows = [row for row in json.loads(capsys.readouterr().out)["changes"] if row["verdict"] == "UNSURE"]
@@ -81,9 +81,9 @@ def test_every_unsure_candidate_has_a_command_that_the_command_line_knows(runs, 
     assert unsure
     for row in unsure:
         again, then = row["next"].split(" && ")
-        options = cli._parser().parse_args(cli._with_verb(again.split()[2:]))
+        options = flags.understood(again.split()[2:])
         assert (options.only, options.config) == ([row["candidate"]], "rigorous")
-        assert cli._parser().parse_args(then.split()[2:]).paths[0] == Path("old.csv")
+        assert flags.understood(then.split()[2:]).paths[0] == Path("old.csv")
 
 
 def test_different_methods_are_refused_with_code_two_and_shown_when_forced(runs, capsys):

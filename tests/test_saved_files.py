@@ -1,0 +1,94 @@
+"""What counts as a candidate that was saved: new, changed, or with a changed file beside it that it names."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from harness.saved_files import SavedFiles
+
+SOURCE = "class ModelNew:\n    pass\n"
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return SavedFiles(tmp_path, lambda: sorted(tmp_path.glob("*.py")))
+
+
+def names(saved):
+    """The changed ones once nothing moves any more."""
+    first = [candidate.name for candidate in saved.changed()]
+    return first + [candidate.name for candidate in saved.changed()]
+
+
+def write(path, text, at_s=None):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    if at_s is not None:
+        os.utime(path, (at_s, at_s))
+
+
+def test_all_are_new_at_first_and_none_of_them_after_that(saved, tmp_path):
+    write(tmp_path / "a.py", SOURCE)
+    write(tmp_path / "b.py", SOURCE)
+    assert names(saved) == ["a", "b"]
+    assert names(saved) == []
+    assert saved.candidates == {"a", "b"}
+
+
+def test_a_file_counts_once_it_has_stayed_as_it_is_for_a_look(saved, tmp_path):
+    path = tmp_path / "a.py"
+    for length in range(3):
+        write(path, SOURCE + "#" * length, at_s=1000 + length)
+        assert saved.changed() == []
+    assert [candidate.source for candidate in saved.changed()] == [SOURCE + "##"]
+
+
+def test_only_the_one_that_was_saved_is_returned_and_with_its_new_source(saved, tmp_path):
+    write(tmp_path / "a.py", SOURCE, at_s=1000)
+    write(tmp_path / "b.py", SOURCE, at_s=1000)
+    names(saved)
+    write(tmp_path / "b.py", SOURCE + "x = 1\n", at_s=2000)
+    saved.changed()
+    (candidate,) = saved.changed()
+    assert (candidate.name, candidate.source) == ("b", SOURCE + "x = 1\n")
+
+
+def test_a_file_that_was_touched_and_not_changed_is_left_alone(saved, tmp_path):
+    write(tmp_path / "a.py", SOURCE, at_s=1000)
+    names(saved)
+    os.utime(tmp_path / "a.py", (2000, 2000))
+    assert names(saved) == []
+
+
+def test_a_file_beside_it_counts_for_the_candidates_that_name_it(saved, tmp_path):
+    write(tmp_path / "a.py", SOURCE + "files = ['kernels/tile.cuh']\n", at_s=1000)
+    write(tmp_path / "b.py", SOURCE, at_s=1000)
+    write(tmp_path / "kernels" / "tile.cuh", "// one", at_s=1000)
+    assert names(saved) == ["a", "b"]
+    write(tmp_path / "kernels" / "tile.cuh", "// two", at_s=2000)
+    assert names(saved) == ["a"]
+    write(tmp_path / "notes.txt", "nobody names this", at_s=2000)
+    assert names(saved) == []
+
+
+def test_a_mistake_is_returned_with_its_sentence_and_so_is_its_mending(saved, tmp_path):
+    write(tmp_path / "a.py", "class ModelNew(:\n", at_s=1000)
+    saved.changed()
+    (candidate,) = saved.changed()
+    assert "a.py:1" in candidate.fault
+    write(tmp_path / "a.py", SOURCE, at_s=2000)
+    saved.changed()
+    (candidate,) = saved.changed()
+    assert candidate.fault is None
+
+
+def test_a_candidate_that_is_gone_is_forgotten_and_new_when_it_is_back(saved, tmp_path):
+    write(tmp_path / "a.py", SOURCE, at_s=1000)
+    names(saved)
+    (tmp_path / "a.py").unlink()
+    assert names(saved) == []
+    assert saved.candidates == set()
+    write(tmp_path / "a.py", SOURCE, at_s=3000)
+    assert names(saved) == ["a"]
