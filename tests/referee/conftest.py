@@ -19,6 +19,7 @@ from harness.device.cpu import CpuBench
 from harness.formulas import Formula
 from harness.problem import AccuracyRule, Problem
 from harness.referee.reference import Reference
+from harness.referee.session import Session
 from harness.settings import Settings
 from harness.wire.frames import channel_pair
 
@@ -95,6 +96,38 @@ class Far:
     def hear(self) -> dict[str, Any]:
         (length,) = struct.unpack(">I", self._exactly(4))
         return json.loads(self._exactly(length))
+
+    def greet(self) -> None:
+        """Everything that an honest player says before it is asked to load."""
+        self.say({"hello": 1})
+        assert self.hear()["op"] == "prepare"
+        self.say({"prepared": "cpu"})
+
+    def load(self, reply: Any = None) -> None:
+        self.greet()
+        assert self.hear()["op"] == "load"
+        self.say({"loaded": True, "state": {}, "alike": True} if reply is None else reply)
+
+    def make_ready(self) -> None:
+        self.load()
+        for op in ("open", "layout"):
+            assert self.hear()["op"] == op
+            self.say({"opened" if op == "open" else "laid_out": True})
+
+    def launches(self, count: int, *, report: Any = None, times: Any = None) -> int:
+        """One round of launches: turns in order, answered by go, and a report. Returns the number of the first."""
+        command = self.hear()
+        assert command["op"] == "launch"
+        first = command["first"]
+        for index in range(count):
+            self.begin(first + index)
+        self.say({"turn": first + count})
+        self.say({"queued": count})
+        each = report or {"host_us": 5.0, "values": []}
+        self.say({
+            "launched": [dict(each, time_us=time_us) for time_us in times or [10.0] * count], "end_to_end_us": 12.0
+        })
+        return first
 
     def begin(self, sequence: int) -> None:
         """Reach a launch, be let go, and make the cache cold as a player does."""
@@ -188,3 +221,26 @@ def fixed_bench():
 @pytest.fixture
 def fixtures_folder() -> Path:
     return Path(__file__).resolve().parents[1] / "fixtures"
+
+
+@pytest.fixture
+def session_with(child, cpu_bench):
+    """`session_with(script)`: a session with a scripted player and limits of 0.6 s."""
+    return lambda script, **how: Session(child(script, **how), cpu_bench, 0.6, 0.6)
+
+
+@pytest.fixture
+def opened(session_with, reference_of):
+    """`opened(script)`: a session that is loaded and open for two launches, its reference, and two sets of inputs."""
+
+    def make(script, **how):
+        def play(far):
+            far.make_ready()
+            script(far)
+
+        session, reference = session_with(play, **how), reference_of()
+        session.load("/x.py", reference, {}, 1)
+        session.open(reference, 2)
+        return session, reference, [reference.draw(), reference.draw()]
+
+    return make

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from harness.referee.failures import Failed
-from harness.referee.session import Session
 from harness.verdict import ReasonCode, Status
 
 PROTOCOL = (Status.REJECTED, ReasonCode.PROTOCOL)
@@ -22,66 +21,8 @@ def verdict_of(caught):
     return caught.value.verdict.status, caught.value.verdict.reason_code
 
 
-@pytest.fixture
-def session_with(child, cpu_bench):
-    """`session_with(script)`: a session with a scripted player and limits of 0.6 s."""
-    return lambda script, **how: Session(child(script, **how), cpu_bench, 0.6, 0.6)
-
-
-def greet(far):
-    """Everything that an honest player says before it is asked to load."""
-    far.say({"hello": 1})
-    assert far.hear()["op"] == "prepare"
-    far.say({"prepared": "cpu"})
-
-
-def load(far, reply=None):
-    greet(far)
-    assert far.hear()["op"] == "load"
-    far.say({"loaded": True, "state": {}, "alike": True} if reply is None else reply)
-
-
-def launches(far, count, *, report=None, times=None):
-    """One round of launches: turns in order, answered by go, and a report."""
-    command = far.hear()
-    assert command["op"] == "launch"
-    first = command["first"]
-    for index in range(count):
-        far.begin(first + index)
-    far.say({"turn": first + count})
-    far.say({"queued": count})
-    each = report or {"host_us": 5.0, "values": []}
-    far.say({"launched": [dict(each, time_us=10.0) for _ in range(count)] if times is None else [
-        dict(each, time_us=time_us) for time_us in times], "end_to_end_us": 12.0})
-    return first
-
-
-def ready(far):
-    load(far)
-    for op in ("open", "layout"):
-        assert far.hear()["op"] == op
-        far.say({"opened" if op == "open" else "laid_out": True})
-
-
-@pytest.fixture
-def opened(session_with, reference_of):
-    """`opened(script)`: a session that is loaded and open for two launches, its reference, and two sets of inputs."""
-
-    def make(script, **how):
-        def play(far):
-            ready(far)
-            script(far)
-
-        session, reference = session_with(play, **how), reference_of()
-        session.load("/x.py", reference, {}, 1)
-        session.open(reference, 2)
-        return session, reference, [reference.draw(), reference.draw()]
-
-    return make
-
-
 def test_an_honest_player_is_believed_its_times_and_clocked_by_the_referee(opened):
-    session, _, sets = opened(lambda far: (launches(far, 2, times=[11.0, 13.0]), launches(far, 1)))
+    session, _, sets = opened(lambda far: (far.launches(2, times=[11.0, 13.0]), far.launches(1)))
     made = session.launch(sets, hold=False)
     assert [launch.time_us for launch in made.launches] == [11.0, 13.0]
     assert all(launch.wall_us > 0 for launch in made.launches)
@@ -93,14 +34,14 @@ def test_an_honest_player_is_believed_its_times_and_clocked_by_the_referee(opene
 
 def test_numbers_of_launches_never_repeat(opened):
     firsts = []
-    session, _, sets = opened(lambda far: firsts.extend(launches(far, 2) for _ in range(3)))
+    session, _, sets = opened(lambda far: firsts.extend(far.launches(2) for _ in range(3)))
     for _ in range(3):
         session.launch(sets, hold=False)
     assert firsts == [1, 4, 7]
 
 
 def test_state_that_matches_the_reference_is_no_difference(session_with, reference_of):
-    session = session_with(load)
+    session = session_with(lambda far: far.load())
     assert session.load("/x.py", reference_of(), {}, 1) is None
 
 
@@ -130,20 +71,20 @@ def get_inputs():
     ids=["nothing", "no bias", "another type", "another shape", "no mapping", "no state at all"],
 )
 def test_state_that_differs_is_put_into_words(session_with, reference_of, state, said):
-    session = session_with(lambda far: load(far, {"loaded": True, "state": state, "alike": False}))
+    session = session_with(lambda far: far.load({"loaded": True, "state": state, "alike": False}))
     assert re.search(said, session.load("/x.py", reference_of(LINEAR, {}), {}, 1))
 
 
 def test_parameters_of_the_right_form_and_other_values_differ_too(session_with, reference_of):
     state = {"linear.weight": ["float32", [2, 3]], "linear.bias": ["float32", [2]]}
-    session = session_with(lambda far: load(far, {"loaded": True, "state": state, "alike": True}))
+    session = session_with(lambda far: far.load({"loaded": True, "state": state, "alike": True}))
     assert "other values" in session.load("/x.py", reference_of(LINEAR, {}), {}, 1)
 
 
 BEFORE_LOADING = {
     "before it greets": lambda far: None,
     "before it has its device": lambda far: far.say({"hello": 1}),
-    "while it loads": greet,
+    "while it loads": lambda far: far.greet(),
 }
 
 
@@ -181,7 +122,7 @@ def test_a_player_that_falls_silent_before_it_is_loaded_is_timed_out(session_wit
 @pytest.mark.parametrize("body", [b"garbage", b"[]", b'"ok"', b"\xff"])
 def test_a_player_that_answers_nonsense_breaks_the_protocol(session_with, reference_of, body):
     def script(far):
-        greet(far)
+        far.greet()
         far.hear()
         far.raw(body)
         time.sleep(1)
@@ -194,13 +135,13 @@ def test_a_player_that_answers_nonsense_breaks_the_protocol(session_with, refere
 def test_an_exception_while_loading_is_told_as_such(session_with, reference_of):
     raised = {"type": "ValueError", "message": "no", "where": "/c/x.py:3"}
     with pytest.raises(Failed) as caught:
-        session_with(lambda far: load(far, {"raised": raised})).load("/x.py", reference_of(), {}, 1)
+        session_with(lambda far: far.load({"raised": raised})).load("/x.py", reference_of(), {}, 1)
     assert verdict_of(caught) == (Status.INCORRECT, ReasonCode.RAISED)
     assert "x.py:3" in caught.value.verdict.reason
 
 
 def test_memory_that_the_system_took_away_is_named(session_with, reference_of):
-    session = session_with(lambda far: greet(far), death="killed by the system for using more than 1.0 GB of memory")
+    session = session_with(lambda far: far.greet(), death="killed by the system for using more than 1.0 GB of memory")
     session.child.ran_out_of_memory = True
     with pytest.raises(Failed) as caught:
         session.load("/x.py", reference_of(), {}, 1)
@@ -273,9 +214,9 @@ def test_every_violation_of_the_protocol_is_rejected_as_one(opened, script):
 
 def test_the_end_of_the_queue_before_may_be_seen_late(opened):
     def script(far):
-        first = launches(far, 2)
+        first = far.launches(2)
         far.say({"turn": first + 2})
-        launches(far, 2)
+        far.launches(2)
 
     session, _, sets = opened(script)
     assert len(session.launch(sets, hold=False).launches) == 2
@@ -387,7 +328,7 @@ def test_inputs_that_were_written_to_are_seen(opened, cpu_bench):
 
 
 def test_outputs_are_what_lies_in_the_outbox(opened, cpu_bench):
-    session, reference, sets = opened(lambda far: launches(far, 2))
+    session, reference, sets = opened(lambda far: far.launches(2))
     session.launch(sets, hold=False)
     reference.output_specs[0].view(cpu_bench.outbox(1)).fill_(5)
     (output,) = session.outputs(reference, 1)
@@ -407,87 +348,6 @@ def test_a_profile_that_is_no_listing_breaks_the_protocol(opened, listing):
     with pytest.raises(Failed) as caught:
         session.profile(reference.draw())
     assert verdict_of(caught) == PROTOCOL
-
-
-def leaves_it_out(far, first):
-    far.say({"turn": first})
-    far.hear()
-    far.say({"turn": first + 1})
-
-
-def only_says_so(far, first):
-    far.say({"turn": first})
-    far.hear()
-    far.say({"cooled": first})
-
-
-def writes_the_last_word_again(far, first):
-    far.say({"turn": first})
-    far.bench._evictor.run(far.hear()["word"] - 1)
-    far.say({"cooled": first})
-
-
-def writes_ninety_nine_of_a_hundred(far, first):
-    far.say({"turn": first})
-    words = far.bench._evictor._words
-    words[: words.numel() * 99 // 100].fill_(far.hear()["word"])
-    far.say({"cooled": first})
-
-
-@pytest.mark.parametrize(
-    "deed", [leaves_it_out, only_says_so, writes_the_last_word_again, writes_ninety_nine_of_a_hundred]
-)
-def test_a_cache_that_was_not_made_cold_is_seen_before_the_window_opens(opened, cpu_bench, deed):
-    def script(far):
-        deed(far, far.hear()["first"])
-        time.sleep(1)
-
-    session, _, sets = opened(script)
-    with pytest.raises(Failed, match="was not made cold before its timed window") as caught:
-        session.launch(sets, hold=False)
-    assert verdict_of(caught) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
-
-
-@pytest.mark.parametrize("numbers", [(2,), (0,), (1, 1)], ids=["ahead", "behind", "twice"])
-def test_a_cooling_of_another_launch_breaks_the_protocol(opened, numbers):
-    def script(far):
-        far.hear()
-        far.say({"turn": 1})
-        far.bench._evictor.run(far.hear()["word"])
-        for number in numbers:
-            far.say({"cooled": number})
-        time.sleep(1)
-
-    session, _, sets = opened(script)
-    with pytest.raises(Failed) as caught:
-        session.launch(sets, hold=False)
-    assert verdict_of(caught) == PROTOCOL
-
-
-def test_the_window_opens_when_the_cache_is_cold_and_where_inputs_lie_early_that_much_later(opened, cpu_bench):
-    seen = []
-
-    def script(far):
-        for _ in range(2):
-            first = far.hear()["first"]
-            far.say({"turn": first})
-            answer = far.hear()
-            before = cpu_bench._flags.window
-            cpu_bench._evictor.run(answer["word"])
-            far.say({"cooled": first})
-            began = time.monotonic()
-            while cpu_bench._flags.window < first:
-                time.sleep(0.001)
-            seen.append((before < first, time.monotonic() - began))
-            far.say({"turn": first + 1})
-            far.say({"queued": 1})
-            far.say({"launched": [GOOD], "end_to_end_us": 1.0})
-
-    session, _, sets = opened(script)
-    session.launch(sets[:1], hold=False)
-    session.launch(sets[:1], hold=False, early_s=0.1)
-    assert [closed for closed, _ in seen] == [True, True]
-    assert seen[0][1] < 0.09 < seen[1][1]
 
 
 def test_stopping_kills_the_player(opened):
