@@ -23,7 +23,7 @@ from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry
 from harness.device.nvml import Nvml
 from harness.inputs.sets import InputSet
-from harness.wire import cuda_driver, masking
+from harness.wire import cuda_driver, masking, passes
 from harness.wire.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTES, Arena
 from harness.wire.frames import Channel, FrameTimeout
 from harness.wire.layout import REGION_BYTES

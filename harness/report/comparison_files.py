@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.reading.text_files import shown
-from harness.records.changes import NOT_IN_BOTH, Change, Pair
+from harness.records.changes import NOT_IN_BOTH, Change
 from harness.records.compared import Compared
 from harness.records.comparison import Case
 from harness.records.schema import Record
