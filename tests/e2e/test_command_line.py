@@ -45,7 +45,7 @@ def sentence(end) -> str:
 MISTAKES = {
     "a missing problem": ([TRIL.with_name("tril_matmull.yaml")], "tril_matmul.yaml"),
     "a word that is neither verb nor file": (["doctr"], "doctor"),
-    "a folder without problems": ([REPOSITORY / "docs"], "holds no problem file"),
+    "a folder without problems": ([REPOSITORY / "docs" / "images"], "holds no problem file"),
     "a glob that no problem matches": (["nowhere/*.py"], "no problem file matches"),
     "a device that is none": ([TRIL, "--device", "toaster"], "--device cpu"),
     "settings that are not there": ([TRIL, "--config", "quik"], "quick"),
