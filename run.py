@@ -1,4 +1,5 @@
 """The front door: `python run.py problems/tril_matmul.yaml`."""
+# PYTHON_ARGCOMPLETE_OK
 
 import sys
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import __version__
+from harness.completion import answer_the_shell
 from harness.errors import InputError
 
 EXIT_CODES = """exit codes:
@@ -37,7 +38,9 @@ VERBS = ("run", "list", "doctor", "compare", "scores", "report", "show", "reprod
 
 def understood(arguments: Sequence[str]) -> argparse.Namespace:
     """What `arguments` ask for; `verb` is among it. Raises InputError for what no verb or flag is."""
-    return _parser().parse_args(_with_verb(list(arguments)))
+    parser = _parser()
+    answer_the_shell(parser, VERBS)
+    return parser.parse_args(_with_verb(list(arguments)))
 
 
 def _with_verb(arguments: list[str]) -> list[str]:

@@ -42,7 +42,7 @@ LAYERS = (
     ("reading",),
     ("peaks",),
     ("statistics", "accuracy", "physics", "formulas", "clocks", "wire"),
-    ("verdict", "errors", "spelling"),
+    ("verdict", "errors", "spelling", "completion"),
 )
 PURE = ("statistics", "accuracy", "physics", "formulas", "verdict", "errors")
 FILE_SYSTEM = {"os", "pathlib", "io", "shutil", "tempfile", "glob", "subprocess", "socket"}
