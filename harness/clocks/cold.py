@@ -8,6 +8,7 @@ the referee gives for each launch and looks for before it opens the window.
 from __future__ import annotations
 
 import glob
+import secrets
 
 import torch
 
@@ -52,7 +53,9 @@ class KeyedEvictor:
 
         A flush that left out a thousandth goes unnoticed once in sixty launches.
         """
-        places = torch.randint(self._words.numel(), (min(_SAMPLED_WORDS, self._words.numel()),))
+        # PyTorch's own generator was seeded to draw the inputs, and who sees those might follow it.
+        drawn = torch.Generator().manual_seed(secrets.randbits(63))
+        places = torch.randint(self._words.numel(), (min(_SAMPLED_WORDS, self._words.numel()),), generator=drawn)
         return int((self._words[places] != word).sum())
 
 

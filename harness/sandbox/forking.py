@@ -26,6 +26,8 @@ from harness.sandbox.walls import Wall
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _START_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 10.0
+_TRIAL_TIMEOUT_S = 20.0
+_DOES_NOTHING = "harness.sandbox.processes"  # a module that only defines: a child that runs it ends with 0
 # What libraries read when they are loaded; all else a fork can still be told.
 _READ_AT_LOAD = ("LD_", "PYTHON", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "LANG", "LC_", "TZ")
 _servers: dict[tuple[tuple[str, str], ...], ForkServer | None] = {}
@@ -39,13 +41,13 @@ class ForkedProcess:
         self.pid, self.returncode = pid, None
         self.stdout = os.fdopen(stdout, "rb", buffering=0)
         self._server = server
-        self._ended = os.pidfd_open(pid)
+        self.ended = os.pidfd_open(pid)  # readable from its end on
 
     def poll(self) -> int | None:
         """The exit status, or minus the number of the signal that killed it; None while it lives."""
-        if self.returncode is None and select.select([self._ended], [], [], 0)[0]:
+        if self.returncode is None and select.select([self.ended], [], [], 0)[0]:
             self.returncode = self._server.exit_code(self.pid)
-            os.close(self._ended)
+            os.close(self.ended)
         return self.returncode
 
 
@@ -145,11 +147,48 @@ def server_for(wall: Wall, environment: Mapping[str, str], modules: Sequence[str
             return known
         if key in _servers and known is None:
             return None
-        try:
-            _servers[key] = ForkServer(at_load, modules)
-        except OSError:
-            _servers[key] = None
+        _servers[key] = _tried(wall, at_load, modules)
         return _servers[key]
+
+
+def _tried(wall: Wall, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServer | None:
+    """A new server whose first child came up behind the wall, or None.
+
+    A system may allow the tool `unshare` what it forbids a Python process that makes the same calls.
+    """
+    try:
+        server = ForkServer(environment, modules)
+    except OSError:
+        return None
+    if _first_child_ends_well(server, wall):
+        return server
+    server.close()
+    return None
+
+
+def _first_child_ends_well(server: ForkServer, wall: Wall) -> bool:
+    status_read, status_write = os.pipe()
+    lifeline_read, lifeline_write = os.pipe()
+    plan = {
+        "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(_REPOSITORY), "writable": [],
+        "file_bytes": None, "cpu_s": None, "processes": None, "address_bytes": None, "own_shared_memory": False,
+        "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [], "module": _DOES_NOTHING,
+        "arguments": [],
+    }
+    try:
+        child = server.fork(plan, {}, (status_write, lifeline_read), None)
+        ended = select.select([child.ended], [], [], _TRIAL_TIMEOUT_S)[0]
+        child.stdout.close()
+        if not ended:
+            return False
+        child.poll()
+        told = select.select([status_read], [], [], 0)[0]
+        return bool(told) and json.loads(os.read(status_read, 65536) or b"{}").get("status") == 0
+    except (OSError, ValueError, KeyError):
+        return False
+    finally:
+        for descriptor in (status_read, status_write, lifeline_read, lifeline_write):
+            os.close(descriptor)
 
 
 @atexit.register

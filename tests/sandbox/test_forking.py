@@ -110,6 +110,18 @@ def test_behind_a_wall_that_does_not_hide_the_server_nothing_is_forked(wall):
     assert forking.server_for(wall, scrubbed(os.environ), MODULES) is None
 
 
+def test_where_a_fork_may_not_build_the_wall_the_child_is_started_anew(start, server, monkeypatch):
+    """As on a system that allows namespaces to the tool `unshare` and not to Python."""
+    monkeypatch.setattr(forking, "ForkServer", lambda environment, modules: server)
+    monkeypatch.setattr(server, "close", lambda: None)
+    assert forking._tried(best_wall(), {}, MODULES) is server
+    monkeypatch.setattr(forking, "_REPOSITORY", Path("/nowhere"))  # nothing can be mounted there
+    assert forking._tried(best_wall(), {}, MODULES) is None
+    monkeypatch.setattr(forking, "_tried", lambda *_: None)
+    assert forking.server_for(best_wall(), scrubbed(os.environ), ("string",)) is None
+    assert start("exits_seven", preloaded=("string",)).wait(10) == 7
+
+
 def test_a_module_that_cannot_be_imported_makes_no_server_and_the_child_is_started_anew(start):
     assert forking.server_for(best_wall(), scrubbed(os.environ), ("no_such_module",)) is None
     assert start("exits_seven", preloaded=("no_such_module",)).wait(10) == 7
