@@ -195,6 +195,7 @@ class Contest:
             config_hash=self._settings.hash, command=command, problem=problem, sizes=self._sizes,
             bench=bench, limits=limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
             useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
+            canary_tflops=bench.multiply_add_tflops(),
             event_floor_us=bench.event_floor_us(), sandbox=f"{self._workshop.wall.text}; {bench.transport}",
         )
 

@@ -97,6 +97,9 @@ class Bench(Protocol):
     def copy_gbytes_s(self) -> float:
         """Measured copy bandwidth in 10⁹ bytes/s, counting bytes read and written."""
 
+    def multiply_add_tflops(self) -> float:
+        """Measured rate of fp32 multiply-adds in 10¹² operations/s, two for each."""
+
     def event_floor_us(self) -> float:
         """What the stopwatch reads around nothing, in µs (median)."""
 

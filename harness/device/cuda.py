@@ -18,6 +18,7 @@ import torch
 
 from harness.clocks import cold
 from harness.clocks.stopwatch import CudaEvents
+from harness.device import canaries
 from harness.device.bench import LocalTimes, Turn
 from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry
@@ -197,6 +198,11 @@ class CudaBench:
         del source, target
         torch.cuda.empty_cache()
         return 8.0 * words / statistics.median(times_us[2:]) / 1e3
+
+    def multiply_add_tflops(self) -> float:
+        return canaries.gpu_multiply_add_tflops(
+            self._properties, self.torch_device, self._stopwatch, self.synchronize
+        )
 
     def event_floor_us(self) -> float:
         times_us = []

@@ -43,6 +43,7 @@ class RunFacts:
     useful_flops: float | None
     useful_bytes: float | None
     canary_gbps: float
+    canary_tflops: float | None
     event_floor_us: float
     sandbox: str
 
@@ -61,6 +62,7 @@ def record_of(
         status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
         language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
         useful_flops=facts.useful_flops, useful_bytes=facts.useful_bytes, canary_gbps=facts.canary_gbps,
+        canary_tflops=facts.canary_tflops,
         sol_us=facts.limits.sol_us if facts.limits else None,
         bound_by=facts.limits.bound_by if facts.limits else None,
         floor_us=facts.limits.floor_us if facts.limits else None,

@@ -152,7 +152,7 @@ class Record:
     throttle: str | None = _of("device", "throttle reasons seen meanwhile; `none` when there was none")
     other_processes: int | None = _of("device", "other processes on it; empty when not known")
     canary_gbps: float | None = _of("device", "copy bandwidth measured before the run", "GB/s")
-    canary_tflops: float | None = _of("device", "matrix product rate measured before the run", "TFLOP/s")
+    canary_tflops: float | None = _of("device", "fp32 multiply-add rate measured before the run", "TFLOP/s")
 
     sandbox: str | None = _of("sandbox", "the wall between referee and player that this row had")
 

@@ -1,0 +1,52 @@
+"""Small kernels of the harness's own, compiled by NVRTC, which ships with PyTorch: no compiler is needed."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import glob
+import os
+import sysconfig
+
+
+class NvrtcError(RuntimeError):
+    """Raised when NVRTC cannot be found here or refuses a source."""
+
+
+def compile_cubin(source: str, name: str, major: int, minor: int) -> bytes:
+    """CUDA C++ `source` as a cubin for compute capability `major.minor`; `name` is what messages call the file."""
+    nvrtc = _library()
+    program = ctypes.c_void_p()
+    _check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None))
+    try:
+        options = (ctypes.c_char_p * 1)(f"--gpu-architecture=sm_{major}{minor}".encode())
+        _check(nvrtc.nvrtcCompileProgram(program, 1, options))
+        size = ctypes.c_size_t()
+        _check(nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)))
+        cubin = ctypes.create_string_buffer(size.value)
+        _check(nvrtc.nvrtcGetCUBIN(program, cubin))
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return cubin.raw
+
+
+def _check(code: int) -> None:
+    if code:
+        raise NvrtcError(f"NVRTC failed with code {code}")
+
+
+@functools.lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    site = sysconfig.get_paths()["purelib"]
+    wheels = sorted(glob.glob(os.path.join(site, "nvidia", "*", "lib", "libnvrtc.so.*")), reverse=True)
+    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    names = [
+        *[path for path in wheels if "builtins" not in path],
+        "libnvrtc.so.13", "libnvrtc.so.12", os.path.join(home, "lib64", "libnvrtc.so"), "libnvrtc.so",
+    ]
+    for name in names:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise NvrtcError("libnvrtc cannot be found; it comes with PyTorch's CUDA builds and with the CUDA toolkit")
