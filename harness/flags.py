@@ -242,4 +242,7 @@ def _add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out cases that match")
     selftest.add_argument("--out", type=Path, metavar="DIR", help="where records go (default: a new temporary folder)")
     selftest.add_argument("--write", type=Path, metavar="FILE", help="put the matrix between the markers of this page")
+    selftest.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="time eager against itself so many times (default: 1)"
+    )
     selftest.add_argument("--json", action="store_true", help="print JSON")
