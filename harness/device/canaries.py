@@ -55,7 +55,7 @@ def gpu_multiply_add_tflops(
     properties: object, device: torch.device, stopwatch: Stopwatch, synchronize: Callable[[], None]
 ) -> float:
     """Rate of fp32 multiply-adds in 10¹² operations/s (two for each), all SMs busy; `properties` are PyTorch's."""
-    cubin = nvrtc.compile_cubin(_SOURCE, "multiply_add.cu", properties.major, properties.minor)
+    cubin = nvrtc.compile_cubin(_SOURCE, properties.major, properties.minor)
     function = cuda_driver.load_function(cubin, "multiply_add")
     blocks = _BLOCKS_PER_SM * properties.multi_processor_count
     sink = torch.zeros(1, device=device)

@@ -38,7 +38,6 @@ class CpuBench:
     transport = "shared_memory"
     l2_policy = cold.CPU_POLICY
     timer = MonotonicClock.name
-    sees_cooling = True
 
     def __init__(self) -> None:
         self.torch_device = torch.device("cpu")
@@ -78,16 +77,14 @@ class CpuBench:
         self._sets = sets
         time.sleep(_SPIN_ENDS_S)
 
-    def release(self, channel: Channel, sequence: int, index: int, *, window: bool = True) -> None:
+    def release(self, channel: Channel, sequence: int, index: int) -> None:
         # One thread's copy: a parallel one would leave a worker of ours spinning beside the timed call.
         region = self._sets[index].region
         ctypes.memmove(self._slots[index][1].data_ptr(), region.data_ptr(), region.numel())
-        if window:
-            self._flags.open_window(sequence)
         self._word = _fresh_word()
         channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)
 
-    def cooling_fault(self) -> str | None:
+    def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
         missed = self._evictor.missed(self._word)
         return f"{missed} of the words looked at were not written over" if missed else None
 

@@ -8,7 +8,6 @@ checking.
 from __future__ import annotations
 
 import math
-import secrets
 import statistics as stdlib_statistics
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from harness.device.identity import Telemetry
 from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
 from harness.referee import early
-from harness.referee.early import EarlyLook
+from harness.referee.early import EarlyLook, Looks
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 from harness.referee.turns import Launch, Launches
@@ -154,7 +153,7 @@ class Rounds:
         settings, timing = self._settings, self.timing
         started_s = time.monotonic()
         deadline = started_s + settings.budget_s
-        early_after = 1 + secrets.randbelow(_FEWEST_ROUNDS)  # drawn, so that nobody can know which segment it is
+        looks = Looks()
         while True:
             first, second = self._round(order_of_round(len(timing.log_ratios) + timing.dropped))
             timing.telemetry += [first.reading, second.reading]
@@ -165,9 +164,10 @@ class Rounds:
                 timing.dropped += 1
             else:
                 timing.keep(first, second)
-            if len(timing.log_ratios) + timing.dropped == early_after:
-                self._look_at_early_inputs(first.candidate_us)
-            if self._enough(deadline):
+            ended = self._enough(deadline)
+            if looks.due(len(timing.log_ratios) + timing.dropped, ended=ended):
+                self._look_closely(first.candidate_us)
+            if ended:
                 break
         self._estimate()
         self._measure_end_to_end()
@@ -242,18 +242,20 @@ class Rounds:
             made.launches[1:], local.times_us[1:], reading, made.tail_us, local.forward_us[1:], read_at_s
         )
 
-    def _look_at_early_inputs(self, usual_us: Sequence[float]) -> None:
-        def segment(count: int, early_s: float) -> list[float]:
-            sets = [self._reference.draw() for _ in range(count)]
+    def _look_closely(self, usual_us: Sequence[float]) -> None:
+        """Segments that look like any other to the player: one whose flush is inspected, others with open inputs."""
+
+        def segment(early_s: float, *, inspect: bool = False) -> list[float]:
+            sets = [self._reference.draw() for _ in range(self._counts["A"])]
             self._bench.synchronize()
-            made = self._session.launch(sets, hold=self._hold, early_s=early_s)
+            made = self._session.launch(sets, hold=self._hold, early_s=early_s, inspect=inspect)
             self._verify(sets, made)
             return [launch.time_us for launch in made.launches[1:]]
 
-        self.timing.early = early.look(
-            segment, self._bench.kind, self._counts["A"], self.timing.wall_overhead_us or 0.0,
-            stdlib_statistics.median(usual_us),
-        )
+        segment(0.0, inspect=True)
+        found = early.look(segment, self._bench.kind, stdlib_statistics.median(usual_us))
+        if self.timing.early is None or found.gained_us > self.timing.early.gained_us:
+            self.timing.early = found
 
     def _enough(self, deadline: float) -> bool:
         timing, looks = self.timing, self._settings.looks

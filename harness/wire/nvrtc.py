@@ -1,32 +1,30 @@
-"""Small kernels of the harness's own, compiled by NVRTC, which ships with PyTorch: no compiler is needed."""
+"""CUDA C++ compiled at run time by NVRTC, which ships with PyTorch: the harness's own few kernels need no nvcc."""
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import glob
 import os
 import sysconfig
 
 
 class NvrtcError(RuntimeError):
-    """Raised when NVRTC cannot be found here or refuses a source."""
+    """Raised when the harness's own kernels cannot be compiled here."""
 
 
-def compile_cubin(source: str, name: str, major: int, minor: int) -> bytes:
-    """CUDA C++ `source` as a cubin for compute capability `major.minor`; `name` is what messages call the file."""
-    nvrtc = _library()
+def compile_cubin(source: str, major: int, minor: int) -> bytes:
+    """`source` as a cubin for compute capability `major.minor`. Raises NvrtcError."""
+    nvrtc = _nvrtc()
     program = ctypes.c_void_p()
-    _check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None))
-    try:
-        options = (ctypes.c_char_p * 1)(f"--gpu-architecture=sm_{major}{minor}".encode())
-        _check(nvrtc.nvrtcCompileProgram(program, 1, options))
-        size = ctypes.c_size_t()
-        _check(nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)))
-        cubin = ctypes.create_string_buffer(size.value)
-        _check(nvrtc.nvrtcGetCUBIN(program, cubin))
-    finally:
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    _check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"harness.cu", 0, None, None))
+    option = f"--gpu-architecture=sm_{major}{minor}".encode()
+    options = (ctypes.c_char_p * 1)(option)
+    _check(nvrtc.nvrtcCompileProgram(program, 1, options))
+    size = ctypes.c_size_t()
+    _check(nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)))
+    cubin = ctypes.create_string_buffer(size.value)
+    _check(nvrtc.nvrtcGetCUBIN(program, cubin))
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     return cubin.raw
 
 
@@ -35,8 +33,7 @@ def _check(code: int) -> None:
         raise NvrtcError(f"NVRTC failed with code {code}")
 
 
-@functools.lru_cache(maxsize=1)
-def _library() -> ctypes.CDLL:
+def _nvrtc() -> ctypes.CDLL:
     site = sysconfig.get_paths()["purelib"]
     wheels = sorted(glob.glob(os.path.join(site, "nvidia", "*", "lib", "libnvrtc.so.*")), reverse=True)
     home = os.environ.get("CUDA_HOME", "/usr/local/cuda")

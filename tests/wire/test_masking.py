@@ -7,7 +7,8 @@ import torch
 
 from harness.wire import cuda_driver
 from harness.wire.arena import FLAGS_BYTES, GO_BYTE, TURN_BYTE, Arena
-from harness.wire.masking import Mask, compile_mask
+from harness.wire.masking import SOURCE, Mask
+from harness.wire.nvrtc import compile_cubin
 
 pytestmark = pytest.mark.gpu
 
@@ -21,7 +22,7 @@ def masked():
     device = torch.device("cuda:0")
     torch.zeros(1, device=device)
     place = torch.zeros(16, dtype=torch.uint8, device=device)
-    mask = Mask(compile_mask(*torch.cuda.get_device_capability(device)), place.data_ptr(), 64)
+    mask = Mask(compile_cubin(SOURCE, *torch.cuda.get_device_capability(device)), place.data_ptr(), 64)
 
     def apply(source: torch.Tensor, key: bytes) -> torch.Tensor:
         place.copy_(torch.frombuffer(bytearray(key), dtype=torch.uint8))

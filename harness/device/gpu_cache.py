@@ -1,0 +1,82 @@
+"""The buffers by which a GPU's L2 is made cold, shared with a player, and the look whether that was done.
+
+A player works on the shared buffers; what the sum over the one that is read must be follows from a copy that stays here,
+so a player that writes into the shared one gains nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import torch
+
+from harness.clocks import cold
+from harness.wire import cuda_driver
+from harness.wire.arena import WORD_BYTE, Flags
+from harness.wire.cooling import Cooler
+from harness.wire.layout import REGION_BYTES
+
+_LEGACY_STREAM = 0
+_SAMPLED_WORDS = 4096
+_SHARED = ("written", "read", "sums")
+
+
+class GpuCache:
+    """Buffers for the L2 of `device`; `flags` is the referee's own page of words, which lies at `words` for the device."""
+
+    def __init__(
+        self, l2_bytes: int, device: torch.device, cubin: bytes, flags: Flags, words: int, blocks: int
+    ) -> None:
+        self._device, self._flags = device, flags
+        size_bytes = -(-cold.GPU_FACTOR * l2_bytes // REGION_BYTES) * REGION_BYTES
+        sizes = dict(zip(_SHARED, (size_bytes, size_bytes, REGION_BYTES)))
+        self._shared: dict[str, torch.Tensor] = {}
+        for name, each_bytes in sizes.items():
+            address = cuda_driver.allocate(each_bytes)
+            self._shared[name] = cuda_driver.as_bytes(address, each_bytes, str(device))
+        drawn = self._generator()
+        self._copy = torch.randint(
+            -(2**63), 2**63 - 1, (size_bytes // 8,), dtype=torch.int64, device=device, generator=drawn
+        )
+        self._shared["read"].view(torch.int64).copy_(self._copy)
+        self._own_sum = torch.zeros(1, dtype=torch.int64, device=device)
+        written, read = self._shared["written"].data_ptr(), self._shared["read"].data_ptr()
+        word_address = words + WORD_BYTE
+        self._own = Cooler(cubin, written, read, size_bytes, word_address, blocks)
+        self._expected = Cooler(cubin, 0, self._copy.data_ptr(), size_bytes, word_address, blocks)
+
+    @property
+    def regions(self) -> dict[str, torch.Tensor]:
+        """What players share: "written", "read" and "sums", as uint8."""
+        return self._shared
+
+    def command(self) -> dict[str, dict[str, str | int]]:
+        """The shared buffers as a player opens them."""
+        return {
+            name: {"handle": cuda_driver.ipc_handle(region.data_ptr()).hex(), "bytes": region.numel()}
+            for name, region in self._shared.items()
+        }
+
+    def cool(self) -> None:
+        """The flush of the referee's own launches, in stream order."""
+        self._own.run(_LEGACY_STREAM, self._own_sum.data_ptr())
+
+    def fault(self, index: int, word: int) -> str | None:
+        """What the flush under `word` of a player's launch `index` left undone; waits for the device."""
+        sums = self._shared["sums"].view(torch.int64)
+        added_up = int(sums[index])  # first: what is expected exists nowhere yet
+        words = self._shared["written"].view(torch.int64)
+        places = torch.randint(words.numel(), (_SAMPLED_WORDS,), device=self._device, generator=self._generator())
+        signed = word - 2**64 if word >= 2**63 else word
+        missed = int((words[places] != signed).sum())
+        if missed:
+            return f"{missed} of {_SAMPLED_WORDS} words looked at were not written over"
+        self._flags.set_word(word)
+        self._expected.add_up(_LEGACY_STREAM, self._own_sum.data_ptr())
+        if added_up != int(self._own_sum):
+            return "what was to be read after it was not read, or not all of it"
+        return None
+
+    def _generator(self) -> torch.Generator:
+        """A stream of numbers of its own: PyTorch's was seeded to draw the inputs, and who sees those might follow it."""
+        return torch.Generator(self._device).manual_seed(secrets.randbits(63))
