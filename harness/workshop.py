@@ -17,7 +17,7 @@ from harness.candidate import Candidate
 from harness.device.bench import Bench
 from harness.problem import Problem
 from harness.records.assembling import baseline_hash
-from harness.referee.judging import Contestant
+from harness.referee.judgement import Contestant
 from harness.referee.players import PlayerStarter
 from harness.sandbox.walls import best_wall
 from harness.settings import Settings

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
+from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry
 from harness.inputs.sets import InputSet
 from harness.wire.arena import Arena
@@ -96,6 +97,9 @@ class Bench(Protocol):
     def synchronize(self) -> None: ...
 
     def telemetry(self, own_pids: set[int]) -> Telemetry: ...
+
+    def power_meter(self) -> PowerMeter:
+        """What says afterwards how much power the device took while it was entered."""
 
     def copy_gbytes_s(self) -> float:
         """Measured copy bandwidth in 10⁹ bytes/s, counting bytes read and written."""

@@ -17,6 +17,7 @@ from harness.clocks.heap import keep_freed_memory
 from harness.clocks.stopwatch import MonotonicClock
 from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
+from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
 from harness.inputs.sets import InputSet
 from harness.wire import passes
@@ -137,6 +138,9 @@ class CpuBench:
 
     def telemetry(self, own_pids: set[int]) -> Telemetry:
         return Telemetry()
+
+    def power_meter(self) -> PowerMeter:
+        return PowerMeter(lambda: None)
 
     def copy_gbytes_s(self) -> float:
         return canaries.copy_gbytes_s(self.torch_device, _COPY_BYTES, self._stopwatch, self.synchronize, tries=7)

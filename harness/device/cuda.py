@@ -21,6 +21,7 @@ from harness.clocks import cold
 from harness.clocks.stopwatch import CudaEvents
 from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
+from harness.device.energy import PowerMeter
 from harness.device.gpu_cache import GpuCache
 from harness.device.gpu_launches import OwnLaunches
 from harness.device.health import Health
@@ -166,6 +167,9 @@ class CudaBench:
 
     def telemetry(self, own_pids: set[int]) -> Telemetry:
         return self._nvml.telemetry(own_pids)
+
+    def power_meter(self) -> PowerMeter:
+        return PowerMeter(self._nvml.energy_mj)
 
     def copy_gbytes_s(self) -> float:
         free_bytes, _ = torch.cuda.mem_get_info(self.torch_device)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.build.product import Build
     from harness.device.bench import Bench
     from harness.problem import Problem
-    from harness.referee.judging import Judgement
+    from harness.referee.judgement import Judgement
     from harness.referee.timing import Timing
 
 _LOG_CHARACTERS = 20_000
@@ -205,6 +205,17 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
         "timer": facts.bench.timer, "l2_policy": facts.bench.l2_policy, "input_sets": timings[0].input_sets,
         "launch_hidden": timings[0].launch_hidden, "tflops": tflops, "gbytes_s": gbytes_s,
         "percent_of_sol": percent_of_sol(facts.limits, time_us), **_telemetry_fields(timings),
+        **_extra_fields(judgement),
+    }
+
+
+def _extra_fields(judgement: Judgement) -> dict[str, Any]:
+    found = judgement.extras
+    if found is None:
+        return {}
+    return {
+        "warm_us": found.warm_us, "back_to_back_us": found.back_to_back_us, "graph_us": found.graph_us,
+        "joules": found.joules,
     }
 
 

@@ -38,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
     from harness.report.progress import open_progress
 
     request = RunRequest(
-        problem, candidates, options.device, settings, options.out, options.sanitize, _command(options), archs=archs
+        problem, candidates, options.device, settings, options.out, options.sanitize, _command(options), archs=archs,
+        extras=extras_of(options),
     )
     with open_progress(silent=options.json) as progress:
         result = judge_all(request, progress)
@@ -54,6 +55,11 @@ def run(options: argparse.Namespace) -> int:
     if options.strict and any(record.status.value != "ok" for record in own):
         return EXIT_STRICT
     return 0
+
+
+def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """What was asked for beside the ranking time, as `referee.extras` names it."""
+    return ("energy",) * options.energy + ("times",) * options.extra_times
 
 
 def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
@@ -84,7 +90,13 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--arch", options.arch]
     if options.sanitize:
         words.append("--sanitize")
+    words += extra_words(options)
     return shlex.join(words)
+
+
+def extra_words(options: argparse.Namespace) -> list[str]:
+    """The flags for what was asked for beside the ranking time."""
+    return ["--energy"] * options.energy + ["--extra-times"] * options.extra_times
 
 
 def _leaderboard(options: argparse.Namespace, result) -> str:

@@ -29,6 +29,7 @@ from harness.suite import children
 from harness.suite.naming import own_folder, owned_files
 from harness.suite.problems import Loaded, is_suite, load_all, problem_paths
 from harness.suite.summary import Outcome, summary_json, summary_text
+from harness.verbs.run import extra_words, extras_of
 from harness.verdict import Status
 
 EXIT_STRICT, EXIT_NOTHING_RAN, EXIT_INTERRUPTED = 1, 4, 130
@@ -120,8 +121,8 @@ def _one(
         else:
             csv_path = children.judge({
                 "problem": problem, "candidates": left, "device": options.device, "settings": settings,
-                "out_dir": options.out, "sanitize": options.sanitize, "kept": tuple(kept.values()),
-                "command": _command(problem, candidates, options),
+                "out_dir": options.out, "sanitize": options.sanitize, "extras": extras_of(options),
+                "kept": tuple(kept.values()), "command": _command(problem, candidates, options),
             }, silent=options.json)
         records = [record for record in read_records(csv_path)
                    if record.role == "baseline" or record.candidate in {each.name for each in candidates}]
@@ -143,7 +144,7 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
     for flag, value, default in (("--mode", options.mode, None), ("--device", options.device, "auto"), ("--config", options.config, "default"),
                                  ("--out", str(options.out), "results")):
         words += [flag, value] if value != default else []
-    return shlex.join(words + (["--sanitize"] if options.sanitize else []))
+    return shlex.join(words + (["--sanitize"] if options.sanitize else []) + extra_words(options))
 
 
 def _show(options: argparse.Namespace, outcome: Outcome) -> None:
