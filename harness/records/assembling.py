@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.device.bench import Bench
     from harness.problem import Problem
     from harness.referee.judgement import Judgement
-    from harness.referee.timing import Timing
+    from harness.referee.timed import Timing
 
 _LOG_CHARACTERS = 20_000
 _REPOSITORY = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from harness.accuracy.classes import ErrorFigures, classify, worst
 from harness.provenance.kinds import Provenance
 from harness.records.evidence import Evidence
 from harness.referee.extras import Extras
-from harness.referee.timing import Timing
+from harness.referee.timed import Timing
 from harness.statistics import Interval, estimate_log_ratio, tukey_mclaughlin
 from harness.verdict import OK, Verdict
 

@@ -27,7 +27,8 @@ from harness.referee.reference import Reference
 from harness.referee.sanitizing import sanitize
 from harness.referee.session import Session
 from harness.referee.turns import Launches
-from harness.referee.timing import Rounds, Timing
+from harness.referee.timed import Timing
+from harness.referee.timing import Rounds
 from harness.referee.tracing import trace
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child

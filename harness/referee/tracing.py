@@ -20,7 +20,7 @@ from harness.referee.comparing import judge_outputs
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
-from harness.referee.timing import Timing
+from harness.referee.timed import Timing
 from harness.verdict import ReasonCode, Status
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed, failed
 from harness.referee.judgement import published
 from harness.referee.turns import Launch, Launches
-from harness.referee.timing import Rounds, Timing
+from harness.referee.timed import Timing
+from harness.referee.timing import Rounds
 from harness.statistics import Interval, estimate_speedup
 from harness.verdict import ReasonCode, Status
 
