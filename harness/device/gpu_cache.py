@@ -63,19 +63,19 @@ class GpuCache:
 
     def fault(self, index: int, word: int) -> str | None:
         """What the flush under `word` of a player's launch `index` left undone; waits for the device."""
-        sums = self._shared["sums"].view(torch.int64)
-        added_up = int(sums[index])  # first: what is expected exists nowhere yet
+        sum_of_player = self._shared["sums"].view(torch.int64)[index].clone()  # first: the right one exists nowhere yet
         words = self._shared["written"].view(torch.int64)
         places = torch.randint(words.numel(), (_SAMPLED_WORDS,), device=self._device, generator=self._generator())
         signed = word - 2**64 if word >= 2**63 else word
-        missed = int((words[places] != signed).sum())
-        if missed:
-            return f"{missed} of {_SAMPLED_WORDS} words looked at were not written over"
+        missed = (words[places] != signed).sum()
         self._flags.set_word(word)
         self._expected.add_up(_LEGACY_STREAM, self._own_sum.data_ptr())
-        if added_up != int(self._own_sum):
-            return "what was to be read after it was not read, or not all of it"
-        return None
+        read = sum_of_player == self._own_sum[0]
+        # One wait for all of it: the player's stream holds the device in turns with this one.
+        missed_count, was_read = torch.stack([missed, read.to(torch.int64)]).tolist()
+        if missed_count:
+            return f"{missed_count} of {_SAMPLED_WORDS} words looked at were not written over"
+        return None if was_read else "what was to be read after it was not read, or not all of it"
 
     def _generator(self) -> torch.Generator:
         """A stream of numbers of its own: PyTorch's was seeded to draw the inputs, and who sees those might follow it."""

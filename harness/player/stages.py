@@ -23,6 +23,7 @@ from harness.wire.cooling import SUM_BYTES, Cooler
 from harness.wire.frames import Channel
 from harness.wire.layout import TensorSpec
 from harness.wire.masking import Mask
+from harness.wire.waiting import Waiter
 
 _LEGACY_STREAM = 0
 _WINDOW_POLL_S = 5e-5
@@ -43,6 +44,7 @@ class CudaStage:
         self._flags = arena.flags()
         self._words = cuda_driver.map_host(self._flags.address, FLAGS_BYTES)
         cubin, blocks = bytes.fromhex(command["kernels"]), command["blocks"]
+        self._waiter = Waiter(cubin, self._words)
         self._mask = Mask(cubin, self._words + KEY_BYTE, blocks)
         cooling = command["cooling"]
         written, read, self._sums = (
@@ -89,10 +91,10 @@ class CudaStage:
     def wait_for_turn(self, sequence: int) -> None:
         self._sequence = sequence
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
-        cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, sequence)
+        self._waiter.wait(_LEGACY_STREAM, GO_BYTE, sequence)
 
     def wait_for_window(self, sequence: int) -> None:
-        cuda_driver.stream_wait(_LEGACY_STREAM, self._words + WINDOW_BYTE, sequence)
+        self._waiter.wait(_LEGACY_STREAM, WINDOW_BYTE, sequence)
 
     def signal_end(self, sequence: int) -> None:
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)

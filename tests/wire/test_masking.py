@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.wire import cuda_driver
+from harness.wire import cuda_driver, waiting
 from harness.wire.arena import FLAGS_BYTES, GO_BYTE, TURN_BYTE, Arena
 from harness.wire.masking import SOURCE, Mask
 from harness.wire.nvrtc import compile_cubin
+from harness.wire.waiting import Waiter
 
 pytestmark = pytest.mark.gpu
 
@@ -76,9 +77,10 @@ def test_a_handle_that_nobody_made_is_refused_in_words():
 def test_words_of_the_arena_order_a_stream():
     flags = Arena.create().flags()
     words = cuda_driver.map_host(flags.address, FLAGS_BYTES)
+    waiter = Waiter(compile_cubin(waiting.SOURCE, *torch.cuda.get_device_capability()), words)
     done = torch.cuda.Event()
     try:
-        cuda_driver.stream_wait(0, words + GO_BYTE, 5)
+        waiter.wait(0, GO_BYTE, 5)
         cuda_driver.stream_write(0, words + TURN_BYTE, 9)
         done.record(torch.cuda.default_stream())
         assert not done.query()
