@@ -23,7 +23,6 @@ from harness.contest import Contest
 from harness.device.choose import check_device_name, open_bench
 from harness.errors import InputError
 from harness.kernelbench import result_fields
-from harness.pipeline import alone_on
 from harness.problem import Problem, find_problem, in_mode, load_problem
 from harness.records.evidence import Evidence
 from harness.records.ranking import rank
@@ -35,7 +34,7 @@ from harness.scaffold import checked_name
 from harness.settings import Settings, load_settings
 from harness.spelling import hint_for
 from harness.wire.passes import MODES
-from harness.workshop import Workshop
+from harness.workshop import Workshop, alone_on
 
 _MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
 

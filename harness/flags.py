@@ -106,6 +106,7 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
     run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)")
+    _add_devices(run)
     run.add_argument("--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file")
     run.add_argument(
         "--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
@@ -119,6 +120,12 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--watch", action="store_true", help="stay, and judge a candidate each time its file is saved")
     run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
+
+
+def _add_devices(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--devices", metavar="all|cuda:0,cuda:2", help="several GPUs of this machine at once, each with its own referee"
+    )
 
 
 def _add_compare(verbs: argparse._SubParsersAction) -> None:
@@ -236,6 +243,7 @@ def _add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest.add_argument(
         "--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)"
     )
+    _add_devices(selftest)
     selftest.add_argument(
         "--only", action="append", default=[], metavar="GLOB", help="only cases whose name, or group/name, matches"
     )

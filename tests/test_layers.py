@@ -25,6 +25,7 @@ LAYERS = (
     ("verbs",),
     ("selftest", "suite"),
     ("evaluation", "reproduction"),
+    ("fleet",),
     ("pipeline",),
     ("contest",),
     ("workshop",),

@@ -82,6 +82,11 @@ class BuildQueue:
         """Whether `result` would answer at once."""
         return candidate.path in self._done or self._coming[candidate.path].done()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being built any more."""
+        return all(future.done() for future in self._coming.values())
+
     def close(self) -> None:
         """Give up what is not built yet and end every child."""
         with self._lock:

@@ -29,12 +29,12 @@ class Progress:
             self._said[candidate] = text
             self._line(f"{candidate}: {text}", "dim")
 
-    def done(self, record: Record) -> None:
-        """Say what became of a candidate or baseline."""
+    def done(self, record: Record, device: str | None = None) -> None:
+        """Say what became of a candidate or baseline; on which `device`, where there are several."""
         self.finished += 1
-        self._said.pop(record.candidate, None)
+        self._said.pop(name_on(device, record.candidate), None)
         count = f"[{self.finished}/{self.total}] " if self.total else ""
-        self._line(count + outcome_text(record), terminal.STATUS_STYLES.get(record.status.value, "red"))
+        self._line(count + name_on(device, outcome_text(record)), terminal.STATUS_STYLES.get(record.status.value, "red"))
 
     def note(self, text: str) -> None:
         """Say something that belongs to no candidate."""
@@ -88,10 +88,11 @@ class LiveProgress(Progress):
         else:
             self._at_work[candidate] = self._bars.add_task(described, total=None)
 
-    def done(self, record: Record) -> None:
-        if record.candidate in self._at_work:
-            self._bars.remove_task(self._at_work.pop(record.candidate))
-        super().done(record)
+    def done(self, record: Record, device: str | None = None) -> None:
+        name = name_on(device, record.candidate)
+        if name in self._at_work:
+            self._bars.remove_task(self._at_work.pop(name))
+        super().done(record, device)
 
     def __enter__(self) -> Progress:
         self._bars.start()
@@ -107,6 +108,11 @@ class LiveProgress(Progress):
             self._console.print(text, style=style, soft_wrap=True)
         except (OSError, ValueError):
             pass
+
+
+def name_on(device: str | None, text: str) -> str:
+    """`text` with the device's name before it, where there is one to name."""
+    return f"{device} {text}" if device else text
 
 
 def open_progress(
