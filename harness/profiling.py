@@ -40,12 +40,15 @@ class Profile:
 def profile(
     problem: Problem, candidate: Candidate, device: str, settings: Settings, progress: Progress
 ) -> Profile:
-    """Count what `candidate` does in one call. Raises HarnessError where it cannot be built, NothingToRun without a GPU.
+    """Count what `candidate` does in one call.
+
+    Raises HarnessError where it cannot be built, NothingToRun without a GPU or without ncu.
     """
     progress.note("opening the device")
     bench = open_bench(device)
     if bench.kind != "cuda":
-        raise NothingToRun("profile reads a GPU's counters, and a CPU has none of these. Name a GPU with --device cuda:0")
+        said = "profile reads a GPU's counters, and a CPU has none of these"
+        raise NothingToRun(f"{said}. Name a GPU with --device cuda:0")
     program = require_tool()
     with Workshop(problem, [candidate], bench, settings) as workshop, alone_on(bench, progress):
         if candidate.fault is None:

@@ -51,8 +51,8 @@ def measure(
         if not read.kernels and not ended:
             return Read(trouble=f"ncu did not end within {limit_s:g} s")
         if not read.kernels and not (private / REPORT).exists():
-            said = " ".join(child.output().split())[-300:]
-            return Read(trouble=f"ncu wrote nothing ({child.death()}): {said}" if said else f"ncu wrote nothing: {child.death()}")
+            said = " ".join(child.output().split())[-300:] or "and printed nothing"
+            return Read(trouble=f"ncu wrote nothing ({child.death()}): {said}")
         return read
     finally:
         shutil.rmtree(private, ignore_errors=True)

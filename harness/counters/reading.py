@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 # ncu ends every message of its own in one of two ways; its words are kept, its frame is not.
 _MESSAGE = re.compile(r"^==(?P<level>ERROR|WARNING|PROF)== (?P<text>.*)$")
@@ -20,7 +20,7 @@ _PERMISSION = (
 
 @dataclass(frozen=True)
 class KernelCounters:
-    """One launch of a kernel: its demangled name and the values of its counters by metric, in base units (ns, bytes)."""
+    """One launch of a kernel: its demangled name, and its counters by metric in base units (ns, bytes)."""
 
     name: str
     values: Mapping[str, float]
@@ -32,7 +32,6 @@ class Read:
 
     kernels: tuple[KernelCounters, ...] = ()
     trouble: str | None = None
-    unknown: tuple[str, ...] = field(default=())
 
 
 def read_log(text: str) -> Read:
@@ -49,8 +48,11 @@ def read_log(text: str) -> Read:
         return Read(kernels)
     if _NO_PERMISSION in text:
         return Read(trouble=_PERMISSION)
-    errors = [said for level, said in messages if level == "ERROR"] or [said for level, said in messages if level == "WARNING"]
-    return Read(trouble=f"ncu says: {errors[0]}" if errors else "ncu saw no kernel in the call")
+    for level in ("ERROR", "WARNING"):
+        for each, said in messages:
+            if each == level:
+                return Read(trouble=f"ncu says: {said}")
+    return Read(trouble="ncu saw no kernel in the call")
 
 
 def _kernels(rows: list[str]) -> list[KernelCounters]:
@@ -64,7 +66,8 @@ def _kernels(rows: list[str]) -> list[KernelCounters]:
         named = dict(zip(header, cells))
         if not named.get("Kernel Name"):
             continue  # the row of units
-        values = {name: value for name in header if (value := _number(named.get(name, ""))) is not None and "__" in name}
+        numbers = {name: _number(named.get(name, "")) for name in header if "__" in name}
+        values = {name: value for name, value in numbers.items() if value is not None}
         found.append(KernelCounters(named["Kernel Name"], values))
     return found
 

@@ -53,7 +53,7 @@ class _Fleet:
         self._labels = {number: f"{each.device}" for number, each in self._referees.items()}
         self._teams: dict[tuple[str, str], Team] = {}
         self._team_of: dict[int, Team] = {}
-        self._waiting: dict[int, str | None] = {}  # referees that asked for an entry, and why they are lost, if they are
+        self._waiting: dict[int, str | None] = {}  # who asked for an entry, and why it is lost, if it is
         self._faults: list[HarnessError] = []
         if len(set(devices)) < len(devices):  # CPU and CPU, in tests
             self._labels = {number: f"{label}#{number}" for number, label in self._labels.items()}
@@ -79,7 +79,8 @@ class _Fleet:
     def _assignment(self, device: str) -> Assignment:
         asked = self._request
         return Assignment(
-            asked.problem, asked.candidates, asked.settings, device, self._utc, asked.command, asked.sanitize, asked.archs
+            asked.problem, asked.candidates, asked.settings, device, self._utc, asked.command, asked.sanitize,
+            asked.archs,
         )
 
     def _all_is_judged(self) -> bool:

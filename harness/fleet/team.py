@@ -22,7 +22,9 @@ from harness.verdict import ReasonCode, Status
 from harness.workshop import queue_for, toolchain_for
 
 # What was measured of a device at some time and says nothing of a row that was not.
-_OF_THE_MOMENT = ("sm_mhz", "mem_mhz", "watts", "celsius", "throttle", "other_processes", "canary_gbps", "canary_tflops")
+_OF_THE_MOMENT = (
+    "sm_mhz", "mem_mhz", "watts", "celsius", "throttle", "other_processes", "canary_gbps", "canary_tflops",
+)
 
 
 class Team:
