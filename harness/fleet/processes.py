@@ -42,6 +42,10 @@ class RefereeProcess:
         self.pipe = Connection(near.detach())
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def device_inside(self) -> str:
         """What the process itself calls its device."""
         return "cpu" if self.device == "cpu" else "cuda:0"
