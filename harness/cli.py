@@ -32,6 +32,10 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.verb == "run":
         from harness.suite.problems import is_suite
 
+        if options.tune:
+            from harness.verbs import tune
+
+            return tune.run(options)
         if options.watch:
             from harness.verbs import watch
 

@@ -118,6 +118,8 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     run.add_argument("--watch", action="store_true", help="stay, and judge a candidate each time its file is saved")
+    run.add_argument("--tune", metavar="CANDIDATE", help="search its PARAMETERS, and write the best into a YAML beside it")
+    run.add_argument("--trials", type=int, default=32, metavar="N", help="how many choices --tune tries (default: 32)")
     run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
 

@@ -109,7 +109,7 @@ class Workshop:
         compiles = candidate.language == "triton" or "torch.compile" in candidate.source
         warm = self._warm_folder(key) if compiles else self._folder / "warm" / key
         contestant = Contestant(
-            candidate.name, str(candidate.path.resolve()), build.manifest,
+            candidate.name, str(candidate.file_in(self._folder).resolve()), build.manifest,
             tuple(extension.path for extension in build.extensions), warm / "triton",
             self._problem.accuracy.precision_class, candidate.language,
         )

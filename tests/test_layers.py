@@ -23,7 +23,7 @@ LAYERS = (
     ("cli",),
     ("flags",),
     ("verbs",),
-    ("selftest", "suite"),
+    ("selftest", "suite", "tuning"),
     ("evaluation", "reproduction", "profiling"),
     ("fleet",),
     ("pipeline",),

@@ -124,6 +124,7 @@ class Team:
         row = Record(**{
             **kept, "uuid": uuid, "candidate": entry.name, "role": "candidate" if is_candidate else "baseline",
             "source_hash": entry.source_hash if is_candidate else None,
+            "parameters": entry.parameters if is_candidate else None,
             "language": entry.language if is_candidate else "torch",
             "status": Status.SKIPPED, "reason_code": ReasonCode.DEVICE_LOST, "reason": f"{why}; run it again",
         })
