@@ -65,9 +65,13 @@ class Sampled:
         self._allowed, self._trials = allowed, trials
         self._possible = math.prod(map(len, allowed.values()))
         self._random = random.Random(_SEED)
-        # Texts and numbers alike are chosen by their place in the list; Optuna takes no list of mixed types.
-        choice = optuna.distributions.CategoricalDistribution
-        self._places = {name: choice(list(range(len(values)))) for name, values in allowed.items()}
+        # All are chosen by their place in the list. Where the list is a scale, neighbours tell of each other.
+        distributions = optuna.distributions
+        self._places = {
+            name: distributions.IntDistribution(0, len(values) - 1) if _is_scale(values)
+            else distributions.CategoricalDistribution(list(range(len(values))))
+            for name, values in allowed.items()
+        }
         sampler = optuna.samplers.TPESampler(
             seed=_SEED, n_startup_trials=min(_FIRST_AT_RANDOM, trials), multivariate=True, constant_liar=True
         )
@@ -107,6 +111,12 @@ class Sampled:
         )
         trial = self._asked[places]
         self._study.tell(trial, speedup or 0.0)
+
+
+def _is_scale(values: list[Value]) -> bool:
+    """Whether these are numbers in order, one way or the other."""
+    numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
+    return numbers and values in (sorted(values), sorted(values, reverse=True))
 
 
 def is_default(values: Mapping[str, Value], allowed: Mapping[str, list[Value]]) -> bool:
