@@ -64,6 +64,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import reproduce
 
         return reproduce.run(options)
+    if options.verb == "profile":
+        from harness.verbs import profile
+
+        return profile.run(options)
     if options.verb == "serve":
         from harness.verbs import serve
 

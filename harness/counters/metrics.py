@@ -18,7 +18,8 @@ ISSUE_PERCENT = "smsp__issue_active.avg.pct_of_peak_sustained_active"
 OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
 MOST_OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
 REGISTERS = "launch__registers_per_thread"
-SHARED_BYTES = "launch__shared_mem_per_block"
+# Beside these the driver keeps 1 KB of each block for itself.
+SHARED_STATIC, SHARED_DYNAMIC = "launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic"
 GRID, BLOCK, WAVES = "launch__grid_size", "launch__block_size", "launch__waves_per_multiprocessor"
 # What keeps further blocks off a multiprocessor: the smallest of these counts of blocks.
 LIMITS = {
@@ -40,6 +41,6 @@ STALLS = {f"smsp__average_warps_issue_stalled_{each}_per_issue_active.ratio": ea
 
 ASKED_FOR = (
     DURATION, DRAM_PERCENT, DRAM_BYTES, L2_PERCENT, L2_BYTES, L2_HITS, TENSOR_PERCENT, FMA_PERCENT, ISSUE_PERCENT,
-    OCCUPANCY, MOST_OCCUPANCY, REGISTERS, SHARED_BYTES, GRID, BLOCK, WAVES, *LIMITS, CONFLICTS_LOAD, CONFLICTS_STORE,
+    OCCUPANCY, MOST_OCCUPANCY, REGISTERS, SHARED_STATIC, SHARED_DYNAMIC, GRID, BLOCK, WAVES, *LIMITS, CONFLICTS_LOAD, CONFLICTS_STORE,
     WAVEFRONTS_LOAD, WAVEFRONTS_STORE, SECTORS_LOAD, *STALLS,
 )

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from harness.candidate import Candidate, find_candidates, read_candidate, values_of
 from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name, require_torch
-from harness.errors import HarnessError, InputError
+from harness.errors import InputError
 from harness.problem import Problem, in_mode, load_problem
 from harness.reading.text_files import shown
 from harness.report import terminal
 from harness.report.table import Column, table_text
 from harness.settings import load_settings
+from harness.spelling import hint_for
 
 if TYPE_CHECKING:
     from harness.tuning.running import Trial, Tuned
@@ -64,10 +65,11 @@ def _candidate(problem: Problem, named: str) -> Candidate:
     path = Path(named)
     if path.suffix == ".py" and path.is_file():
         return read_candidate(path, tuned=False)
-    [found] = [each for each in find_candidates(problem.candidates_dir) if each.name == path.stem] or [None]
+    candidates = find_candidates(problem.candidates_dir)
+    found = next((each for each in candidates if each.name == path.stem), None)
     if found is None:
-        find_candidates(problem.candidates_dir, only=[named])  # says which there are
-        raise HarnessError(f"{named} means no single candidate")
+        hint = hint_for(path.stem, [each.name for each in candidates], "There are")
+        raise InputError(f"--tune {named}: there is no such candidate in {shown(problem.candidates_dir)}", hint=hint)
     return read_candidate(found.path, tuned=False)
 
 
