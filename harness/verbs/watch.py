@@ -27,7 +27,7 @@ _LOOK_S = 0.25
 def run(options: argparse.Namespace) -> int:
     """Watch one problem's folder of candidates. Returns 0 when it is interrupted."""
     check_device_name(options.device)
-    for flag in ("resume", "sanitize", "arch", "strict"):
+    for flag in ("resume", "sanitize", "arch", "strict", "devices"):
         if getattr(options, flag):
             raise InputError(f"--{flag} goes with a run that ends, not with --watch", hint="Leave one of the two out")
     if len(options.problem) != 1 or options.problem[0].is_dir():
