@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from harness.baselines import BASELINES, Baseline, baselines_for
@@ -90,12 +90,20 @@ class Contest:
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the baselines (the control first), then the candidates; each gets its record."""
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
+        self.judge_each(zip(entries, [*entries[1:], None]))
+
+    @property
+    def lost(self) -> str | None:
+        """Why this device can judge nothing any more, or None."""
+        return self._lost
+
+    def judge_each(self, entries: Iterable[tuple[Entry, Entry | None]]) -> None:
+        """Judge entry after entry, each given with the one that follows it, as far as that is known."""
         self._judge.renew = lambda: self._renew_control(BASELINES["eager"])
         try:
-            for position, entry in enumerate(entries):
+            for entry, following in entries:
                 if self._control_is_noisy and self._workshop.is_quiet:
                     self._renew_control(BASELINES["eager"])
-                following = entries[position + 1] if position + 1 < len(entries) else None
                 self._one(entry, following)
         finally:
             self._drop_ahead()
@@ -181,6 +189,7 @@ class Contest:
             self._facts, name=entry.name, role="candidate" if is_candidate else "baseline",
             source_hash=entry.source_hash if is_candidate else None,
             language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
+            parameters=entry.parameters if is_candidate else None,
         )
         trouble = self._files.append(record, samples_of(judgement, build))
         if trouble:

@@ -18,7 +18,6 @@ from harness.device.choose import open_bench
 from harness.errors import HarnessError, InputError
 from harness.inputs.families import family_named
 from harness.inputs.sets import InputSet
-from harness.pipeline import alone_on
 from harness.problem import Problem
 from harness.records.evidence import Evidence, Recipe
 from harness.referee import checking
@@ -29,7 +28,7 @@ from harness.referee.session import Session
 from harness.report.progress import Progress
 from harness.settings import Settings
 from harness.verdict import OK, Verdict
-from harness.workshop import Workshop
+from harness.workshop import Workshop, alone_on
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """What makes a call cold: the last-level cache is written over, then read clean, before each launch.
 
 On a GPU a buffer of twice the L2 is written and another read (`wire.cooling`), so that neither the inputs nor dirty
-lines of the buffer are in the cache when the timed window opens. On a CPU the last-level cache is written over once. Both
-happen under a word that the referee gives for each launch, so that it can look whether they did.
+lines of the buffer are in the cache when the timed window opens. On a CPU the last-level cache is written over once.
+Both happen under a word that the referee gives for each launch, so that it can look whether they did.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from harness.device.gpu_cache import GpuCache
 from harness.inputs.sets import InputSet
 from harness.wire import cuda_driver, passes
 from harness.wire.arena import COOLED_BYTE, GO_BYTE, WINDOW_BYTE, Flags
+from harness.wire.waiting import Waiter
 
 _LEGACY_STREAM = 0
 _PATIENCE_S = 1.0
@@ -23,8 +23,9 @@ _PATIENCE_S = 1.0
 class OwnLaunches:
     """Makes launches on `device`; `flags` is the referee's own page of words, which lies at `words` for the device."""
 
-    def __init__(self, device: torch.device, flags: Flags, words: int, cache: GpuCache) -> None:
+    def __init__(self, device: torch.device, cubin: bytes, flags: Flags, words: int, cache: GpuCache) -> None:
         self._device, self._flags, self._words, self._cache = device, flags, words, cache
+        self._waiter = Waiter(cubin, words)
         self._stopwatch = CudaEvents(device)
         self._sequence = 0
 
@@ -37,9 +38,9 @@ class OwnLaunches:
         self._sequence = last
         passes.notice_backward(model, lambda: halves.append(self._stopwatch.stop(mark)))
         cuda_driver.reset_persisting_l2()
-        self._flags.set_word(secrets.randbits(64))
+        self._cache.draw_word()
         if hold:
-            cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, first)
+            self._waiter.wait(_LEGACY_STREAM, GO_BYTE, first)
             # A reference that synchronises, or loads a kernel, would wait for a release that comes after it.
             watchdog = threading.Timer(_PATIENCE_S, self._let_all_go, (first, last))
             watchdog.start()
@@ -53,7 +54,7 @@ class OwnLaunches:
                 self._cache.cool()
                 cuda_driver.stream_write(_LEGACY_STREAM, self._words + COOLED_BYTE, first + index)
                 arguments = inputs.arguments(slot)
-                cuda_driver.stream_wait(_LEGACY_STREAM, self._words + WINDOW_BYTE, first + index)
+                self._waiter.wait(_LEGACY_STREAM, WINDOW_BYTE, first + index)
                 mark = self._stopwatch.start()
                 began = time.perf_counter_ns()
                 model(*arguments)

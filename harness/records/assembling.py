@@ -50,7 +50,7 @@ class RunFacts:
 
 def record_of(
     facts: RunFacts, *, name: str, role: str, source_hash: str | None, language: str | None, verdict: Verdict,
-    build: Build | None, judgement: Judgement | None,
+    build: Build | None, judgement: Judgement | None, parameters: str | None = None,
 ) -> Record:
     """The record of one contestant; `build` and `judgement` are None where it did not get so far."""
     return Record(
@@ -58,7 +58,7 @@ def record_of(
         command=facts.command, harness_hash=harness_hash(), problem=facts.problem.name,
         problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype,
         mode=facts.problem.mode,
-        candidate=name, source_hash=source_hash, role=role, harness_version=__version__, dirty=is_dirty(),
+        candidate=name, source_hash=source_hash, parameters=parameters, role=role, harness_version=__version__, dirty=is_dirty(),
         status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
         language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
         useful_flops=facts.useful_flops, useful_bytes=facts.useful_bytes, canary_gbps=facts.canary_gbps,

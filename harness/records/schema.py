@@ -66,6 +66,7 @@ class Record:
     command: str | None = _of("identity", "what to type to run this problem again in the same way")
     candidate: str = _of("identity", "file name without .py, or name of the baseline", required=True)
     source_hash: str | None = _of("identity", "sha256 of its source, 16 hex digits; none for a baseline")
+    parameters: str | None = _of("identity", "values of its PARAMETERS, as in `BM=128 STAGES=3`")
     role: str = field(
         default="candidate",
         metadata={"group": "identity", "doc": "candidate or baseline", "unit": "", "required": True},

@@ -7,6 +7,7 @@ when patience ends, because a candidate that synchronises inside `forward` can q
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from harness.wire.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
 # A queue that is not full by then belongs to a candidate that synchronises inside forward.
 HOLD_PATIENCE_S = 0.4
 _POLL_S = 0.05
+# Of the launches of a segment whose flush is looked at, so many: each look takes milliseconds.
+_INSPECTED = 8
+_DRAWN = secrets.SystemRandom()
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ class Run:
     ) -> None:
         self._bench, self._channel, self._death = bench, channel, death
         self._first, self._count, self._hold, self._limit_s = first, count, hold, limit_s
-        self._early_s, self._inspect = early_s, inspect
+        self._early_s = early_s
+        self._inspected = set(_DRAWN.sample(range(count), min(count, _INSPECTED))) if inspect else set()
         self._gone_ns: list[int | None] = [None] * count
         self._reached_ns: list[int | None] = [None] * (count + 1)
         self._replied_ns = 0
@@ -164,7 +169,7 @@ class Run:
             return
         if index != self._reached or index == self._cooled or not 0 <= index < self._count:
             raise ValueError(f"launch {cooled.sequence} is not the one whose cache was to be made cold")
-        fault = self._bench.cooling_fault(index, inspect=self._inspect)
+        fault = self._bench.cooling_fault(index, inspect=index in self._inspected)
         if fault is not None:
             raise _not_cooled(fault)
         self._cooled = index

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.clocks.openmp import shorten_spinning
-from harness.device.choose import check_device_name, device_kind
+from harness.device.choose import check_device_name, check_device_names, device_kind
 from harness.errors import InputError, NothingToRun
 from harness.reading.text_files import shown
 from harness.report import terminal
@@ -35,6 +35,11 @@ EXIT_NOT_AS_EXPECTED, EXIT_NOTHING_RAN = 3, 4
 def run(options: argparse.Namespace) -> int:
     """Put the harness to the test. Returns 0, 3 when something is not as it should be, 4 when nothing could run."""
     check_device_name(options.device)
+    if options.devices:
+        check_device_names(options.devices, options.device)
+        if not options.adversarial:
+            hint = "Type selftest --device cuda:0, or selftest --adversarial --devices all"
+            raise InputError("--devices is about the corpus: the control is a device's own", hint=hint)
     for flag, value in (("--only", options.only), ("--skip", options.skip), ("--write", options.write)):
         if value and not options.adversarial:
             raise InputError(f"{flag} is about the corpus", hint=f"Type selftest --adversarial {flag} …")
@@ -79,10 +84,13 @@ def _wait_json(wait: Waits) -> dict[str, Any]:
 
 
 def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
+    from harness.device.choose import devices_of
     from harness.selftest.adversarial import run_corpus
 
     with open_progress(silent=options.json) as progress:
-        found = run_corpus(cases, options.device, options.out, progress)
+        names = check_device_names(options.devices) if options.devices else ()
+        devices = devices_of(names, progress.note) if names else (options.device,)
+        found = run_corpus(cases, devices, options.out, progress)
     kept = page.keep(found.rows, found.controls[0], found.folder, whole=not (options.only or options.skip))
     if options.write:
         page.write(options.write, kept)

@@ -16,6 +16,7 @@ import torch
 FLAGS_BYTES = mmap.PAGESIZE
 TURN_BYTE, GO_BYTE, KEY_BYTE, WORD_BYTE, MAIL_BYTE, WINDOW_BYTE, COOLED_BYTE = 0, 64, 128, 144, 192, 256, 320
 KEY_BYTES = 16
+SECRET_BYTES = KEY_BYTES + 8  # the key and, right behind it, the word for the flush
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 0x0002
 
 
@@ -120,10 +121,6 @@ class Flags:
         ctypes.memmove(self.address + KEY_BYTE, key, KEY_BYTES)
         self._word.value = word
         self._go.value = sequence
-
-    def set_word(self, word: int) -> None:
-        """Put down a word for a flush that waits for no release."""
-        self._word.value = word
 
     def let_go(self, sequence: int) -> None:
         """Let a stream go on that waits for `sequence` and needs neither key nor word."""

@@ -1,6 +1,6 @@
 """The flush of a GPU's L2 as two kernels that leave a proof: a buffer written over with a word, another added up under it.
 
-The word is new for each launch and lies in host memory until its turn. What was written can be looked at, and the sum
+The word is new for each launch and not there before its turn. What was written can be looked at, and the sum
 depends on every word that was read: each goes through a product that no earlier reading foretells, so a flush that was
 cut short is seen. The multiplier is the fractional part of the golden ratio, as in Knuth's multiplicative hashing.
 """
@@ -15,10 +15,8 @@ SUM_BYTES = 8
 _THREADS = 512
 SOURCE = r"""
 extern "C" __global__ void write_over(ulonglong2* __restrict__ target, unsigned long long pairs,
-                                      const volatile unsigned long long* key) {
-    __shared__ unsigned long long word;
-    if (threadIdx.x == 0) word = *key;
-    __syncthreads();
+                                      const unsigned long long* key) {
+    const unsigned long long word = *key;
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; at < pairs; at += step) {
         target[at] = make_ulonglong2(word, word);
@@ -31,13 +29,11 @@ __device__ __forceinline__ unsigned long long mixed(unsigned long long value, un
 }
 
 extern "C" __global__ void add_up(const ulonglong2* __restrict__ source, unsigned long long pairs,
-                                  const volatile unsigned long long* key, unsigned long long* sum) {
-    __shared__ unsigned long long word, total;
-    if (threadIdx.x == 0) {
-        word = *key;
-        total = 0;
-    }
+                                  const unsigned long long* key, unsigned long long* sum) {
+    __shared__ unsigned long long total;
+    if (threadIdx.x == 0) total = 0;
     __syncthreads();
+    const unsigned long long word = *key;
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     unsigned long long own = 0;
     for (unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; at < pairs; at += step) {

@@ -16,12 +16,8 @@ from harness.wire import cuda_driver
 _THREADS = 512
 SOURCE = r"""
 extern "C" __global__ void apply_mask(const uint4* __restrict__ source, uint4* __restrict__ target,
-                                      unsigned long long blocks_of_16, const volatile unsigned int* key) {
-    // The key lies in host memory: one thread of a block fetches it, or every thread would cross the bus.
-    __shared__ unsigned int words[4];
-    if (threadIdx.x < 4) words[threadIdx.x] = key[threadIdx.x];
-    __syncthreads();
-    const unsigned int k0 = words[0], k1 = words[1], nonce0 = words[2], nonce1 = words[3];
+                                      unsigned long long blocks_of_16, const unsigned int* key) {
+    const unsigned int k0 = key[0], k1 = key[1], nonce0 = key[2], nonce1 = key[3];
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; at < blocks_of_16;
          at += step) {

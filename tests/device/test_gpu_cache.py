@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from harness.device.gpu_cache import GpuCache
-from harness.wire import cooling, cuda_driver, nvrtc
-from harness.wire.arena import FLAGS_BYTES, WORD_BYTE, Arena
+from harness.wire import cooling, nvrtc
 
 pytestmark = pytest.mark.gpu
 DEVICE = torch.device("cuda:0")
@@ -17,12 +16,9 @@ BLOCKS = 64
 
 
 @pytest.fixture
-def flags():
-    flags = Arena.create().flags()
-    words = cuda_driver.map_host(flags.address, FLAGS_BYTES)
-    yield flags, words
-    torch.cuda.synchronize()
-    cuda_driver.unmap_host(flags.address)
+def place():
+    """Where the word lies for the kernels."""
+    return torch.zeros(1, dtype=torch.int64, device=DEVICE)
 
 
 @pytest.fixture
@@ -32,33 +28,32 @@ def cubin():
 
 
 @pytest.fixture
-def cache(cubin, flags):
-    return GpuCache(1 << 20, DEVICE, cubin, *flags, BLOCKS)
+def cache(cubin):
+    return GpuCache(1 << 20, DEVICE, cubin, BLOCKS)
 
 
-def players(cubin, flags, cache, *, size_bytes=None, read=None):
+def players(cubin, place, cache, *, size_bytes=None, read=None):
     """A cooler on the shared buffers, as a player has one."""
     regions = cache.regions
     size_bytes = size_bytes or regions["written"].numel()
     read = regions["read"] if read is None else read
-    word_address = flags[1] + WORD_BYTE
-    return cooling.Cooler(cubin, regions["written"].data_ptr(), read.data_ptr(), size_bytes, word_address, BLOCKS)
+    return cooling.Cooler(cubin, regions["written"].data_ptr(), read.data_ptr(), size_bytes, place.data_ptr(), BLOCKS)
 
 
-def cooled(cooler, flags, cache, index=3):
+def cooled(cooler, place, cache, index=3):
     word = secrets.randbits(64)
-    flags[0].set_word(word)
+    place.fill_(word - 2**64 if word >= 2**63 else word)
     cooler.run(0, cache.regions["sums"].data_ptr() + index * cooling.SUM_BYTES)
     torch.cuda.synchronize()
     return word
 
 
-def test_the_buffer_is_written_over_with_the_word_and_the_sum_is_that_of_the_formula(cubin, flags):
+def test_the_buffer_is_written_over_with_the_word_and_the_sum_is_that_of_the_formula(cubin, place):
     written = torch.zeros(4096, dtype=torch.int64, device=DEVICE)
     read = torch.randint(-(2**62), 2**62, (4096,), dtype=torch.int64, device=DEVICE)
     total = torch.zeros(1, dtype=torch.int64, device=DEVICE)
-    flags[0].set_word(12345678901234567)
-    numbers = written.data_ptr(), read.data_ptr(), 8 * 4096, flags[1] + WORD_BYTE, BLOCKS
+    place.fill_(12345678901234567)
+    numbers = written.data_ptr(), read.data_ptr(), 8 * 4096, place.data_ptr(), BLOCKS
     cooling.Cooler(cubin, *numbers).run(0, total.data_ptr())
     assert set(written.tolist()) == {12345678901234567}
     expected = 0
@@ -68,25 +63,25 @@ def test_the_buffer_is_written_over_with_the_word_and_the_sum_is_that_of_the_for
     assert int(total) % 2**64 == expected % 2**64
 
 
-def test_a_whole_flush_is_believed_and_one_under_another_word_is_not(cubin, flags, cache):
-    word = cooled(players(cubin, flags, cache), flags, cache)
+def test_a_whole_flush_is_believed_and_one_under_another_word_is_not(cubin, place, cache):
+    word = cooled(players(cubin, place, cache), place, cache)
     assert cache.fault(3, word) is None
     assert "were not written over" in cache.fault(3, word ^ 1)
 
 
-def test_a_flush_of_nine_tenths_is_seen(cubin, flags, cache):
+def test_a_flush_of_nine_tenths_is_seen(cubin, place, cache):
     whole = cache.regions["written"].numel()
-    word = cooled(players(cubin, flags, cache, size_bytes=whole * 9 // 10 // 16 * 16), flags, cache)
+    word = cooled(players(cubin, place, cache, size_bytes=whole * 9 // 10 // 16 * 16), place, cache)
     assert "were not written over" in cache.fault(3, word)
 
 
-def test_a_buffer_that_was_not_read_is_seen_though_the_other_was_written(cubin, flags, cache):
-    word = cooled(players(cubin, flags, cache), flags, cache)
+def test_a_buffer_that_was_not_read_is_seen_though_the_other_was_written(cubin, place, cache):
+    word = cooled(players(cubin, place, cache), place, cache)
     cache.regions["sums"].view(torch.int64)[3] += 1
     assert "was not read" in cache.fault(3, word)
 
 
-def test_a_buffer_emptied_by_a_player_does_not_make_its_sum_easy(cubin, flags, cache):
+def test_a_buffer_emptied_by_a_player_does_not_make_its_sum_easy(cubin, place, cache):
     cache.regions["read"].zero_()
-    word = cooled(players(cubin, flags, cache), flags, cache)
+    word = cooled(players(cubin, place, cache), place, cache)
     assert "was not read" in cache.fault(3, word)
