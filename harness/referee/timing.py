@@ -149,7 +149,7 @@ class Rounds:
             if arm == "A":
                 made = self._session.launch(chosen, hold=hold)
             elif arm == "I":
-                inside_us = self._inside_times(chosen, hold=hold and self._hold)
+                inside_us = self._inside_times(chosen, hold=hold and self._hold) if self._inside else []
             else:
                 local = self._bench.local_launches(self._reference.model, chosen, hold=hold and self._hold)
                 self._hold = self._hold and local.hidden is not False
