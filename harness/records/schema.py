@@ -91,7 +91,7 @@ class Record:
     families: str | None = _of("verdict", "families of inputs it was checked on")
     warnings: str | None = _of("verdict", "what a reader should know beside the verdict, one a line")
 
-    time_us: float | None = _of("timing", "GPU time of one cold call, median", "us")
+    time_us: float | None = _of("timing", "GPU time of one cold call, mean of the middle half", "us")
     p10_us: float | None = _of("timing", "10th percentile of the calls", "us")
     p90_us: float | None = _of("timing", "90th percentile of the calls", "us")
     forward_us: float | None = _of("timing", "the forward pass of it, where a backward pass followed", "us")

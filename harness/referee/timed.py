@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from harness.device.identity import Telemetry
 from harness.referee.early import EarlyLook
 from harness.referee.turns import Launch
-from harness.statistics import Interval, baselines_agree, log_ratio, trimmed_mean
+from harness.statistics import Interval, baselines_agree, log_ratio, trimmed_mean, typical_us
 
 OVERHEAD_TRIM = 0.1
 
@@ -105,11 +105,11 @@ class Timing:
 
     @property
     def time_us(self) -> float:
-        return statistics.median(self.candidate_us)
+        return typical_us(self.candidate_us)
 
     @property
     def baseline_time_us(self) -> float:
-        return statistics.median(self.baseline_us)
+        return typical_us(self.baseline_us)
 
     @property
     def tail_us(self) -> float | None:
