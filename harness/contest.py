@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from harness.baselines import BASELINES, Baseline, baselines_for
@@ -19,7 +19,8 @@ from harness.records.writer import RunFiles
 from harness.reading.suspicions import suspicions_in
 from harness.referee import failures
 from harness.referee.clock_checks import Control
-from harness.referee.judging import Judge, Judgement
+from harness.referee.judgement import Judgement
+from harness.referee.judging import Judge
 from harness.referee.players import PlayerStarter
 from harness.referee.reference import Reference
 from harness.report.progress import Progress
@@ -39,12 +40,12 @@ class Contest:
     def __init__(
         self, problem: Problem, settings: Settings, bench: Bench, workshop: Workshop, files: RunFiles,
         progress: Progress, utc: str, examiner: Examiner | None = None,
-        command: str | None = None,
+        command: str | None = None, wanted_extras: Collection[str] = (),
     ) -> None:
         self._problem, self._settings, self._bench = problem, settings, bench
         self._workshop, self._files, self._progress = workshop, files, progress
         self._sizes = problem.timed_sizes(bench.kind)
-        self._examiner = examiner
+        self._examiner, self._wanted_extras = examiner, wanted_extras
         self._ahead: tuple[Entry, PlayerStarter] | None = None
         self._start_ahead(BASELINES["eager"])  # the control, whose player imports torch meanwhile
         progress.note("drawing inputs and computing truths")
@@ -67,7 +68,9 @@ class Contest:
 
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> Judge:
         floor_us = self._facts.limits.floor_us if self._facts.limits else None
-        return Judge(self._bench, references, self._settings, floor_us, model_seed, self._examiner)
+        return Judge(
+            self._bench, references, self._settings, floor_us, model_seed, self._examiner, self._wanted_extras
+        )
 
     def judge_alone(self, candidate: Candidate, workshop: Workshop, utc: str) -> None:
         """Judge one more candidate, built by `workshop`, in a contest that goes on: the control is judged but once, and
@@ -209,6 +212,7 @@ class Contest:
             config_hash=self._settings.hash, command=command, problem=problem, sizes=self._sizes,
             bench=bench, limits=limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
             useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
+            canary_tflops=bench.multiply_add_tflops(),
             event_floor_us=bench.event_floor_us(), sandbox=f"{self._workshop.wall.text}; {bench.transport}",
         )
 

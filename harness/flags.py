@@ -126,6 +126,11 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--trials", type=int, default=32, metavar="N", help="how many choices --tune tries (default: 32)")
     run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
+    run.add_argument("--energy", action="store_true", help="measure the energy of a call too, from seconds of calls in a row")
+    run.add_argument(
+        "--extra-times", action="store_true",
+        help="time calls with a warm cache, back to back, and as a CUDA graph too; no rank hangs on these",
+    )
 
 
 def _add_devices(verb: argparse.ArgumentParser) -> None:
@@ -271,4 +276,7 @@ def _add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out cases that match")
     selftest.add_argument("--out", type=Path, metavar="DIR", help="where records go (default: a new temporary folder)")
     selftest.add_argument("--write", type=Path, metavar="FILE", help="put the matrix between the markers of this page")
+    selftest.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="time eager against itself so many times (default: 1)"
+    )
     selftest.add_argument("--json", action="store_true", help="print JSON")

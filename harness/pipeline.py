@@ -32,8 +32,8 @@ from harness.workshop import Workshop, alone_on
 @dataclass(frozen=True)
 class RunRequest:
     """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go,
-    whether kernels are to be put under compute-sanitizer, what to type to run the problem again in the same way, and
-    the architectures to compile for without a GPU.
+    whether kernels are to be put under compute-sanitizer, what to type to run the problem again in the same way, the
+    architectures to compile for without a GPU, and what is to be measured besides (`referee.extras`).
 
     `kept` are records of an earlier run that stand for candidates which are not judged again.
     """
@@ -47,6 +47,7 @@ class RunRequest:
     command: str | None = None
     kept: Sequence[Kept] = ()
     archs: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,10 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
             # Compilers would take the very cores that are about to be timed.
             progress.note("building all candidates before the CPU is timed")
             workshop.wait_for_builds(progress.note)
-        Contest(problem, settings, bench, workshop, files, progress, utc, examiner, request.command).run(
-            request.candidates
+        contest = Contest(
+            problem, settings, bench, workshop, files, progress, utc, examiner, request.command, request.extras
         )
+        contest.run(request.candidates)
     records = rank(files.records, problem.kinds, problem.accuracy.precision_class)
     trouble = files.finish(records)
     if trouble:

@@ -22,7 +22,7 @@ from harness.problem import Problem
 from harness.records.evidence import Evidence, Recipe
 from harness.referee import checking
 from harness.referee.failures import Failed
-from harness.referee.judging import Contestant
+from harness.referee.judgement import Contestant
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 from harness.report.progress import Progress

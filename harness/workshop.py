@@ -23,7 +23,7 @@ from harness.device.choose import device_lock
 from harness.errors import HarnessError
 from harness.problem import Problem
 from harness.records.assembling import baseline_hash
-from harness.referee.judging import Contestant
+from harness.referee.judgement import Contestant
 from harness.referee.players import PlayerStarter
 from harness.report.progress import Progress
 from harness.sandbox.walls import Wall, best_wall

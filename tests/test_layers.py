@@ -39,7 +39,7 @@ LAYERS = (
     ("sanitizer",),
     ("inputs", "provenance", "baselines", "build"),
     ("saved_files",),
-    ("problem", "candidate", "settings"),
+    ("problem", "candidate", "settings", "extras"),
     ("sandbox", "player"),
     ("reading",),
     ("peaks",),

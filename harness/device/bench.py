@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
+from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry
 from harness.inputs.sets import InputSet
 from harness.wire.arena import Arena
@@ -97,8 +98,14 @@ class Bench(Protocol):
 
     def telemetry(self, own_pids: set[int]) -> Telemetry: ...
 
+    def power_meter(self) -> PowerMeter:
+        """What says afterwards how much power the device took while it was entered."""
+
     def copy_gbytes_s(self) -> float:
         """Measured copy bandwidth in 10⁹ bytes/s, counting bytes read and written."""
+
+    def multiply_add_tflops(self) -> float:
+        """Measured rate of fp32 multiply-adds in 10¹² operations/s, two for each."""
 
     def event_floor_us(self) -> float:
         """What the stopwatch reads around nothing, in µs (median)."""

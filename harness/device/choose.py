@@ -74,13 +74,20 @@ def require_torch() -> None:
         )
 
 
+def device_kind(name: str) -> str:
+    """"cuda" or "cpu" for `auto`, `cpu` or `cuda:N`."""
+    from harness.device.cuda import cuda_is_there
+
+    return "cpu" if name == "cpu" or (name == "auto" and not cuda_is_there()) else "cuda"
+
+
 def open_bench(name: str) -> Bench:
     """The bench for `auto`, `cpu` or `cuda:N`. Raises NothingToRun when there is no such GPU."""
     import torch
 
     from harness.device.cuda import cuda_is_there
 
-    if name == "cpu" or (name == "auto" and not cuda_is_there()):
+    if device_kind(name) == "cpu":
         from harness.device.cpu import CpuBench
 
         return CpuBench()

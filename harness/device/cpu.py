@@ -15,7 +15,9 @@ import torch
 from harness.clocks import cold
 from harness.clocks.heap import keep_freed_memory
 from harness.clocks.stopwatch import MonotonicClock
+from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
+from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
 from harness.inputs.sets import InputSet
 from harness.wire import passes
@@ -137,15 +139,14 @@ class CpuBench:
     def telemetry(self, own_pids: set[int]) -> Telemetry:
         return Telemetry()
 
+    def power_meter(self) -> PowerMeter:
+        return PowerMeter(lambda: None)
+
     def copy_gbytes_s(self) -> float:
-        source = torch.ones(_COPY_BYTES // 4)
-        target = torch.empty_like(source)
-        times_us = []
-        for _ in range(6):
-            mark = self._stopwatch.start()
-            target.copy_(source)
-            times_us.append(self._stopwatch.microseconds(self._stopwatch.stop(mark)))
-        return 2.0 * _COPY_BYTES / statistics.median(times_us[1:]) / 1e3
+        return canaries.copy_gbytes_s(self.torch_device, _COPY_BYTES, self._stopwatch, self.synchronize, tries=7)
+
+    def multiply_add_tflops(self) -> float:
+        return canaries.cpu_multiply_add_tflops(self._stopwatch)
 
     def event_floor_us(self) -> float:
         laps = [self._stopwatch.stop(self._stopwatch.start()) for _ in range(100)]

@@ -19,7 +19,9 @@ import torch
 
 from harness.clocks import cold
 from harness.clocks.stopwatch import CudaEvents
+from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
+from harness.device.energy import PowerMeter
 from harness.device.gpu_cache import GpuCache
 from harness.device.gpu_launches import OwnLaunches
 from harness.device.health import Health
@@ -166,21 +168,20 @@ class CudaBench:
     def telemetry(self, own_pids: set[int]) -> Telemetry:
         return self._nvml.telemetry(own_pids)
 
+    def power_meter(self) -> PowerMeter:
+        return PowerMeter(self._nvml.energy_mj)
+
     def copy_gbytes_s(self) -> float:
         free_bytes, _ = torch.cuda.mem_get_info(self.torch_device)
-        words = min(_COPY_BYTES, free_bytes // 4) // 4
-        source = torch.ones(words, dtype=torch.float32, device=self.torch_device)
-        target = torch.empty_like(source)
-        times_us = []
-        for _ in range(12):
-            mark = self._stopwatch.start()
-            target.copy_(source)
-            lap = self._stopwatch.stop(mark)
-            self.synchronize()
-            times_us.append(self._stopwatch.microseconds(lap))
-        del source, target
+        size_bytes = min(_COPY_BYTES, free_bytes // 4)
+        measured = canaries.copy_gbytes_s(self.torch_device, size_bytes, self._stopwatch, self.synchronize, tries=12)
         torch.cuda.empty_cache()
-        return 8.0 * words / statistics.median(times_us[2:]) / 1e3
+        return measured
+
+    def multiply_add_tflops(self) -> float:
+        return canaries.gpu_multiply_add_tflops(
+            self._properties, self.torch_device, self._stopwatch, self.synchronize
+        )
 
     def event_floor_us(self) -> float:
         times_us = []

@@ -40,6 +40,7 @@ class Assignment:
     command: str | None
     sanitize: bool
     archs: tuple[str, ...]
+    extras: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,8 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     lock = nullcontext() if bench.kind == "cpu" else alone_on(bench, progress)
     with workshop, lock:
         contest = Contest(
-            problem, settings, bench, workshop, _Line(pipe), progress, assigned.utc, examiner, assigned.command
+            problem, settings, bench, workshop, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
+            assigned.extras,
         )
         entries = entries_of(problem, bench.kind, candidates)
         contest.judge_each(_asked_for(pipe, entries, builds, contest))

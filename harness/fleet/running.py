@@ -87,7 +87,7 @@ class _Fleet:
         asked = self._request
         return Assignment(
             asked.problem, asked.candidates, asked.settings, device, self._utc, asked.command, asked.sanitize,
-            asked.archs,
+            asked.archs, asked.extras,
         )
 
     def _all_is_judged(self) -> bool:

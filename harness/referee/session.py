@@ -113,6 +113,23 @@ class Session:
             raise failures.protocol("no profile reported")
         return listing
 
+    def repeat(self, inputs: InputSet, way: str, calls: int) -> dict[str, Any]:
+        """Make `calls` calls in a row on one set ("warm", "back_to_back" or "graph"); what the player reports.
+
+        With a warm cache none runs before all are queued. Raises Failed.
+        """
+        self.bench.stage([inputs])
+        command = {
+            "op": "repeat", "first": self._sequence + 1, "inputs": [inputs.skeleton], "way": way, "calls": calls,
+        }
+        reply = self._run(1, way == "warm", None).conduct(command)
+        self.bench.take_outputs(1)
+        self._sequence += 2
+        found = reply.get("repeated")
+        if not isinstance(found, dict):
+            raise failures.protocol("no calls in a row reported")
+        return found
+
     def _run(
         self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False
     ) -> Run:

@@ -14,6 +14,7 @@ from typing import Any
 from harness.candidate import Candidate
 from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, NothingToRun
+from harness.extras import extra_words, extras_of
 from harness.problem import Problem
 from harness.reading.text_files import shown
 from harness.records.earlier import Kept, kept_rows
@@ -46,7 +47,7 @@ class Suite:
         asked = _Asked(loaded.path, problem, candidates, kept, {
             "problem": problem, "candidates": left, "device": options.device, "settings": self.settings,
             "out_dir": options.out, "sanitize": options.sanitize, "kept": tuple(kept.values()),
-            "command": _command(problem, candidates, options),
+            "command": _command(problem, candidates, options), "extras": extras_of(options),
         })
         sources = {each.csv_path for each in kept.values()}
         if not left and len(sources) == 1:
@@ -136,4 +137,4 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
         ("--config", options.config, "default"), ("--out", str(options.out), "results"),
     ):
         words += [flag, value] if value != default else []
-    return shlex.join(words + (["--sanitize"] if options.sanitize else []))
+    return shlex.join(words + (["--sanitize"] if options.sanitize else []) + extra_words(options))

@@ -14,6 +14,7 @@ from harness.candidate import find_candidates
 from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name, check_device_names, require_torch
 from harness.errors import NothingToRun
+from harness.extras import extra_words, extras_of
 from harness.problem import in_mode, load_problem
 from harness.sanitizer.tool import require_tool
 from harness.settings import load_settings
@@ -44,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
         from harness.pipeline import RunRequest, nothing_ran
 
         request = RunRequest(
-            problem, candidates, options.device, settings, options.out, options.sanitize, _command(options), archs=archs
+            problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),
+            archs=archs, extras=extras_of(options),
         )
         devices = devices_of(names, progress.note) if options.devices else names
         results = judge_all(request, devices, progress, early)
@@ -99,7 +101,9 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--arch", options.arch]
     if options.sanitize:
         words.append("--sanitize")
+    words += extra_words(options)
     return shlex.join(words)
+
 
 
 def _leaderboard(options: argparse.Namespace, result) -> str:

@@ -57,6 +57,21 @@ def test_a_patched_event_class_is_not_the_one_that_is_used(monkeypatch):
     assert watch.microseconds(lap) > 0
 
 
+@pytest.mark.gpu
+def test_events_agree_with_pytorchs_own_and_are_used_again_after_many():
+    watch = stopwatch.CudaEvents(torch.device("cuda:0"))
+    for _ in range(stopwatch._EVENTS):
+        watch.start()
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    first.record()
+    mark = watch.start()
+    torch.cuda._sleep(20_000_000)
+    lap = watch.stop(mark)
+    last.record()
+    torch.cuda.synchronize()
+    assert watch.microseconds(lap) == pytest.approx(1e3 * first.elapsed_time(last), rel=0.02)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="read from Linux's files")
 def test_the_last_level_cache_is_as_large_as_a_cache_can_be():
     assert 256 * 1024 <= cold.cpu_last_level_bytes() <= 4 << 30

@@ -127,5 +127,9 @@ def test_bandwidth_and_the_stopwatchs_own_time_are_plausible(bench):
     assert 0 < bench.event_floor_us() < 1000
 
 
+def test_the_rate_of_multiply_adds_is_that_of_a_cpu(bench):
+    assert 0.001 < bench.multiply_add_tflops() < 100
+
+
 def test_a_player_is_shown_no_gpu(bench):
     assert bench.visible_devices() == {"CUDA_VISIBLE_DEVICES": ""}

@@ -14,9 +14,10 @@ from harness.device.bench import LocalTimes
 from harness.device.identity import Telemetry
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed, failed
-from harness.referee.judging import published
+from harness.referee.judgement import published
 from harness.referee.turns import Launch, Launches
-from harness.referee.timing import Rounds, Timing
+from harness.referee.timed import Timing
+from harness.referee.timing import Rounds
 from harness.statistics import Interval, estimate_speedup
 from harness.verdict import ReasonCode, Status
 
