@@ -27,8 +27,9 @@ from harness.statistics import (
     trimmed_mean,
 )
 from harness.wire.layout import region_bytes
+from harness.wire.rotation import whole_rotations
 
-_MOST_LAUNCHES = 40
+_MOST_LAUNCHES = 32
 # A segment lasts no longer by the referee's clock than this many times what it should by the candidate's, where the
 # harness's own steps take most of it, or where the candidate's clock says next to nothing.
 _MOST_STRETCH = 20
@@ -91,7 +92,7 @@ class Rounds:
             if arm == "A" and pair.wall_us:
                 most_us = _MOST_STRETCH * self._settings.segment_ms * 1e3
                 wanted = min(wanted, math.ceil(most_us / stdlib_statistics.median(pair.wall_us)))
-            self._counts[arm] = 1 + max(1, min(_MOST_LAUNCHES, wanted, most - 1))
+            self._counts[arm] = 1 + max(1, min(whole_rotations(min(_MOST_LAUNCHES, wanted)), most - 1))
         self.timing.input_sets = max(self._counts.values())
         self.timing.launches_per_segment = self._counts["A"]
         self._open(self.timing.input_sets)

@@ -14,10 +14,9 @@ from harness.candidate import find_candidates
 from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name, check_device_names, require_torch
 from harness.errors import NothingToRun
-from harness.extras import extra_words, extras_of
 from harness.problem import in_mode, load_problem
 from harness.sanitizer.tool import require_tool
-from harness.settings import load_settings
+from harness.settings import extra_words, extras_of, load_settings
 from harness.reading.text_files import shown
 
 EXIT_STRICT, EXIT_NOTHING_RAN = 1, 4
@@ -103,7 +102,6 @@ def _command(options: argparse.Namespace) -> str:
         words.append("--sanitize")
     words += extra_words(options)
     return shlex.join(words)
-
 
 
 def _leaderboard(options: argparse.Namespace, result) -> str:
