@@ -67,10 +67,14 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
         # A queue that could not be held shows the harness's own Python, as the control's does when it is not held;
         # what the player says of the host's time explains nothing, since it could say anything.
         explained_us = control.unheld_overhead_us if timing.launch_hidden is False else control.overhead_us
-        if explained_us is not None and timing.wall_overhead_us is not None:
-            _check_wall_clock(timing, kind, timing.wall_overhead_us - explained_us)
-        if control.tail_us is not None and timing.tail_us is not None:
-            _check_tail(timing, kind, timing.tail_us - control.tail_us)
+        try:
+            if explained_us is not None and timing.wall_overhead_us is not None:
+                _check_wall_clock(timing, kind, timing.wall_overhead_us - explained_us)
+            if control.tail_us is not None and timing.tail_us is not None:
+                _check_tail(timing, kind, timing.tail_us - control.tail_us)
+        except failures.Failed as failure:
+            failure.beside_control = True
+            raise
 
 
 def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float) -> None:

@@ -37,7 +37,7 @@ class Contestant:
 @dataclass
 class Judgement:
     """Everything found out about a contestant, as far as it got. `timings` has one entry per player; `evidence` is on
-    the launch that failed.
+    the launch that failed; `beside_control` is whether the verdict rests on what the control left behind.
     """
 
     verdict: Verdict = OK
@@ -51,6 +51,7 @@ class Judgement:
     warnings: list[str] = field(default_factory=list)
     extras: Extras | None = None
     evidence: Evidence | None = None
+    beside_control: bool = False
 
     @property
     def timing(self) -> Timing | None:

@@ -72,11 +72,16 @@ class Judge:
 
         Where the clocks are doubted, both the control and the contestant are timed again, in fresh processes, and two
         looks of three decide: a machine that was disturbed for a moment is nobody's fault, and a lie at the border of
-        what is seen gets no three draws of which one suffices.
+        what is seen gets no three draws of which one suffices. Nobody is rejected beside a control that was timed once.
         """
         if self.control is None and self.renew is not None and not contestant.is_baseline:
             self.renew()
         judgement = self._judge_once(contestant, players, tell)
+        if judgement.beside_control and judgement.verdict.status is Status.REJECTED and self.renew is not None:
+            # The control itself may have been disturbed, and with it every row until it is timed again.
+            tell("timing the control again, and then it")
+            self.renew()
+            judgement = self._judge_once(contestant, players, tell)
         doubts, clean = int(_is_doubted(judgement)), 0
         while self.renew is not None and 0 < doubts < _OF_THREE_LOOKS and clean < _OF_THREE_LOOKS:
             tell("timing the control again, and then it")
@@ -108,6 +113,7 @@ class Judge:
                 sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
         except Failed as failure:
             judgement.verdict = self._for_the_cpu(contestant, failure.verdict) or failure.verdict
+            judgement.beside_control = failure.beside_control
             if failure.evidence is not None:
                 problem = self._references[0].problem
                 paths = {"problem": shown(problem.path), "candidate": shown(Path(contestant.origin or contestant.path))}

@@ -129,6 +129,20 @@ def test_of_doubted_clocks_two_looks_of_three_decide_with_the_control_timed_anew
     assert len(judgement.timings) == (ends == "c")
 
 
+@pytest.mark.parametrize(("looks", "ends"), [("rr", "r"), ("rc", "c"), ("rdd", "d"), ("rdcc", "c")])
+def test_nobody_is_rejected_beside_a_control_that_was_timed_once(judge_of, looks, ends):
+    verdicts = {
+        "d": failed(Status.UNSURE, ReasonCode.NOISY, "run again when it is quiet"), "c": None,
+        "r": failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, "work was done outside the timed window"),
+    }
+    verdicts["r"].beside_control = True
+    coming, renewed = iter(looks), []
+    judgement = judge_of(timing_of(), checking=lambda: verdicts[next(coming)], renew=lambda: renewed.append(1))
+    assert judgement.verdict == (OK if ends == "c" else verdicts[ends].verdict)
+    assert next(coming, None) is None
+    assert len(renewed) == len(looks) - 1
+
+
 def test_what_is_certain_is_not_looked_at_again(judge_of):
     lie = failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, "work was done outside the timed window")
 
