@@ -81,6 +81,7 @@ def test_cases_are_chosen_by_device_and_problem(tmp_path, write_case):
         ({"more": "Fools: clock\n"}, 7, "twice"),
         ({"sentence": ""}, 1, "does not say what it does"),
         ({"expected": "ok/"}, 4, "what fools by the answer may not be ok/"),
+        ({"expected": "ok/", "fools": "clock"}, 5, "Write Kind: library, mixed or unknown"),
         ({"expected": "ok/", "fools": "substance"}, 5, "Write Kind: library, mixed or unknown"),
         ({"fools": "substance", "more": "Kind: custom or mixed\n"}, 5, "of another kind than custom"),
     ],
