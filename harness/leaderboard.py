@@ -141,7 +141,7 @@ def _legend(group: list[Record]) -> str:
     if timed:
         call = "one call" if group[0].device_kind == "cpu" else "GPU time of one cold call"
         policy = timed[0].l2_policy
-        parts.append(f"time: {call}, median{f' (cache: {policy})' if policy else ''}")
+        parts.append(f"time: {call}, mean of the middle half{f' (cache: {policy})' if policy else ''}")
     with_interval = [record for record in timed if record.speedup_lo is not None]
     if with_interval and with_interval[0].confidence:
         parts.append(f"[ ]: {with_interval[0].confidence * 100:g} % interval")

@@ -157,6 +157,7 @@ class Judge:
             if timing.candidate_us:
                 check_times(timing, self._bench.kind, self._floor_us, self.control)
             judgement.timings.append(timing)
+            judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
             if first and not contestant.is_baseline:
                 tell("tracing kernels")
                 judgement.provenance = self._trace(session, contestant, judgement)
