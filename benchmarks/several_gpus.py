@@ -2,11 +2,11 @@
 
     python benchmarks/several_gpus.py [--gpus 1,2,4] [--count 48] [--for-one 24] [--config quick] [--json FILE]
 
-The candidates are copies of honest ones of tests/adversarial under names of their own, for problems/tril_matmul.yaml,
-all built before anything is timed. Every run is the command line's own: `run.py PROBLEM --devices …`. "whole" counts from
-its start to its end, what it takes to start up included; "judging" from when the first of them (or of the two baselines
-beside eager) is begun to when the last has its row. --for-one gives one GPU fewer candidates, since it needs as long for
-each; the two baselines then weigh more with it.
+The candidates are copies of honest ones of tests/adversarial under names of their own, for
+problems/tril_matmul.yaml, all built before anything is timed. Every run is the command line's own: `run.py PROBLEM
+--devices …`. "whole" counts from its start to its end, what it takes to start up included; "judging" from when the
+first of them (or of the two baselines beside eager) is begun to when the last has its row. --for-one gives one GPU
+fewer candidates, since it needs as long for each; the two baselines then weigh more with it.
 """
 
 from __future__ import annotations
