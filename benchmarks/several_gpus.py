@@ -2,10 +2,11 @@
 
     python benchmarks/several_gpus.py [--gpus 1,2,4] [--count 48] [--for-one 24] [--config quick] [--json FILE]
 
-The candidates are copies of honest ones of tests/adversarial under names of their own, for problems/tril_matmul.yaml;
-all are built before anything is timed. Every run is the command line's own: `run.py PROBLEM --devices …`. "whole" counts
-from its start to its end, what it takes to start up included; "judging" from when the first candidate is begun to when
-the last has its row. --for-one gives one GPU fewer candidates, since it needs as long for each of them.
+The candidates are copies of honest ones of tests/adversarial under names of their own, for
+problems/tril_matmul.yaml, all built before anything is timed. Every run is the command line's own: `run.py PROBLEM
+--devices …`. "whole" counts from its start to its end, what it takes to start up included; "judging" from when the
+first of them (or of the two baselines beside eager) is begun to when the last has its row. --for-one gives one GPU
+fewer candidates, since it needs as long for each; the two baselines then weigh more with it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from harness.workshop import queue_for, toolchain_for
 PROBLEM = REPOSITORY / "problems" / "tril_matmul.yaml"
 HONEST = REPOSITORY / "tests" / "adversarial" / "honest"
 CASES = ("torch_masked", "several_launches_cuda", "reuses_buffer", "two_extensions_cuda")
-_OF_A_COPY = re.compile(r"(cuda:\d+ )?c\d\d\d_\w+: ")
+_OF_AN_ENTRY = re.compile(r"(cuda:\d+ )?(c\d\d\d_\w+|torch\.compile|eager-tf32): ")
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def measured(gpus: int, folder: Path, config: str, out: Path) -> Rate:
     run = subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:
         said.append(line)
-        if _OF_A_COPY.match(line):
+        if _OF_AN_ENTRY.match(line):
             last = time.perf_counter() - began
             first = last if first is None else first
     code, whole = run.wait(), time.perf_counter() - began

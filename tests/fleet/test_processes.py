@@ -8,7 +8,8 @@ import signal
 import pytest
 
 from harness.errors import HarnessError, InputError, NothingToRun
-from harness.fleet.processes import RefereeProcess, error_of, visible_alone
+from harness.fleet import processes
+from harness.fleet.processes import RefereeProcess, error_of, likely_devices, started, visible_alone
 
 
 @pytest.mark.parametrize(("device", "visible", "alone"), [
@@ -48,3 +49,20 @@ def test_one_whose_parent_hangs_up_ends_quietly(capfd):
     referee.end()
     assert referee.how_it_ended() == "ended with code 0"
     assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("names", "gpus", "likely"), [
+    (("all",), 3, ("cuda:0", "cuda:1", "cuda:2")), (("all",), 1, ()), (("all",), 0, ()), (("auto",), 4, ()),
+    (("cuda:0", "cuda:2"), 0, ("cuda:0", "cuda:2")), (("cpu", "cpu"), 0, ()),
+])
+def test_where_several_gpus_are_likely_referees_may_start_early(monkeypatch, names, gpus, likely):
+    monkeypatch.setattr(processes, "visible_gpus", lambda: gpus)
+    assert likely_devices(names) == likely
+
+
+def test_none_is_left_when_what_they_were_started_for_fails():
+    with pytest.raises(KeyError), started(["cpu", "cpu"]) as referees:
+        raise KeyError
+    for referee in referees:
+        with pytest.raises(ProcessLookupError):
+            os.kill(referee.pid, 0)
