@@ -23,6 +23,7 @@ from harness.build.environment import Toolchain, cuda_home
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.clocks.openmp import SPIN
+from harness.sandbox.descriptors import allow_descriptors
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child, spawn
@@ -33,6 +34,10 @@ from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _BYTES_PER_BUILDER = 3 << 30
+
+
+# Open files of a run, and of each child that builds: pipes to it, its log, its lifeline, with room to spare.
+_FILES, _FILES_EACH = 512, 16
 
 
 class BuildQueue:
@@ -59,6 +64,7 @@ class BuildQueue:
                 self._done[candidate] = known
         waiting = [each for each in candidates if each not in self._done]
         workers = max(1, min(len(waiting), builders_at_once()))
+        allow_descriptors(_FILES + _FILES_EACH * workers)
         # One candidate has a C++ and a CUDA half; more jobs than that never help.
         self._jobs = max(1, min(2, (os.cpu_count() or 1) // workers))
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="builder")

@@ -25,6 +25,9 @@ _FLOOR_SHARE = 0.8
 # What may pass between the end of a segment and its report beyond the control's: a share of the segment's time, and µs.
 _TAIL_SHARE = {"cuda": 0.05, "cpu": 0.25}
 _TAIL_LEAST_US = {"cuda": 300.0, "cpu": 3000.0}
+# Less than this is doubted and not blamed on anyone: with compilers at work beside them honest processes on an H200
+# reported 2 to 7 ms late now and then, one of them by 1.9 ms in the median.
+_TAIL_BLAMED_US = {"cuda": 8000.0, "cpu": 24000.0}
 # By how much eager may be slower beside a candidate than beside the control: a share, and at least so many µs. Over nine contestants on an H200 its
 # medians lay within 0.07 % of each other, on a two-core CPU within 2.5 %.
 _SLOWED_SHARE = {"cuda": 0.02, "cpu": 0.25}
@@ -98,12 +101,17 @@ def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float) -> None:
 def _check_tail(timing: Timing, kind: str, excess_us: float) -> None:
     segment_us = timing.launches_per_segment * timing.time_us
     allowed_us = max(_TAIL_SHARE[kind] * segment_us, _TAIL_LEAST_US[kind])
-    if excess_us > allowed_us:
-        raise failures.failed(
-            Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
-            f"after the last of {timing.launches_per_segment} launches of {timing.time_us:.1f} µs each its report came "
-            f"{excess_us:.0f} µs later than the control's: work was left for the end, when no window is open",
-        )
+    if excess_us <= allowed_us:
+        return
+    said = (
+        f"after the last of {timing.launches_per_segment} launches of {timing.time_us:.1f} µs each its report came "
+        f"{excess_us:.0f} µs later than the control's: work was left for the end, when no window is open"
+    )
+    if excess_us > _TAIL_BLAMED_US[kind]:
+        raise failures.failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, said)
+    raise failures.failed(
+        Status.UNSURE, ReasonCode.NOISY, f"{said}, or something else disturbs this machine; run again when it is quiet"
+    )
 
 
 def _check_early_work(timing: Timing, kind: str) -> None:

@@ -19,7 +19,9 @@ from harness.verdict import OK, Verdict
 
 @dataclass(frozen=True)
 class Contestant:
-    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key."""
+    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key; `origin` is the
+    author's own file, where `path` may be a copy with its tuned values.
+    """
 
     name: str
     path: str
@@ -29,6 +31,7 @@ class Contestant:
     precision_class: str
     language: str
     is_baseline: bool = False
+    origin: str | None = None
 
 
 @dataclass

@@ -202,7 +202,7 @@ def _device(record: Record) -> str:
 
 def _source(record: Record) -> str:
     version = record.harness_version and f"harness {record.harness_version}{', changed' if record.dirty else ''}"
-    return _joined(record.source_hash, record.config and f"settings {record.config}", version)
+    return _joined(record.source_hash, record.parameters, record.config and f"settings {record.config}", version)
 
 
 def _next(record: Record, evidence: Evidence | None, path: Path) -> list[str]:

@@ -21,13 +21,13 @@ import traceback
 from typing import Any, NoReturn
 
 from harness.sandbox import entry, mounts
+from harness.sandbox.descriptors import allow_descriptors
 
 LONGEST_REQUEST = 1 << 20
 MOST_DESCRIPTORS = 32
 _CLONE_FLAGS = {
     "user": 0x10000000, "pid": 0x20000000, "mount": 0x00020000, "ipc": 0x08000000, "net": 0x40000000,
 }
-_ABOVE_ALL = 512  # where descriptors wait until their own numbers are free
 
 
 def main() -> NoReturn:
@@ -91,11 +91,15 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
 
 
 def _take_descriptors(descriptors: list[int], numbers: list[int]) -> None:
-    waiting = [fcntl.fcntl(each, fcntl.F_DUPFD, _ABOVE_ALL) for each in descriptors]
-    null = fcntl.fcntl(os.open(os.devnull, os.O_RDONLY), fcntl.F_DUPFD, _ABOVE_ALL)
+    # They wait above all numbers that are wanted or in use: who starts many children at once has high ones.
+    held = [int(each) for each in os.listdir("/proc/self/fd")]
+    above = 1 + max([2, *numbers, *held])
+    allow_descriptors(above + len(descriptors) + 1)
+    waiting = [fcntl.fcntl(each, fcntl.F_DUPFD, above) for each in descriptors]
+    null = fcntl.fcntl(os.open(os.devnull, os.O_RDONLY), fcntl.F_DUPFD, above)
     wanted = {0: null, 1: waiting[0], 2: waiting[0], **dict(zip(numbers, waiting[1:]))}
     for number in map(int, os.listdir("/proc/self/fd")):
-        if number < _ABOVE_ALL:
+        if number < above:
             _close(number)
     for number, held in wanted.items():
         os.dup2(held, number)
@@ -134,6 +138,7 @@ def _behind_namespaces(plan: dict[str, Any]) -> int:
         mounts.keep_mounts_private()
     if "pid" not in spaces:
         return entry.main(plan, _start)
+    held = [int(each) for each in os.listdir("/proc/self/fd")]
     first = os.fork()
     if first == 0:
         mounts.die_with_parent()
@@ -142,7 +147,8 @@ def _behind_namespaces(plan: dict[str, Any]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     # Only the child is to hold what it was given, so that its end can be seen from outside.
-    os.closerange(0, _ABOVE_ALL)
+    for number in held:
+        _close(number)
     _, status = os.waitpid(first, 0)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code

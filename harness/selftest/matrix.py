@@ -18,6 +18,7 @@ OTHERWISE, NO_ROW = "other verdict", "no row"
 UNSURE, NOT_RUN = "unsure", "not run"
 AS_EXPECTED = frozenset({CAUGHT, RIGHT, NOT_RUN})
 FASTER = 1.3  # the speedup from which on the naive clock counts as fooled
+GAINED = 1.05  # and the one from which on ours does: a case that fools clocks does eager's own work
 _LEAST_MS = 1e-6
 _AMISS = {OTHERWISE: "not as expected", UNSURE: "not measurable here", NO_ROW: "without a row"}
 HEADINGS = ("group", "case", "fools", "naive judge", "verdict here", "outcome")
@@ -95,7 +96,8 @@ def outcome_of(case: Case, record: Record | None) -> str:
         return NO_ROW
     pair = f"{record.status.value}/{record.reason_code.value}"
     passes = record.status is Status.OK
-    as_told = pair in case.expected and (not passes or not case.kinds or record.kind in case.kinds)
+    gained = case.fools == "clock" and passes and (record.speedup or 0.0) >= GAINED
+    as_told = pair in case.expected and (not passes or not case.kinds or record.kind in case.kinds) and not gained
     waiting = record.status in (Status.SKIPPED, Status.COMPILED) and record.reason_code is not ReasonCode.DEVICE_LOST
     if waiting and not as_told:
         return NOT_RUN

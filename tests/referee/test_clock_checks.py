@@ -83,15 +83,19 @@ def test_a_long_call_is_allowed_a_share_of_its_time():
     assert verdict_on(timing_of(46_000.0, overhead_us=2000.0)).reason_code is ReasonCode.CLOCKS_DISAGREE
 
 
-@pytest.mark.parametrize(("tail_us", "believed"), [(400.0, True), (690.0, True), (710.0, False), (3800.0, False)])
-def test_work_left_for_the_end_of_a_segment_makes_its_report_late(tail_us, believed):
+@pytest.mark.parametrize(("tail_us", "status"), [
+    (400.0, None), (690.0, None), (710.0, Status.UNSURE), (8300.0, Status.UNSURE), (8500.0, Status.REJECTED),
+])
+def test_work_left_for_the_end_of_a_segment_makes_its_report_late(tail_us, status):
     timing = timing_of(15.0)
     timing.tails_us, timing.launches_per_segment = [tail_us] * 5, 41
     control = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0, tail_us=400.0)
-    if believed:
+    if status is None:
         check_times(timing, "cuda", None, control)
     else:
-        assert "work was left for the end" in verdict_on(timing, control=control).reason
+        verdict = verdict_on(timing, control=control)
+        assert verdict.status is status
+        assert "work was left for the end" in verdict.reason
 
 
 def test_a_flush_left_out_is_told_from_work_left_outside():

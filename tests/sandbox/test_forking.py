@@ -122,6 +122,19 @@ def test_where_a_fork_may_not_build_the_wall_the_child_is_started_anew(start, se
     assert start("exits_seven", preloaded=("string",)).wait(10) == 7
 
 
+def test_a_harness_with_hundreds_of_files_open_forks_as_well(start, server):
+    """With a child for each of 64 cores the numbers of descriptors pass 512."""
+    many = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        for below in (506, 509, 512, 1000):
+            while many[-1] < below:
+                many.append(os.dup(many[0]))
+            assert start("exits_seven").wait(10) == 7
+    finally:
+        for each in many:
+            os.close(each)
+
+
 def test_a_module_that_cannot_be_imported_makes_no_server_and_the_child_is_started_anew(start):
     assert forking.server_for(best_wall(), scrubbed(os.environ), ("no_such_module",)) is None
     assert start("exits_seven", preloaded=("no_such_module",)).wait(10) == 7

@@ -25,14 +25,16 @@ def case(name: str = "side_stream", group: str = "clock", **changes) -> Case:
     return Case(path=Path(f"{name}.py"), name=name, group=group, **{**parts, **changes})
 
 
-def record(pair: str, kind: str | None = None) -> Record:
+def record(pair: str, kind: str | None = None, speedup: float | None = None) -> Record:
     status, code = pair.split("/")
     return Record(
         run_id="r", utc="2026-01-01T00:00:00Z", problem="tril_small", sizes="M=1024", dtype="float32",
         candidate="side_stream", status=status, reason_code=code, reason="said why" if code else None, kind=kind,
+        speedup=speedup,
     )
 
 
+IDLE = case("burns", expected=("rejected/clocks_disagree", "ok/"), kinds=("library",))
 DECOY = case("decoy", "substance", expected=("ok/",), kinds=("library", "mixed"), fools="substance")
 HONEST = case("fine", "honest", expected=("ok/",), fools="nothing")
 FAULT = case("segfault", "machine", expected=("crashed/signal",), fools="nothing")
@@ -47,6 +49,8 @@ HARMLESS = case("kills_its_parent", "machine", expected=("ok/", "crashed/signal"
         (case(), record("incorrect/not_finite"), "other verdict"),
         (case(), record("ok/", "custom"), "MISSED"),
         (case(), record("ok/", "library"), "MISSED"),
+        (IDLE, record("ok/", "library", 1.002), "caught"),
+        (IDLE, record("ok/", "library", 1.3), "MISSED"),
         (case(), None, "no row"),
         (case(), record("skipped/no_nvcc"), "not run"),
         (case(), record("skipped/device_lost"), "other verdict"),
