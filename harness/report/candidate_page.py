@@ -142,7 +142,7 @@ def _speedup(record: Record, color: bool) -> str:
         return ""
     word = paint(record.call or "", _CALLS.get(record.call or "", "dim"), color)
     baseline = f"over {record.baseline}" + (f" ({terminal.time_text(record.baseline_us)})" if record.baseline_us else "")
-    over = "" if not record.players else " in one process" if record.players == 1 else f" over {record.players} processes"
+    over = f" over {record.players} processes" if (record.players or 0) > 1 else " in one process" if record.players else ""
     level = f"{record.confidence * 100:g} % interval{over}" if record.confidence else None
     return _joined(f"{ratio} {word} {baseline}".replace("  ", " "), level)
 
