@@ -30,7 +30,8 @@ from harness.statistics import (
 from harness.wire.layout import region_bytes
 from harness.wire.rotation import whole_rotations
 
-_MOST_LAUNCHES = 32
+# One whole rotation: more rounds of fewer launches say more of their own scatter in the same time.
+_MOST_LAUNCHES = 16
 # A segment lasts no longer by the referee's clock than this many times what it should by the candidate's, where the
 # harness's own steps take most of it, or where the candidate's clock says next to nothing.
 _MOST_STRETCH = 20
