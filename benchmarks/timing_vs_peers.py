@@ -5,17 +5,20 @@
 Each pair is one function against itself, so its ratio is 1: eager tril(A @ B) at sizes that take from milliseconds to
 microseconds. In each process every peer times the function twice; ours, in a process of its own, times eager in a
 player against eager in the referee, as each run does for its control. Processes of both sorts take turns. A cell
-holds the worst distance from 1 and largest over smallest less 1, in per cent, over the processes. What comes out is printed whatever it
-is: the first run of it, and not the best of several.
+holds the worst distance from 1 and largest over smallest less 1, in per cent, over the processes. What comes out is
+printed whatever it is: the first run of it, and not the best of several.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,53 +34,68 @@ from harness.statistics import Interval  # noqa: E402
 from harness.statistics.scatter import Scatter, held  # noqa: E402
 
 GPU_SIZES, CPU_SIZES = (4096, 2048, 768, 256), (1024, 256)
-_HELLO_S, _ANSWER_S = 120, 600
 
 
 class Timed:
-    """A process of timing_peers.py; it has imported PyTorch and waits for its turn once it says hello."""
+    """A process of timing_peers.py; it has imported PyTorch and waits for its turn."""
 
     def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._said = tempfile.TemporaryFile(mode="w+", encoding="utf-8")
         command = [sys.executable, str(REPOSITORY / "benchmarks" / "timing_peers.py"), kind]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True, cwd=REPOSITORY
         )
 
-    def ask(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
-        """The figures of this process; exits with its last words where it died."""
-        try:
-            said, words = self._process.communicate(json.dumps(asked) + "\n", timeout=_HELLO_S + _ANSWER_S)
-        except subprocess.TimeoutExpired:
-            self.end()
-            sys.exit(f"a process did not answer within {_HELLO_S + _ANSWER_S} s")
-        if self._process.returncode:
-            sys.exit(f"a process died: {(words.strip().splitlines() or ['it said nothing'])[-1]}")
-        return [json.loads(line) for line in said.splitlines()][1:]
+    def ask(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The figures of this process as they come; exits with its last words where it died."""
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        self._process.stdout.readline()  # its hello
+        for line in self._process.stdout:
+            yield json.loads(line)
+        if self._process.wait():
+            self._said.seek(0)
+            sys.exit(f"a process died: {(self._said.read().strip().splitlines() or ['it said nothing'])[-1]}")
 
     def end(self) -> None:
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
 
 
 def measure(asked: dict[str, Any], processes: int, minutes: float) -> list[dict[str, Any]]:
-    """Figures of up to `processes` processes of each sort; none is begun when `minutes` have passed."""
+    """Figures of up to `processes` processes of each sort; none is begun when `minutes` have passed.
+
+    An interrupt ends it with the figures that there are.
+    """
     deadline, figures = time.monotonic() + 60 * minutes, []
+    kinds = [kind for _ in range(processes) for kind in ("ours", "peers")]
     waiting: list[Timed] = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        for number in range(processes):
-            if number and time.monotonic() > deadline:
+        for number, _ in enumerate(kinds):
+            if number % 2 == 0 and number and time.monotonic() > deadline:
                 break
-            for kind in ("ours", "peers"):
-                # The next ones import PyTorch meanwhile, but not on a CPU, whose cores are being timed.
-                while len(waiting) < (1 if asked["is_cpu"] else 2):
-                    waiting.append(Timed(kind if not waiting else "peers" if kind == "ours" else "ours"))
-                began = time.monotonic()
-                figures += [{**figure, "process": number} for figure in waiting.pop(0).ask({**asked, "turn": number})]
-                print(f"{kind} {number + 1} of {processes}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+            # The next one imports PyTorch meanwhile, but not on a CPU, whose cores are being timed.
+            for kind in kinds[number + len(waiting) : number + (1 if asked["is_cpu"] else 2)]:
+                waiting.append(Timed(kind))
+            now = waiting[0]
+            for figure in now.ask({**asked, "turn": number // 2}):
+                figures.append({**figure, "process": number // 2})
+                print(f"{now.kind} {number // 2 + 1} of {processes}: {_told(figure)}", file=sys.stderr, flush=True)
+            waiting.pop(0).end()
+    except KeyboardInterrupt:
+        print("interrupted: this is what there is", file=sys.stderr)
     finally:
         for each in waiting:
             each.end()
     return figures
+
+
+def _told(figure: dict[str, Any]) -> str:
+    """One figure as it comes."""
+    ratio = f"{figure['ratio']:.4f}" if "ratio" in figure else figure["failed"]
+    return f"{figure['method']}, M={figure['size']}: {ratio}, {figure['seconds']:.1f} s"
 
 
 def row_of(figures: list[dict[str, Any]], size: int, methods: list[str]) -> tuple[list[str], str]:
@@ -88,8 +106,8 @@ def row_of(figures: list[dict[str, Any]], size: int, methods: list[str]) -> tupl
         for method in methods if any(each["method"] == method for each in of_size)
     }
     cells = [
-        f"{100 * found[name].worst:.2f} %, {100 * found[name].spread:.2f} % (n={found[name].n})" if name in found else ""
-        for name in methods
+        f"{100 * found[name].worst:.2f} %, {100 * found[name].spread:.2f} % (n={found[name].n})" if name in found
+        else "" for name in methods
     ]
     times_us = [each["time_us"] for each in of_size if each["method"] == OURS] or [each["time_us"] for each in of_size]
     label = f"M={size}, {terminal.time_text(sorted(times_us)[len(times_us) // 2])}" if times_us else f"M={size}"
@@ -104,7 +122,8 @@ def _who_is_least(label: str, found: dict[str, Scatter]) -> str:
         for name in found for what, figure in (("worst distance", "worst"), ("spread", "spread"))
         if name != OURS and getattr(found[name], figure) < getattr(found[OURS], figure)
     ]
-    return f"{label}: {'ours are the smallest.' if not better else 'ours are not the smallest: ' + ', '.join(better) + '.'}"
+    said = "ours are the smallest" if not better else f"ours are not the smallest: {', '.join(better)}"
+    return f"{label}: {said}."
 
 
 def own_row(figures: list[dict[str, Any]], size: int) -> list[str]:
@@ -144,6 +163,8 @@ def main() -> None:
     where = "this CPU" if is_cpu else torch.cuda.get_device_name()
     print(f"On {where}, PyTorch {torch.__version__}; ours with --config {config}.\n", flush=True)
     figures = measure(asked, processes, minutes)
+    if not figures:
+        sys.exit("nothing was measured")
     if options.json:
         body = {"device": where, "torch": torch.__version__, "config": config, "figures": figures}
         options.json.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")

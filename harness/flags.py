@@ -126,7 +126,7 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--trials", type=int, default=32, metavar="N", help="how many choices --tune tries (default: 32)")
     run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
-    run.add_argument("--energy", action="store_true", help="measure the energy of a call too, from seconds of calls in a row")
+    run.add_argument("--energy", action="store_true", help="measure the energy of a call too, in seconds of calls")
     run.add_argument(
         "--extra-times", action="store_true",
         help="time calls with a warm cache, back to back, and as a CUDA graph too; no rank hangs on these",

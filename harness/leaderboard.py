@@ -144,7 +144,9 @@ def _legend(group: list[Record]) -> str:
         parts.append(f"time: {call}, mean of the middle half{f' (cache: {policy})' if policy else ''}")
     with_interval = [record for record in timed if record.speedup_lo is not None]
     if with_interval and with_interval[0].confidence:
-        parts.append(f"[ ]: {with_interval[0].confidence * 100:g} % interval")
+        over = {record.players for record in with_interval if record.role == "candidate"} - {None}
+        where = f" over {max(over)} processes" if over and max(over) > 1 else " in one process" if over else ""
+        parts.append(f"[ ]: {with_interval[0].confidence * 100:g} % interval{where}")
     limits = {(record.sol_us, record.bound_by) for record in timed if record.sol_us}
     if len(limits) == 1:
         sol_us, bound_by = limits.pop()

@@ -6,6 +6,7 @@ that no longer answers ends the run early, and then what was won is on disk.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -62,6 +63,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     """Judge everything that `request` names. Raises HarnessError for what is the user's or the machine's fault."""
     problem, settings = request.problem, request.settings
     progress.note("opening the device")
+    gc.collect()  # what an earlier run of this process held goes now, and not while a queue of this one is held
     bench = open_bench(request.device)
     if request.archs and bench.kind != "cpu":
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")

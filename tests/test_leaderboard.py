@@ -164,3 +164,12 @@ def test_the_controls_of_several_gpus_are_told_apart_and_their_candidates_stand_
     assert text.index("1  b ") < text.index("2  a ")
     assert "2 GPUs, each row's speedup over eager on its own" in text
     assert " on " not in render(rank(rows[::2], ["custom"])).split("Next:")[0]
+
+
+@pytest.mark.parametrize(
+    ("players", "said"), [(None, "99 % interval\n"), (1, "99 % interval in one process\n"),
+                          (5, "99 % interval over 5 processes\n")],
+)
+def test_the_legend_says_how_many_processes_the_intervals_are_over(players, said):
+    text = render([ok("a", speedup=1.1, speedup_lo=1.0, speedup_hi=1.2, confidence=0.99, players=players)])
+    assert said in text

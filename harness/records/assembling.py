@@ -199,7 +199,7 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
     return {
         "time_us": time_us, "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
         "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
-        "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
+        "players": len(timings), "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
         **_passes(timings), **_inside(timings), "baseline_us": typical_us(baseline_us), "speedup": judgement.speedup.estimate,
         "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
         "confidence": timings[0].confidence, "call": judgement.word,

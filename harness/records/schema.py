@@ -100,6 +100,7 @@ class Record:
     baseline_backward_us: float | None = _of("timing", "the backward pass of the baseline", "us")
     launches: int | None = _of("timing", "timed calls that were kept")
     rounds: int | None = _of("timing", "rounds of A B B A that were kept")
+    players: int | None = _of("timing", "fresh processes that it was timed in; the interval is over all of them")
     dropped: int | None = _of("timing", "rounds dropped for heat or hardware slow-down")
     baseline: str | None = _of("timing", "what the speedup is over")
     baseline_us: float | None = _of("timing", "time of one call of the baseline in the same rounds", "us")

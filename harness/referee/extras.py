@@ -62,7 +62,8 @@ def measure(
 
 def _times(burst: _Burst, bench: Bench, time_us: float, extras: Extras) -> None:
     calls = _calls(_BURST_S[TIMES], time_us)
-    ways = [("warm", min(WARM_CALLS, calls)), ("back_to_back", calls)] + ([("graph", calls)] if bench.kind != "cpu" else [])
+    ways = [("warm", min(WARM_CALLS, calls)), ("back_to_back", calls)]
+    ways += [("graph", calls)] if bench.kind != "cpu" else []
     for way, count in ways:
         try:
             found = burst.make(way, count)

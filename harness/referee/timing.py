@@ -25,12 +25,13 @@ from harness.referee.turns import Launches
 from harness.settings import Settings
 from harness.statistics import (
     call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, order_of_round, reaching,
-    should_stop, trimmed_mean,
+    should_stop, trimmed_mean, typical_us,
 )
 from harness.wire.layout import region_bytes
 from harness.wire.rotation import whole_rotations
 
-_MOST_LAUNCHES = 32
+# One whole rotation: more rounds of fewer launches say more of their own scatter in the same time.
+_MOST_LAUNCHES = 16
 # A segment lasts no longer by the referee's clock than this many times what it should by the candidate's, where the
 # harness's own steps take most of it, or where the candidate's clock says next to nothing.
 _MOST_STRETCH = 20
@@ -38,7 +39,7 @@ _FEWEST_ROUNDS = 4
 _SHARE_OF_MEMORY = 0.25
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
-_COUNTED_AS = {"A": "A", "B": "B", "I": "B"}
+_INPUTS_OF = {"A": "A", "B": "B", "I": "B"}
 # Longer calls show nothing of what a process adds to each launch.
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 
@@ -120,7 +121,7 @@ class Rounds:
         self._round("ABBA", hold=False)
         previous = None
         while True:
-            current = stdlib_statistics.median(self._pair("AB", hold=self._hold).candidate_us)
+            current = typical_us(self._pair("AB", hold=self._hold).candidate_us)
             steady = previous is not None and abs(current / previous - 1) < _STEADY
             if steady or time.monotonic() > deadline:
                 break
@@ -141,11 +142,11 @@ class Rounds:
 
         Each arm has inputs of its own, freshly drawn: what eager is timed on lies in slots that the player can read.
         """
-        drawn = {arm: [self._reference.draw() for _ in range(self._counts[_COUNTED_AS[arm]])] for arm in order}
+        drawn = {arm: [self._reference.draw() for _ in range(self._counts[arm])] for arm in "AB"}
         self._bench.synchronize()
         made, local, inside_us = None, None, []
         for arm in order:
-            chosen = drawn[arm]
+            chosen = drawn[_INPUTS_OF[arm]]
             if arm == "A":
                 made = self._session.launch(chosen, hold=hold)
             elif arm == "I":

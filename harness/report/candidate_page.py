@@ -141,9 +141,10 @@ def _speedup(record: Record, color: bool) -> str:
     if not ratio:
         return ""
     word = paint(record.call or "", _CALLS.get(record.call or "", "dim"), color)
-    over = f"over {record.baseline}" + (f" ({terminal.time_text(record.baseline_us)})" if record.baseline_us else "")
-    level = f"{record.confidence * 100:g} % interval" if record.confidence else None
-    return _joined(f"{ratio} {word} {over}".replace("  ", " "), level)
+    baseline = f"over {record.baseline}" + (f" ({terminal.time_text(record.baseline_us)})" if record.baseline_us else "")
+    over = f" over {record.players} processes" if (record.players or 0) > 1 else " in one process" if record.players else ""
+    level = f"{record.confidence * 100:g} % interval{over}" if record.confidence else None
+    return _joined(f"{ratio} {word} {baseline}".replace("  ", " "), level)
 
 
 def _physics(record: Record) -> str:
