@@ -93,9 +93,12 @@ __device__ __forceinline__ void multiply(const Stage& stage, int row, int column
       *reinterpret_cast<float4*>(b + c) = *reinterpret_cast<const float4*>(&stage.b[k][column + 4 * c]);
     }
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+    for (int c = 0; c < kColumns; ++c) {
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) sum[r][c] = fmaf(a[r], b[c], sum[r][c]);
+      for (int d = 0; d < kRows; ++d) {
+        const int r = c % 2 ? kRows - 1 - d : d;
+        sum[r][c] = fmaf(a[r], b[c], sum[r][c]);
+      }
     }
   }
 }

@@ -1,10 +1,10 @@
-"""128 x 128 tiles of C = tril(A @ B) in Triton, numbered so that those with the longest k range start first.
+"""64 x 64 tiles of C = tril(A @ B) in Triton, numbered so that those with the longest k range start first.
 
-Over triton_ieee: larger square tiles (a value read serves 128 products); one program for each tile that has work,
-diagonal after diagonal from the lower left corner, which also writes the zeros of its mirror image; no masks where M is
-a multiple of 128.
+Over triton_ieee: smaller square tiles, of which less lies above the diagonal and the last leave less of the GPU idle;
+one program for each tile that has work, diagonal after diagonal from the lower left corner, which also writes the zeros of
+its mirror image; no masks where M is a multiple of 64.
 
-    order: r - c = T-1, T-2, ..., 0     program of tile (r, c): C[r, c] = sum over k = 128 c .. 128 r + 127, C[c, r] = 0
+    order: r - c = T-1, T-2, ..., 0     program of tile (r, c): C[r, c] = sum over k = 64 c .. 64 r + 63, C[c, r] = 0
 
 Limits: no tensor cores (`input_precision="ieee"`). Any M; masks cover the ragged edge.
 """
@@ -14,8 +14,8 @@ import torch.nn as nn
 import triton
 import triton.language as tl
 
-BLOCK = 128
-BLOCK_K = 16
+BLOCK = 64
+BLOCK_K = 32
 
 
 @triton.jit
@@ -48,7 +48,7 @@ def longest_first_kernel(
             b = tl.load(b_ptrs, mask=(left < M)[:, None] & (columns < M)[None, :], other=0.0)
         accumulator = tl.dot(a, b, accumulator, input_precision="ieee")
         a_ptrs += BLOCK_K
-        b_ptrs += BLOCK_K * M.to(tl.int64)
+        b_ptrs += BLOCK_K * M
 
     lower = tl.where(rows[:, None] >= columns[None, :], accumulator, 0.0)
     c_ptrs = c_ptr + rows[:, None].to(tl.int64) * M + columns[None, :]
@@ -81,6 +81,6 @@ class ModelNew(nn.Module):
         tiles = triton.cdiv(M, BLOCK)
         with torch.cuda.device(A.device):
             longest_first_kernel[(tiles * (tiles + 1) // 2,)](
-                A, B, C, M, tiles, BLOCK, BLOCK_K, M % BLOCK == 0, num_warps=8, num_stages=3
+                A, B, C, M, tiles, BLOCK, BLOCK_K, M % BLOCK == 0, num_warps=4, num_stages=3
             )
         return C

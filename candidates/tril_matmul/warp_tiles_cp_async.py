@@ -2,10 +2,10 @@
 
 Over float4_double_buffered: the copies bypass the registers, a warp owns 64 x 32 of the tile (its operands repeat
 across lanes, so that shared memory serves them once), and a warp whose part of a slice is all zeros sits it out.
-A stays [i][k] in shared memory, rows 20 floats apart: a thread reads four k of one row at once, without bank conflicts.
+A thread multiplies up one column of its patch and down the next, so that each product shares a register with the last.
 
     tile (r, c), k = 128 c .. 128 r + 127    order: r - c = T-1, T-2, ..., 0    each also zeroes tile (c, r)
-    warp: 8 x 4 lanes, lane (y, x) owns rows y, y + 8, ... and columns 4x.., 4x + 16.., ...
+    warp: 8 x 4 lanes, lane (y, x) owns rows 4y.., 32 + 4y.. and columns 4x.., 16 + 4x..
 
 Limits: sm_80 or later. The longest tile takes two thirds of the time, whatever is left to share out.
 """
@@ -31,7 +31,7 @@ constexpr int kColumns = kWarpColumns / 4;
 constexpr int kThreads = 32 * (kTile / kWarpRows) * (kTile / kWarpColumns);
 
 struct Stage {
-  float a[kTile][kDepth + 4];  // [i][k]
+  float a[kDepth][kTile + 4];  // [k][i], padded: a warp's copies go to eight k of four i
   float b[kDepth][kTile];      // [k][j]
 };
 
@@ -47,60 +47,61 @@ __device__ __forceinline__ void copy_async(float* to, const float* from, bool in
   }
 }
 
-// A thread's share of the copies: the same columns of every slice, and rows at a fixed distance from each other.
+// A thread's share of the copies: the same columns of every slice, and rows at a fixed distance from each other. A is
+// transposed on the way, so it goes element by element.
 template <int kWidth, bool kRagged>
 struct Copies {
-  static constexpr int kStepA = kThreads * kWidth / kDepth, kStepB = kThreads * kWidth / kTile;  // in rows
+  static constexpr int kStepA = kThreads / 8, kStepB = kThreads * kWidth / kTile;  // in rows
   const float *from_a, *from_b;
   int64_t M;
-  int i, j, k_of_a, k_of_b, to_a, to_b;
+  int i, j, k_of_a, k_of_b;
 
   __device__ Copies(const float* A, const float* B, int side, int first_i, int first_j, int first_k) : M(side) {
-    const int at = threadIdx.x * kWidth;
-    i = first_i + at / kDepth, k_of_a = first_k + at % kDepth;
-    j = first_j + at % kTile, k_of_b = first_k + at / kTile;
-    from_a = A + i * M + k_of_a, to_a = at / kDepth * (kDepth + 4) + at % kDepth;
-    from_b = B + k_of_b * M + j, to_b = at;
+    i = first_i + threadIdx.x / 8, k_of_a = first_k + threadIdx.x % 8;
+    j = first_j + threadIdx.x * kWidth % kTile, k_of_b = first_k + threadIdx.x * kWidth / kTile;
+    from_a = A + i * M + k_of_a;
+    from_b = B + k_of_b * M + j;
   }
 
   // Starts the copies of one slice, and moves on to the next.
   __device__ __forceinline__ void start(Stage& stage) {
-    float *a = &stage.a[0][0] + to_a, *b = &stage.b[0][0] + to_b;
+    float *a = &stage.a[threadIdx.x % 8][threadIdx.x / 8], *b = &stage.b[0][0] + threadIdx.x * kWidth;
 #pragma unroll
-    for (int step = 0; step < kTile / kStepA; ++step) {
-      copy_async<kWidth, kRagged>(a + step * kStepA * (kDepth + 4), from_a + step * kStepA * M,
-                                  i + step * kStepA < M && k_of_a < M);
+    for (int step = 0; step < kTile; step += kStepA) {
+#pragma unroll
+      for (int k = 0; k < kDepth; k += 8) {
+        copy_async<1, kRagged>(a + k * (kTile + 4) + step, from_a + step * M + k, i + step < M && k_of_a + k < M);
+      }
     }
 #pragma unroll
-    for (int step = 0; step < kDepth / kStepB; ++step) {
-      copy_async<kWidth, kRagged>(b + step * kStepB * kTile, from_b + step * kStepB * M,
-                                  j < M && k_of_b + step * kStepB < M);
+    for (int step = 0; step < kDepth; step += kStepB) {
+      copy_async<kWidth, kRagged>(b + step * kTile, from_b + step * M, j < M && k_of_b + step < M);
     }
     from_a += kDepth, k_of_a += kDepth;
     from_b += kDepth * M, k_of_b += kDepth;
   }
 };
 
-// The thread's patch += its rows of A times its columns of B, over one slice.
+// The thread's patch += its rows of A times its columns of B, over one slice. Up one column and down the next: each
+// product shares an operand with the one before, which then need not be read from the register file again.
 __device__ __forceinline__ void multiply(const Stage& stage, int row, int column, float (&sum)[kRows][kColumns]) {
 #pragma unroll
-  for (int first_k = 0; first_k < kDepth; first_k += 4) {
-    float a[kRows][4];
+  for (int k = 0; k < kDepth; ++k) {
+    float a[kRows], b[kColumns];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      *reinterpret_cast<float4*>(a[r]) = *reinterpret_cast<const float4*>(&stage.a[row + 8 * r][first_k]);
+    for (int r = 0; r < kRows; r += 4) {
+      *reinterpret_cast<float4*>(a + r) = *reinterpret_cast<const float4*>(&stage.a[k][row + 8 * r]);
     }
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      float b[kColumns];
+    for (int c = 0; c < kColumns; c += 4) {
+      *reinterpret_cast<float4*>(b + c) = *reinterpret_cast<const float4*>(&stage.b[k][column + 4 * c]);
+    }
 #pragma unroll
-      for (int c = 0; c < kColumns; c += 4) {
-        *reinterpret_cast<float4*>(b + c) = *reinterpret_cast<const float4*>(&stage.b[first_k + k][column + 4 * c]);
-      }
+    for (int c = 0; c < kColumns; ++c) {
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-        for (int c = 0; c < kColumns; ++c) sum[r][c] = fmaf(a[r][k], b[c], sum[r][c]);
+      for (int d = 0; d < kRows; ++d) {
+        const int r = c % 2 ? kRows - 1 - d : d;
+        sum[r][c] = fmaf(a[r], b[c], sum[r][c]);
       }
     }
   }
@@ -143,7 +144,7 @@ warp_tiles_kernel(const float* __restrict__ A, const float* __restrict__ B, floa
   // Reversed in every other row of warps: warps four apart share a scheduler, and the right ones have less to do.
   const int place = warp % (kTile / kWarpColumns);
   const int warp_column = (warp_row == 0 ? place : kTile / kWarpColumns - 1 - place) * kWarpColumns;
-  const int row = warp_row + lane / 2 % 8, column = warp_column + 4 * (lane % 2 + lane / 16 * 2);
+  const int row = warp_row + 4 * (lane / 2 % 8), column = warp_column + 4 * (lane % 2 + lane / 16 * 2);
 
   Copies<kWidth, kRagged> copies(A, B, M, first_i, first_j, first_j);
 #pragma unroll
@@ -173,7 +174,7 @@ warp_tiles_kernel(const float* __restrict__ A, const float* __restrict__ B, floa
 
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    const int i = first_i + row + 8 * r;
+    const int i = first_i + row + r / 4 * 32 + r % 4;
 #pragma unroll
     for (int c = 0; c < kColumns; c += 4) {
       const int j = first_j + column + 4 * c;

@@ -1,8 +1,9 @@
 """C = tril(A @ B) and both gradients in 128 x 128 tiles through cp.async, each over its own triangle, longest first.
 
-Over packed_accessor: the kernel of tril_matmul/warp_tiles_cp_async, written once for all three products. An operand
-whose rows run along the sum stays as it lies, rows 20 floats apart, and is read four terms at a time; one whose rows
-run across it is read as 16-byte words of one term. G is cut to its triangle while copied: a copy may end in zeros.
+Over packed_accessor: the kernel of tril_matmul/warp_tiles_cp_async, written once for all three products. In shared
+memory every operand lies [k][i], k the index of the sum: one whose rows run across the sum is copied in 16-byte words,
+one whose rows run along it element by element, transposed. G is cut to its triangle while copied: a copy may end in
+zeros.
 
     C  = A  B            terms: tile column .. tile row         order: the n-th diagonal from the corner has n + 1 tiles
     dA = tril(G) B^T            0 .. the lesser of the two      order: the n-th hook from the corner has 2 n + 1 tiles
@@ -27,8 +28,8 @@ constexpr int kTile = 128;
 constexpr int kDepth = 16;  // terms of a slice
 constexpr int kStages = 3;
 constexpr int kWarpRows = 64;
-constexpr int kWarpColumns = 32;
-constexpr int kBlocksPerProcessor = 1;
+constexpr int kWarpColumns = 64;
+constexpr int kBlocksPerProcessor = 2;
 constexpr int kRows = kWarpRows / 8;  // of a thread's patch
 constexpr int kColumns = kWarpColumns / 4;
 constexpr int kThreads = 32 * (kTile / kWarpRows) * (kTile / kWarpColumns);
@@ -43,11 +44,9 @@ struct Operands {
   static constexpr bool kLeftCut = kProduct == kGradientOfA, kRightCut = kProduct == kGradientOfB;
 };
 
+// Rows are padded where a warp's copies go to eight terms of four rows or columns.
 template <bool kAlong>
-struct Slice {
-  static constexpr int kHeight = kAlong ? kTile : kDepth, kLength = kAlong ? kDepth : kTile;
-  float at[kHeight][kLength + (kAlong ? 4 : 0)];
-};
+using Slice = float[kDepth][kTile + (kAlong ? 4 : 0)];
 
 template <Product kProduct>
 struct Stage {
@@ -66,63 +65,59 @@ __device__ __forceinline__ void copy_async(float* to, const float* from, int byt
   }
 }
 
-// A thread's share of the copies of one operand: the same columns of every slice, rows at a fixed distance.
-template <int kWidth, bool kRagged, bool kAlong, bool kCut>
+// A thread's share of the copies of one operand, and what it is of the matrix: rows or columns first.. of the result,
+// terms first_k..
+template <int kVector, bool kRagged, bool kAlong, bool kCut>
 struct Copies {
-  using Block = Slice<kAlong>;
-  static constexpr int kStep = kThreads * kWidth / Block::kLength;  // in rows
+  static constexpr int kWidth = kAlong ? 1 : kVector;
+  static constexpr int kStep = kAlong ? kThreads / 8 : kThreads * kWidth / kTile;  // in rows of the matrix
   const float* from;
   int64_t M;
   int row, column;
 
   __device__ Copies(const float* matrix, int side, int first, int first_k) : M(side) {
     const int at = threadIdx.x * kWidth;
-    row = (kAlong ? first : first_k) + at / Block::kLength;
-    column = (kAlong ? first_k : first) + at % Block::kLength;
+    row = kAlong ? first + at / 8 : first_k + at / kTile;
+    column = kAlong ? first_k + at % 8 : first + at % kTile;
     from = matrix + row * M + column;
   }
 
+  __device__ __forceinline__ int bytes(int i, int j) const {
+    int count = kWidth;
+    if (kCut) count = max(0, min(kWidth, i - j + 1));
+    if (kRagged && (i >= M || j >= M)) count = 0;
+    return 4 * count;
+  }
+
   // Starts the copies of one slice, and moves on to the next.
-  __device__ __forceinline__ void start(Block& slice) {
-    const int at = threadIdx.x * kWidth;
-    float* to = &slice.at[at / Block::kLength][at % Block::kLength];
+  __device__ __forceinline__ void start(Slice<kAlong>& slice) {
+    if constexpr (kAlong) {
+      float* to = &slice[threadIdx.x % 8][threadIdx.x / 8];
 #pragma unroll
-    for (int step = 0; step < Block::kHeight; step += kStep) {
-      int count = kWidth;
-      if (kCut) count = max(0, min(kWidth, row + step - column + 1));
-      if (kRagged && (row + step >= M || column >= M)) count = 0;
-      copy_async<kWidth>(to + step / kStep * (&slice.at[kStep][0] - &slice.at[0][0]), from + step * M, 4 * count);
+      for (int step = 0; step < kTile; step += kStep) {
+#pragma unroll
+        for (int k = 0; k < kDepth; k += 8) {
+          copy_async<1>(to + k * (kTile + 4) + step, from + step * M + k, bytes(row + step, column + k));
+        }
+      }
+      from += kDepth, column += kDepth;
+    } else {
+      float* to = &slice[0][0] + threadIdx.x * kWidth;
+#pragma unroll
+      for (int step = 0; step < kDepth; step += kStep) {
+        copy_async<kWidth>(to + step * kTile, from + step * M, bytes(row + step, column));
+      }
+      from += kDepth * M, row += kDepth;
     }
-    from += kAlong ? kDepth : kDepth * M;
-    (kAlong ? column : row) += kDepth;
   }
 };
 
-// The patch's place in the tile: where a thread's r-th row (of 8 lanes) or c-th column (of 4) is.
-template <bool kAlong, int kLanes>
-__device__ __forceinline__ constexpr int place(int lane, int n) {
-  return kAlong ? lane + kLanes * n : 4 * lane + n / 4 * 4 * kLanes + n % 4;
-}
-
-// A thread's values of one operand, for four terms of the sum.
-template <bool kAlong, int kLanes, int kCount>
-__device__ __forceinline__ void read(const Slice<kAlong>& slice, int first, int lane, int k,
-                                     float (&value)[4][kCount]) {
-  if constexpr (kAlong) {
+// A thread's values of one operand at one term of the sum: four neighbours, and again every 4 * kLanes.
+template <int kLanes, int kCount>
+__device__ __forceinline__ void read(const float* from, float (&value)[kCount]) {
 #pragma unroll
-    for (int n = 0; n < kCount; ++n) {
-      const float4 terms = *reinterpret_cast<const float4*>(&slice.at[first + place<true, kLanes>(lane, n)][k]);
-      value[0][n] = terms.x, value[1][n] = terms.y, value[2][n] = terms.z, value[3][n] = terms.w;
-    }
-  } else {
-#pragma unroll
-    for (int t = 0; t < 4; ++t) {
-#pragma unroll
-      for (int n = 0; n < kCount; n += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(&slice.at[k + t][first + place<false, kLanes>(lane, n)]);
-        value[t][n] = four.x, value[t][n + 1] = four.y, value[t][n + 2] = four.z, value[t][n + 3] = four.w;
-      }
-    }
+  for (int n = 0; n < kCount; n += 4) {
+    *reinterpret_cast<float4*>(value + n) = *reinterpret_cast<const float4*>(from + n * kLanes);
   }
 }
 
@@ -163,7 +158,7 @@ product_kernel(const float* __restrict__ left, const float* __restrict__ right, 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_row = warp / (kTile / kWarpColumns) * kWarpRows;
   const int warp_column = warp % (kTile / kWarpColumns) * kWarpColumns;
-  const int lane_row = lane / 2 % 8, lane_column = lane % 2 + lane / 16 * 2;
+  const int row = warp_row + 4 * (lane / 2 % 8), column = warp_column + 4 * (lane % 2 + lane / 16 * 2);
 
   Copies<kWidth, kRagged, Layout::kLeftAlong, Layout::kLeftCut> copies_of_left(left, M, first_i, first_k);
   Copies<kWidth, kRagged, Layout::kRightAlong, Layout::kRightCut> copies_of_right(right, M, first_j, first_k);
@@ -197,16 +192,17 @@ product_kernel(const float* __restrict__ left, const float* __restrict__ right, 
                                                 : k + kDepth > max(i, j);
     if (any) {
 #pragma unroll
-      for (int four = 0; four < kDepth; four += 4) {
-        float a[4][kRows], b[4][kColumns];
-        read<Layout::kLeftAlong, 8, kRows>(stages[stage].left, warp_row, lane_row, four, a);
-        read<Layout::kRightAlong, 4, kColumns>(stages[stage].right, warp_column, lane_column, four, b);
+      for (int t = 0; t < kDepth; ++t) {
+        float a[kRows], b[kColumns];
+        read<8, kRows>(&stages[stage].left[t][row], a);
+        read<4, kColumns>(&stages[stage].right[t][column], b);
+        // Up one column and down the next: each product shares an operand with the one before.
 #pragma unroll
-        for (int t = 0; t < 4; ++t) {
+        for (int c = 0; c < kColumns; ++c) {
 #pragma unroll
-          for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-            for (int c = 0; c < kColumns; ++c) sum[r][c] = fmaf(a[t][r], b[t][c], sum[r][c]);
+          for (int d = 0; d < kRows; ++d) {
+            const int r = c % 2 ? kRows - 1 - d : d;
+            sum[r][c] = fmaf(a[r], b[c], sum[r][c]);
           }
         }
       }
@@ -216,12 +212,23 @@ product_kernel(const float* __restrict__ left, const float* __restrict__ right, 
 
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    const int i = first_i + warp_row + place<Layout::kLeftAlong, 8>(lane_row, r);
-    float* row = result + static_cast<int64_t>(i) * M;
+    const int i = first_i + row + r / 4 * 32 + r % 4;
+    if (i >= M) break;
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) {
-      const int j = first_j + warp_column + place<Layout::kRightAlong, 4>(lane_column, c);
-      if (i < M && j < M) __stcs(row + j, kProduct == kForward && i < j ? 0.0f : sum[r][c]);
+    for (int c = 0; c < kColumns; c += 4) {
+      const int j = first_j + column + 4 * c;
+      float four[4];
+#pragma unroll
+      for (int d = 0; d < 4; ++d) four[d] = kProduct == kForward && i < j + d ? 0.0f : sum[r][c + d];
+      float* to = result + static_cast<int64_t>(i) * M + j;
+      if constexpr (kWidth == 4) {
+        if (j < M) __stcs(reinterpret_cast<float4*>(to), make_float4(four[0], four[1], four[2], four[3]));
+      } else {
+#pragma unroll
+        for (int d = 0; d < 4; ++d) {
+          if (j + d < M) to[d] = four[d];
+        }
+      }
     }
   }
 }
@@ -255,7 +262,7 @@ static torch::Tensor product(const torch::Tensor& left, const torch::Tensor& rig
   auto result = torch::empty({M, M}, left.options());
   if (M == 0) return result;
   const auto aligned = [](const torch::Tensor& X) { return reinterpret_cast<uintptr_t>(X.data_ptr()) % 16 == 0; };
-  if (M % 4 != 0 || !aligned(left) || !aligned(right)) {
+  if (M % 4 != 0 || !aligned(left) || !aligned(right) || !aligned(result)) {
     launch<kProduct, 1, true>(left, right, result);
   } else if (M % kTile != 0) {
     launch<kProduct, 4, true>(left, right, result);
