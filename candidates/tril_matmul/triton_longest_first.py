@@ -1,8 +1,8 @@
 """64 x 64 tiles of C = tril(A @ B) in Triton, numbered so that those with the longest k range start first.
 
 Over triton_ieee: smaller square tiles, of which less lies above the diagonal and the last leave less of the GPU idle;
-one program for each tile that has work, diagonal after diagonal from the lower left corner, which also writes the zeros of
-its mirror image; no masks where M is a multiple of 64.
+one program for each tile that has work, diagonal after diagonal from the lower left corner, which also writes the zeros
+of its mirror image; no masks where M is a multiple of 64.
 
     order: r - c = T-1, T-2, ..., 0     program of tile (r, c): C[r, c] = sum over k = 64 c .. 64 r + 63, C[c, r] = 0
 
