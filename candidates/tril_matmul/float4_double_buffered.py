@@ -27,7 +27,7 @@ constexpr int kLoads = kTile * kDepth / 4 / kThreads;  // of each operand, by on
 
 // Four neighbours in a row: one 16-byte word where rows begin at multiples of 16 bytes. Zeros past the end.
 template <bool kVector>
-__device__ __forceinline__ float4 load4(const float* __restrict__ row, int64_t column, int64_t columns, bool inside) {
+__device__ __forceinline__ float4 load4(const float* __restrict__ row, int column, int columns, bool inside) {
   float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
   if (kVector) {
     if (inside && column < columns) value = *reinterpret_cast<const float4*>(row + column);
@@ -41,7 +41,7 @@ __device__ __forceinline__ float4 load4(const float* __restrict__ row, int64_t c
 }
 
 template <bool kVector>
-__device__ __forceinline__ void store4(float* __restrict__ row, int64_t column, int64_t columns, float4 value) {
+__device__ __forceinline__ void store4(float* __restrict__ row, int column, int columns, float4 value) {
   if (kVector) {
     if (column < columns) *reinterpret_cast<float4*>(row + column) = value;
   } else {
@@ -53,7 +53,7 @@ __device__ __forceinline__ void store4(float* __restrict__ row, int64_t column, 
 }
 
 template <bool kVector>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, kVector ? 2 : 1)
 float4_double_buffered_kernel(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C, int M) {
   __shared__ __align__(16) float slice_a[2][kDepth][kTile + 4];  // [k][i], padded: stored down a column
   __shared__ __align__(16) float slice_b[2][kDepth][kTile];      // [k][j]

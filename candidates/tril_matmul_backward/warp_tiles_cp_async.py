@@ -1,9 +1,7 @@
 """C = tril(A @ B) and both gradients in 128 x 128 tiles through cp.async, each over its own triangle, longest first.
 
-Over packed_accessor: the kernel of tril_matmul/warp_tiles_cp_async, written once for all three products. In shared
-memory every operand lies [k][i], k the index of the sum: one whose rows run across the sum is copied in 16-byte words,
-one whose rows run along it element by element, transposed. G is cut to its triangle while copied: a copy may end in
-zeros.
+Over packed_accessor: the kernel of tril_matmul/warp_tiles_cp_async, written once for all three products. An operand
+whose rows run along the sum is transposed on its way into shared memory, and G is cut to its triangle on its way.
 
     C  = A  B            terms: tile column .. tile row         order: the n-th diagonal from the corner has n + 1 tiles
     dA = tril(G) B^T            0 .. the lesser of the two      order: the n-th hook from the corner has 2 n + 1 tiles
