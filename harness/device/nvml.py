@@ -48,6 +48,10 @@ class Nvml:
             other_processes=self._others(own_pids),
         )
 
+    def energy_mj(self) -> int | None:
+        """Energy since the driver was loaded, in mJ."""
+        return self._read(lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+
     def throttle(self) -> str | None:
         mask = self._read(lambda n, h: n.nvmlDeviceGetCurrentClocksThrottleReasons(h))
         if mask is None:
@@ -68,6 +72,20 @@ class Nvml:
             return ask(self._nvml, self._handle)
         except Exception:
             return None
+
+
+def visible_gpus() -> int:
+    """How many GPUs NVML counts, of those that CUDA_VISIBLE_DEVICES leaves; 0 where it cannot be asked."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return len([each for each in visible.split(",") if each.strip()])
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return pynvml.nvmlDeviceGetCount()
+    except Exception:
+        return 0
 
 
 def is_thermal(throttle: str | None) -> bool:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 from harness import __version__
 from harness.physics import Limits, percent_of_sol, rates
 from harness.records.schema import Record, sizes_text
+from harness.statistics import typical_us
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from harness.build.product import Build
     from harness.device.bench import Bench
     from harness.problem import Problem
-    from harness.referee.judging import Judgement
-    from harness.referee.timing import Timing
+    from harness.referee.judgement import Judgement
+    from harness.referee.timed import Timing
 
 _LOG_CHARACTERS = 20_000
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -43,13 +44,14 @@ class RunFacts:
     useful_flops: float | None
     useful_bytes: float | None
     canary_gbps: float
+    canary_tflops: float | None
     event_floor_us: float
     sandbox: str
 
 
 def record_of(
     facts: RunFacts, *, name: str, role: str, source_hash: str | None, language: str | None, verdict: Verdict,
-    build: Build | None, judgement: Judgement | None,
+    build: Build | None, judgement: Judgement | None, parameters: str | None = None,
 ) -> Record:
     """The record of one contestant; `build` and `judgement` are None where it did not get so far."""
     return Record(
@@ -57,10 +59,11 @@ def record_of(
         command=facts.command, harness_hash=harness_hash(), problem=facts.problem.name,
         problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype,
         mode=facts.problem.mode,
-        candidate=name, source_hash=source_hash, role=role, harness_version=__version__, dirty=is_dirty(),
+        candidate=name, source_hash=source_hash, parameters=parameters, role=role, harness_version=__version__, dirty=is_dirty(),
         status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
         language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
         useful_flops=facts.useful_flops, useful_bytes=facts.useful_bytes, canary_gbps=facts.canary_gbps,
+        canary_tflops=facts.canary_tflops,
         sol_us=facts.limits.sol_us if facts.limits else None,
         bound_by=facts.limits.bound_by if facts.limits else None,
         floor_us=facts.limits.floor_us if facts.limits else None,
@@ -86,7 +89,8 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
         "players": [
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
-                "log_ratios": timing.log_ratios, "wall_less_time_us": timing.wall_less_time_us,
+                "log_ratios": timing.log_ratios, "inside_us": timing.inside_us,
+                "inside_log_ratios": timing.inside_log_ratios, "wall_less_time_us": timing.wall_less_time_us,
                 "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None, "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,
                 "telemetry": [asdict(reading) for reading in timing.telemetry],
                 "read_at_s": timing.read_at_s, "read_kept": timing.read_kept,
@@ -190,20 +194,37 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
     times_us = sorted(time_us for timing in timings for time_us in timing.candidate_us)
     baseline_us = [time_us for timing in timings for time_us in timing.baseline_us]
     end_to_end_us = [timing.end_to_end_us for timing in timings if timing.end_to_end_us is not None]
-    time_us = statistics.median(times_us)
+    time_us = typical_us(times_us)
     tflops, gbytes_s = rates(facts.useful_flops, facts.useful_bytes, time_us)
     return {
         "time_us": time_us, "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
         "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
         "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
-        **_passes(timings), "baseline_us": statistics.median(baseline_us), "speedup": judgement.speedup.estimate,
+        **_passes(timings), **_inside(timings), "baseline_us": typical_us(baseline_us), "speedup": judgement.speedup.estimate,
         "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
         "confidence": timings[0].confidence, "call": judgement.word,
         "e2e_us": statistics.median(end_to_end_us) if end_to_end_us else None,
         "timer": facts.bench.timer, "l2_policy": facts.bench.l2_policy, "input_sets": timings[0].input_sets,
         "launch_hidden": timings[0].launch_hidden, "tflops": tflops, "gbytes_s": gbytes_s,
         "percent_of_sol": percent_of_sol(facts.limits, time_us), **_telemetry_fields(timings),
+        **_extra_fields(judgement),
     }
+
+
+def _extra_fields(judgement: Judgement) -> dict[str, Any]:
+    found = judgement.extras
+    if found is None:
+        return {}
+    return {
+        "warm_us": found.warm_us, "back_to_back_us": found.back_to_back_us, "graph_us": found.graph_us,
+        "joules": found.joules,
+    }
+
+
+def _inside(timings: Sequence[Timing]) -> dict[str, float]:
+    if not all(timing.agreeing for timing in timings):
+        return {}
+    return {"baseline_inside_us": typical_us([each for timing in timings for each in timing.inside_us])}
 
 
 def _passes(timings: Sequence[Timing]) -> dict[str, float]:

@@ -7,6 +7,7 @@ readings beside it.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 
 from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
+from harness.reading.reference_source import with_sizes
 from harness.records.evidence import Evidence
 from harness.referee import failures
 from harness.referee.evidence import recipe_of
@@ -76,16 +78,17 @@ class Session:
         )
 
     def launch(
-        self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0
+        self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0,
+        inspect: bool = False,
     ) -> Launches:
         """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
 
         `timeout_s` replaces the usual limit, for a first call that may compile. `early_s` leaves the inputs of each
-        launch readable for so long before its timed window opens.
+        launch readable for so long before its timed window opens; `inspect` has the flush of each looked at.
         """
         self.bench.stage(sets)
         command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
-        run = self._run(len(sets), hold, timeout_s, early_s)
+        run = self._run(len(sets), hold, timeout_s, early_s, inspect)
         try:
             reply = run.conduct(command)
             self.bench.take_outputs(len(sets))
@@ -100,6 +103,28 @@ class Session:
                 failure.evidence = Evidence(recipe_of(self._opened, sets, len(sets) - 1, digest=False))
             raise
 
+    def load_reference(self, reference: Reference) -> bool:
+        """Have the player construct the reference too, so that it can be timed there; whether it could. Raises Failed."""
+        problem = reference.problem
+        command = {
+            "op": "reference", "seed": reference.seed, "mode": reference.mode,
+            "source": ast.unparse(with_sizes(problem.reference_source, reference.sizes, problem.reference_path)),
+            **self._init_in_arena(reference),
+        }
+        return "raised" not in self._ask(command, self._load_timeout_s, "loading the reference")
+
+    def time_reference(self, sets: Sequence[InputSet], *, hold: bool) -> Launches:
+        """Make one launch of the reference per set, in the player. Outputs of the launches before stay. Raises Failed."""
+        self.bench.stage(sets)
+        command = {
+            "op": "launch", "model": "reference", "first": self._sequence + 1,
+            "inputs": [each.skeleton for each in sets],
+        }
+        run = self._run(len(sets), hold, None)
+        reply = run.conduct(command)
+        self._sequence += len(sets) + 1
+        return run.read(reply, [True] * len(sets))
+
     def profile(self, inputs: InputSet) -> dict[str, Any]:
         """Make one launch under the profiler; returns the player's listing. Raises Failed."""
         self.bench.stage([inputs])
@@ -112,9 +137,29 @@ class Session:
             raise failures.protocol("no profile reported")
         return listing
 
-    def _run(self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0) -> Run:
+    def repeat(self, inputs: InputSet, way: str, calls: int) -> dict[str, Any]:
+        """Make `calls` calls in a row on one set ("warm", "back_to_back" or "graph"); what the player reports.
+
+        With a warm cache none runs before all are queued. Raises Failed.
+        """
+        self.bench.stage([inputs])
+        command = {
+            "op": "repeat", "first": self._sequence + 1, "inputs": [inputs.skeleton], "way": way, "calls": calls,
+        }
+        reply = self._run(1, way == "warm", None).conduct(command)
+        self.bench.take_outputs(1)
+        self._sequence += 2
+        found = reply.get("repeated")
+        if not isinstance(found, dict):
+            raise failures.protocol("no calls in a row reported")
+        return found
+
+    def _run(
+        self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False
+    ) -> Run:
         limit_s = self._launch_timeout_s if timeout_s is None else timeout_s
-        return Run(self.bench, self.child.channel, self._sequence + 1, count, hold, limit_s, self.death, early_s)
+        first = self._sequence + 1
+        return Run(self.bench, self.child.channel, first, count, hold, limit_s, self.death, early_s, inspect)
 
     def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:
         """The output tensors of launch `index`, as views of the outbox."""

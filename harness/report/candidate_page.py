@@ -59,7 +59,8 @@ def _facts(record: Record, samples: Mapping[str, Any], color: bool) -> Iterable[
     """Label and text of each line that has anything to say."""
     parts = (
         *_labelled("accuracy", [each for each in (_accuracy(record), *_errors(samples.get("errors"))) if each]),
-        ("time", _time(record)), ("speedup", _speedup(record, color)), ("physics", _physics(record)),
+        ("time", _time(record)), ("besides", _besides(record)), ("speedup", _speedup(record, color)),
+        ("physics", _physics(record)),
         *_labelled("kernels", _kernels(record, samples.get("kernels"))), *_labelled("build", _build(record, samples)),
         ("device", _device(record)), ("wall", record.sandbox or ""),
         ("source", _source(record)),
@@ -114,11 +115,24 @@ def _time(record: Record) -> str:
         spread = f"80 % between {terminal.time_text(record.p10_us)} and {terminal.time_text(record.p90_us)}"
     counted = f"{record.launches} launches in {record.rounds} rounds" if record.launches and record.rounds else None
     return _joined(
-        f"{terminal.time_text(record.time_us)}, median", spread, counted,
+        f"{terminal.time_text(record.time_us)}, mean of the middle half", spread, counted,
         f"{record.dropped} rounds dropped" if record.dropped else None,
         f"{terminal.time_text(record.e2e_us)} with launch overhead" if record.e2e_us else None,
         "launch overhead not hidden" if record.launch_hidden is False and record.device_kind != "cpu" else None,
         f"cache {record.l2_policy}" if record.l2_policy else None,
+    )
+
+
+def _besides(record: Record) -> str:
+    """What was asked for beside the ranking time."""
+    return _joined(
+        *(
+            f"{terminal.time_text(time_us)} {what}" for what, time_us in (
+                ("with a warm cache", record.warm_us), ("back to back", record.back_to_back_us),
+                ("as a CUDA graph", record.graph_us),
+            ) if time_us
+        ),
+        f"{terminal.number_text(1e3 * record.joules)} mJ a call" if record.joules else None,
     )
 
 
@@ -187,7 +201,7 @@ def _device(record: Record) -> str:
 
 def _source(record: Record) -> str:
     version = record.harness_version and f"harness {record.harness_version}{', changed' if record.dirty else ''}"
-    return _joined(record.source_hash, record.config and f"settings {record.config}", version)
+    return _joined(record.source_hash, record.parameters, record.config and f"settings {record.config}", version)
 
 
 def _next(record: Record, evidence: Evidence | None, path: Path) -> list[str]:

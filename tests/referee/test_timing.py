@@ -14,9 +14,10 @@ from harness.device.bench import LocalTimes
 from harness.device.identity import Telemetry
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed, failed
-from harness.referee.judging import published
+from harness.referee.judgement import published
 from harness.referee.turns import Launch, Launches
-from harness.referee.timing import Rounds, Timing
+from harness.referee.timed import Timing
+from harness.referee.timing import Rounds
 from harness.statistics import Interval, estimate_speedup
 from harness.verdict import ReasonCode, Status
 
@@ -33,9 +34,21 @@ class ScriptedSession:
     def open(self, reference, count):
         self.opened.append(count)
 
-    def launch(self, sets, *, hold, timeout_s=None, early_s=None):
+    inside_us = None  # what the baseline takes in the player; None where it cannot be constructed there
+
+    def load_reference(self, reference):
+        return self.inside_us is not None
+
+    def time_reference(self, sets, *, hold):
+        self._log.append(("I", len(sets), hold))
+        if isinstance(self.inside_us, Exception):
+            raise self.inside_us
+        times = [1000 * self.inside_us] + [self.inside_us] * (len(sets) - 1)
+        return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, None, [True] * len(sets))
+
+    def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False):
         if early_s is not None:  # a look at early inputs, of which every other segment is as usual
-            self._log.append(("early", len(sets), hold))
+            self._log.append(("inspected" if inspect else "early", len(sets), hold))
             self.early_s = max(early_s, self.early_s)
             time_us = self.early_us if early_s else self._time_us(self.segments)
             launches = [Launch(time_us, 3.0, 1.0, None, [])] * len(sets)
@@ -159,15 +172,16 @@ def test_rounds_go_abba_and_baab_in_turn(rounds_of):
 def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
     _, log, *_ = rounds_of(1000.0)
     steps = [entry[0] for entry in log if entry[0] != "synchronize"][:-10]
-    early = steps.index("early")  # the segments with early inputs have one arm, and are judged by themselves
-    assert steps[early : early + 4] == ["early", "verify"] * 2
-    del steps[early : early + 4]
+    for _ in range(2):
+        look = steps.index("inspected")  # the segments of a look have one arm, and are judged by themselves
+        assert steps[look : look + 6] == ["inspected", "verify", *["early", "verify"] * 2]
+        del steps[look : look + 6]
     assert all(set(steps[at - 2 : at]) == {"A", "B"} for at, step in enumerate(steps) if step == "verify")
 
 
 def test_every_launch_is_judged_timed_or_not(rounds_of):
     _, log, *_ = rounds_of(1000.0)
-    made = sum(entry[1] for entry in log if entry[0] in ("A", "early"))
+    made = sum(entry[1] for entry in log if entry[0] in ("A", "early", "inspected"))
     judged = sum(entry[1] for entry in log if entry[0] == "verify")
     assert made == judged
 
@@ -192,15 +206,15 @@ def test_no_inputs_are_used_twice_and_what_eager_is_timed_on_never_goes_to_the_c
     assert len(contents) == len(seen)
 
 
-def test_segments_are_about_as_long_as_the_settings_say(rounds_of):
+def test_segments_are_about_as_long_as_the_settings_say_in_whole_rotations(rounds_of):
     _, log, session, _ = rounds_of(500.0, 1000.0, segment_ms=3.0)
-    assert {entry[1] for entry in log if entry[0] == "A" and entry[1] > 2} == {1 + 6}
+    assert {entry[1] for entry in log if entry[0] == "A" and entry[1] > 2} == {1 + 8}
     assert {entry[1] for entry in log if entry[0] == "B" and entry[1] > 2} == {1 + 3}
-    assert session.opened == [2, 7]
+    assert session.opened == [2, 9]
 
 
-@pytest.mark.parametrize(("time_us", "launches"), [(1.0, 41), (1e6, 2)])
-def test_a_segment_has_two_launches_at_least_and_forty_one_at_most(rounds_of, time_us, launches):
+@pytest.mark.parametrize(("time_us", "launches"), [(1.0, 33), (1e6, 2)])
+def test_a_segment_has_two_launches_at_least_and_thirty_three_at_most(rounds_of, time_us, launches):
     timing, *_ = rounds_of(time_us, time_us)
     assert timing.input_sets == launches
 
@@ -335,13 +349,78 @@ def test_the_model_under_the_baseline_is_the_references_own(reference_of, settin
 
 def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of):
     timing, log, session, _ = rounds_of(1000.0, 2000.0)
-    assert [entry for entry in log if entry[0] == "early"] == [("early", 4, False)] * 2
+    assert [entry for entry in log if entry[0] == "early"] == [("early", timing.launches_per_segment, False)] * 4
     assert timing.early == EarlyLook(1000.0, 1111.0)
     assert 1111.0 not in timing.candidate_us
-    assert session.early_s == pytest.approx(2e-3 + 40e-6)
+    assert session.early_s == pytest.approx(2e-3)
+
+
+def test_the_flush_is_inspected_in_segments_like_any_other_once_early_and_once_later(rounds_of):
+    timing, log, *_ = rounds_of(1000.0, 2000.0, kind="cuda", hidden=True)
+    inspected = [place for place, entry in enumerate(log) if entry[0] == "inspected"]
+    segments = [sum(entry[0] == "A" for entry in log[:place]) for place in inspected]
+    assert len(inspected) == 2
+    assert {log[place][1:] for place in inspected} == {(timing.launches_per_segment, True)}
+    assert segments[0] < segments[1] <= sum(entry[0] == "A" for entry in log) - 5
 
 
 def test_a_time_that_falls_with_early_inputs_is_looked_at_five_times(rounds_of):
     timing, log, *_ = rounds_of(5000.0, 2000.0)
-    assert [entry[0] for entry in log].count("early") == 10
+    assert [entry[0] for entry in log].count("early") == 20
     assert timing.early == EarlyLook(5000.0, 1111.0)
+
+
+@pytest.fixture
+def beside(reference_of, settings):
+    """`beside(a_us, inside_us, b_us)`: (Timing, log) of a GPU on which the baseline is timed in the player too."""
+
+    def make(a_us, inside_us, b_us):
+        log = []
+        session = ScriptedSession(lambda _: a_us, log)
+        session.inside_us = inside_us
+        bench = ScriptedBench(b_us, log, "cuda")
+        return Rounds(session, bench, reference_of(), settings, lambda sets, made: None, {1}).run(), log
+
+    return make
+
+
+def test_below_a_millisecond_the_speedup_is_over_the_baseline_in_the_candidates_process(beside):
+    timing, log = beside(20.0, 20.0, 20.4)
+    assert timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
+    assert timing.speedup.hi == pytest.approx(1.02), "the interval reaches to the referee's own baseline"
+    assert timing.speedup.lo == pytest.approx(1.0)
+    rounds = "".join(entry[0] for entry in log if entry[0] in "ABI")
+    assert "ABIIBA" in rounds and "BIAAIB" in rounds
+
+
+def test_baselines_that_disagree_are_a_note_and_the_referees_own_counts(beside):
+    timing, _ = beside(20.0, 40.0, 20.0)
+    assert not timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
+    assert timing.speedup.hi == pytest.approx(1.0)
+    assert timing.notes == [
+        "eager took 40.0 µs in its process and 20.0 µs in the referee's: the speedup is over the latter"
+    ]
+
+
+def test_longer_calls_and_players_that_cannot_have_the_baseline_inside(beside):
+    assert "I" not in {entry[0] for entry in beside(5000.0, 5000.0, 5000.0)[1]}
+    timing, log = beside(20.0, None, 20.0)
+    assert not timing.inside_us and timing.notes == [] and "I" not in {entry[0] for entry in log}
+
+
+def test_a_baseline_that_fails_inside_is_left_at_that(beside):
+    timing, log = beside(20.0, failed(Status.INCORRECT, ReasonCode.RAISED, "raised"), 20.0)
+    assert [entry[0] for entry in log].count("I") == 1
+    assert not timing.agreeing and timing.word == "SAME"
+
+
+def test_several_players_reach_to_the_referees_baseline_as_well():
+    def inside(outside):
+        timing = timing_of(outside)
+        timing.inside_log_ratios, timing.baseline_us = [0.0, 0.001, -0.001], [20.0]
+        timing.speedup = estimate_speedup(timing.inside_log_ratios)
+        return timing
+
+    found = published([inside([0.02, 0.021, 0.019]), inside([0.018, 0.02, 0.022])], 0.99)
+    assert found.estimate == pytest.approx(1.0, abs=1e-4)
+    assert found.hi == pytest.approx(math.exp(0.02), abs=1e-3)
