@@ -7,7 +7,7 @@ lies in several blocks: the one with its first slice adds the others' sums, whic
     line:  tile 0 | tile 1 | tile 2 | ...              share w: slices [w S / W, (w + 1) S / W)
              |<--- share 0 --->|<--- share 1 --->|     a share: [end of a tile] [tiles] [start of a tile]
 
-Limits: sm_80 or later. 64 KB of scratch a block. Sums depend on the number of multiprocessors, not on the moment.
+Limits: sm_80 or later. A tile of scratch a block. Sums depend on the number of multiprocessors, not on the moment.
 """
 
 import torch
@@ -26,6 +26,7 @@ CUDA_SOURCE = r"""
 constexpr int kTile = 128;
 constexpr int kDepth = 16;  // of a slice of k
 constexpr int kStages = 3;
+constexpr int kUnroll = 16;  // terms of the sum in the loop that multiplies: its code has to fit in the cache
 constexpr int kWarpRows = 64;
 constexpr int kWarpColumns = 64;
 constexpr int kBlocksPerProcessor = 2;
@@ -82,7 +83,7 @@ struct Copies {
 
 // The thread's patch += its columns of A, transposed, times its columns of B, over one slice.
 __device__ __forceinline__ void multiply(const Stage& stage, int row, int column, float (&sum)[kRows][kColumns]) {
-#pragma unroll
+#pragma unroll kUnroll
   for (int k = 0; k < kDepth; ++k) {
     float a[kRows], b[kColumns];
 #pragma unroll

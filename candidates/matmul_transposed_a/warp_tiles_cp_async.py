@@ -1,13 +1,13 @@
-"""C = A.T @ B in 128 x 128 tiles, three slices of k in flight through cp.async, a warp's tile 64 x 64.
+"""C = A.T @ B in square tiles, a rectangle of each for a warp, slices of k copied ahead by cp.async.
 
-Over float4_double_buffered: the copies bypass the registers, and a thread owns 8 x 16 of C, so that six reads of shared
-memory feed 128 products instead of four 64. Both operands lie in memory as the product wants them, k by k: rows are
-copied as they are, and a thread reads its values of one k as 16-byte words that its lane's row or column shares.
+Over float4_double_buffered: the copies bypass the registers, and the lanes of a warp share rows and columns, so that a
+read of shared memory serves several. Both operands lie in memory as the product wants them, k by k: rows are copied as
+they are, and a thread reads its values of one k as 16-byte words.
 
-    slice: [16][128] of A, [16][128] of B    4 warps, each 64 x 64 of C
-    warp: 8 x 4 lanes, lane (y, x) owns rows 4y.., 32 + 4y.. and columns 4x.., 16 + 4x.., 32 + 4x.., 48 + 4x..
+    slice: [k][i] of A, [k][j] of B
+    warp: 8 x 4 lanes, lane (y, x) owns four rows from 4y and again every 32, four columns from 4x and again every 16
 
-Limits: sm_80 or later. Whole tiles only are shared out: 512 of them on 264 places leave some idle at the end.
+Limits: sm_80 or later. Whole tiles only are shared out, and the last of them leave some of the GPU idle.
 """
 
 import torch
@@ -25,6 +25,7 @@ CUDA_SOURCE = r"""
 constexpr int kTile = 128;
 constexpr int kDepth = 16;  // of a slice of k
 constexpr int kStages = 3;
+constexpr int kUnroll = 16;  // terms of the sum in the loop that multiplies: its code has to fit in the cache
 constexpr int kWarpRows = 64;
 constexpr int kWarpColumns = 64;
 constexpr int kBlocksPerProcessor = 2;
@@ -81,7 +82,7 @@ struct Copies {
 
 // The thread's patch += its columns of A, transposed, times its columns of B, over one slice.
 __device__ __forceinline__ void multiply(const Stage& stage, int row, int column, float (&sum)[kRows][kColumns]) {
-#pragma unroll
+#pragma unroll kUnroll
   for (int k = 0; k < kDepth; ++k) {
     float a[kRows], b[kColumns];
 #pragma unroll
@@ -112,8 +113,8 @@ warp_tiles_kernel(const float* __restrict__ A, const float* __restrict__ B, floa
 
   const int first_i = blockIdx.x * kTile, first_j = blockIdx.y * kTile;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int row = warp / (kTile / kWarpColumns) * kWarpRows + 4 * (lane / 2 % 8);
-  const int column = warp % (kTile / kWarpColumns) * kWarpColumns + 4 * (lane % 2 + lane / 16 * 2);
+  const int row = warp / (kTile / kWarpColumns) * kWarpRows + 4 * (lane / 4);
+  const int column = warp % (kTile / kWarpColumns) * kWarpColumns + 4 * (lane % 4);
   const int slices = (K + kDepth - 1) / kDepth;
 
   Copies<kWidth, kRagged> copies_of_a(A, K, M, first_i), copies_of_b(B, K, N, first_j);

@@ -2,12 +2,12 @@
 
 Over warp_tiles_cp_async: the slices of k of all tiles form one line, and each block takes a stretch of it, all of the
 same length (Stream-K). No block waits for the longest tile. A tile that is cut lies in several blocks: the one with its
-first slice adds the others' sums, which those do first. A thread owns 8 x 16 of C: fewer reads of shared memory.
+first slice adds the others' sums, which those do first.
 
     line:  tile (0,0) | tile (1,0) ... | (1,1) | (2,0) .........     share w: slices [w S / W, (w + 1) S / W)
               |<--- share 0 --->|<--- share 1 --->|                   a share: [end of a tile] [tiles] [start of a tile]
 
-Limits: sm_80 or later. 64 KB of scratch a block. Sums depend on the number of multiprocessors, not on the moment.
+Limits: sm_80 or later. A tile of scratch a block. Sums depend on the number of multiprocessors, not on the moment.
 """
 
 import torch
@@ -22,12 +22,13 @@ CUDA_SOURCE = r"""
 
 #include <algorithm>
 
-constexpr int kTile = 128;
+constexpr int kTile = 64;
 constexpr int kDepth = 16;  // of a slice of k
 constexpr int kStages = 3;
+constexpr int kUnroll = 16;  // terms of the sum in the loop that multiplies: its code has to fit in the cache
 constexpr int kWarpRows = 64;
-constexpr int kWarpColumns = 64;
-constexpr int kBlocksPerProcessor = 2;
+constexpr int kWarpColumns = 32;
+constexpr int kBlocksPerProcessor = 6;
 constexpr int kRows = kWarpRows / 8;  // of a thread's patch
 constexpr int kColumns = kWarpColumns / 4;
 constexpr int kThreads = 32 * (kTile / kWarpRows) * (kTile / kWarpColumns);
@@ -87,7 +88,7 @@ struct Copies {
 // The thread's patch += its rows of A times its columns of B, over one slice. Up one column and down the next: each
 // product shares an operand with the one before, which then need not be read from the register file again.
 __device__ __forceinline__ void multiply(const Stage& stage, int row, int column, float (&sum)[kRows][kColumns]) {
-#pragma unroll
+#pragma unroll kUnroll
   for (int k = 0; k < kDepth; ++k) {
     float a[kRows], b[kColumns];
 #pragma unroll

@@ -1,13 +1,13 @@
-"""C = tril(A @ B) in 128 x 128 tiles, three slices of k in flight through cp.async, longest tiles first.
+"""C = tril(A @ B) in square tiles, the longest first, a rectangle of each for a warp, copied ahead by cp.async.
 
-Over float4_double_buffered: the copies bypass the registers, a warp owns 64 x 32 of the tile (its operands repeat
+Over float4_double_buffered: the copies bypass the registers, a warp owns a rectangle of the tile (its operands repeat
 across lanes, so that shared memory serves them once), and a warp whose part of a slice is all zeros sits it out.
 A thread multiplies up one column of its patch and down the next, so that each product shares a register with the last.
 
-    tile (r, c), k = 128 c .. 128 r + 127    order: r - c = T-1, T-2, ..., 0    each also zeroes tile (c, r)
+    tile (r, c), k = from its first column to its last row    order: r - c = T-1, T-2, ..., 0    zeroes tile (c, r) too
     warp: 8 x 4 lanes, lane (y, x) owns rows 4y.., 32 + 4y.. and columns 4x.., 16 + 4x..
 
-Limits: sm_80 or later. The longest tile takes two thirds of the time, whatever is left to share out.
+Limits: sm_80 or later. Some multiprocessors finish a tile earlier than others.
 """
 
 import torch
@@ -20,12 +20,13 @@ CUDA_SOURCE = r"""
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
-constexpr int kTile = 128;
-constexpr int kDepth = 16;  // of a slice of k
-constexpr int kStages = 3;
-constexpr int kWarpRows = 64;
+constexpr int kTile = 64;
+constexpr int kDepth = 32;  // of a slice of k
+constexpr int kStages = 2;
+constexpr int kUnroll = 32;  // terms of the sum in the loop that multiplies: its code has to fit in the cache
+constexpr int kWarpRows = 32;
 constexpr int kWarpColumns = 32;
-constexpr int kBlocksPerProcessor = 1;
+constexpr int kBlocksPerProcessor = 5;
 constexpr int kRows = kWarpRows / 8;  // of a thread's patch
 constexpr int kColumns = kWarpColumns / 4;
 constexpr int kThreads = 32 * (kTile / kWarpRows) * (kTile / kWarpColumns);
@@ -85,7 +86,7 @@ struct Copies {
 // The thread's patch += its rows of A times its columns of B, over one slice. Up one column and down the next: each
 // product shares an operand with the one before, which then need not be read from the register file again.
 __device__ __forceinline__ void multiply(const Stage& stage, int row, int column, float (&sum)[kRows][kColumns]) {
-#pragma unroll
+#pragma unroll kUnroll
   for (int k = 0; k < kDepth; ++k) {
     float a[kRows], b[kColumns];
 #pragma unroll

@@ -1,4 +1,4 @@
-"""C = tril(A @ B) and both gradients in 128 x 128 tiles through cp.async, each over its own triangle, longest first.
+"""C = tril(A @ B) and both gradients in square tiles through cp.async, each over its own triangle, longest first.
 
 Over packed_accessor: the kernel of tril_matmul/warp_tiles_cp_async, written once for all three products. An operand
 whose rows run along the sum is transposed on its way into shared memory, and G is cut to its triangle on its way.
@@ -26,7 +26,7 @@ constexpr int kTile = 128;
 constexpr int kDepth = 16;  // terms of a slice
 constexpr int kStages = 3;
 constexpr int kWarpRows = 64;
-constexpr int kWarpColumns = 64;
+constexpr int kWarpColumns = 32;
 constexpr int kBlocksPerProcessor = 2;
 constexpr int kRows = kWarpRows / 8;  // of a thread's patch
 constexpr int kColumns = kWarpColumns / 4;
