@@ -1,0 +1,312 @@
+"""C = tril(A @ B) with the triangle's work cut into equal shares, one for each block that fits on the GPU at once.
+
+Over warp_tiles_cp_async: the slices of k of all tiles form one line, and each block takes a stretch of it, all of the
+same length (Stream-K). No block waits for the longest tile. A tile that is cut lies in several blocks: the one with its
+first slice adds the others' sums, which those do first.
+
+    line:  tile (0,0) | tile (1,0) ... | (1,1) | (2,0) .........     share w: slices [w S / W, (w + 1) S / W)
+              |<--- share 0 --->|<--- share 1 --->|                   a share: [end of a tile] [tiles] [start of a tile]
+
+Limits: sm_80 or later. A tile of scratch a block. Sums depend on the number of multiprocessors, not on the moment.
+"""
+
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+CUDA_SOURCE = r"""
+#include <torch/types.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <algorithm>
+
+constexpr int kTile = 64;
+constexpr int kDepth = 16;  // of a slice of k
+constexpr int kStages = 3;
+constexpr int kUnroll = 16;  // terms of the sum in the loop that multiplies: its code has to fit in the cache
+constexpr int kWarpRows = 64;
+constexpr int kWarpColumns = 32;
+constexpr int kBlocksPerProcessor = 6;
+constexpr int kRows = kWarpRows / 8;  // of a thread's patch
+constexpr int kColumns = kWarpColumns / 4;
+constexpr int kThreads = 32 * (kTile / kWarpRows) * (kTile / kWarpColumns);
+
+struct Stage {
+  float a[kDepth][kTile + 4];  // [k][i], padded: a warp's copies go to eight k of four i
+  float b[kDepth][kTile];      // [k][j]
+};
+
+// kWidth floats, or as many zeros where the source lies outside the matrix.
+template <int kWidth, bool kRagged>
+__device__ __forceinline__ void copy_async(float* to, const float* from, bool inside) {
+  const unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  const int bytes = !kRagged || inside ? 4 * kWidth : 0;
+  if constexpr (kWidth == 4) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+  }
+}
+
+// A thread's share of the copies: the same columns of every slice, and rows at a fixed distance from each other. A is
+// transposed on the way, so it goes element by element.
+template <int kWidth, bool kRagged>
+struct Copies {
+  static constexpr int kStepA = kThreads / 8, kStepB = kThreads * kWidth / kTile;  // in rows
+  const float *from_a, *from_b;
+  int64_t M;
+  int i, j, k_of_a, k_of_b;
+
+  __device__ Copies(const float* A, const float* B, int side, int first_i, int first_j, int first_k) : M(side) {
+    i = first_i + threadIdx.x / 8, k_of_a = first_k + threadIdx.x % 8;
+    j = first_j + threadIdx.x * kWidth % kTile, k_of_b = first_k + threadIdx.x * kWidth / kTile;
+    from_a = A + i * M + k_of_a;
+    from_b = B + k_of_b * M + j;
+  }
+
+  // Starts the copies of one slice, and moves on to the next.
+  __device__ __forceinline__ void start(Stage& stage) {
+    float *a = &stage.a[threadIdx.x % 8][threadIdx.x / 8], *b = &stage.b[0][0] + threadIdx.x * kWidth;
+#pragma unroll
+    for (int step = 0; step < kTile; step += kStepA) {
+#pragma unroll
+      for (int k = 0; k < kDepth; k += 8) {
+        copy_async<1, kRagged>(a + k * (kTile + 4) + step, from_a + step * M + k, i + step < M && k_of_a + k < M);
+      }
+    }
+#pragma unroll
+    for (int step = 0; step < kDepth; step += kStepB) {
+      copy_async<kWidth, kRagged>(b + step * kTile, from_b + step * M, j < M && k_of_b + step < M);
+    }
+    from_a += kDepth, k_of_a += kDepth;
+    from_b += kDepth * M, k_of_b += kDepth;
+  }
+};
+
+// The thread's patch += its rows of A times its columns of B, over one slice. Up one column and down the next: each
+// product shares an operand with the one before, which then need not be read from the register file again.
+__device__ __forceinline__ void multiply(const Stage& stage, int row, int column, float (&sum)[kRows][kColumns]) {
+#pragma unroll kUnroll
+  for (int k = 0; k < kDepth; ++k) {
+    float a[kRows], b[kColumns];
+#pragma unroll
+    for (int r = 0; r < kRows; r += 4) {
+      *reinterpret_cast<float4*>(a + r) = *reinterpret_cast<const float4*>(&stage.a[k][row + 8 * r]);
+    }
+#pragma unroll
+    for (int c = 0; c < kColumns; c += 4) {
+      *reinterpret_cast<float4*>(b + c) = *reinterpret_cast<const float4*>(&stage.b[k][column + 4 * c]);
+    }
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+#pragma unroll
+      for (int d = 0; d < kRows; ++d) {
+        const int r = c % 2 ? kRows - 1 - d : d;
+        sum[r][c] = fmaf(a[r], b[c], sum[r][c]);
+      }
+    }
+  }
+}
+
+// Four neighbours in a row of C, at most: those past its end are dropped.
+template <int kWidth>
+__device__ __forceinline__ void store(float* __restrict__ C, int M, int i, int j, float4 value) {
+  if (i >= M) return;
+  float* to = C + static_cast<int64_t>(i) * M + j;
+  if constexpr (kWidth == 4) {
+    if (j < M) __stcs(reinterpret_cast<float4*>(to), value);
+  } else {
+    if (j < M) to[0] = value.x;
+    if (j + 1 < M) to[1] = value.y;
+    if (j + 2 < M) to[2] = value.z;
+    if (j + 3 < M) to[3] = value.w;
+  }
+}
+
+constexpr int kSlices = kTile / kDepth;  // of a tile's length by itself
+
+// Slices of k in the first `rows` rows of tiles: row r has tiles of length r + 1, r, ..., 1.
+__host__ __device__ __forceinline__ int slices_above(int rows) {
+  return static_cast<int>(static_cast<int64_t>(rows) * (rows + 1) * (rows + 2) / 6) * kSlices;
+}
+
+__device__ __forceinline__ int start_of_share(int share, int total) {
+  return static_cast<int>(static_cast<int64_t>(total) * share / gridDim.x);
+}
+
+template <int kWidth, bool kRagged>
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+stream_k_kernel(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
+                float4* __restrict__ partials, int* __restrict__ ready, int M) {
+  extern __shared__ __align__(16) char shared_bytes[];
+  Stage* stages = reinterpret_cast<Stage*>(shared_bytes);
+
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp_row = warp / (kTile / kWarpColumns) * kWarpRows;
+  const int warp_column = warp % (kTile / kWarpColumns) * kWarpColumns;
+  const int row = warp_row + 4 * (lane / 2 % 8), column = warp_column + 4 * (lane % 2 + lane / 16 * 2);
+
+  // Blocks start in the order of their numbers, and a share waits only for shares after it: these go first.
+  const int share = gridDim.x - 1 - blockIdx.x;
+  const int total = slices_above((M + kTile - 1) / kTile);
+  int at = start_of_share(share, total);
+  const int end = start_of_share(share + 1, total);
+
+  int tile_row = 0, tile_column = 0;
+  while (slices_above(tile_row + 1) <= at) ++tile_row;
+  int tile_start = slices_above(tile_row);
+  while (tile_start + (tile_row + 1 - tile_column) * kSlices <= at) {
+    tile_start += (tile_row + 1 - tile_column) * kSlices;
+    ++tile_column;
+  }
+
+  while (at < end) {
+    const int first_i = tile_row * kTile, first_j = tile_column * kTile;
+    const int tile_end = tile_start + (tile_row + 1 - tile_column) * kSlices;
+    const int stop = min(tile_end, end);
+    const int first_k = first_j + (at - tile_start) * kDepth;
+    const int last_k = min(first_j + (stop - tile_start) * kDepth, M);
+    const int slices = last_k > first_k ? (last_k - first_k + kDepth - 1) / kDepth : 0;
+
+    Copies<kWidth, kRagged> copies(A, B, M, first_i, first_j, first_k);
+    __syncthreads();  // the piece before is done with the stages
+#pragma unroll
+    for (int s = 0; s < kStages - 1; ++s) {
+      if (s < slices) copies.start(stages[s]);
+      asm volatile("cp.async.commit_group;");
+    }
+    if (at == tile_start && tile_row > tile_column) {
+      for (int z = 4 * threadIdx.x; z < kTile * kTile; z += 4 * kThreads) {
+        store<kWidth>(C, M, first_j + z / kTile, first_i + z % kTile, make_float4(0.0f, 0.0f, 0.0f, 0.0f));
+      }
+    }
+
+    float sum[kRows][kColumns] = {};
+    int stage = 0;
+    for (int slice = 0; slice < slices; ++slice) {
+      const int k = first_k + slice * kDepth;
+      asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
+      __syncthreads();  // this slice has arrived, and the stage filled next has been read by all
+      if (slice + kStages - 1 < slices) copies.start(stages[stage == 0 ? kStages - 1 : stage - 1]);
+      asm volatile("cp.async.commit_group;");
+      if (k + kDepth > first_j + warp_column && k < first_i + warp_row + kWarpRows) {
+        multiply(stages[stage], row, column, sum);
+      }
+      stage = stage == kStages - 1 ? 0 : stage + 1;
+    }
+
+    constexpr int kPatch = kRows * kColumns / 4;  // float4 in a thread's patch
+    if (at > tile_start) {
+      float4* mine = partials + static_cast<int64_t>(share) * kPatch * kThreads + threadIdx.x;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+        for (int c = 0; c < kColumns; c += 4) {
+          __stcg(mine + (r * kColumns + c) / 4 * kThreads,
+                 make_float4(sum[r][c], sum[r][c + 1], sum[r][c + 2], sum[r][c + 3]));
+        }
+      }
+      __threadfence();
+      __syncthreads();
+      if (threadIdx.x == 0) atomicExch(ready + share, 1);
+    } else {
+      for (int other = share + 1; start_of_share(other, total) < tile_end; ++other) {
+        if (threadIdx.x == 0) {
+          while (atomicAdd(ready + other, 0) == 0) __nanosleep(100);
+        }
+        __syncthreads();
+        __threadfence();
+        const float4* theirs = partials + static_cast<int64_t>(other) * kPatch * kThreads + threadIdx.x;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+          for (int c = 0; c < kColumns; c += 4) {
+            const float4 part = __ldcg(theirs + (r * kColumns + c) / 4 * kThreads);
+            sum[r][c] += part.x, sum[r][c + 1] += part.y, sum[r][c + 2] += part.z, sum[r][c + 3] += part.w;
+          }
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const int i = first_i + row + r / 4 * 32 + r % 4;
+#pragma unroll
+        for (int c = 0; c < kColumns; c += 4) {
+          const int j = first_j + column + 4 * c;
+          store<kWidth>(C, M, i, j, make_float4(i >= j ? sum[r][c] : 0.0f, i >= j + 1 ? sum[r][c + 1] : 0.0f,
+                                                i >= j + 2 ? sum[r][c + 2] : 0.0f, i >= j + 3 ? sum[r][c + 3] : 0.0f));
+        }
+      }
+    }
+
+    at = stop;
+    tile_start = tile_end;
+    if (++tile_column > tile_row) ++tile_row, tile_column = 0;
+  }
+}
+
+template <int kWidth, bool kRagged>
+static void launch(const torch::Tensor& A, const torch::Tensor& B, torch::Tensor& C) {
+  constexpr int kBytes = kStages * sizeof(Stage);
+  const auto kernel = stream_k_kernel<kWidth, kRagged>;
+  C10_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  int per_processor = 0, processors = 0;
+  C10_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, kBytes));
+  C10_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, A.get_device()));
+  const int64_t M = A.size(0);
+  const int shares = std::min(per_processor * processors, slices_above((static_cast<int>(M) + kTile - 1) / kTile));
+
+  const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
+  auto partials = torch::empty({shares, kTile, kTile}, A.options());
+  auto ready = torch::empty({shares}, A.options().dtype(torch::kInt32));
+  C10_CUDA_CHECK(cudaMemsetAsync(ready.data_ptr<int>(), 0, shares * sizeof(int), stream));
+  kernel<<<shares, kThreads, kBytes, stream>>>(
+      A.data_ptr<float>(), B.data_ptr<float>(), C.data_ptr<float>(),
+      reinterpret_cast<float4*>(partials.data_ptr<float>()), ready.data_ptr<int>(), static_cast<int>(M));
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+torch::Tensor tril_matmul_stream_k(const torch::Tensor& A, const torch::Tensor& B) {
+  TORCH_CHECK(A.is_cuda() && B.is_cuda(), "A and B must be CUDA tensors");
+  TORCH_CHECK(A.device() == B.device(), "A and B must be on the same device");
+  TORCH_CHECK(A.scalar_type() == torch::kFloat32 && B.scalar_type() == torch::kFloat32,
+              "A and B must be float32");
+  TORCH_CHECK(A.dim() == 2 && B.dim() == 2, "A and B must be matrices");
+  TORCH_CHECK(A.is_contiguous() && B.is_contiguous(), "A and B must be contiguous");
+  const int64_t M = A.size(0);
+  TORCH_CHECK(A.size(1) == M && B.size(0) == M && B.size(1) == M,
+              "A and B must be square and of the same size");
+  TORCH_CHECK(M <= 1024LL * kTile, "M is too large for 32-bit numbers of slices: ", M);
+
+  const c10::cuda::CUDAGuard guard(A.device());
+  auto C = torch::empty({M, M}, A.options());
+  if (M == 0) return C;
+  const auto aligned = [](const torch::Tensor& X) { return reinterpret_cast<uintptr_t>(X.data_ptr()) % 16 == 0; };
+  if (M % 4 != 0 || !aligned(A) || !aligned(B) || !aligned(C)) {
+    launch<1, true>(A, B, C);
+  } else if (M % kTile != 0) {
+    launch<4, true>(A, B, C);
+  } else {
+    launch<4, false>(A, B, C);
+  }
+  return C;
+}
+"""
+
+CPP_SOURCE = "torch::Tensor tril_matmul_stream_k(const torch::Tensor& A, const torch::Tensor& B);"
+
+extension = load_inline(
+    name="tril_matmul_stream_k",
+    cpp_sources=CPP_SOURCE,
+    cuda_sources=CUDA_SOURCE,
+    functions=["tril_matmul_stream_k"],
+)
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        return extension.tril_matmul_stream_k(A, B)
