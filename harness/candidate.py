@@ -6,15 +6,17 @@ that it costs its own row of the table and nothing else. Which of them run is th
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import hashlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.reading.candidate_language import language_of
 from harness.errors import InputError, NothingToRun
+from harness.reading import parameters
 from harness.reading.python_source import ModuleNames, SourceFault, parsed, top_level_names
 from harness.spelling import listed, nearest
 from harness.reading.text_files import decoded, shown
@@ -28,7 +30,9 @@ class Candidate:
     """A candidate file. `name` is its stem; `source_hash` the first 16 hex digits of the SHA-256 of `source`.
 
     `language` is "cuda", "triton", "cpp" or "torch", by what the file calls. `fault` is None, or one sentence
-    with file and line on why it cannot be run; `fault_code` is the reason code that goes with it.
+    with file and line on why it cannot be run; `fault_code` is the reason code that goes with it. `parameters` are the
+    values of `PARAMETERS` that count, as text, None where it declares none; with values of its YAML, or of a trial,
+    `source` is the file with those alone, and `is_frozen`.
     """
 
     name: str
@@ -38,10 +42,32 @@ class Candidate:
     language: str
     fault: str | None = None
     fault_code: ReasonCode = ReasonCode.NONE
+    parameters: str | None = None
+    is_frozen: bool = False
+
+    def file_in(self, folder: Path) -> Path:
+        """The file to be run: its own, or a copy below `folder` with the values that count. Raises OSError."""
+        if not self.is_frozen:
+            return self.path
+        copy = folder / f"frozen-{self.source_hash}" / self.path.name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(self.source, encoding="utf-8")
+        return copy
+
+    def with_parameters(self, values: Mapping[str, parameters.Value]) -> Candidate:
+        """The same with other values of its `PARAMETERS`."""
+        source = parameters.frozen(self.source, parsed(self.source), values)
+        return replace(
+            self, source=source, source_hash=_hash(source.encode()), parameters=parameters.parameters_text(values),
+            is_frozen=True,
+        )
 
 
-def read_candidate(path: Path) -> Candidate:
-    """The candidate in `path`. Raises nothing: what is wrong with the file is its `fault`."""
+def read_candidate(path: Path, *, tuned: bool = True) -> Candidate:
+    """The candidate in `path`, with the values of the YAML file beside it, if it is `tuned`.
+
+    Raises nothing: what is wrong with the file is its `fault`.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -65,7 +91,37 @@ def read_candidate(path: Path) -> Candidate:
         return Candidate(path.stem, path, source, source_hash, language_of(tree), fault, ReasonCode.IMPORT_ERROR)
     fault = _without_model_new(top_level_names(tree), source, path.name)
     code = ReasonCode.NONE if fault is None else ReasonCode.NO_MODEL_NEW
-    return Candidate(path.stem, path, source, source_hash, language_of(tree), fault, code)
+    return _with_values(Candidate(path.stem, path, source, source_hash, language_of(tree), fault, code), tree, tuned)
+
+
+def values_of(candidate: Candidate) -> dict[str, list[parameters.Value]] | None:
+    """What the candidate's `PARAMETERS` allow; None without such. Raises InputError with file and line."""
+    try:
+        return parameters.declared(parsed(candidate.source))
+    except parameters.ParametersFault as error:
+        raise InputError(str(error), candidate.path.name, error.line) from None
+    except SourceFault as error:
+        raise InputError(error.message, candidate.path.name, error.line) from None
+
+
+def _with_values(candidate: Candidate, tree: ast.Module, tuned: bool) -> Candidate:
+    if candidate.fault is not None or parameters.NAME not in candidate.source:
+        return candidate
+    beside = candidate.path.with_suffix(".yaml")
+    try:
+        allowed = values_of(candidate)
+        if allowed is None:
+            return candidate
+        if not tuned or not beside.is_file():
+            return replace(candidate, parameters=parameters.parameters_text(parameters.defaults(allowed)))
+        if "__file__" in candidate.source:
+            raise InputError(
+                "reads what lies beside it, so that a copy with its tuned values would miss it", candidate.path.name,
+                hint=f"Remove {beside.name}, or put everything into the one file",
+            )
+        return candidate.with_parameters(parameters.tuned_in(beside, allowed))
+    except InputError as error:
+        return replace(candidate, fault=str(error), fault_code=ReasonCode.IMPORT_ERROR)
 
 
 def find_candidates(

@@ -32,6 +32,10 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.verb == "run":
         from harness.suite.problems import is_suite
 
+        if options.tune:
+            from harness.verbs import tune
+
+            return tune.run(options)
         if options.watch:
             from harness.verbs import watch
 
@@ -60,6 +64,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         from harness.verbs import reproduce
 
         return reproduce.run(options)
+    if options.verb == "profile":
+        from harness.verbs import profile
+
+        return profile.run(options)
     if options.verb == "serve":
         from harness.verbs import serve
 

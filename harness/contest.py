@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from harness.baselines import BASELINES, Baseline, baselines_for
@@ -19,7 +19,8 @@ from harness.records.writer import RunFiles
 from harness.reading.suspicions import suspicions_in
 from harness.referee import failures
 from harness.referee.clock_checks import Control
-from harness.referee.judging import Judge, Judgement
+from harness.referee.judgement import Judgement
+from harness.referee.judging import Judge
 from harness.referee.players import PlayerStarter
 from harness.referee.reference import Reference
 from harness.report.progress import Progress
@@ -39,12 +40,12 @@ class Contest:
     def __init__(
         self, problem: Problem, settings: Settings, bench: Bench, workshop: Workshop, files: RunFiles,
         progress: Progress, utc: str, examiner: Examiner | None = None,
-        command: str | None = None,
+        command: str | None = None, wanted_extras: Collection[str] = (),
     ) -> None:
         self._problem, self._settings, self._bench = problem, settings, bench
         self._workshop, self._files, self._progress = workshop, files, progress
         self._sizes = problem.timed_sizes(bench.kind)
-        self._examiner = examiner
+        self._examiner, self._wanted_extras = examiner, wanted_extras
         progress.note("drawing inputs and computing truths")
         references, model_seed = self._references()
         self._facts = self._measure_device(utc, command)
@@ -62,7 +63,9 @@ class Contest:
 
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> Judge:
         floor_us = self._facts.limits.floor_us if self._facts.limits else None
-        return Judge(self._bench, references, self._settings, floor_us, model_seed, self._examiner)
+        return Judge(
+            self._bench, references, self._settings, floor_us, model_seed, self._examiner, self._wanted_extras
+        )
 
     def judge_alone(self, candidate: Candidate, workshop: Workshop, utc: str) -> None:
         """Judge one more candidate, built by `workshop`, in a contest that goes on: the control is judged but once, and
@@ -87,12 +90,20 @@ class Contest:
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the baselines (the control first), then the candidates; each gets its record."""
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
+        self.judge_each(zip(entries, [*entries[1:], None]))
+
+    @property
+    def lost(self) -> str | None:
+        """Why this device can judge nothing any more, or None."""
+        return self._lost
+
+    def judge_each(self, entries: Iterable[tuple[Entry, Entry | None]]) -> None:
+        """Judge entry after entry, each given with the one that follows it, as far as that is known."""
         self._judge.renew = lambda: self._renew_control(BASELINES["eager"])
         try:
-            for position, entry in enumerate(entries):
+            for entry, following in entries:
                 if self._control_is_noisy and self._workshop.is_quiet:
                     self._renew_control(BASELINES["eager"])
-                following = entries[position + 1] if position + 1 < len(entries) else None
                 self._one(entry, following)
         finally:
             self._drop_ahead()
@@ -178,6 +189,7 @@ class Contest:
             self._facts, name=entry.name, role="candidate" if is_candidate else "baseline",
             source_hash=entry.source_hash if is_candidate else None,
             language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
+            parameters=entry.parameters if is_candidate else None,
         )
         trouble = self._files.append(record, samples_of(judgement, build))
         if trouble:
@@ -195,6 +207,7 @@ class Contest:
             config_hash=self._settings.hash, command=command, problem=problem, sizes=self._sizes,
             bench=bench, limits=limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
             useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
+            canary_tflops=bench.multiply_add_tflops(),
             event_floor_us=bench.event_floor_us(), sandbox=f"{self._workshop.wall.text}; {bench.transport}",
         )
 

@@ -10,20 +10,19 @@ import os
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from harness.candidate import read_candidate
+from harness.candidate import Candidate, read_candidate
 from harness.clocks.openmp import shorten_spinning
 from harness.contest import Contest
 from harness.device.choose import check_device_name, open_bench
 from harness.errors import InputError
 from harness.kernelbench import result_fields
-from harness.pipeline import alone_on
 from harness.problem import Problem, find_problem, in_mode, load_problem
 from harness.records.evidence import Evidence
 from harness.records.ranking import rank
@@ -35,7 +34,7 @@ from harness.scaffold import checked_name
 from harness.settings import Settings, load_settings
 from harness.spelling import hint_for
 from harness.wire.passes import MODES
-from harness.workshop import Workshop
+from harness.workshop import Workshop, alone_on
 
 _MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
 
@@ -121,18 +120,29 @@ class Referee:
         problem = in_mode(problem, mode)
         path = self._written(source, name)
         try:
-            candidate = read_candidate(path)
-            utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            with Workshop(problem, [candidate], self._bench, settings) as workshop:
-                workshop.wait_for_builds(self._progress.note)
-                with alone_on(self._bench, self._progress):
-                    contest, kept = self._contest(problem, settings, workshop, utc)
-                    contest.judge_alone(candidate, workshop, utc)
+            [found] = self.judge(problem, [read_candidate(path)], settings)
         finally:
             if path.parent == self._folder:
                 path.unlink(missing_ok=True)
-        (record,) = rank([kept.records[-1]], problem.kinds, problem.accuracy.precision_class)
-        return Evaluation(record, kept.samples)
+        return found
+
+    def judge(self, problem: Problem, candidates: Sequence[Candidate], settings: Settings) -> Iterator[Evaluation]:
+        """Build all `candidates` at once, then judge one after the other."""
+        utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        with Workshop(problem, candidates, self._bench, settings) as workshop:
+            workshop.wait_for_builds(self._progress.note)
+            for candidate in candidates:
+                with alone_on(self._bench, self._progress):
+                    contest, kept = self._contest(problem, settings, workshop, utc)
+                    contest.judge_alone(candidate, workshop, utc)
+                (record,) = rank([kept.records[-1]], problem.kinds, problem.accuracy.precision_class)
+                yield Evaluation(record, kept.samples)
+
+    def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
+        """Where the records of this problem are kept, if they are."""
+        key = _key_of(problem, settings)
+        files = self._contests[key][1].files if key in self._contests else None
+        return files.csv_path if files else None
 
     def _written(self, source: str | Path, name: str | None) -> Path:
         """A file of the candidate that can be read from inside the wall."""
@@ -149,7 +159,7 @@ class Referee:
     def _contest(
         self, problem: Problem, settings: Settings, workshop: Workshop, utc: str
     ) -> tuple[Contest, _Kept]:
-        key = (str(problem.path.resolve()), problem.hash, problem.mode, settings)
+        key = _key_of(problem, settings)
         if key not in self._contests:
             while len(self._contests) >= _MOST_CONTESTS:
                 self._contests.popitem(last=False)[1][1].finish()
@@ -162,6 +172,10 @@ class Referee:
             self._contests[key] = contest, kept
         self._contests.move_to_end(key)
         return self._contests[key]
+
+
+def _key_of(problem: Problem, settings: Settings) -> tuple[Any, ...]:
+    return str(problem.path.resolve()), problem.hash, problem.mode, settings
 
 
 @dataclass

@@ -29,10 +29,11 @@ _EXAMPLES = """examples:
   python run.py report results/                               all of them as one HTML file with charts
   python run.py show tiled_shared                             everything known about one candidate
   python run.py reproduce tiled_shared                        the launch that failed once more, its tensors to a file
+  python run.py profile tiled_shared                          what the hardware counters say of one call
   python run.py new tril_matmul my_kernel                     a candidate to begin with
   python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
 
-VERBS = ("run", "list", "doctor", "compare", "scores", "report", "show", "reproduce", "new", "new-problem", "serve",
+VERBS = ("run", "list", "doctor", "compare", "scores", "report", "show", "reproduce", "profile", "new", "new-problem", "serve",
          "cache", "selftest")
 
 
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_report(verbs)
     _add_show(verbs)
     _add_reproduce(verbs)
+    _add_profile(verbs)
     _add_new(verbs)
     _add_serve(verbs)
     _add_cache(verbs)
@@ -106,6 +108,7 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
     run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)")
+    _add_devices(run)
     run.add_argument("--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file")
     run.add_argument(
         "--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
@@ -117,8 +120,23 @@ def _add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     run.add_argument("--watch", action="store_true", help="stay, and judge a candidate each time its file is saved")
+    run.add_argument(
+        "--tune", metavar="CANDIDATE", help="search its PARAMETERS, and write the best into a YAML beside it"
+    )
+    run.add_argument("--trials", type=int, default=32, metavar="N", help="how many choices --tune tries (default: 32)")
     run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
+    run.add_argument("--energy", action="store_true", help="measure the energy of a call too, from seconds of calls in a row")
+    run.add_argument(
+        "--extra-times", action="store_true",
+        help="time calls with a warm cache, back to back, and as a CUDA graph too; no rank hangs on these",
+    )
+
+
+def _add_devices(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--devices", metavar="all|cuda:0,cuda:2", help="several GPUs of this machine at once, each with its own referee"
+    )
 
 
 def _add_compare(verbs: argparse._SubParsersAction) -> None:
@@ -176,6 +194,21 @@ def _add_reproduce(verbs: argparse._SubParsersAction) -> None:
     reproduce.add_argument("--device", metavar="auto|cuda:0|cpu", help="where to run (default: as the record's run)")
     reproduce.add_argument("--config", default="default", metavar="NAME", help="settings; their time limits count")
     reproduce.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_profile(verbs: argparse._SubParsersAction) -> None:
+    profile = verbs.add_parser(
+        "profile", help="what Nsight Compute (ncu) counts in one call: throughputs, pipes, occupancy, stalls",
+        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    profile.add_argument("candidate", metavar="CANDIDATE", help="a name, PROBLEM/NAME, or a file")
+    profile.add_argument("--problem", type=Path, metavar="PROBLEM", help="its problem (default: by its folder's name)")
+    profile.add_argument("--candidates", type=Path, metavar="DIR", help="folder of candidates, with --problem")
+    profile.add_argument("--device", default="auto", metavar="auto|cuda:0", help="where to run (default: a GPU)")
+    profile.add_argument("--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
+                         help="count gradients too, or not, whatever the problem says")
+    profile.add_argument("--config", default="default", metavar="NAME", help="settings; their time limits count")
+    profile.add_argument("--json", action="store_true", help="print JSON, with every counter")
 
 
 def _add_serve(verbs: argparse._SubParsersAction) -> None:
@@ -236,10 +269,14 @@ def _add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest.add_argument(
         "--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)"
     )
+    _add_devices(selftest)
     selftest.add_argument(
         "--only", action="append", default=[], metavar="GLOB", help="only cases whose name, or group/name, matches"
     )
     selftest.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out cases that match")
     selftest.add_argument("--out", type=Path, metavar="DIR", help="where records go (default: a new temporary folder)")
     selftest.add_argument("--write", type=Path, metavar="FILE", help="put the matrix between the markers of this page")
+    selftest.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="time eager against itself so many times (default: 1)"
+    )
     selftest.add_argument("--json", action="store_true", help="print JSON")

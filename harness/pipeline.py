@@ -6,17 +6,15 @@ that no longer answers ends the run early, and then what was won is on disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from harness.candidate import Candidate
 from harness.contest import Contest
-from harness.device.bench import Bench
-from harness.device.choose import device_lock, open_bench
-from harness.errors import HarnessError, InputError
+from harness.device.choose import open_bench
+from harness.errors import InputError
 from harness.problem import Problem
 from harness.records.earlier import Kept
 from harness.records.ranking import rank
@@ -28,16 +26,14 @@ from harness.sandbox.walls import best_wall
 from harness.sanitizer.tool import require_tool
 from harness.settings import Settings
 from harness.verdict import Status
-from harness.workshop import Workshop
-
-_LOCK_WAIT_S = 3600
+from harness.workshop import Workshop, alone_on
 
 
 @dataclass(frozen=True)
 class RunRequest:
     """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go,
-    whether kernels are to be put under compute-sanitizer, what to type to run the problem again in the same way, and
-    the architectures to compile for without a GPU.
+    whether kernels are to be put under compute-sanitizer, what to type to run the problem again in the same way, the
+    architectures to compile for without a GPU, and what is to be measured besides (`referee.extras`).
 
     `kept` are records of an earlier run that stand for candidates which are not judged again.
     """
@@ -51,6 +47,7 @@ class RunRequest:
     command: str | None = None
     kept: Sequence[Kept] = ()
     archs: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,34 +75,15 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
             # Compilers would take the very cores that are about to be timed.
             progress.note("building all candidates before the CPU is timed")
             workshop.wait_for_builds(progress.note)
-        Contest(problem, settings, bench, workshop, files, progress, utc, examiner, request.command).run(
-            request.candidates
+        contest = Contest(
+            problem, settings, bench, workshop, files, progress, utc, examiner, request.command, request.extras
         )
+        contest.run(request.candidates)
     records = rank(files.records, problem.kinds, problem.accuracy.precision_class)
     trouble = files.finish(records)
     if trouble:
         progress.note(trouble)
     return RunResult(records, files.csv_path)
-
-
-@contextmanager
-def alone_on(bench: Bench, progress: Progress) -> Iterator[None]:
-    """Hold the device's lock, with a word to the user when another run has it."""
-    from filelock import Timeout
-
-    lock = device_lock(bench.identity.uuid)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        progress.note("another run is timing on this device; waiting for it to end")
-        try:
-            lock.acquire(timeout=_LOCK_WAIT_S)
-        except Timeout:
-            raise HarnessError(f"another run has held {bench.identity.name} for an hour; try again later") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def nothing_ran(records: Sequence[Record]) -> bool:

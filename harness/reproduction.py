@@ -18,18 +18,17 @@ from harness.device.choose import open_bench
 from harness.errors import HarnessError, InputError
 from harness.inputs.families import family_named
 from harness.inputs.sets import InputSet
-from harness.pipeline import alone_on
 from harness.problem import Problem
 from harness.records.evidence import Evidence, Recipe
 from harness.referee import checking
 from harness.referee.failures import Failed
-from harness.referee.judging import Contestant
+from harness.referee.judgement import Contestant
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 from harness.report.progress import Progress
 from harness.settings import Settings
 from harness.verdict import OK, Verdict
-from harness.workshop import Workshop
+from harness.workshop import Workshop, alone_on
 
 
 @dataclass(frozen=True)

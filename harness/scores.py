@@ -62,7 +62,7 @@ class DeviceScores:
 
 
 def scores_of(runs: Iterable[Run], without_candidate: Sequence[str] = ()) -> list[DeviceScores]:
-    """The scores of each device that the runs are from.
+    """The scores of each device that the runs are from; GPUs of one model that shared the work between them are one.
 
     `without_candidate` are problems that were asked for and had no candidate: KernelBench counts a missing sample as
     a failed one, and so do these.
@@ -70,7 +70,23 @@ def scores_of(runs: Iterable[Run], without_candidate: Sequence[str] = ()) -> lis
     by_device: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         by_device.setdefault(run.device, []).append(run)
-    return [_of_device(each, without_candidate) for each in by_device.values()]
+    by_model: dict[tuple[str | None, str], list[list[Run]]] = {}
+    for each in by_device.values():
+        by_model.setdefault((each[0].device_kind, each[0].device_name), []).append(each)
+    found: list[list[Run]] = []
+    for devices in by_model.values():
+        found += [[run for each in devices for run in each]] if _share(devices) else devices
+    return [_of_device(each, without_candidate) for each in found]
+
+
+def _share(devices: Sequence[Sequence[Run]]) -> bool:
+    """Whether no candidate has a row on two of the devices, as after a run with --devices."""
+    judged = [
+        {(record.problem, record.sizes, record.mode, record.candidate)
+         for run in runs for record in run.records if record.role == "candidate"}
+        for runs in devices
+    ]
+    return sum(map(len, judged)) == len(set().union(*judged))
 
 
 def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceScores:

@@ -1,46 +1,67 @@
-"""What lasts as long as a run: the builds, the wall, the caches, and the files that the baselines are written to."""
+"""What lasts as long as a run: the builds, the wall, the caches, the files that the baselines are written to, and the
+device's lock.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from harness.baselines import Baseline, write_baseline
 from harness.build.cache import Cache
-from harness.build.environment import arch_of, find_toolchain
+from harness.build.environment import Toolchain, arch_of, find_toolchain
 from harness.build.product import Build
 from harness.build.queue import BuildQueue
 from harness.candidate import Candidate
 from harness.device.bench import Bench
+from harness.device.choose import device_lock
+from harness.errors import HarnessError
 from harness.problem import Problem
 from harness.records.assembling import baseline_hash
-from harness.referee.judging import Contestant
+from harness.referee.judgement import Contestant
 from harness.referee.players import PlayerStarter
-from harness.sandbox.walls import best_wall
+from harness.report.progress import Progress
+from harness.sandbox.walls import Wall, best_wall
 from harness.settings import Settings
 
 
+_LOCK_WAIT_S = 3600
+
+
+class Builds(Protocol):
+    """Where builds come from: a queue of this process's own, or that of a parent."""
+
+    is_idle: bool
+
+    def result(self, candidate: Candidate) -> Build: ...
+
+    def is_ready(self, candidate: Candidate) -> bool: ...
+
+    def close(self) -> None: ...
+
+
 class Workshop:
-    """Builds `candidates` from the moment it is made; use it in a `with`."""
+    """Builds `candidates` from the moment it is made, or takes them from `builds`; use it in a `with`."""
 
     def __init__(
         self, problem: Problem, candidates: Sequence[Candidate], bench: Bench, settings: Settings,
-        archs: Sequence[str] = (),
+        archs: Sequence[str] = (), builds: Builds | None = None,
     ) -> None:
-        capability = bench.identity.sm
-        arch = arch_of(tuple(int(part) for part in capability.split("."))) if capability else None
         self._problem, self._bench = problem, bench
         self._sizes: Mapping[str, int] = problem.timed_sizes(bench.kind)
-        self._toolchain = find_toolchain(arch, archs)
+        self._toolchain = toolchain_for(bench.identity.sm, archs)
         self._cache = Cache()
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-"))
         self._sound = [candidate for candidate in candidates if candidate.fault is None]
         self.wall = best_wall()
-        init = {"reference": str(problem.reference_path.resolve()), "sizes": dict(self._sizes)}
-        self._builds = BuildQueue(self._sound, self._toolchain, self._cache, settings, self.wall, init)
+        self._builds = builds or queue_for(
+            problem, self._sound, self._toolchain, settings, self._sizes, self._cache, self.wall
+        )
 
     def __enter__(self) -> Workshop:
         return self
@@ -59,7 +80,7 @@ class Workshop:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is being built any more."""
-        return all(self._builds.is_ready(candidate) for candidate in self._sound)
+        return self._builds.is_idle
 
     def is_ready(self, entry: Baseline | Candidate) -> bool:
         """Whether a contestant can be made of `entry` without waiting."""
@@ -88,7 +109,7 @@ class Workshop:
         compiles = candidate.language == "triton" or "torch.compile" in candidate.source
         warm = self._warm_folder(key) if compiles else self._folder / "warm" / key
         contestant = Contestant(
-            candidate.name, str(candidate.path.resolve()), build.manifest,
+            candidate.name, str(candidate.file_in(self._folder).resolve()), build.manifest,
             tuple(extension.path for extension in build.extensions), warm / "triton",
             self._problem.accuracy.precision_class, candidate.language,
         )
@@ -100,3 +121,51 @@ class Workshop:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)  # the clock of the least recently used
         return folder
+
+
+def toolchain_for(capability: str | None, archs: Sequence[str]) -> Toolchain:
+    """What builds for a GPU of this compute capability ("9.0"); without one, for `archs`."""
+    arch = arch_of(tuple(int(part) for part in capability.split("."))) if capability else None
+    return find_toolchain(arch, archs)
+
+
+def queue_for(
+    problem: Problem, sound: Sequence[Candidate], toolchain: Toolchain, settings: Settings, sizes: Mapping[str, int],
+    cache: Cache, wall: Wall,
+) -> BuildQueue:
+    """The queue that builds candidates without fault for `problem` at `sizes`."""
+    init = {"reference": str(problem.reference_path.resolve()), "sizes": dict(sizes)}
+    return BuildQueue(sound, toolchain, cache, settings, wall, init)
+
+
+@contextmanager
+def alone_on(bench: Bench, progress: Progress) -> Iterator[None]:
+    """Hold the device's lock, with a word to the user when another run has it. Raises HarnessError after an hour."""
+    with _locked(bench.identity.uuid, bench.identity.name, progress):
+        yield
+
+
+@contextmanager
+def cpu_alone(progress: Progress) -> Iterator[None]:
+    """The same for the CPU before there is a bench."""
+    with _locked(None, "the CPU", progress):
+        yield
+
+
+@contextmanager
+def _locked(uuid: str | None, name: str, progress: Progress) -> Iterator[None]:
+    from filelock import Timeout
+
+    lock = device_lock(uuid)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        progress.note("another run is timing on this device; waiting for it to end")
+        try:
+            lock.acquire(timeout=_LOCK_WAIT_S)
+        except Timeout:
+            raise HarnessError(f"another run has held {name} for an hour; try again later") from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -11,7 +11,7 @@ import pytest
 from harness.contest import Contest, _with_suspicions
 from harness.provenance.kinds import Provenance
 from harness.records.assembling import RunFacts
-from harness.referee.judging import Judgement
+from harness.referee.judgement import Judgement
 from harness.verdict import OK, ReasonCode, Status, Verdict
 
 PATCHES = "import time\ntime.perf_counter = print\n"

@@ -93,3 +93,15 @@ def test_the_table_has_a_column_for_each_threshold():
     header, *_ = [line for line in text.splitlines() if "fast_0" in line]
     assert header.split()[:8] == ["n", "correct", "fast_0", "fast_0.5", "fast_0.8", "fast_1", "fast_1.5", "fast_2"]
     assert "without a correct candidate: p2" in text
+
+
+def test_gpus_of_one_model_that_shared_the_work_have_scores_in_common():
+    shared = [Run(Path("a.csv"), (row("p", 2.0, uuid="GPU-1"), row("p", 1.0, name="eager", role="baseline", uuid="GPU-1"))),
+              Run(Path("a.csv"), (row("q", 0.5, uuid="GPU-2"), row("p", 1.0, name="eager", role="baseline", uuid="GPU-2")))]
+    [found] = scores_of(shared)
+    assert (found.of_problems.n, found.of_candidates.n) == (2, 2)
+
+
+def test_gpus_of_one_model_that_both_did_the_work_have_scores_of_their_own():
+    both = [Run(Path(f"{uuid}.csv"), (row("p", 2.0, uuid=uuid), row("q", 1.0, uuid=uuid))) for uuid in ("GPU-1", "GPU-2")]
+    assert [found.of_problems.n for found in scores_of(both)] == [2, 2]

@@ -51,19 +51,19 @@ class BuildQueue:
         self._children: set[Child] = set()
         self._closed = False
         self._lock = threading.Lock()
-        self._done: dict[Path, Build] = {}
-        self._coming: dict[Path, Future[Build]] = {}
+        self._done: dict[Candidate, Build] = {}
+        self._coming: dict[Candidate, Future[Build]] = {}
         for candidate in candidates:
             known = self._without_building(candidate)
             if known is not None:
-                self._done[candidate.path] = known
-        waiting = [each for each in candidates if each.path not in self._done]
+                self._done[candidate] = known
+        waiting = [each for each in candidates if each not in self._done]
         workers = max(1, min(len(waiting), builders_at_once()))
         # One candidate has a C++ and a CUDA half; more jobs than that never help.
         self._jobs = max(1, min(2, (os.cpu_count() or 1) // workers))
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="builder")
         for candidate in waiting:
-            self._coming[candidate.path] = self._pool.submit(self._build, candidate)
+            self._coming[candidate] = self._pool.submit(self._build, candidate)
 
     def __enter__(self) -> BuildQueue:
         return self
@@ -74,13 +74,18 @@ class BuildQueue:
     def result(self, candidate: Candidate) -> Build:
         """Return the build of `candidate` as soon as it is there. Raises KeyError for one that was not given.
         """
-        if candidate.path in self._done:
-            return self._done[candidate.path]
-        return self._coming[candidate.path].result()
+        if candidate in self._done:
+            return self._done[candidate]
+        return self._coming[candidate].result()
 
     def is_ready(self, candidate: Candidate) -> bool:
         """Whether `result` would answer at once."""
-        return candidate.path in self._done or self._coming[candidate.path].done()
+        return candidate in self._done or self._coming[candidate].done()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being built any more."""
+        return all(future.done() for future in self._coming.values())
 
     def close(self) -> None:
         """Give up what is not built yet and end every child."""
@@ -137,7 +142,7 @@ class BuildQueue:
         try:
             if self._closed:
                 raise ChannelClosed
-            child.channel.send(self._request(candidate, folder), timeout_s=60)
+            child.channel.send(self._request(candidate, private, folder), timeout_s=60)
             answer = child.channel.receive(self._settings.build_timeout_s)
         except FrameTimeout:
             problem = "timeout"
@@ -153,9 +158,9 @@ class BuildQueue:
                 self._children.discard(child)
         return judging.Ending(answer, problem, code, death, child.ran_out_of_memory, child.output())
 
-    def _request(self, candidate: Candidate, folder: Path) -> dict[str, Any]:
+    def _request(self, candidate: Candidate, private: Path, folder: Path) -> dict[str, Any]:
         return {
-            "candidate": str(candidate.path.resolve()), "folder": str(folder.resolve()),
+            "candidate": str(candidate.file_in(private).resolve()), "folder": str(folder.resolve()),
             "nvcc": self._toolchain.nvcc_path, "sms": list(self._toolchain.sms),
             "without_gpu": self._toolchain.compile_only, "slim_headers": slim.is_wanted(),
             "reference": self._init.get("reference"), "sizes": dict(self._init.get("sizes", {})),

@@ -1,8 +1,8 @@
 """What makes a call cold: the last-level cache is written over, then read clean, before each launch.
 
-On a GPU a buffer of twice the L2 is written and another read, so that neither the inputs nor dirty lines of the
-buffer are in the cache when the timed window opens. On a CPU the last-level cache is written over once, with a word that
-the referee gives for each launch and looks for before it opens the window.
+On a GPU a buffer of twice the L2 is written and another read (`wire.cooling`), so that neither the inputs nor dirty
+lines of the buffer are in the cache when the timed window opens. On a CPU the last-level cache is written over once.
+Both happen under a word that the referee gives for each launch, so that it can look whether they did.
 """
 
 from __future__ import annotations
@@ -12,31 +12,12 @@ import secrets
 
 import torch
 
+GPU_FACTOR = 2
 GPU_POLICY = "cold: 2xL2 written, 2xL2 read"
 CPU_POLICY = "cold: 1xLLC written"
 _CPU_MOST_BYTES = 256 * 1024 * 1024
 _SAMPLED_WORDS = 4096
-_zero = torch.Tensor.zero_
 _fill = torch.Tensor.fill_
-_amax = torch.amax
-
-
-class Evictor:
-    """Buffers that push everything else out of a GPU's L2; `run` works in order of the current stream."""
-
-    def __init__(self, cache_bytes: int, device: torch.device) -> None:
-        words = max(1024, cache_bytes // 4)
-        self._written = torch.zeros(words, dtype=torch.int32, device=device)
-        self._read = torch.zeros(words, dtype=torch.int32, device=device)
-        self._sink = torch.zeros((), dtype=torch.int32, device=device)
-
-    def run(self) -> None:
-        _zero(self._written)
-        _amax(self._read, dim=0, out=self._sink)
-
-
-def gpu_evictor(l2_bytes: int, device: torch.device) -> Evictor:
-    return Evictor(2 * l2_bytes, device)
 
 
 class KeyedEvictor:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
+from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry
 from harness.inputs.sets import InputSet
 from harness.wire.arena import Arena
@@ -52,7 +53,6 @@ class Bench(Protocol):
     transport: str
     l2_policy: str
     timer: str
-    sees_cooling: bool  # whether a player waits for its window until `cooling_fault` has been asked
 
     def prepare_command(self) -> dict[str, Any]:
         """What a fresh player must know of the device, as a frame."""
@@ -63,17 +63,21 @@ class Bench(Protocol):
     def stage(self, sets: Sequence[InputSet]) -> None:
         """Bring the sets as close to the player as may be without making them readable."""
 
-    def release(self, channel: Channel, sequence: int, index: int, *, window: bool = True) -> None:
-        """Let the launch numbered `sequence` go ahead with the set at `index`; its timed window too, unless told not."""
+    def release(self, channel: Channel, sequence: int, index: int) -> None:
+        """Let the launch numbered `sequence` go ahead with the set at `index`, as far as its timed window."""
 
     def open_window(self, sequence: int) -> None:
-        """Let the timed window of a launch open that was released without it."""
+        """Let the timed window of a launch open whose cache is cold."""
 
-    def cooling_fault(self) -> str | None:
-        """What is wrong with the cooling of the cache that a player has just reported; None where it was done."""
+    def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
+        """What is wrong with the cooling that a player has just reported for launch `index`; None where it was done.
+
+        A GPU is looked at only where `inspect` says so: the look makes it switch between two processes, which the
+        launch after it would feel.
+        """
 
     def release_all(self, channel: Channel, last: int) -> None:
-        """Let everything up to `last` go ahead without inputs, so that a failed queue drains."""
+        """Let everything up to `last` go ahead without inputs, windows and all, so that a failed queue drains."""
 
     def poll(self, channel: Channel, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
         """The next turn, cooling or frame within about `timeout_s`, or None."""
@@ -94,8 +98,14 @@ class Bench(Protocol):
 
     def telemetry(self, own_pids: set[int]) -> Telemetry: ...
 
+    def power_meter(self) -> PowerMeter:
+        """What says afterwards how much power the device took while it was entered."""
+
     def copy_gbytes_s(self) -> float:
         """Measured copy bandwidth in 10⁹ bytes/s, counting bytes read and written."""
+
+    def multiply_add_tflops(self) -> float:
+        """Measured rate of fp32 multiply-adds in 10¹² operations/s, two for each."""
 
     def event_floor_us(self) -> float:
         """What the stopwatch reads around nothing, in µs (median)."""

@@ -7,6 +7,7 @@ import importlib.util
 import re
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,46 @@ def check_device_name(name: str) -> None:
         raise InputError(f"--device {name} is no device", hint="Type --device auto, --device cuda:0 or --device cpu")
 
 
+def check_device_names(text: str, device: str = "auto") -> tuple[str, ...]:
+    """The names in `--devices all` or `--devices cuda:0,cuda:2`; needs no torch. Raises InputError.
+
+    `device` is what --device says beside it.
+    """
+    if device != "auto":
+        raise InputError(f"--device {device} and --devices {text} say two things", hint="Leave one of the two out")
+    names = tuple(each.strip() for each in text.split(","))
+    if names == ("all",):
+        return names
+    hint = "Type --devices all, or --devices cuda:0,cuda:2"
+    for name in names:
+        if name != "cpu" and not re.fullmatch(r"cuda:\d+", name):
+            raise InputError(f"--devices {text}: '{name}' is no device", hint=hint)
+        if name != "cpu" and names.count(name) > 1:
+            raise InputError(f"--devices {text} names {name} twice", hint=hint)
+    return names
+
+
+def devices_of(names: Sequence[str], tell: Callable[[str], None]) -> tuple[str, ...]:
+    """`names` with "all" as what this machine has: every GPU that PyTorch can use, or else the CPU.
+
+    Touches no GPU. Raises NothingToRun for a GPU that is not there.
+    """
+    import torch
+
+    from harness.device.cuda import cuda_is_there
+
+    count = torch.cuda.device_count() if cuda_is_there() else 0
+    if tuple(names) == ("all",):
+        if not count:
+            tell(f"--devices all means the CPU on this machine: {why_no_gpu()}")
+        return tuple(f"cuda:{index}" for index in range(count)) or ("cpu",)
+    for name in names:
+        if name != "cpu" and int(name.partition(":")[2]) >= count:
+            there = f"this machine shows {count} GPU(s) to PyTorch, counted from cuda:0" if count else why_no_gpu()
+            raise NothingToRun(f"--devices {','.join(names)}: there is no {name}: {there}")
+    return tuple(names)
+
+
 def require_torch() -> None:
     """Raise NothingToRun where there is no PyTorch to judge with; does not import it."""
     if importlib.util.find_spec("torch") is None:
@@ -33,13 +74,20 @@ def require_torch() -> None:
         )
 
 
+def device_kind(name: str) -> str:
+    """"cuda" or "cpu" for `auto`, `cpu` or `cuda:N`."""
+    from harness.device.cuda import cuda_is_there
+
+    return "cpu" if name == "cpu" or (name == "auto" and not cuda_is_there()) else "cuda"
+
+
 def open_bench(name: str) -> Bench:
     """The bench for `auto`, `cpu` or `cuda:N`. Raises NothingToRun when there is no such GPU."""
     import torch
 
     from harness.device.cuda import cuda_is_there
 
-    if name == "cpu" or (name == "auto" and not cuda_is_there()):
+    if device_kind(name) == "cpu":
         from harness.device.cpu import CpuBench
 
         return CpuBench()

@@ -15,7 +15,9 @@ import torch
 from harness.clocks import cold
 from harness.clocks.heap import keep_freed_memory
 from harness.clocks.stopwatch import MonotonicClock
+from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
+from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
 from harness.inputs.sets import InputSet
 from harness.wire import passes
@@ -37,7 +39,6 @@ class CpuBench:
     transport = "shared_memory"
     l2_policy = cold.CPU_POLICY
     timer = MonotonicClock.name
-    sees_cooling = True
 
     def __init__(self) -> None:
         self.torch_device = torch.device("cpu")
@@ -77,16 +78,14 @@ class CpuBench:
         self._sets = sets
         time.sleep(_SPIN_ENDS_S)
 
-    def release(self, channel: Channel, sequence: int, index: int, *, window: bool = True) -> None:
+    def release(self, channel: Channel, sequence: int, index: int) -> None:
         # One thread's copy: a parallel one would leave a worker of ours spinning beside the timed call.
         region = self._sets[index].region
         ctypes.memmove(self._slots[index][1].data_ptr(), region.data_ptr(), region.numel())
-        if window:
-            self._flags.open_window(sequence)
         self._word = _fresh_word()
         channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)
 
-    def cooling_fault(self) -> str | None:
+    def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
         missed = self._evictor.missed(self._word)
         return f"{missed} of the words looked at were not written over" if missed else None
 
@@ -140,15 +139,14 @@ class CpuBench:
     def telemetry(self, own_pids: set[int]) -> Telemetry:
         return Telemetry()
 
+    def power_meter(self) -> PowerMeter:
+        return PowerMeter(lambda: None)
+
     def copy_gbytes_s(self) -> float:
-        source = torch.ones(_COPY_BYTES // 4)
-        target = torch.empty_like(source)
-        times_us = []
-        for _ in range(6):
-            mark = self._stopwatch.start()
-            target.copy_(source)
-            times_us.append(self._stopwatch.microseconds(self._stopwatch.stop(mark)))
-        return 2.0 * _COPY_BYTES / statistics.median(times_us[1:]) / 1e3
+        return canaries.copy_gbytes_s(self.torch_device, _COPY_BYTES, self._stopwatch, self.synchronize, tries=7)
+
+    def multiply_add_tflops(self) -> float:
+        return canaries.cpu_multiply_add_tflops(self._stopwatch)
 
     def event_floor_us(self) -> float:
         laps = [self._stopwatch.stop(self._stopwatch.start()) for _ in range(100)]

@@ -6,11 +6,12 @@ tensor of PyTorch's caching allocator would let the other side read its neighbou
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import statistics
-import threading
 import time
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,13 +19,17 @@ import torch
 
 from harness.clocks import cold
 from harness.clocks.stopwatch import CudaEvents
-from harness.device.bench import LocalTimes, Turn
+from harness.device import canaries
+from harness.device.bench import Cooled, LocalTimes, Turn
+from harness.device.energy import PowerMeter
+from harness.device.gpu_cache import GpuCache
+from harness.device.gpu_launches import OwnLaunches
 from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry
 from harness.device.nvml import Nvml
 from harness.inputs.sets import InputSet
-from harness.wire import cuda_driver, masking, passes
-from harness.wire.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTES, Arena
+from harness.wire import cooling, cuda_driver, masking, nvrtc, waiting
+from harness.wire.arena import FLAGS_BYTES, KEY_BYTES, Arena, Flags
 from harness.wire.frames import Channel, FrameTimeout
 from harness.wire.layout import REGION_BYTES
 
@@ -32,7 +37,6 @@ _LEGACY_STREAM = 0
 # Longer than the interpreter's switch interval, so that other threads get their turn between system calls.
 _SPIN_S = 0.012
 _COPY_BYTES = 2 << 30
-_PATIENCE_S = 1.0
 _LEFT_TO_PLAYER = 0.3
 
 
@@ -43,7 +47,6 @@ class CudaBench:
     transport = "cuda_ipc"
     l2_policy = cold.GPU_POLICY
     timer = CudaEvents.name
-    sees_cooling = False
 
     def __init__(self, index: int = 0) -> None:
         self.torch_device = torch.device("cuda", index)
@@ -54,28 +57,33 @@ class CudaBench:
         self.identity = self._identify()
         self.arena = Arena.create()
         self._flags = self.arena.flags()
-        own = Arena.create()
-        self._own_flags = own.flags()
-        self._own_words = cuda_driver.map_host(self._own_flags.address, FLAGS_BYTES)
-        self._own_sequence = 0
+        own_flags = Arena.create().flags()
+        own_words = cuda_driver.map_host(own_flags.address, FLAGS_BYTES)
         self._own_key = torch.zeros(KEY_BYTES, dtype=torch.uint8, device=self.torch_device)
-        self._cubin = masking.compile_mask(self._properties.major, self._properties.minor)
+        source = masking.SOURCE + cooling.SOURCE + waiting.SOURCE
+        self._cubin = nvrtc.compile_cubin(source, self._properties.major, self._properties.minor)
         self._blocks = 4 * self._properties.multi_processor_count
         self._mask = masking.Mask(self._cubin, self._own_key.data_ptr(), self._blocks)
-        self._evictor = cold.gpu_evictor(self._properties.L2_cache_size, self.torch_device)
+        self._cache = GpuCache(
+            self._properties.L2_cache_size, self.torch_device, self._cubin, self._blocks
+        )
+        self._own = OwnLaunches(self.torch_device, self._cubin, own_flags, own_words, self._cache)
         self._stopwatch = CudaEvents(self.torch_device)
         self._regions: dict[str, list[torch.Tensor]] = {"staging": [], "slots": [], "outboxes": []}
         self._keys: list[bytes] = []
+        self._word = 0
         self._taken: list[torch.Tensor] = []
-        self._reached = self._mail = 0
+        self._reached = self._cooled = self._mail = 0
         self._health = Health(self.torch_device, self._raw_bytes)
+        # A process may open one bench after another, and what the driver holds does not go with the objects.
+        weakref.finalize(self, _give_back, own_flags, self._regions, self._cache.regions).atexit = False
 
     def prepare_command(self) -> dict[str, Any]:
-        self._reached = self._mail = 0
+        self._reached = self._cooled = self._mail = 0
         self._flags.reset()
         return {
-            "op": "prepare", "device": "cuda", "mask": self._cubin.hex(), "mask_blocks": self._blocks,
-            "cache_bytes": self._properties.L2_cache_size,
+            "op": "prepare", "device": "cuda", "kernels": self._cubin.hex(), "blocks": self._blocks,
+            "cooling": self._cache.command(),
         }
 
     def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
@@ -95,6 +103,7 @@ class CudaBench:
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
         if free_bytes < _LEFT_TO_PLAYER * total_bytes:
             torch.cuda.empty_cache()  # what truths took is no use to the player while it is cached here
+        self._cooled = self._flags.cooled  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
         for index, (inputs, key) in enumerate(zip(sets, self._keys)):
             self._own_key.copy_(torch.frombuffer(bytearray(key), dtype=torch.uint8))
@@ -102,19 +111,21 @@ class CudaBench:
             self._mask.apply(_LEGACY_STREAM, source, target, inputs.region.numel())
         self.synchronize()
 
-    def release(self, channel: Channel, sequence: int, index: int, *, window: bool = True) -> None:
-        self._flags.release(sequence, self._keys[index], window=window)
+    def release(self, channel: Channel, sequence: int, index: int) -> None:
+        self._word = secrets.randbits(64)
+        self._flags.release(sequence, self._keys[index], self._word)
 
     def open_window(self, sequence: int) -> None:
         self._flags.open_window(sequence)
 
-    def cooling_fault(self) -> str | None:
-        return None  # the flush is queued in stream order, where nobody waits for the host
+    def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
+        return self._cache.fault(index, self._word) if inspect else None
 
     def release_all(self, channel: Channel, last: int) -> None:
+        self._flags.open_window(last)
         self._flags.release(last, bytes(KEY_BYTES))
 
-    def poll(self, channel: Channel, timeout_s: float) -> Turn | dict[str, Any] | None:
+    def poll(self, channel: Channel, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
         deadline = time.perf_counter() + timeout_s
         while True:
             until = min(time.perf_counter() + _SPIN_S, deadline)
@@ -123,6 +134,10 @@ class CudaBench:
                 if turn != self._reached:
                     self._reached = turn
                     return Turn(turn)
+                cooled = self._flags.cooled
+                if cooled != self._cooled:
+                    self._cooled = cooled
+                    return Cooled(cooled)
             mail = self._flags.mail
             if channel.readable():
                 try:
@@ -145,36 +160,7 @@ class CudaBench:
         self.synchronize()
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
-        laps, halves, watchdog, mark = [], [], None, None
-        passes.notice_backward(model, lambda: halves.append(self._stopwatch.stop(mark)))
-        cuda_driver.reset_persisting_l2()
-        if hold:
-            self._own_sequence += 1
-            cuda_driver.stream_wait(_LEGACY_STREAM, self._own_words + GO_BYTE, self._own_sequence)
-            # A reference that synchronises, or loads a kernel, would wait for a release that comes after it.
-            watchdog = threading.Timer(_PATIENCE_S, self._own_flags.release, (self._own_sequence, bytes(KEY_BYTES)))
-            watchdog.start()
-        began = time.perf_counter_ns()
-        with torch.no_grad():
-            for index, inputs in enumerate(sets):
-                slot = self._regions["slots"][index]
-                slot[: inputs.region.numel()].copy_(inputs.region)
-                self._evictor.run()
-                arguments = inputs.arguments(slot)
-                cuda_driver.stream_wait(_LEGACY_STREAM, self._own_words + GO_BYTE, self._own_sequence)
-                mark = self._stopwatch.start()
-                began = time.perf_counter_ns()
-                model(*arguments)
-                laps.append(self._stopwatch.stop(mark))
-        hidden = None
-        if watchdog is not None:
-            hidden = watchdog.is_alive()
-            watchdog.cancel()
-            self._own_flags.release(self._own_sequence, bytes(KEY_BYTES))
-        self.synchronize()
-        end_to_end_us = (time.perf_counter_ns() - began) / 1e3
-        read = self._stopwatch.microseconds
-        return LocalTimes([read(lap) for lap in laps], end_to_end_us, hidden, [read(lap) for lap in halves])
+        return self._own.make(model, sets, self._regions["slots"], hold=hold)
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch_device)
@@ -182,21 +168,20 @@ class CudaBench:
     def telemetry(self, own_pids: set[int]) -> Telemetry:
         return self._nvml.telemetry(own_pids)
 
+    def power_meter(self) -> PowerMeter:
+        return PowerMeter(self._nvml.energy_mj)
+
     def copy_gbytes_s(self) -> float:
         free_bytes, _ = torch.cuda.mem_get_info(self.torch_device)
-        words = min(_COPY_BYTES, free_bytes // 4) // 4
-        source = torch.ones(words, dtype=torch.float32, device=self.torch_device)
-        target = torch.empty_like(source)
-        times_us = []
-        for _ in range(12):
-            mark = self._stopwatch.start()
-            target.copy_(source)
-            lap = self._stopwatch.stop(mark)
-            self.synchronize()
-            times_us.append(self._stopwatch.microseconds(lap))
-        del source, target
+        size_bytes = min(_COPY_BYTES, free_bytes // 4)
+        measured = canaries.copy_gbytes_s(self.torch_device, size_bytes, self._stopwatch, self.synchronize, tries=12)
         torch.cuda.empty_cache()
-        return 8.0 * words / statistics.median(times_us[2:]) / 1e3
+        return measured
+
+    def multiply_add_tflops(self) -> float:
+        return canaries.gpu_multiply_add_tflops(
+            self._properties, self.torch_device, self._stopwatch, self.synchronize
+        )
 
     def event_floor_us(self) -> float:
         times_us = []
@@ -214,7 +199,8 @@ class CudaBench:
         return self._health.left_bytes()
 
     def _raw_bytes(self) -> int:
-        return sum(region.numel() for regions in self._regions.values() for region in regions)
+        regions = [region for regions in self._regions.values() for region in regions]
+        return sum(region.numel() for region in (*regions, *self._cache.regions.values()))
 
     def release_memory(self) -> None:
         torch.cuda.empty_cache()
@@ -252,6 +238,14 @@ class CudaBench:
             torch=torch.__version__,
             power_limit_w=self._nvml.power_limit_w(),
         )
+
+
+def _give_back(flags: Flags, regions: dict[str, list[torch.Tensor]], cache: dict[str, torch.Tensor]) -> None:
+    with contextlib.suppress(cuda_driver.DriverError, RuntimeError):  # a context that is lost holds nothing any more
+        torch.cuda.synchronize()
+        cuda_driver.unmap_host(flags.address)
+        for region in (*cache.values(), *(region for each in regions.values() for region in each)):
+            cuda_driver.free(region.data_ptr())
 
 
 def cuda_is_there() -> bool:

@@ -48,6 +48,10 @@ class Nvml:
             other_processes=self._others(own_pids),
         )
 
+    def energy_mj(self) -> int | None:
+        """Energy since the driver was loaded, in mJ."""
+        return self._read(lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+
     def throttle(self) -> str | None:
         mask = self._read(lambda n, h: n.nvmlDeviceGetCurrentClocksThrottleReasons(h))
         if mask is None:

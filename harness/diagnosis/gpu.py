@@ -147,7 +147,7 @@ def _trial_findings(index: int, label: str) -> Iterator[Finding]:
     yield _tried(f"{label} opens", open_bench, None)
     if bench is None:
         return
-    hint = "the driver must offer cuStreamWaitValue32 and cuStreamWriteValue32; a newer one may"
+    hint = "the driver must offer cuStreamWriteValue32 and mapped host memory; a newer one may"
     yield _tried(f"{label} held streams", lambda: _hold_and_release(bench), hint)
     yield _tried(f"{label} CUDA IPC", lambda: _share_with_player(bench), _NO_IPC_HINT)
 
@@ -164,19 +164,20 @@ def _hold_and_release(bench: Any) -> str:
     """Hold a stream on a word of host memory and let it go. Raises RuntimeError when it will not be held or let go."""
     import torch
 
-    from harness.wire import cuda_driver
-    from harness.wire.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTES, TURN_BYTE, Arena
+    from harness.wire import cuda_driver, nvrtc, waiting
+    from harness.wire.arena import FLAGS_BYTES, GO_BYTE, TURN_BYTE, Arena
 
     arena = Arena.create()
     flags = arena.flags()
     words = cuda_driver.map_host(flags.address, FLAGS_BYTES)
     passed = torch.cuda.Event()
-    cuda_driver.stream_wait(0, words + GO_BYTE, 1)
+    cubin = nvrtc.compile_cubin(waiting.SOURCE, *torch.cuda.get_device_capability(bench.torch_device))
+    waiting.Waiter(cubin, words).wait(0, GO_BYTE, 1)
     cuda_driver.stream_write(0, words + TURN_BYTE, 7)
     passed.record(torch.cuda.default_stream(bench.torch_device))
     time.sleep(0.02)
     early = passed.query()
-    flags.release(1, bytes(KEY_BYTES))
+    flags.let_go(1)
     deadline = time.monotonic() + _RELEASE_LIMIT_S
     while not passed.query():
         if time.monotonic() > deadline:

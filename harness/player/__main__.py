@@ -14,7 +14,7 @@ def main() -> None:
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     import torch  # before the first command, so that a waiting player has this behind it
 
-    from harness.player import profiling  # noqa: F401  before a candidate can patch what it takes
+    from harness.player import profiling, repeating  # noqa: F401  before a candidate can patch what they take
     from harness.wire.arena import Arena
 
     player = Player(channel, Arena(int(sys.argv[2])))
@@ -44,7 +44,7 @@ class Player:
     def serve(self) -> None:
         commands = {
             "prepare": self._prepare, "load": self._load, "open": self._open, "layout": self._layout,
-            "launch": self._launch, "profile": self._profile,
+            "launch": self._launch, "profile": self._profile, "repeat": self._repeat,
         }
         while True:
             command = self._channel.receive()
@@ -148,6 +148,22 @@ class Player:
             self._break(describe(error))
             return
         self._say({"profiled": listing})
+
+    def _repeat(self, command: dict[str, Any]) -> None:
+        from harness.player.model import describe
+        from harness.player.repeating import repeated
+
+        try:
+            found = repeated(
+                self._stage, self._launcher, self._called, command["first"], command["inputs"][0], command["way"],
+                command["calls"], lambda: self._say({"queued": 1}),
+            )
+        except ChannelClosed:
+            raise
+        except Exception as error:
+            self._break(describe(error))
+            return
+        self._say({"repeated": found})
 
     def _break(self, words: dict[str, Any]) -> None:
         """The device's context is beyond repair (an illegal access, say): say so and leave."""

@@ -1,9 +1,9 @@
 """A guard behind the outputs of a launch on a GPU: what is written past the end of one is found afterwards.
 
 PyTorch's allocator hands out blocks of whole 512 bytes and reuses the block that was freed last for the same size. So a
-block as large as the output is filled with a pattern and freed before `forward`; where the output then lies in it, the
-bytes between the output's end and the block's must still hold the pattern. No kernel has business there. That is said
-only of a `forward` that allocated its outputs and nothing else: a temporary may have lain in the same place before.
+block as large as the output is given a pattern at its end and freed right before `forward`; where the output then lies
+in it, the bytes between the output's end and the block's must still hold the pattern. No kernel has business there. That
+is said only of a `forward` that allocated its outputs and nothing else: a temporary may have lain in the same place.
 """
 
 from __future__ import annotations
@@ -29,17 +29,21 @@ class Guard:
 
     def __init__(self, device: torch.device, stream: int) -> None:
         self._device, self._stream = device, stream
-        self._ends: dict[int, int] = {}
+        self._marked: dict[int, tuple[int, int]] = {}
         self._allocations = 0
 
     def plant(self, specs: Sequence[TensorSpec]) -> None:
-        """Fill and free one block for each output; all are held at once, so that no two share one."""
-        blocks = [
-            _empty(_whole_blocks(spec.size_bytes), dtype=torch.uint8, device=self._device) for spec in specs if spec.size_bytes
-        ]
-        self._ends = {block.data_ptr(): block.data_ptr() + block.numel() for block in blocks}
-        for block in blocks:
-            cuda_driver.fill_bytes(self._stream, block.data_ptr(), PATTERN, block.numel())
+        """Mark the end of one block for each output and free it; all are held at once, so that no two share one."""
+        sizes = [spec.size_bytes for spec in specs if spec.size_bytes]
+        blocks = [_empty(_whole_blocks(size), dtype=torch.uint8, device=self._device) for size in sizes]
+        self._marked = {
+            block.data_ptr(): (block.data_ptr() + size, block.data_ptr() + block.numel())
+            for block, size in zip(blocks, sizes)
+        }
+        # The end alone: the whole block would lie in the cache that has just been made cold.
+        for first, end in self._marked.values():
+            if first < end:
+                cuda_driver.fill_bytes(self._stream, first, PATTERN, end - first)
         self._allocations = _allocations_on(self._device)
 
     def broken(self, tensors: Sequence[torch.Tensor]) -> list[int] | None:
@@ -48,11 +52,12 @@ class Guard:
             return None
         for tensor in tensors:
             storage = _storage(tensor)
-            start, end = _data_ptr(storage), _data_ptr(storage) + _nbytes(storage)
-            spare = self._ends.get(start, end) - end
+            first, end = self._marked.get(_data_ptr(storage), (0, 0))
+            first = max(first, _data_ptr(storage) + _nbytes(storage))
+            spare = end - first
             if spare <= 0:
                 continue
-            behind = cuda_driver.as_bytes(end, spare, str(self._device)).cpu()
+            behind = cuda_driver.as_bytes(first, spare, str(self._device)).cpu()
             written = int((behind != PATTERN).sum())
             if written:
                 return [written, spare]

@@ -1,7 +1,7 @@
 """The loop that makes a number of launches, all alike, in the order that keeps their times honest.
 
-Per launch: wait for the turn → fill the slot, cool the cache → wait for the window → start → `forward` → stop → copy the output out →
-overwrite what was returned. On a GPU the whole loop only queues; nothing runs before the referee lets the first turn
+Per launch: wait for the turn → fill the slot, cool the cache → wait for the window → start → `forward` → stop → copy
+the output out → overwrite what was returned. On a GPU the whole loop only queues; nothing runs before the referee lets the first turn
 go, and no launch's inputs can be read before its own.
 """
 
@@ -60,12 +60,11 @@ class Launcher:
         stage.before_queue()
         with torch.no_grad():
             for index, skeleton in enumerate(skeletons):
-                if alone:
-                    stage.plant_guard(self.layout.outputs)
                 stage.wait_for_turn(first + index)
                 stage.fill(index)
                 arguments = tree.rebuild(skeleton, stage.inputs(index, self.layout.inputs))
                 if alone:
+                    stage.plant_guard(self.layout.outputs)
                     stage.synchronize()
                 stage.wait_for_window(first + index)
                 mark = stage.stopwatch.start()

@@ -18,10 +18,12 @@ from harness.clocks.heap import keep_freed_memory
 from harness.clocks.stopwatch import CudaEvents, MonotonicClock
 from harness.player.guard import Guard
 from harness.wire import cuda_driver, tree
-from harness.wire.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTE, TURN_BYTE, WINDOW_BYTE, Arena
+from harness.wire.arena import COOLED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTES, SECRET_BYTES, TURN_BYTE, WINDOW_BYTE, Arena
+from harness.wire.cooling import SUM_BYTES, Cooler
 from harness.wire.frames import Channel
 from harness.wire.layout import TensorSpec
 from harness.wire.masking import Mask
+from harness.wire.waiting import Waiter
 
 _LEGACY_STREAM = 0
 _WINDOW_POLL_S = 5e-5
@@ -41,8 +43,15 @@ class CudaStage:
         torch.backends.cudnn.allow_tf32 = False
         self._flags = arena.flags()
         self._words = cuda_driver.map_host(self._flags.address, FLAGS_BYTES)
-        self._mask = Mask(bytes.fromhex(command["mask"]), self._words + KEY_BYTE, command["mask_blocks"])
-        self._evictor = cold.gpu_evictor(command["cache_bytes"], self.device)
+        cubin, blocks = bytes.fromhex(command["kernels"]), command["blocks"]
+        self._waiter = Waiter(cubin, self._words)
+        self._secret = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device=self.device)
+        self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
+        cooling = command["cooling"]
+        written, read, self._sums = (
+            cuda_driver.open_ipc(bytes.fromhex(cooling[name]["handle"])) for name in ("written", "read", "sums")
+        )
+        self._cooler = Cooler(cubin, written, read, cooling["read"]["bytes"], self._secret.data_ptr() + KEY_BYTES, blocks)
         self._default = torch.cuda.default_stream(self.device)
         self._guard = Guard(self.device, _LEGACY_STREAM)
         self.stopwatch = CudaEvents(self.device)
@@ -50,7 +59,7 @@ class CudaStage:
         self._slots: list[torch.Tensor] = []
         self._outboxes: list[torch.Tensor] = []
         self._opened: list[int] = []
-        self._filled_bytes = 0
+        self._filled_bytes = self._sequence = 0
 
     def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
         """Map the regions of a number of launches; those of an earlier call are closed."""
@@ -81,11 +90,12 @@ class CudaStage:
         return self._guard.broken(tree.flatten(result)[1])
 
     def wait_for_turn(self, sequence: int) -> None:
+        self._sequence = sequence
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
-        cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, sequence)
+        self._waiter.wait_and_take(_LEGACY_STREAM, GO_BYTE, sequence, self._secret.data_ptr())
 
     def wait_for_window(self, sequence: int) -> None:
-        cuda_driver.stream_wait(_LEGACY_STREAM, self._words + WINDOW_BYTE, sequence)
+        self._waiter.wait(_LEGACY_STREAM, WINDOW_BYTE, sequence)
 
     def signal_end(self, sequence: int) -> None:
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
@@ -93,7 +103,8 @@ class CudaStage:
     def fill(self, index: int) -> None:
         slot = self._slots[index]
         self._mask.apply(_LEGACY_STREAM, self._staging[index], slot.data_ptr(), self._filled_bytes)
-        self._evictor.run()
+        self._cooler.run(_LEGACY_STREAM, self._sums + index * SUM_BYTES)
+        cuda_driver.stream_write(_LEGACY_STREAM, self._words + COOLED_BYTE, self._sequence)
 
     def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
         return [spec.view(self._slots[index]) for spec in specs]

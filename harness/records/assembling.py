@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from harness.build.product import Build
     from harness.device.bench import Bench
     from harness.problem import Problem
-    from harness.referee.judging import Judgement
-    from harness.referee.timing import Timing
+    from harness.referee.judgement import Judgement
+    from harness.referee.timed import Timing
 
 _LOG_CHARACTERS = 20_000
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -43,13 +43,14 @@ class RunFacts:
     useful_flops: float | None
     useful_bytes: float | None
     canary_gbps: float
+    canary_tflops: float | None
     event_floor_us: float
     sandbox: str
 
 
 def record_of(
     facts: RunFacts, *, name: str, role: str, source_hash: str | None, language: str | None, verdict: Verdict,
-    build: Build | None, judgement: Judgement | None,
+    build: Build | None, judgement: Judgement | None, parameters: str | None = None,
 ) -> Record:
     """The record of one contestant; `build` and `judgement` are None where it did not get so far."""
     return Record(
@@ -57,10 +58,11 @@ def record_of(
         command=facts.command, harness_hash=harness_hash(), problem=facts.problem.name,
         problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype,
         mode=facts.problem.mode,
-        candidate=name, source_hash=source_hash, role=role, harness_version=__version__, dirty=is_dirty(),
+        candidate=name, source_hash=source_hash, parameters=parameters, role=role, harness_version=__version__, dirty=is_dirty(),
         status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
         language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
         useful_flops=facts.useful_flops, useful_bytes=facts.useful_bytes, canary_gbps=facts.canary_gbps,
+        canary_tflops=facts.canary_tflops,
         sol_us=facts.limits.sol_us if facts.limits else None,
         bound_by=facts.limits.bound_by if facts.limits else None,
         floor_us=facts.limits.floor_us if facts.limits else None,
@@ -203,6 +205,17 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
         "timer": facts.bench.timer, "l2_policy": facts.bench.l2_policy, "input_sets": timings[0].input_sets,
         "launch_hidden": timings[0].launch_hidden, "tflops": tflops, "gbytes_s": gbytes_s,
         "percent_of_sol": percent_of_sol(facts.limits, time_us), **_telemetry_fields(timings),
+        **_extra_fields(judgement),
+    }
+
+
+def _extra_fields(judgement: Judgement) -> dict[str, Any]:
+    found = judgement.extras
+    if found is None:
+        return {}
+    return {
+        "warm_us": found.warm_us, "back_to_back_us": found.back_to_back_us, "graph_us": found.graph_us,
+        "joules": found.joules,
     }
 
 

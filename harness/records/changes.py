@@ -143,7 +143,7 @@ def _margin(before: Record, now: Record, controls: list[Record]) -> tuple[float,
 
 def drift_of(before: Record, now: Record) -> float | None:
     """What the machine alone would have made of the old time: by the copy bandwidth where memory is the limit, by the
-    matrix product rate, or else the SM clock, where arithmetic is. None where it was not measured in both.
+    multiply-add rate, or else the SM clock, where arithmetic is. None where it was not measured in both.
     """
     names = {"memory": ("canary_gbps",), "compute": ("canary_tflops", "sm_mhz")}.get(before.bound_by or "", ())
     for name in names:

@@ -66,6 +66,7 @@ class Record:
     command: str | None = _of("identity", "what to type to run this problem again in the same way")
     candidate: str = _of("identity", "file name without .py, or name of the baseline", required=True)
     source_hash: str | None = _of("identity", "sha256 of its source, 16 hex digits; none for a baseline")
+    parameters: str | None = _of("identity", "values of its PARAMETERS, as in `BM=128 STAGES=3`")
     role: str = field(
         default="candidate",
         metadata={"group": "identity", "doc": "candidate or baseline", "unit": "", "required": True},
@@ -108,6 +109,10 @@ class Record:
     confidence: float | None = _of("timing", "confidence level of that interval, as in 0.99")
     call: str | None = _of("timing", "FASTER, SLOWER, SAME or UNSURE")
     e2e_us: float | None = _of("timing", "one call with its launch overhead", "us")
+    warm_us: float | None = _of("timing", "one call whose inputs the last call has used, median (`--extra-times`)", "us")
+    back_to_back_us: float | None = _of("timing", "one call of many in a row, mean (`--extra-times`)", "us")
+    graph_us: float | None = _of("timing", "one replay of many of a CUDA graph of the call (`--extra-times`)", "us")
+    joules: float | None = _of("timing", "energy of one call of many in a row (`--energy`)", "J")
     event_floor_us: float | None = _of("timing", "what the clock reads around nothing", "us")
     timer: str | None = _of("timing", "clock that timed the calls")
     l2_policy: str | None = _of("timing", "how the cache was made cold before each call")
@@ -152,7 +157,7 @@ class Record:
     throttle: str | None = _of("device", "throttle reasons seen meanwhile; `none` when there was none")
     other_processes: int | None = _of("device", "other processes on it; empty when not known")
     canary_gbps: float | None = _of("device", "copy bandwidth measured before the run", "GB/s")
-    canary_tflops: float | None = _of("device", "matrix product rate measured before the run", "TFLOP/s")
+    canary_tflops: float | None = _of("device", "fp32 multiply-add rate measured before the run", "TFLOP/s")
 
     sandbox: str | None = _of("sandbox", "the wall between referee and player that this row had")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.referee import failures
-from harness.referee.timing import Timing
+from harness.referee.timed import Timing
 from harness.verdict import ReasonCode, Status
 
 # How far a launch's wall time beyond the reported one may lie from the control's: a share of the reported time, and at

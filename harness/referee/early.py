@@ -7,12 +7,12 @@ that looks so is repeated, because on a busy machine one pair proves nothing, an
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 # For how long the inputs lie open: twice the call, in these bounds.
 _LEAST_S, _MOST_S = 1e-3, 20e-3
-_LAUNCHES = 4
 _PAIRS = 5
 # By how much a time must fall to be a finding: a share of the call, and at least so many µs.
 # The most seen of 21 honest contestants on an H200, from 11 µs to 46 ms, was 0.6 % and 0.3 µs.
@@ -22,12 +22,36 @@ _LEAST_US = {"cuda": 3.0, "cpu": 1000.0}
 # took 1.3 in all five pairs.
 _BLAMED_LEAST_US = {"cuda": 0.0, "cpu": 4000.0}
 
-Segment = Callable[[int, float], Sequence[float]]
+# The first look comes after one of so many rounds; from then on each round may be the one for the second.
+_FIRST_ROUNDS = 4
+_CHANCE_OF = 4
+
+Segment = Callable[[float], Sequence[float]]
+
+
+class Looks:
+    """When to look: early on, and once more later, after rounds that are drawn, so that nobody can know which."""
+
+    def __init__(self) -> None:
+        self._first = 1 + secrets.randbelow(_FIRST_ROUNDS)
+        self._later_done = False
+
+    def due(self, rounds: int, *, ended: bool) -> bool:
+        """Whether to look after `rounds` rounds, which may be the last; the later look is not left out for that."""
+        if rounds == self._first:
+            return True
+        if rounds <= _FIRST_ROUNDS or self._later_done:
+            return False
+        self._later_done = ended or secrets.randbelow(_CHANCE_OF) == 0
+        return self._later_done
 
 
 @dataclass(frozen=True)
 class EarlyLook:
-    """The fastest usual launch of a pair and the slowest one with open inputs, in µs."""
+    """The lower quartile of a pair's usual launches and the upper one of those with open inputs, in µs.
+
+    Not the fastest and the slowest: one slow launch of many would hide what the others gain.
+    """
 
     usual_us: float
     early_us: float
@@ -45,17 +69,17 @@ class EarlyLook:
         return self.is_finding(kind) and self.gained_us > _BLAMED_LEAST_US[kind]
 
 
-def look(segment: Segment, kind: str, most_launches: int, steps_us: float, usual_us: float) -> EarlyLook:
+def look(segment: Segment, kind: str, usual_us: float) -> EarlyLook:
     """The weakest of up to five pairs, or the first that is no finding.
 
-    `segment(count, early_s)` makes verified launches and returns their times in µs without the lead-in; `steps_us` is
-    what the harness's own steps take before the window could open, `usual_us` what a call takes.
+    `segment(early_s)` makes verified launches whose inputs lie open for so long, as many as any other segment has, and
+    returns their times in µs without the lead-in; `usual_us` is what a call takes.
     """
-    early_s = max(0.0, steps_us) / 1e6 + min(max(2 * usual_us / 1e6, _LEAST_S), _MOST_S)
-    count = min(most_launches, _LAUNCHES)
+    early_s = min(max(2 * usual_us / 1e6, _LEAST_S), _MOST_S)
     weakest = None
     for _ in range(_PAIRS):
-        found = EarlyLook(min(segment(count, 0.0)), max(segment(count, early_s)))
+        usual, opened = sorted(segment(0.0)), sorted(segment(early_s))
+        found = EarlyLook(usual[len(usual) // 4], opened[3 * len(opened) // 4])
         if weakest is None or found.gained_us < weakest.gained_us:
             weakest = found
         if not found.is_finding(kind):

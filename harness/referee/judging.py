@@ -6,87 +6,41 @@ kernels ran. Nothing that was not verified is timed, and nothing is reported tha
 
 from __future__ import annotations
 
-import math
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from harness.accuracy.classes import ErrorFigures, classify, worst
 from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
 from harness.provenance.kinds import Provenance
 from harness.reading.text_files import shown
-from harness.records.evidence import Evidence
-from harness.referee import checking, failures
+from harness.referee import checking, extras, failures
 from harness.referee.clock_checks import Control, check_baseline, check_times
 from harness.referee.failures import Failed
+from harness.referee.judgement import Contestant, Judgement, published
+from harness.referee.loading import Loader
 from harness.referee.reference import Reference
 from harness.referee.sanitizing import sanitize
 from harness.referee.session import Session
 from harness.referee.turns import Launches
-from harness.referee.timing import Rounds, Timing
+from harness.referee.timed import Timing
+from harness.referee.timing import Rounds
 from harness.referee.tracing import trace
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
-from harness.statistics import Interval, call, estimate_log_ratio, tukey_mclaughlin
+from harness.statistics import call
 from harness.verdict import OK, ReasonCode, Status, Verdict
 from harness.wire.cuda_driver import DriverError
 
 _ALONE_LAUNCHES = 2
 _CONTROL_BUDGET_S = 1.0
 _OF_THREE_LOOKS = 2
-
-
-@dataclass(frozen=True)
-class Contestant:
-    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key."""
-
-    name: str
-    path: str
-    manifest: Mapping[str, Any]
-    extensions: tuple[Path, ...]
-    triton_cache: Path | None
-    precision_class: str
-    language: str
-    is_baseline: bool = False
-
-
-@dataclass
-class Judgement:
-    """Everything found out about a contestant, as far as it got. `timings` has one entry per player; `evidence` is on
-    the launch that failed.
-    """
-
-    verdict: Verdict = OK
-    figures: list[ErrorFigures] = field(default_factory=list)
-    truth: str | None = None
-    terms: float | None = None
-    timings: list[Timing] = field(default_factory=list)
-    speedup: Interval | None = None
-    word: str | None = None
-    provenance: Provenance | None = None
-    warnings: list[str] = field(default_factory=list)
-    evidence: Evidence | None = None
-
-    @property
-    def timing(self) -> Timing | None:
-        return self.timings[0] if self.timings else None
-
-    @property
-    def precision_class(self) -> str | None:
-        """The class that explains all errors: the one that was asked for when all are within its bounds."""
-        return classify(self.figures, self.terms) if self.figures else None
-
-    @property
-    def worst(self) -> ErrorFigures | None:
-        return worst(self.figures) if self.figures else None
 
 
 class Judge:
@@ -98,10 +52,11 @@ class Judge:
 
     def __init__(
         self, bench: Bench, references: Sequence[Reference], settings: Settings, floor_us: float | None,
-        model_seed: int, examiner: Examiner | None = None,
+        model_seed: int, examiner: Examiner | None = None, wanted_extras: Collection[str] = (),
     ) -> None:
         self._bench, self._references, self._settings = bench, references, settings
         self._floor_us, self._model_seed, self._examiner = floor_us, model_seed, examiner
+        self._wanted_extras = wanted_extras
         self.control: Control | None = None
         self.renew: Callable[[], None] | None = None
 
@@ -169,7 +124,7 @@ class Judge:
         settings, reference = self._settings, self._references[0]
         session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
         try:
-            _Loader(session, contestant, self._model_seed)(reference)
+            Loader(session, contestant, self._model_seed)(reference)
             brief = replace(settings, budget_s=min(settings.budget_s, _CONTROL_BUDGET_S))
             timing = Rounds(session, self._bench, reference, brief, lambda sets, made: None, set()).run()
             if timing.candidate_us:
@@ -195,7 +150,7 @@ class Judge:
         session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
         try:
             tell("loading")
-            reload = _Loader(session, contestant, self._model_seed)
+            reload = Loader(session, contestant, self._model_seed)
             self._check(session, contestant, judgement, reload, tell, first=first)
             tell("timing")
             timing = self._time(session, contestant, judgement)
@@ -205,13 +160,20 @@ class Judge:
             if first and not contestant.is_baseline:
                 tell("tracing kernels")
                 judgement.provenance = self._trace(session, contestant, judgement)
+            if first and self._wanted_extras and timing.candidate_us:
+                tell("measuring what was asked for besides")
+                judgement.extras = extras.measure(
+                    session, self._references[0], self._bench, contestant.precision_class, timing.time_us,
+                    self._wanted_extras,
+                )
+                judgement.warnings += judgement.extras.notes
         finally:
             session.stop()
         if timing.candidate_us:
             check_baseline(timing, self._bench.kind, self.control, self._eager_alone_us)
 
     def _check(
-        self, session: Session, contestant: Contestant, judgement: Judgement, reload: _Loader,
+        self, session: Session, contestant: Contestant, judgement: Judgement, reload: Loader,
         tell: Callable[[str], None], *, first: bool,
     ) -> None:
         references = self._references if first and not contestant.is_baseline else self._references[:1]
@@ -284,32 +246,3 @@ class Judge:
 
 def _is_doubted(judgement: Judgement) -> bool:
     return judgement.verdict.reason_code is ReasonCode.NOISY
-
-
-class _Loader:
-    """Loads the candidate for a reference, and again where other sizes need another model."""
-
-    def __init__(self, session: Session, contestant: Contestant, model_seed: int) -> None:
-        self._session, self._contestant, self._seed = session, contestant, model_seed
-        self._loaded: Reference | None = None
-        self.state_mismatch: str | None = None
-
-    def __call__(self, reference: Reference) -> None:
-        if self._loaded is not None and not (reference.init or self._loaded.init):
-            return
-        if self._loaded is reference:
-            return
-        contestant = self._contestant
-        difference = self._session.load(contestant.path, reference, contestant.manifest, self._seed)
-        self.state_mismatch = self.state_mismatch or difference
-        self._loaded = reference
-
-
-def published(timings: Sequence[Timing], confidence: float) -> Interval:
-    """From several players: the mean over them, with the wider of the within and the between interval."""
-    pooled = [ratio for timing in timings for ratio in timing.log_ratios]
-    within = estimate_log_ratio(pooled, confidence)
-    means = [math.log(timing.speedup.estimate) for timing in timings if timing.speedup is not None]
-    between = tukey_mclaughlin(means, confidence, trim=0.0)
-    half = max(within.half_width, between.half_width)
-    return Interval(math.exp(between.estimate), math.exp(between.estimate - half), math.exp(between.estimate + half))

@@ -18,7 +18,7 @@ from harness.sanitizer.examining import Examiner, Uses
 from harness.verdict import Status
 
 if TYPE_CHECKING:
-    from harness.referee.judging import Contestant, Judgement
+    from harness.referee.judgement import Contestant, Judgement
 
 _LEAST_SIZE = 16
 _MOST_PTX_FILES, _LARGEST_PTX_BYTES = 64, 4 << 20

@@ -76,16 +76,17 @@ class Session:
         )
 
     def launch(
-        self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0
+        self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0,
+        inspect: bool = False,
     ) -> Launches:
         """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
 
         `timeout_s` replaces the usual limit, for a first call that may compile. `early_s` leaves the inputs of each
-        launch readable for so long before its timed window opens.
+        launch readable for so long before its timed window opens; `inspect` has the flush of each looked at.
         """
         self.bench.stage(sets)
         command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
-        run = self._run(len(sets), hold, timeout_s, early_s)
+        run = self._run(len(sets), hold, timeout_s, early_s, inspect)
         try:
             reply = run.conduct(command)
             self.bench.take_outputs(len(sets))
@@ -112,9 +113,29 @@ class Session:
             raise failures.protocol("no profile reported")
         return listing
 
-    def _run(self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0) -> Run:
+    def repeat(self, inputs: InputSet, way: str, calls: int) -> dict[str, Any]:
+        """Make `calls` calls in a row on one set ("warm", "back_to_back" or "graph"); what the player reports.
+
+        With a warm cache none runs before all are queued. Raises Failed.
+        """
+        self.bench.stage([inputs])
+        command = {
+            "op": "repeat", "first": self._sequence + 1, "inputs": [inputs.skeleton], "way": way, "calls": calls,
+        }
+        reply = self._run(1, way == "warm", None).conduct(command)
+        self.bench.take_outputs(1)
+        self._sequence += 2
+        found = reply.get("repeated")
+        if not isinstance(found, dict):
+            raise failures.protocol("no calls in a row reported")
+        return found
+
+    def _run(
+        self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False
+    ) -> Run:
         limit_s = self._launch_timeout_s if timeout_s is None else timeout_s
-        return Run(self.bench, self.child.channel, self._sequence + 1, count, hold, limit_s, self.death, early_s)
+        first = self._sequence + 1
+        return Run(self.bench, self.child.channel, first, count, hold, limit_s, self.death, early_s, inspect)
 
     def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:
         """The output tensors of launch `index`, as views of the outbox."""

@@ -8,24 +8,22 @@ checking.
 from __future__ import annotations
 
 import math
-import secrets
 import statistics as stdlib_statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from harness.device.bench import Bench
-from harness.device.identity import Telemetry
 from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
 from harness.referee import early
-from harness.referee.early import EarlyLook
+from harness.referee.early import Looks
 from harness.referee.reference import Reference
 from harness.referee.session import Session
-from harness.referee.turns import Launch, Launches
+from harness.referee.timed import OVERHEAD_TRIM, Pair, Timing
+from harness.referee.turns import Launches
 from harness.settings import Settings
 from harness.statistics import (
-    Interval, call, confidence_at, estimate_log_ratio, estimate_speedup, log_ratio, look_of, order_of_round, should_stop,
+    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, order_of_round, should_stop,
     trimmed_mean,
 )
 from harness.wire.layout import region_bytes
@@ -38,100 +36,8 @@ _FEWEST_ROUNDS = 4
 _SHARE_OF_MEMORY = 0.25
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
-_OVERHEAD_TRIM = 0.1
 
 Verifier = Callable[[Sequence[InputSet], Launches], None]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One segment of each arm on inputs drawn alike, lead-ins left out; times in µs."""
-
-    launches: list[Launch]
-    baseline_us: list[float]
-    reading: Telemetry
-    tail_us: float | None = None
-    baseline_forward_us: list[float] = field(default_factory=list)
-    read_at_s: float | None = None  # when the reading was taken, by the referee's monotonic clock
-
-    @property
-    def forward_us(self) -> list[float]:
-        return [launch.forward_us for launch in self.launches if launch.forward_us is not None]
-
-    @property
-    def candidate_us(self) -> list[float]:
-        return [launch.time_us for launch in self.launches]
-
-    @property
-    def wall_us(self) -> list[float]:
-        return [launch.wall_us for launch in self.launches if launch.wall_us is not None]
-
-    @property
-    def wall_less_time_us(self) -> list[float]:
-        return [launch.wall_us - launch.time_us for launch in self.launches if launch.wall_us is not None]
-
-
-@dataclass
-class Timing:
-    """What the rounds gave. Times in µs, one per kept launch; ratios in ratio space."""
-
-    candidate_us: list[float] = field(default_factory=list)
-    baseline_us: list[float] = field(default_factory=list)
-    log_ratios: list[float] = field(default_factory=list)
-    forward_us: list[float] = field(default_factory=list)
-    baseline_forward_us: list[float] = field(default_factory=list)
-    wall_less_time_us: list[float] = field(default_factory=list)
-    host_us: list[float] = field(default_factory=list)
-    telemetry: list[Telemetry] = field(default_factory=list)
-    read_at_s: list[float] = field(default_factory=list)  # of each reading, from the start of the rounds
-    read_kept: list[bool] = field(default_factory=list)  # whether the round of each reading was kept
-    dropped: int = 0
-    input_sets: int = 0
-    launch_hidden: bool | None = None
-    end_to_end_us: float | None = None
-    early: EarlyLook | None = None
-    unheld_overhead_us: float | None = None
-    tails_us: list[float] = field(default_factory=list)
-    launches_per_segment: int = 0
-    speedup: Interval | None = None
-    confidence: float | None = None
-    word: str | None = None
-
-    def keep(self, first: Pair, second: Pair) -> None:
-        """Add a round of two pairs: its log-ratio, and what was read of each launch."""
-        both = (first, second)
-        self.log_ratios.append(
-            log_ratio([pair.candidate_us for pair in both], [pair.baseline_us for pair in both])
-        )
-        for pair in both:
-            self.candidate_us += pair.candidate_us
-            self.baseline_us += pair.baseline_us
-            self.forward_us += pair.forward_us
-            self.baseline_forward_us += pair.baseline_forward_us
-            self.host_us += [launch.host_us for launch in pair.launches]
-            self.wall_less_time_us += pair.wall_less_time_us
-            self.tails_us += [] if pair.tail_us is None else [pair.tail_us]
-
-    @property
-    def time_us(self) -> float:
-        return stdlib_statistics.median(self.candidate_us)
-
-    @property
-    def baseline_time_us(self) -> float:
-        return stdlib_statistics.median(self.baseline_us)
-
-    @property
-    def tail_us(self) -> float | None:
-        """Median of what passed between the end of a segment's last launch and its report, by the referee's clock."""
-        return stdlib_statistics.median(self.tails_us) if self.tails_us else None
-
-    @property
-    def wall_overhead_us(self) -> float | None:
-        """Mean, a tenth trimmed at each end, of the referee's wall time of a launch less the time reported for it.
-
-        Not the median: a lie about every third launch would not move it.
-        """
-        return trimmed_mean(self.wall_less_time_us, _OVERHEAD_TRIM) if self.wall_less_time_us else None
 
 
 class Rounds:
@@ -154,7 +60,7 @@ class Rounds:
         settings, timing = self._settings, self.timing
         started_s = time.monotonic()
         deadline = started_s + settings.budget_s
-        early_after = 1 + secrets.randbelow(_FEWEST_ROUNDS)  # drawn, so that nobody can know which segment it is
+        looks = Looks()
         while True:
             first, second = self._round(order_of_round(len(timing.log_ratios) + timing.dropped))
             timing.telemetry += [first.reading, second.reading]
@@ -165,9 +71,10 @@ class Rounds:
                 timing.dropped += 1
             else:
                 timing.keep(first, second)
-            if len(timing.log_ratios) + timing.dropped == early_after:
-                self._look_at_early_inputs(first.candidate_us)
-            if self._enough(deadline):
+            ended = self._enough(deadline)
+            if looks.due(len(timing.log_ratios) + timing.dropped, ended=ended):
+                self._look_closely(first.candidate_us)
+            if ended:
                 break
         self._estimate()
         self._measure_end_to_end()
@@ -210,7 +117,7 @@ class Rounds:
                 break
             previous = current
         unheld = self._pair("AB", hold=False).wall_less_time_us
-        self.timing.unheld_overhead_us = trimmed_mean(unheld, _OVERHEAD_TRIM) if unheld else None
+        self.timing.unheld_overhead_us = trimmed_mean(unheld, OVERHEAD_TRIM) if unheld else None
 
     def _round(self, order: str) -> tuple[Pair, Pair]:
         return self._pair(order[:2], hold=self._hold), self._pair(order[2:], hold=self._hold)
@@ -242,18 +149,20 @@ class Rounds:
             made.launches[1:], local.times_us[1:], reading, made.tail_us, local.forward_us[1:], read_at_s
         )
 
-    def _look_at_early_inputs(self, usual_us: Sequence[float]) -> None:
-        def segment(count: int, early_s: float) -> list[float]:
-            sets = [self._reference.draw() for _ in range(count)]
+    def _look_closely(self, usual_us: Sequence[float]) -> None:
+        """Segments that look like any other to the player: one whose flush is inspected, others with open inputs."""
+
+        def segment(early_s: float, *, inspect: bool = False) -> list[float]:
+            sets = [self._reference.draw() for _ in range(self._counts["A"])]
             self._bench.synchronize()
-            made = self._session.launch(sets, hold=self._hold, early_s=early_s)
+            made = self._session.launch(sets, hold=self._hold, early_s=early_s, inspect=inspect)
             self._verify(sets, made)
             return [launch.time_us for launch in made.launches[1:]]
 
-        self.timing.early = early.look(
-            segment, self._bench.kind, self._counts["A"], self.timing.wall_overhead_us or 0.0,
-            stdlib_statistics.median(usual_us),
-        )
+        segment(0.0, inspect=True)
+        found = early.look(segment, self._bench.kind, stdlib_statistics.median(usual_us))
+        if self.timing.early is None or found.gained_us > self.timing.early.gained_us:
+            self.timing.early = found
 
     def _enough(self, deadline: float) -> bool:
         timing, looks = self.timing, self._settings.looks

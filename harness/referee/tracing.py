@@ -20,11 +20,11 @@ from harness.referee.comparing import judge_outputs
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
-from harness.referee.timing import Timing
+from harness.referee.timed import Timing
 from harness.verdict import ReasonCode, Status
 
 if TYPE_CHECKING:
-    from harness.referee.judging import Contestant
+    from harness.referee.judgement import Contestant
 
 UNKNOWN = Provenance("unknown", None)
 # How much longer than a timed launch a traced one may take (a clock that had gone to sleep, the profiler's own doing)

@@ -7,6 +7,7 @@ when patience ends, because a candidate that synchronises inside `forward` can q
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from harness.wire.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
 # A queue that is not full by then belongs to a candidate that synchronises inside forward.
 HOLD_PATIENCE_S = 0.4
 _POLL_S = 0.05
+# Of the launches of a segment whose flush is looked at, so many: each look takes milliseconds.
+_INSPECTED = 8
+_DRAWN = secrets.SystemRandom()
 
 
 @dataclass(frozen=True)
@@ -59,18 +63,19 @@ class Run:
 
     def __init__(
         self, bench: Bench, channel: Channel, first: int, count: int, hold: bool, limit_s: float,
-        death: Callable[[str], failures.Failed], early_s: float = 0.0,
+        death: Callable[[str], failures.Failed], early_s: float = 0.0, inspect: bool = False,
     ) -> None:
         self._bench, self._channel, self._death = bench, channel, death
         self._first, self._count, self._hold, self._limit_s = first, count, hold, limit_s
         self._early_s = early_s
+        self._inspected = set(_DRAWN.sample(range(count), min(count, _INSPECTED))) if inspect else set()
         self._gone_ns: list[int | None] = [None] * count
         self._reached_ns: list[int | None] = [None] * (count + 1)
         self._replied_ns = 0
         self._reached = -1
         self._cooled = -1
         self._queued = False
-        self._held_turn = False
+        self._held_turn = self._drained = False
         self.hidden: bool | None = None
 
     def conduct(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -109,6 +114,8 @@ class Run:
             for report in reports:
                 if "raised" in report:
                     raise failures.from_exception(report["raised"], "in forward")
+            if self._drained:
+                raise ValueError("a queue that was cut short is reported whole")
             if len(reports) != self._count:
                 raise ValueError(f"{len(reports)} launches reported where {self._count} were asked for")
             launches = [self._launch(index, report) for index, report in enumerate(reports)]
@@ -144,7 +151,7 @@ class Run:
             return  # the end of the queue before, seen late: its report had already come
         if index not in (self._reached + 1, self._count) or index <= self._reached:
             raise ValueError(f"turn {turn.sequence} is not the next of this queue")
-        if self._bench.sees_cooling and self._cooled < self._reached:
+        if self._cooled < self._reached and not self._drained:
             raise _not_cooled("nothing was said of it")
         self._reached = index
         self._reached_ns[index] = time.perf_counter_ns()
@@ -158,9 +165,11 @@ class Run:
     def _on_cooled(self, cooled: Cooled) -> None:
         """Look whether it is so, and let the timed window open."""
         index = cooled.sequence - self._first
+        if self._drained:
+            return
         if index != self._reached or index == self._cooled or not 0 <= index < self._count:
             raise ValueError(f"launch {cooled.sequence} is not the one whose cache was to be made cold")
-        fault = self._bench.cooling_fault()
+        fault = self._bench.cooling_fault(index, inspect=index in self._inspected)
         if fault is not None:
             raise _not_cooled(fault)
         self._cooled = index
@@ -175,6 +184,7 @@ class Run:
                 self.hidden = True
                 self._release(0)
             if int(frame["queued"]) != self._count:
+                self._drained = True
                 self._bench.release_all(self._channel, self._first + self._count)
             return None
         if "broken" in frame:
@@ -184,12 +194,7 @@ class Run:
     def _release(self, index: int) -> None:
         self._held_turn = False
         self._gone_ns[index] = time.perf_counter_ns()
-        sequence = self._first + index
-        later = self._bench.sees_cooling
-        self._bench.release(self._channel, sequence, index, window=not (self._early_s or later))
-        if self._early_s and not later:
-            time.sleep(self._early_s)
-            self._bench.open_window(sequence)
+        self._bench.release(self._channel, self._first + index, index)
 
     def _wall_us(self, index: int) -> float | None:
         gone, reached = self._gone_ns[index], self._reached_ns[index + 1]

@@ -59,7 +59,8 @@ def _facts(record: Record, samples: Mapping[str, Any], color: bool) -> Iterable[
     """Label and text of each line that has anything to say."""
     parts = (
         *_labelled("accuracy", [each for each in (_accuracy(record), *_errors(samples.get("errors"))) if each]),
-        ("time", _time(record)), ("speedup", _speedup(record, color)), ("physics", _physics(record)),
+        ("time", _time(record)), ("besides", _besides(record)), ("speedup", _speedup(record, color)),
+        ("physics", _physics(record)),
         *_labelled("kernels", _kernels(record, samples.get("kernels"))), *_labelled("build", _build(record, samples)),
         ("device", _device(record)), ("wall", record.sandbox or ""),
         ("source", _source(record)),
@@ -119,6 +120,19 @@ def _time(record: Record) -> str:
         f"{terminal.time_text(record.e2e_us)} with launch overhead" if record.e2e_us else None,
         "launch overhead not hidden" if record.launch_hidden is False and record.device_kind != "cpu" else None,
         f"cache {record.l2_policy}" if record.l2_policy else None,
+    )
+
+
+def _besides(record: Record) -> str:
+    """What was asked for beside the ranking time."""
+    return _joined(
+        *(
+            f"{terminal.time_text(time_us)} {what}" for what, time_us in (
+                ("with a warm cache", record.warm_us), ("back to back", record.back_to_back_us),
+                ("as a CUDA graph", record.graph_us),
+            ) if time_us
+        ),
+        f"{terminal.number_text(1e3 * record.joules)} mJ a call" if record.joules else None,
     )
 
 

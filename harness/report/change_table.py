@@ -54,7 +54,7 @@ def drift_text(pair: Pair) -> str | None:
             continue
         moved = []
         for name, unit, words in (
-            ("canary_gbps", "GB/s", "copy bandwidth"), ("canary_tflops", "TFLOP/s", "product rate"),
+            ("canary_gbps", "GB/s", "copy bandwidth"), ("canary_tflops", "TFLOP/s", "multiply-add rate"),
         ):
             a, b = getattr(before, name), getattr(now, name)
             if a and b and abs(b / a - 1) > DRIFT:

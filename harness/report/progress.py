@@ -19,26 +19,27 @@ from harness.verdict import Status
 class Progress:
     """Plain lines, `candidate: text`; also the seam that the twins below fill. Use it in a `with`."""
 
-    def __init__(self, stream: TextIO, total: int | None = None) -> None:
+    def __init__(self, stream: TextIO, total: int | None = None, device: str | None = None) -> None:
         self.stream, self.total, self.finished = stream, total, 0
+        self._device = device  # named before every line, where several processes tell of one each
         self._said: dict[str, str] = {}
 
     def stage(self, candidate: str, text: str) -> None:
         """Say what is being done with a candidate; the same words twice running are said once."""
         if self._said.get(candidate) != text:
             self._said[candidate] = text
-            self._line(f"{candidate}: {text}", "dim")
+            self._line(name_on(self._device, f"{candidate}: {text}"), "dim")
 
-    def done(self, record: Record) -> None:
-        """Say what became of a candidate or baseline."""
+    def done(self, record: Record, device: str | None = None) -> None:
+        """Say what became of a candidate or baseline; on which `device`, where there are several."""
         self.finished += 1
-        self._said.pop(record.candidate, None)
+        self._said.pop(name_on(device, record.candidate), None)
         count = f"[{self.finished}/{self.total}] " if self.total else ""
-        self._line(count + outcome_text(record), terminal.STATUS_STYLES.get(record.status.value, "red"))
+        self._line(count + name_on(device or self._device, outcome_text(record)), terminal.STATUS_STYLES.get(record.status.value, "red"))
 
     def note(self, text: str) -> None:
         """Say something that belongs to no candidate."""
-        self._line(text, "bold")
+        self._line(name_on(self._device, text), "bold")
 
     def __enter__(self) -> Progress:
         return self
@@ -88,10 +89,11 @@ class LiveProgress(Progress):
         else:
             self._at_work[candidate] = self._bars.add_task(described, total=None)
 
-    def done(self, record: Record) -> None:
-        if record.candidate in self._at_work:
-            self._bars.remove_task(self._at_work.pop(record.candidate))
-        super().done(record)
+    def done(self, record: Record, device: str | None = None) -> None:
+        name = name_on(device, record.candidate)
+        if name in self._at_work:
+            self._bars.remove_task(self._at_work.pop(name))
+        super().done(record, device)
 
     def __enter__(self) -> Progress:
         self._bars.start()
@@ -109,19 +111,24 @@ class LiveProgress(Progress):
             pass
 
 
+def name_on(device: str | None, text: str) -> str:
+    """`text` with the device's name before it, where there is one to name."""
+    return f"{device} {text}" if device else text
+
+
 def open_progress(
-    stream: TextIO | None = None, *, silent: bool = False, total: int | None = None
+    stream: TextIO | None = None, *, silent: bool = False, total: int | None = None, device: str | None = None
 ) -> Progress:
     """The progress that fits the stream (stderr by default): live with a terminal, else plain, or silent.
 
-    NO_COLOR is honoured (by rich); a dumb terminal gets plain lines.
+    With `device` it is plain and names it: several processes share the stream then. NO_COLOR is honoured (by rich); a dumb terminal gets plain lines.
     """
     stream = stream or sys.stderr
     if silent:
         return NullProgress()
-    if stream.isatty() and os.environ.get("TERM") != "dumb":
+    if device is None and stream.isatty() and os.environ.get("TERM") != "dumb":
         return LiveProgress(stream, total)
-    return Progress(stream, total)
+    return Progress(stream, total, device)
 
 
 def outcome_text(record: Record) -> str:

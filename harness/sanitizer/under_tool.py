@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,24 @@ def main(folder: Path) -> int:
 
 def _make(launch: crossing.SmallLaunch) -> None:
     device = torch.device(launch.device)
-    extensions.install(dict(launch.manifest))
-    module = model.import_file(launch.path)
-    candidate = passes.as_called(model.construct(module, _on(device, launch.init), launch.seed, device), launch.mode)
-    inputs = _on(device, launch.inputs)
+    candidate = constructed(launch, device)
+    inputs = on_device(device, launch.inputs)
     with torch.no_grad():
         candidate(*inputs)
     if device.type == "cuda":
         torch.cuda.synchronize()
 
 
-def _on(device: torch.device, values: list[Any]) -> list[Any]:
+def constructed(launch: crossing.SmallLaunch, device: torch.device) -> Callable[..., Any]:
+    """The candidate's model on `device`, as it is called. Raises what the candidate raises."""
+    extensions.install(dict(launch.manifest))
+    module = model.import_file(launch.path)
+    init = on_device(device, launch.init)
+    return passes.as_called(model.construct(module, init, launch.seed, device), launch.mode)
+
+
+def on_device(device: torch.device, values: list[Any]) -> list[Any]:
+    """Tensors of nested `values` on `device`, everything else as it is."""
     skeleton, tensors = tree.flatten(values)
     return tree.rebuild(skeleton, [tensor.to(device) for tensor in tensors])
 

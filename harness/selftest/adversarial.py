@@ -5,7 +5,9 @@ A case is judged as any candidate is: nothing in the harness knows that it comes
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,9 +15,9 @@ from harness.build.cache import Cache
 from harness.build.environment import arch_of, cuda_home, find_toolchain
 from harness.candidate import read_candidate
 from harness.device.choose import device_lock
-from harness.errors import NothingToRun
+from harness.errors import InputError, NothingToRun
+from harness.fleet.running import run as judge_all
 from harness.pipeline import RunRequest
-from harness.pipeline import run as judge_all
 from harness.problem import REPOSITORY, Problem, load_problem
 from harness.records.schema import Record
 from harness.report.progress import Progress
@@ -60,21 +62,21 @@ class Findings:
 
 @dataclass(frozen=True)
 class _Round:
-    """The cases of one problem, their records by name, and the record of its control."""
+    """The cases of one problem, their records by name, and the record of its control on each device."""
 
     problem: Problem
     cases: list[Case]
     records: dict[str, Record]
-    control: Record
+    controls: list[Record]
 
 
-def run_corpus(cases: Sequence[Case], device: str, out_dir: Path | None, progress: Progress) -> Findings:
-    """Judge those of `cases` that `device` (auto, cpu or cuda:N) can run, here and naively.
+def run_corpus(cases: Sequence[Case], devices: Sequence[str], out_dir: Path | None, progress: Progress) -> Findings:
+    """Judge those of `cases` that `devices` (auto, cpu or cuda:N) can run, here and naively, each on one of them.
 
     Without `out_dir` records go to a new temporary folder. Raises HarnessError for what is the user's or the machine's
     fault, never for what a case does.
     """
-    device_kind, settings = _kind_of(device), load_settings(str(SETTINGS))
+    device_kind, settings = _kind_of(devices[0]), load_settings(str(SETTINGS))
     wanted = {name: mine for name in PROBLEMS if (mine := cases_for(cases, device_kind, name))}
     if not wanted:
         raise NothingToRun(f"none of the chosen cases runs on a {device_kind} device. Name another --device")
@@ -85,14 +87,18 @@ def run_corpus(cases: Sequence[Case], device: str, out_dir: Path | None, progres
         problem = _at_home(load_problem(CORPUS / PROBLEMS[name], CORPUS), device_kind)
         progress.note(f"{problem.name}: {len(mine)} cases through a run like any other")
         candidates = [read_candidate(case.path) for case in mine]
-        result = judge_all(RunRequest(problem, candidates, device, settings, folder), progress)
+        found = judge_all(RunRequest(problem, candidates, devices[0], settings, folder), devices, progress)
+        if len(found) > 1:
+            hint = "Name those of one model with --devices cuda:0,cuda:2"
+            raise InputError("--devices: these GPUs are of several models, and a matrix is of one", hint=hint)
+        [result] = found
         records = {record.candidate: record for record in result.records if record.role == "candidate"}
-        control = next(record for record in result.records if record.role == "baseline")
-        rounds.append(_Round(problem, mine, records, control))
+        controls = [record for record in result.records if record.role == "baseline"]
+        rounds.append(_Round(problem, mine, records, controls))
         csv_paths.append(result.csv_path)
     naive = _ask_naive_judge(rounds, device_kind, progress)
     rows = [row_of(case, each.records.get(case.name), naive.get(case.name)) for each in rounds for case in each.cases]
-    return Findings(in_order(rows), folder, csv_paths, [each.control for each in rounds])
+    return Findings(in_order(rows), folder, csv_paths, [control for each in rounds for control in each.controls])
 
 
 def _kind_of(device: str) -> str:
@@ -110,21 +116,30 @@ def _at_home(problem: Problem, device_kind: str) -> Problem:
 
 
 def _ask_naive_judge(rounds: Sequence[_Round], device_kind: str, progress: Progress) -> dict[str, NaiveResult]:
-    """Every case but the machine's faults past the naive judge, one after the other, with the device to itself."""
-    control = rounds[0].control
-    digits = (control.sm or "").removeprefix("sm_")
+    """Every case but the machine's faults past the naive judge: one at a time on each device, with it to itself."""
+    controls = {control.uuid: control for each in rounds for control in each.controls}
+    first = next(iter(controls.values()))
+    digits = (first.sm or "").removeprefix("sm_")
     arch = arch_of((int(digits[:-1]), int(digits[-1]))) if digits else None
     toolchain, cache = find_toolchain(arch), Cache()
     toolkit = cuda_home(toolchain.nvcc_path) if toolchain.nvcc_path and device_kind == "cuda" else None
-    uuid = control.uuid if device_kind == "cuda" else None
-    total = sum(case.group != _NOT_SHOWN for each in rounds for case in each.cases)
-    said: dict[str, NaiveResult] = {}
-    with device_lock(control.uuid), NaiveJudge(device_kind, uuid, toolkit) as judge:
-        for each in rounds:
-            for case in each.cases:
-                if case.group == _NOT_SHOWN:
-                    continue
+    waiting = deque(
+        (case, each.problem) for each in rounds for case in each.cases if case.group != _NOT_SHOWN
+    )
+    total, said = len(waiting), {}
+
+    def ask_on(uuid: str | None) -> None:
+        with device_lock(uuid), NaiveJudge(device_kind, uuid if device_kind == "cuda" else None, toolkit) as judge:
+            while waiting:
+                try:
+                    case, problem = waiting.popleft()
+                except IndexError:
+                    return  # another device's was quicker
                 build = cache.lookup(cache.key(read_candidate(case.path), toolchain))
-                said[case.name] = judge.judge(case, each.problem, build.manifest if build else {})
-                progress.note(f"naive judge [{len(said)}/{total}] {case.name}: {said[case.name].text}")
+                result = said[case.name] = judge.judge(case, problem, build.manifest if build else {})
+                progress.note(f"naive judge [{len(said)}/{total}] {case.name}: {result.text}")
+
+    with ThreadPoolExecutor(len(controls), thread_name_prefix="naive-judge") as asked:
+        for each in [asked.submit(ask_on, uuid) for uuid in controls]:
+            each.result()
     return said

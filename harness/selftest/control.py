@@ -1,6 +1,7 @@
-"""The control by itself: eager PyTorch in a player against eager PyTorch in the referee, on the shipped problems.
+"""The control by itself: eager PyTorch in a player against eager PyTorch in the referee.
 
-Whatever the ratio is off one by is no property of a kernel: it is what this device, today, does to every number.
+Whatever the ratio is off one by is no property of a kernel: it is what this device, today, does to every number. A GPU
+has a small problem besides the shipped ones, because it does more to small kernels than to large.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from pathlib import Path
 
 from harness.pipeline import RunRequest
 from harness.pipeline import run as judge_all
-from harness.problem import list_problems
-from harness.records.schema import Record
+from harness.problem import Problem, list_problems
+from harness.records.schema import Record, sizes_text
 from harness.report import terminal
 from harness.report.progress import Progress
 from harness.settings import load_settings
+from harness.statistics import MARGINS, Interval
+from harness.statistics.scatter import Scatter, held, seen_at_most
 from harness.verdict import Status
 
 # Half of what a kernel of interest gains would be this device's own doing.
 TOO_FAR = 0.05
+# Tens of microseconds, and some ten: what bends the times of small kernels does not show in large ones.
+SMALL = {"tril_matmul": ({"M": 768}, {"M": 256})}
 
 
 def new_folder() -> Path:
@@ -28,19 +33,32 @@ def new_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="kernel-referee-selftest-"))
 
 
-def run_control(device: str, out_dir: Path | None, progress: Progress) -> tuple[list[Record], list[Path]]:
-    """The record of "eager" for each shipped problem under ``--config quick``, and the files they are in.
+def run_control(
+    kind: str, device: str, folder: Path, progress: Progress, repeats: int = 1
+) -> tuple[list[Record], list[Path]]:
+    """The record of "eager" for each problem of a `kind` of device, `repeats` times under ``--config quick``.
 
-    Without `out_dir` those lie in a new temporary folder. Raises HarnessError for what is the machine's fault.
+    With them come the files they are in. Raises HarnessError for what is the machine's fault.
     """
     settings, records, paths = load_settings("quick"), [], []
-    folder = out_dir or new_folder()
-    for problem in list_problems():
-        progress.note(f"{problem.name}: eager against itself")
-        result = judge_all(RunRequest(replace(problem, baselines=("eager",)), [], device, settings, folder), progress)
-        records += result.records
-        paths.append(result.csv_path)
+    for repeat in range(repeats):
+        for problem in _problems(kind):
+            sizes = sizes_text(problem.timed_sizes(kind))
+            nth = f", {repeat + 1} of {repeats}" if repeats > 1 else ""
+            progress.note(f"{problem.name} ({sizes}): eager against itself{nth}")
+            result = judge_all(RunRequest(problem, [], device, settings, folder), progress)
+            records += result.records
+            paths.append(result.csv_path)
     return records, paths
+
+
+def _problems(kind: str) -> list[Problem]:
+    shipped = [replace(problem, baselines=("eager",)) for problem in list_problems()]
+    if kind == "cpu":
+        return shipped
+    return shipped + [
+        replace(problem, sizes=sizes, check_sizes=()) for problem in shipped for sizes in SMALL.get(problem.name, ())
+    ]
 
 
 def off_by(record: Record) -> float | None:
@@ -56,23 +74,59 @@ def can_be_trusted(records: Sequence[Record]) -> bool:
 
 
 def sentences(records: Sequence[Record]) -> list[str]:
-    """A line for each control, and one on how far the numbers of this device can be trusted."""
+    """A line for each thing timed against itself, what they come to, and how far this device's numbers go."""
+    measured = [record for record in records if off_by(record) is not None]
     lines = [_line(record) for record in records]
-    worst = [off for record in records if (off := off_by(record)) is not None]
-    if len(worst) < len(records) or not worst:
+    if len(measured) < len(records) or not measured:
         lines.append("Eager could not be measured against itself, so no number of this device can be trusted now.")
         return lines
-    percent = f"{terminal.number_text(100 * max(worst), 2)} %"
-    if max(worst) > TOO_FAR:
-        lines.append(f"Eager may be off itself by {percent} here, which is too far to rank kernels by. End what else "
+    lines.append(_together(measured))
+    if not can_be_trusted(measured):
+        worst = terminal.number_text(100 * max(map(off_by, measured)), 2)
+        lines.append(f"Eager may be off itself by {worst} % here, which is too far to rank kernels by. End what else "
                      "uses this device and run it again.")
     else:
-        lines.append(f"A speedup of this device can be trusted to about {percent}: what differs by less is the same.")
+        lines.append(_trust(measured))
     return lines
 
 
+def _together(measured: Sequence[Record]) -> str:
+    """The scatter of all of them, wrong words and coverage, with how little so few can say."""
+    scatter = Scatter.of([record.speedup for record in measured])
+    wrong = sum(record.call in ("FASTER", "SLOWER") for record in measured)
+    intervals = [Interval(record.speedup, record.speedup_lo, record.speedup_hi) for record in measured]
+    unseen = terminal.number_text(100 * seen_at_most(wrong, scatter.n), 2)
+    return (
+        f"{scatter.n} times the same against itself: at most {terminal.number_text(100 * scatter.worst, 2)} % off, "
+        f"called FASTER or SLOWER {wrong} times (so few tries cannot tell that from {unseen} %), and "
+        f"{held(intervals)} of {scatter.n} intervals hold 1."
+    )
+
+
+def _trust(measured: Sequence[Record]) -> str:
+    """From which difference on a speedup is real, for each class of durations that was looked at."""
+    parts, upper = [], None
+    for shortest_us, _ in MARGINS:
+        inside = [each for each in measured if (each.time_us or 0.0) >= shortest_us and
+                  (upper is None or (each.time_us or 0.0) < upper)]
+        if inside:
+            percent = terminal.number_text(100 * max(map(off_by, inside)), 2)
+            parts.append(f"{percent} % for calls {_class_text(shortest_us, upper)}")
+        upper = shortest_us
+    return f"On this device differences above {' and '.join(parts)} are real; what differs by less is the same."
+
+
+def _class_text(shortest_us: float, upper_us: float | None) -> str:
+    if upper_us is None:
+        return f"from {terminal.time_text(shortest_us)} on"
+    if not shortest_us:
+        return f"below {terminal.time_text(upper_us)}"
+    return f"from {terminal.time_text(shortest_us)} to {terminal.time_text(upper_us)}"
+
+
 def _line(record: Record) -> str:
-    title = f"{record.problem} ({record.sizes}): eager over itself"
+    what = "eager" if record.role == "baseline" else record.candidate
+    title = f"{record.problem} ({record.sizes}): {what} over {'itself' if what == 'eager' else 'eager'}"
     if off_by(record) is None:
         return f"{title}: {record.status.value}: {terminal.one_line(record.reason or '')}"
     ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)

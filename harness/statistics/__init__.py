@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from harness.statistics.call import call, margin
+from harness.statistics.call import MARGINS, call, margin
 from harness.statistics.estimate import estimate_log_ratio, estimate_speedup
 from harness.statistics.looks import confidence_at, look_of, next_look, should_stop
 from harness.statistics.rounds import ORDER, log_ratio, median, order_of_round
 from harness.statistics.trimmed import Interval, trimmed_mean, tukey_mclaughlin, winsorised_variance
 
 __all__ = [
-    "ORDER", "Interval", "call", "confidence_at", "estimate_log_ratio", "estimate_speedup", "log_ratio",
+    "MARGINS", "ORDER", "Interval", "call", "confidence_at", "estimate_log_ratio", "estimate_speedup", "log_ratio",
     "look_of", "margin", "median", "next_look", "order_of_round", "should_stop", "trimmed_mean",
     "tukey_mclaughlin", "winsorised_variance",
 ]

@@ -7,15 +7,17 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, NothingToRun
 from harness.report.progress import open_progress
+
+
+Work = Callable[[], Any]
 
 
 class ChildFailed(HarnessError):
@@ -32,48 +34,77 @@ def identify(device: str) -> DeviceIdentity:
     return DeviceIdentity(**in_child(ask))
 
 
-def judge(asked: Mapping[str, Any], *, silent: bool) -> Path:
-    """Carry out a `pipeline.RunRequest` of the fields `asked` in a child; the CSV that it wrote.
+def devices_here(names: Sequence[str], tell: Callable[[str], None]) -> tuple[str, ...]:
+    """What `all` or `cuda:N` names are on this machine, asked in a child. Raises NothingToRun or ChildFailed."""
+    def ask() -> tuple[tuple[str, ...], list[str]]:
+        from harness.device.choose import devices_of
 
-    Raises ChildFailed or NothingToRun.
+        said: list[str] = []
+        return devices_of(names, said.append), said
+
+    devices, said = in_child(ask)
+    for text in said:
+        tell(text)
+    return devices
+
+
+def judging(asked: Mapping[str, Any], devices: Sequence[str], *, silent: bool, label: str | None = None) -> Work:
+    """The work of carrying out a `pipeline.RunRequest` of the fields `asked` on `devices`: the paths of its CSVs.
+
+    `label` names the device in what is told meanwhile, where other children tell of theirs.
     """
-    def carry_out() -> str:
-        from harness.pipeline import RunRequest, run  # imports torch
+    def carry_out() -> list[str]:
+        from harness.fleet.running import run  # imports torch
+        from harness.pipeline import RunRequest
 
-        with open_progress(silent=silent) as progress:
-            return str(run(RunRequest(**asked), progress).csv_path)
+        with open_progress(silent=silent, device=label) as progress:
+            return [str(each.csv_path) for each in run(RunRequest(**asked), devices, progress)]
 
-    return Path(in_child(carry_out))
+    return carry_out
 
 
-def in_child(work: Callable[[], Any]) -> Any:
+def in_child(work: Work) -> Any:
     """What `work` returns, a plain value, when called in a forked child.
 
     Raises NothingToRun where the child did, ChildFailed for every other end.
     """
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    child = context.Process(target=_answer, args=(work, sender))
-    child.start()
-    sender.close()
-    try:
-        kind, said = receiver.recv()
-    except EOFError:
-        child.join()
-        kind, said = "failed", _end_of(child.exitcode)
-    except KeyboardInterrupt:
-        child.join(60)  # it had the same signal, and puts its players away
-        raise
-    finally:
-        receiver.close()
-    child.join()
-    if kind == "nothing":
-        raise NothingToRun(said)
-    if kind == "failed":
-        raise ChildFailed(said)
-    return said
+    return Child(work).answer()
+
+
+class Child:
+    """A forked child that does its `work`; wait for `pipe`, then ask for its `answer`."""
+
+    def __init__(self, work: Work) -> None:
+        context = multiprocessing.get_context("fork")
+        self.pipe, sender = context.Pipe(duplex=False)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._process = context.Process(target=_answer, args=(work, sender))
+        self._process.start()
+        sender.close()
+
+    def answer(self) -> Any:
+        """What its work returned. Raises NothingToRun where the child did, ChildFailed for every other end."""
+        try:
+            kind, said = self.pipe.recv()
+        except EOFError:
+            self._process.join()
+            kind, said = "failed", _end_of(self._process.exitcode)
+        except KeyboardInterrupt:
+            self.wait_for_end()
+            raise
+        finally:
+            self.pipe.close()
+        self._process.join()
+        if kind == "nothing":
+            raise NothingToRun(said)
+        if kind == "failed":
+            raise ChildFailed(said)
+        return said
+
+    def wait_for_end(self) -> None:
+        """After Ctrl-C: it had the same signal, and puts its players away."""
+        self._process.join(60)
 
 
 def _answer(work: Callable[[], Any], sender: Connection) -> None:

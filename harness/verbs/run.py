@@ -7,12 +7,14 @@ import json
 import os
 import shlex
 import sys
+from typing import Any
 
 from harness.build.environment import check_architectures, find_toolchain, parse_architectures
 from harness.candidate import find_candidates
 from harness.clocks.openmp import shorten_spinning
-from harness.device.choose import check_device_name, require_torch
+from harness.device.choose import check_device_name, check_device_names, require_torch
 from harness.errors import NothingToRun
+from harness.extras import extra_words, extras_of
 from harness.problem import in_mode, load_problem
 from harness.sanitizer.tool import require_tool
 from harness.settings import load_settings
@@ -24,36 +26,47 @@ EXIT_STRICT, EXIT_NOTHING_RAN = 1, 4
 def run(options: argparse.Namespace) -> int:
     """Validate everything that needs no torch first, then judge. Returns the exit code."""
     check_device_name(options.device)
+    names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
     settings = load_settings(options.config)
     problem = in_mode(load_problem(options.problem, options.candidates), options.mode)
     candidates = find_candidates(problem.candidates_dir, options.only, options.skip)
     if options.sanitize:
-        require_tool(options.device)
+        require_tool("cpu" if set(names) == {"cpu"} else options.device)
     archs = _architectures(options)
 
     require_torch()
     shorten_spinning(os.environ)
+    from harness.device.choose import devices_of
+    from harness.fleet.running import run as judge_all
     from harness.pipeline import RunRequest, nothing_ran
-    from harness.pipeline import run as judge_all
     from harness.report.progress import open_progress
 
     request = RunRequest(
-        problem, candidates, options.device, settings, options.out, options.sanitize, _command(options), archs=archs
+        problem, candidates, options.device, settings, options.out, options.sanitize, _command(options), archs=archs,
+        extras=extras_of(options),
     )
     with open_progress(silent=options.json) as progress:
-        result = judge_all(request, progress)
+        devices = devices_of(names, progress.note) if options.devices else names
+        results = judge_all(request, devices, progress)
+    records = [record for result in results for record in result.records]
     if options.json:
-        print(json.dumps({"csv": str(result.csv_path), "records": [each.to_json() for each in result.records]}))
+        print(json.dumps(_as_json(results, records)))
     else:
-        print(_leaderboard(options, result))
-    own = [record for record in result.records if record.role == "candidate"]
-    if nothing_ran(result.records):
+        print("\n\n".join(_leaderboard(options, result) for result in results))
+    own = [record for record in records if record.role == "candidate"]
+    if nothing_ran(records):
         if options.json:
             return EXIT_NOTHING_RAN
         raise NothingToRun("No candidate could be run here; the lines under the table say why")
     if options.strict and any(record.status.value != "ok" for record in own):
         return EXIT_STRICT
     return 0
+
+
+def _as_json(results, records) -> dict[str, Any]:
+    """One file of results is `csv`; with GPUs of several models, `csvs` has them all."""
+    paths = [str(result.csv_path) for result in results]
+    return {"csv": paths[0], "csvs": paths, "records": [each.to_json() for each in records]}
 
 
 def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
@@ -74,7 +87,9 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--candidates", str(options.candidates)]
     if options.mode is not None:
         words += ["--mode", options.mode]
-    if options.device != "auto":
+    if options.devices is not None:
+        words += ["--devices", options.devices]
+    elif options.device != "auto":
         words += ["--device", options.device]
     if options.config != "default":
         words += ["--config", options.config]
@@ -84,7 +99,9 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--arch", options.arch]
     if options.sanitize:
         words.append("--sanitize")
+    words += extra_words(options)
     return shlex.join(words)
+
 
 
 def _leaderboard(options: argparse.Namespace, result) -> str:

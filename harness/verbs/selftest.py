@@ -7,13 +7,14 @@ import importlib.util
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.clocks.openmp import shorten_spinning
-from harness.device.choose import check_device_name
+from harness.device.choose import check_device_name, check_device_names, device_kind
 from harness.errors import InputError, NothingToRun
 from harness.reading.text_files import shown
 from harness.report import terminal
@@ -26,6 +27,7 @@ from harness.selftest.matrix import AS_EXPECTED, HEADINGS, NOT_RUN, Row, cells
 
 if TYPE_CHECKING:
     from harness.selftest.adversarial import Findings
+    from harness.selftest.known import Waits
 
 EXIT_NOT_AS_EXPECTED, EXIT_NOTHING_RAN = 3, 4
 
@@ -33,37 +35,62 @@ EXIT_NOT_AS_EXPECTED, EXIT_NOTHING_RAN = 3, 4
 def run(options: argparse.Namespace) -> int:
     """Put the harness to the test. Returns 0, 3 when something is not as it should be, 4 when nothing could run."""
     check_device_name(options.device)
+    if options.devices:
+        check_device_names(options.devices, options.device)
+        if not options.adversarial:
+            hint = "Type selftest --device cuda:0, or selftest --adversarial --devices all"
+            raise InputError("--devices is about the corpus: the control is a device's own", hint=hint)
     for flag, value in (("--only", options.only), ("--skip", options.skip), ("--write", options.write)):
         if value and not options.adversarial:
             raise InputError(f"{flag} is about the corpus", hint=f"Type selftest --adversarial {flag} …")
+    if options.repeat < 1 or (options.repeat > 1 and options.adversarial):
+        raise InputError("--repeat is how often eager is timed against itself", hint="Type selftest --repeat 10")
     if options.write:
         page.check_markers(options.write)
     cases = chosen(read_corpus(CORPUS), options.only, options.skip) if options.adversarial else []
     if importlib.util.find_spec("torch") is None:
         raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type python run.py doctor")
     shorten_spinning(os.environ)
-    return _adversarial(options, cases) if options.adversarial else _control(options)
+    return _adversarial(options, cases) if options.adversarial else _timing(options)
 
 
-def _control(options: argparse.Namespace) -> int:
-    from harness.selftest import control
+def _timing(options: argparse.Namespace) -> int:
+    from harness.selftest import control, known
 
+    kind, folder, began = device_kind(options.device), options.out or control.new_folder(), time.monotonic()
     with open_progress(silent=options.json) as progress:
-        records, paths = control.run_control(options.device, options.out, progress)
-    trusted = control.can_be_trusted(records)
+        records, paths = control.run_control(kind, options.device, folder, progress, options.repeat)
+        waits, more = known.run_waits(kind, options.device, folder, progress)
+    alike = [*records, *(each for wait in waits for each in wait.records if each.candidate in ("eager", "itself"))]
+    rows = len(records) + sum(len(wait.records) for wait in waits)
+    seconds = (time.monotonic() - began) / rows
+    trusted = control.can_be_trusted(alike) and all(wait.adds_up for wait in waits)
     if options.json:
-        print(json.dumps({"csv": list(map(str, paths)), "as_expected": trusted,
-                          "records": [record.to_json() for record in records]}))
+        print(json.dumps({
+            "csv": list(map(str, [*paths, *more])), "as_expected": trusted, "seconds_per_row": seconds,
+            "records": [record.to_json() for record in records], "waits": [_wait_json(wait) for wait in waits],
+        }))
     else:
-        print("\n".join([*control.sentences(records), "", _where(paths)]))
+        lines = [*map(known.sentence, waits), *control.sentences(alike)]
+        print("\n".join([*lines, f"A row took {seconds:.1f} s, builds included.", "", _where([*paths, *more])]))
     return 0 if trusted else EXIT_NOT_AS_EXPECTED
 
 
+def _wait_json(wait: Waits) -> dict[str, Any]:
+    return {
+        "spin": wait.spin, "step_us": wait.step_us, "asked_us": wait.asked_us, "apart": wait.apart, "bent": wait.bent,
+        "adds_up": wait.adds_up, "records": [record.to_json() for record in wait.records],
+    }
+
+
 def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
+    from harness.device.choose import devices_of
     from harness.selftest.adversarial import run_corpus
 
     with open_progress(silent=options.json) as progress:
-        found = run_corpus(cases, options.device, options.out, progress)
+        names = check_device_names(options.devices) if options.devices else ()
+        devices = devices_of(names, progress.note) if names else (options.device,)
+        found = run_corpus(cases, devices, options.out, progress)
     kept = page.keep(found.rows, found.controls[0], found.folder, whole=not (options.only or options.skip))
     if options.write:
         page.write(options.write, kept)

@@ -8,24 +8,20 @@ import importlib.util
 import json
 import os
 import re
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.candidate import Candidate, find_candidates, read_candidate
 from harness.clocks.openmp import shorten_spinning
-from harness.device.choose import check_device_name
-from harness.device.identity import DeviceIdentity
-from harness.errors import HarnessError, InputError, NothingToRun
-from harness.problem import Problem
+from harness.device.choose import check_device_name, check_device_names
+from harness.errors import InputError, NothingToRun
 from harness.reading.text_files import shown
-from harness.records.earlier import kept_rows
-from harness.records.reader import read_records
 from harness.report import terminal
 from harness.sanitizer.tool import require_tool
-from harness.settings import Settings, load_settings
+from harness.settings import load_settings
 from harness.suite import children
+from harness.suite.judging import Suite, each_judged
 from harness.suite.naming import own_folder, owned_files
 from harness.suite.problems import Loaded, is_suite, load_all, problem_paths
 from harness.suite.summary import Outcome, summary_json, summary_text
@@ -37,6 +33,7 @@ EXIT_STRICT, EXIT_NOTHING_RAN, EXIT_INTERRUPTED = 1, 4, 130
 def run(options: argparse.Namespace) -> int:
     """Run every problem that the words mean. Returns the exit code; raises HarnessError when none can be run."""
     check_device_name(options.device)
+    names = check_device_names(options.devices, options.device) if options.devices else ()
     settings = load_settings(options.config)
     loaded = load_all(problem_paths(options.problem), options.candidates, options.mode)
     if all(each.problem is None for each in loaded):
@@ -46,22 +43,24 @@ def run(options: argparse.Namespace) -> int:
         if options.resume:
             hint = "Leave one of the two out"
             raise InputError("--resume cannot tell whether an earlier row was sanitized", hint=hint)
-        require_tool(options.device)
+        require_tool("cpu" if set(names) == {"cpu"} else options.device)
     if importlib.util.find_spec("torch") is None:
         raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type python run.py doctor")
     shorten_spinning(os.environ)
-    device = children.identify(options.device) if options.resume else None
+    devices = children.devices_here(names, lambda text: _say(options, text)) if names else (options.device,)
+    suite = Suite(options, settings, [children.identify(each) for each in devices] if options.resume else [])
     outcomes: list[Outcome] = []
     try:
-        for number, each in enumerate(loaded, 1):
-            _say(options, f"[{number}/{len(loaded)}] {each.problem.name if each.problem else shown(each.path)}")
-            outcomes.append(_one(each, chosen.get(each.path, []), options, settings, device))
-            _show(options, outcomes[-1])
+        for outcome in each_judged(loaded, chosen, suite, devices, lambda text: _say(options, text)):
+            outcomes.append(outcome)
+            _show(options, outcome)
     except KeyboardInterrupt:
         if outcomes:
             _report(options, outcomes)
         print("interrupted; the same command with --resume goes on from here", file=sys.stderr)
         return EXIT_INTERRUPTED
+    places = {each.path: place for place, each in enumerate(loaded)}
+    outcomes.sort(key=lambda outcome: places[outcome.path])
     _report(options, outcomes)
     return _exit_code(options, outcomes)
 
@@ -99,51 +98,6 @@ def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[P
 
 def _matches(name: str, globs: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, glob[:-3] if glob.endswith(".py") else glob) for glob in globs)
-
-
-def _one(
-    loaded: Loaded, candidates: list[Candidate], options: argparse.Namespace, settings: Settings,
-    device: DeviceIdentity | None,
-) -> Outcome:
-    """One problem judged, or what became of it instead: nothing here ends the suite but the user."""
-    problem = loaded.problem
-    if problem is None:
-        return Outcome(loaded.path, loaded.path.stem, fault=loaded.fault)
-    if not candidates:
-        return Outcome(loaded.path, problem.name, without_candidate=not (options.only or options.skip))
-    try:
-        kept = {} if device is None else kept_rows(options.out, problem, candidates, settings, device)
-        left = [each for each in candidates if each.name not in kept]
-        sources = {each.csv_path for each in kept.values()}
-        if not left and len(sources) == 1:
-            csv_path = sources.pop()  # a whole earlier run: there is nothing to add to it
-        else:
-            csv_path = children.judge({
-                "problem": problem, "candidates": left, "device": options.device, "settings": settings,
-                "out_dir": options.out, "sanitize": options.sanitize, "kept": tuple(kept.values()),
-                "command": _command(problem, candidates, options),
-            }, silent=options.json)
-        records = [record for record in read_records(csv_path)
-                   if record.role == "baseline" or record.candidate in {each.name for each in candidates}]
-        return Outcome(loaded.path, problem.name, tuple(records), csv_path, kept=len(kept))
-    except NothingToRun:
-        raise  # no such device, or a tool that is not here: the next problem would hear the same
-    except HarnessError as error:
-        return Outcome(loaded.path, problem.name, fault=str(error))
-
-
-def _command(problem: Problem, candidates: Sequence[Candidate], options: argparse.Namespace) -> str:
-    """What to type to run this problem of the suite by itself."""
-    words = ["python", "run.py", str(shown(problem.path))]
-    if options.candidates is not None:
-        folders = {each.path.parent for each in candidates}
-        words += ["--candidates", str(shown(folders.pop() if len(folders) == 1 else options.candidates))]
-        if is_suite(options.problem) and any(each.path.parent == options.candidates for each in candidates):
-            words += [word for each in candidates for word in ("--only", each.name)]
-    for flag, value, default in (("--mode", options.mode, None), ("--device", options.device, "auto"), ("--config", options.config, "default"),
-                                 ("--out", str(options.out), "results")):
-        words += [flag, value] if value != default else []
-    return shlex.join(words + (["--sanitize"] if options.sanitize else []))
 
 
 def _show(options: argparse.Namespace, outcome: Outcome) -> None:

@@ -1,6 +1,6 @@
 """Host memory that referee and player both see: one anonymous file, inherited by descriptor.
 
-Its first page holds the flags that order launches on a GPU (turn, go, key); the rest is cut into regions. It can
+Its first page holds the flags that order launches on a GPU; the rest is cut into regions. It can
 grow but is sealed against shrinking, since a player that cut it short would kill the referee with SIGBUS.
 """
 
@@ -14,8 +14,9 @@ import os
 import torch
 
 FLAGS_BYTES = mmap.PAGESIZE
-TURN_BYTE, GO_BYTE, KEY_BYTE, MAIL_BYTE, WINDOW_BYTE = 0, 64, 128, 192, 256
+TURN_BYTE, GO_BYTE, KEY_BYTE, WORD_BYTE, MAIL_BYTE, WINDOW_BYTE, COOLED_BYTE = 0, 64, 128, 144, 192, 256, 320
 KEY_BYTES = 16
+SECRET_BYTES = KEY_BYTES + 8  # the key and, right behind it, the word for the flush
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 0x0002
 
 
@@ -65,10 +66,11 @@ class Arena:
 
 
 class Flags:
-    """The page of words that order launches: `turn` and `mail` are the player's, `go`, `key` and `window` the referee's.
+    """The page of words that order launches: `turn`, `cooled` and `mail` are the player's, the others the referee's.
 
-    `go` makes a launch's inputs readable, `window` lets its timed window open: at once, or later where the referee
-    wants to know what a candidate does with inputs that lie there before its time.
+    `go` makes a launch's inputs readable, with a key for them and a word to flush the cache with; `cooled` says that
+    it was flushed, and `window` lets the timed window open: then, or later where the referee wants to know what a
+    candidate does with inputs that lie there before its time.
 
     `mail` counts the frames that the player has sent. A referee that waits for a turn can look at it without a
     system call; one call after the other would hand the interpreter's lock back and forth without ever letting
@@ -83,10 +85,16 @@ class Flags:
         self._go = ctypes.c_uint32.from_address(self.address + GO_BYTE)
         self._mail = ctypes.c_uint32.from_address(self.address + MAIL_BYTE)
         self._window = ctypes.c_uint32.from_address(self.address + WINDOW_BYTE)
+        self._cooled = ctypes.c_uint32.from_address(self.address + COOLED_BYTE)
+        self._word = ctypes.c_uint64.from_address(self.address + WORD_BYTE)
 
     @property
     def turn(self) -> int:
         return self._turn.value
+
+    @property
+    def cooled(self) -> int:
+        return self._cooled.value
 
     @property
     def mail(self) -> int:
@@ -102,16 +110,20 @@ class Flags:
         self._mail.value = 0
         self._go.value = 0
         self._window.value = 0
+        self._cooled.value = 0
 
     @property
     def window(self) -> int:
         return self._window.value
 
-    def release(self, sequence: int, key: bytes, *, window: bool = True) -> None:
-        """Let the launch numbered `sequence` go ahead; its key is in place before the word that it waits for."""
+    def release(self, sequence: int, key: bytes, word: int = 0) -> None:
+        """Let the launch numbered `sequence` go ahead as far as its window; `key` and `word` are in place before."""
         ctypes.memmove(self.address + KEY_BYTE, key, KEY_BYTES)
-        if window:
-            self._window.value = sequence
+        self._word.value = word
+        self._go.value = sequence
+
+    def let_go(self, sequence: int) -> None:
+        """Let a stream go on that waits for `sequence` and needs neither key nor word."""
         self._go.value = sequence
 
     def open_window(self, sequence: int) -> None:

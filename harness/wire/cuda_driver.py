@@ -1,7 +1,7 @@
 """The few CUDA driver calls that PyTorch does not offer, through ctypes and without a compiler.
 
-Dedicated raw allocations and their IPC handles, host memory mapped into the device, and waits and writes of a
-32-bit word in stream order. Every call assumes that PyTorch has made the device's primary context current in
+Dedicated raw allocations and their IPC handles, host memory mapped into the device, and writes of a 32-bit word in
+stream order. Every call assumes that PyTorch has made the device's primary context current in
 this thread. Streams are given by handle; 0 is the legacy default stream.
 """
 
@@ -12,7 +12,6 @@ import functools
 import sys
 
 IPC_HANDLE_BYTES = 64
-_WAIT_VALUE_GEQ = 0x0
 _HOST_REGISTER_PORTABLE_AND_MAPPED = 0x1 | 0x2
 _IPC_LAZY_ENABLE_PEER_ACCESS = 0x1
 _LIMIT_PERSISTING_L2_BYTES = 0x06
@@ -100,14 +99,6 @@ def stream_write(stream: int, device_address: int, value: int) -> None:
     """Write a 32-bit word once all earlier work of the stream is done."""
     _call(
         "cuStreamWriteValue32_v2", _stream(stream), _pointer(device_address), ctypes.c_uint32(value), ctypes.c_uint(0)
-    )
-
-
-def stream_wait(stream: int, device_address: int, value: int) -> None:
-    """Hold all later work of the stream until the 32-bit word is at least `value` (as a cyclic difference)."""
-    _call(
-        "cuStreamWaitValue32_v2", _stream(stream), _pointer(device_address), ctypes.c_uint32(value),
-        ctypes.c_uint(_WAIT_VALUE_GEQ),
     )
 
 

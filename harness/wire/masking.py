@@ -10,21 +10,14 @@ as 1, 2, 3", SC 2011.
 from __future__ import annotations
 
 import ctypes
-import glob
-import os
-import sysconfig
 
 from harness.wire import cuda_driver
 
 _THREADS = 512
-_SOURCE = r"""
+SOURCE = r"""
 extern "C" __global__ void apply_mask(const uint4* __restrict__ source, uint4* __restrict__ target,
-                                      unsigned long long blocks_of_16, const volatile unsigned int* key) {
-    // The key lies in host memory: one thread of a block fetches it, or every thread would cross the bus.
-    __shared__ unsigned int words[4];
-    if (threadIdx.x < 4) words[threadIdx.x] = key[threadIdx.x];
-    __syncthreads();
-    const unsigned int k0 = words[0], k1 = words[1], nonce0 = words[2], nonce1 = words[3];
+                                      unsigned long long blocks_of_16, const unsigned int* key) {
+    const unsigned int k0 = key[0], k1 = key[1], nonce0 = key[2], nonce1 = key[3];
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; at < blocks_of_16;
          at += step) {
@@ -52,26 +45,6 @@ extern "C" __global__ void apply_mask(const uint4* __restrict__ source, uint4* _
 """
 
 
-class MaskError(RuntimeError):
-    """Raised when the mask kernel cannot be compiled or loaded here."""
-
-
-def compile_mask(major: int, minor: int) -> bytes:
-    """The kernel as a cubin for compute capability `major.minor`, by NVRTC, which ships with PyTorch."""
-    nvrtc = _nvrtc()
-    program = ctypes.c_void_p()
-    _check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), _SOURCE.encode(), b"mask.cu", 0, None, None))
-    option = f"--gpu-architecture=sm_{major}{minor}".encode()
-    options = (ctypes.c_char_p * 1)(option)
-    _check(nvrtc.nvrtcCompileProgram(program, 1, options))
-    size = ctypes.c_size_t()
-    _check(nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)))
-    cubin = ctypes.create_string_buffer(size.value)
-    _check(nvrtc.nvrtcGetCUBIN(program, cubin))
-    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    return cubin.raw
-
-
 class Mask:
     """The loaded kernel, bound to the device address of the key."""
 
@@ -89,24 +62,3 @@ class Mask:
                 ctypes.c_uint64(self._key_address),
             ],
         )
-
-
-def _check(code: int) -> None:
-    if code:
-        raise MaskError(f"NVRTC failed with code {code}")
-
-
-def _nvrtc() -> ctypes.CDLL:
-    site = sysconfig.get_paths()["purelib"]
-    wheels = sorted(glob.glob(os.path.join(site, "nvidia", "*", "lib", "libnvrtc.so.*")), reverse=True)
-    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    names = [
-        *[path for path in wheels if "builtins" not in path],
-        "libnvrtc.so.13", "libnvrtc.so.12", os.path.join(home, "lib64", "libnvrtc.so"), "libnvrtc.so",
-    ]
-    for name in names:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    raise MaskError("libnvrtc cannot be found; it comes with PyTorch's CUDA builds and with the CUDA toolkit")

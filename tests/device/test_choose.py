@@ -10,7 +10,9 @@ import pytest
 import torch
 from filelock import Timeout
 
-from harness.device.choose import check_device_name, device_lock, open_bench, why_no_gpu
+from harness.device.choose import (
+    check_device_name, check_device_names, device_lock, devices_of, open_bench, why_no_gpu,
+)
 from harness.errors import InputError, NothingToRun
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -82,3 +84,49 @@ def test_a_lock_that_is_held_says_so_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with device_lock("GPU-1"), pytest.raises(Timeout):
         device_lock("GPU-1").acquire(timeout=0)
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    ("all", ("all",)), ("cuda:0,cuda:2", ("cuda:0", "cuda:2")), ("cuda:1", ("cuda:1",)), ("cuda:0, cuda:1", ("cuda:0", "cuda:1")),
+    ("cpu,cpu", ("cpu", "cpu")),
+])
+def test_several_devices_are_named_one_by_one_or_all_at_once(text, names):
+    assert check_device_names(text) == names
+
+
+@pytest.mark.parametrize("text", ["", "al", "cuda:0;cuda:1", "cuda", "all,cuda:0", "0,1", "cuda:0,", "cuda:0,cuda:0"])
+def test_what_names_no_devices_is_refused_with_what_to_type(text):
+    with pytest.raises(InputError, match="--devices all"):
+        check_device_names(text)
+
+
+def test_one_device_and_several_are_two_things():
+    with pytest.raises(InputError, match="Leave one of the two out"):
+        check_device_names("all", "cpu")
+
+
+@no_gpu
+def test_all_devices_of_a_machine_without_a_gpu_are_its_cpu_in_one_clear_sentence():
+    told = []
+    assert devices_of(("all",), told.append) == ("cpu",)
+    assert len(told) == 1 and "means the CPU" in told[0]
+
+
+def _with_gpus(monkeypatch, count):
+    import harness.device.cuda
+
+    monkeypatch.setattr(harness.device.cuda, "cuda_is_there", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+
+
+def test_all_devices_are_every_gpu(monkeypatch):
+    _with_gpus(monkeypatch, 3)
+    assert devices_of(("all",), pytest.fail) == ("cuda:0", "cuda:1", "cuda:2")
+    assert devices_of(("cuda:2", "cuda:0"), pytest.fail) == ("cuda:2", "cuda:0")
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_one_gpu_of_several_that_is_not_there_is_nothing_to_run(monkeypatch, count):
+    _with_gpus(monkeypatch, count)
+    with pytest.raises(NothingToRun, match="there is no cuda:2"):
+        devices_of(("cuda:0", "cuda:1", "cuda:2")[-1:], pytest.fail)

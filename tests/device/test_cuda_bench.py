@@ -71,4 +71,6 @@ def test_held_and_unheld_launches_take_about_the_same_time(bench):
 def test_the_gpu_is_well_and_its_bandwidth_is_that_of_a_gpu(bench):
     assert bench.unhealthy() is None
     assert 50 < bench.copy_gbytes_s() < 50_000
+    peak = 2 * 128 * bench.identity.sm_count * 2.5e9 / 1e12  # 128 multiply-adds a clock, at more than any GPU's clock
+    assert 0.2 * peak < bench.multiply_add_tflops() < peak
     assert 0 < bench.event_floor_us() < 1000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 
@@ -14,6 +16,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture
 def guard():
+    gc.collect()  # nothing of an earlier test may be freed between planting and looking
     return Guard(torch.device("cuda:0"), 0)
 
 

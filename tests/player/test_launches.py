@@ -106,7 +106,7 @@ def test_a_launch_on_its_own_is_waited_for_before_and_after_it():
     stage, launcher = launcher_of(lambda x: x + 1)
     _, _, host_us = launcher.queue(1, [SKELETON])
     assert stage.steps == [
-        "queue", "guard", "turn 1", "fill 0", "synchronize", "window 1", "start", "forward", "stream restored", "stop",
+        "queue", "turn 1", "fill 0", "guard", "synchronize", "window 1", "start", "forward", "stream restored", "stop",
         "synchronize", "take 0", "end 2",
     ]
     assert host_us > 0

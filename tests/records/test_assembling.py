@@ -8,8 +8,8 @@ from harness.build.product import Build
 from harness.build.report import KernelReport
 from harness.device.identity import Telemetry
 from harness.records.assembling import samples_of
-from harness.referee.judging import Judgement
-from harness.referee.timing import Timing
+from harness.referee.judgement import Judgement
+from harness.referee.timed import Timing
 from harness.verdict import ReasonCode, Status, Verdict
 
 

@@ -72,6 +72,15 @@ def test_where_arithmetic_is_the_limit_the_sm_clock_is_the_canary_for_want_of_a_
     assert change_between(old, new).verdict == "SAME"
 
 
+def test_where_arithmetic_is_the_limit_the_rate_of_multiply_adds_goes_before_the_clock(timed):
+    old = timed(torch="2.11.0", bound_by="compute", sm_mhz=1980.0, canary_tflops=60.0)
+    new = timed(
+        1.0, torch="2.13.0", bound_by="compute", sm_mhz=1980.0, canary_tflops=54.0, canary_gbps=4000.0, time_us=2000 / 0.9
+    )
+    change = change_between(old, new)
+    assert (change.verdict, change.basis) == ("SAME", "time") and change.drift == pytest.approx(60 / 54)
+
+
 def test_with_another_torch_and_no_canary_nothing_is_said(timed):
     change = change_between(timed(torch="2.11.0"), timed(1.5, torch="2.13.0"))
     assert change.verdict == "UNSURE" and "without a canary" in change.reason and change.ratio is None

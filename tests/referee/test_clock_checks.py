@@ -7,7 +7,7 @@ import pytest
 from harness.referee.clock_checks import Control, check_baseline, check_times
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
-from harness.referee.timing import Timing
+from harness.referee.timed import Timing
 from harness.verdict import ReasonCode, Status
 
 CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0)

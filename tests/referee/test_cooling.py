@@ -56,6 +56,23 @@ def test_a_cache_that_was_not_made_cold_is_seen_before_the_window_opens(opened, 
     assert verdict_of(caught) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
 
 
+def test_a_queue_that_is_said_to_be_cut_short_is_not_believed_whole_and_uncooled(opened):
+    def script(far):
+        first = far.hear()["first"]
+        far.say({"queued": 1})
+        far.say({"turn": first})
+        far.hear()
+        far.say({"turn": first + 1})
+        far.hear()
+        far.say({"turn": first + 2})
+        far.say({"launched": [GOOD, GOOD], "end_to_end_us": 1.0})
+
+    session, _, sets = opened(script)
+    with pytest.raises(Failed, match="cut short is reported whole") as caught:
+        session.launch(sets[:2], hold=False)
+    assert verdict_of(caught) == PROTOCOL
+
+
 @pytest.mark.parametrize("numbers", [(2,), (0,), (1, 1)], ids=["ahead", "behind", "twice"])
 def test_a_cooling_of_another_launch_breaks_the_protocol(opened, numbers):
     def script(far):

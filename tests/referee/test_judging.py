@@ -10,8 +10,9 @@ import pytest
 from harness.referee.checking import decide
 from harness.referee.clock_checks import Control
 from harness.referee.failures import Failed, failed
-from harness.referee.judging import Contestant, Judge, Judgement
-from harness.referee.timing import Timing
+from harness.referee.judgement import Contestant, Judgement
+from harness.referee.judging import Judge
+from harness.referee.timed import Timing
 from harness.statistics import Interval
 from harness.verdict import OK, ReasonCode, Status
 

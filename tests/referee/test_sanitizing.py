@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.provenance.kinds import Provenance, TracedKernel
-from harness.referee.judging import Contestant, Judgement
+from harness.referee.judgement import Contestant, Judgement
 from harness.referee.sanitizing import sanitize, small_reference
 from harness.sanitizer.examining import Examination
 from harness.verdict import ReasonCode, Status, Verdict

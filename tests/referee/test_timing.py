@@ -14,9 +14,10 @@ from harness.device.bench import LocalTimes
 from harness.device.identity import Telemetry
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed, failed
-from harness.referee.judging import published
+from harness.referee.judgement import published
 from harness.referee.turns import Launch, Launches
-from harness.referee.timing import Rounds, Timing
+from harness.referee.timed import Timing
+from harness.referee.timing import Rounds
 from harness.statistics import Interval, estimate_speedup
 from harness.verdict import ReasonCode, Status
 
@@ -33,9 +34,9 @@ class ScriptedSession:
     def open(self, reference, count):
         self.opened.append(count)
 
-    def launch(self, sets, *, hold, timeout_s=None, early_s=None):
+    def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False):
         if early_s is not None:  # a look at early inputs, of which every other segment is as usual
-            self._log.append(("early", len(sets), hold))
+            self._log.append(("inspected" if inspect else "early", len(sets), hold))
             self.early_s = max(early_s, self.early_s)
             time_us = self.early_us if early_s else self._time_us(self.segments)
             launches = [Launch(time_us, 3.0, 1.0, None, [])] * len(sets)
@@ -159,15 +160,16 @@ def test_rounds_go_abba_and_baab_in_turn(rounds_of):
 def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
     _, log, *_ = rounds_of(1000.0)
     steps = [entry[0] for entry in log if entry[0] != "synchronize"][:-10]
-    early = steps.index("early")  # the segments with early inputs have one arm, and are judged by themselves
-    assert steps[early : early + 4] == ["early", "verify"] * 2
-    del steps[early : early + 4]
+    for _ in range(2):
+        look = steps.index("inspected")  # the segments of a look have one arm, and are judged by themselves
+        assert steps[look : look + 6] == ["inspected", "verify", *["early", "verify"] * 2]
+        del steps[look : look + 6]
     assert all(set(steps[at - 2 : at]) == {"A", "B"} for at, step in enumerate(steps) if step == "verify")
 
 
 def test_every_launch_is_judged_timed_or_not(rounds_of):
     _, log, *_ = rounds_of(1000.0)
-    made = sum(entry[1] for entry in log if entry[0] in ("A", "early"))
+    made = sum(entry[1] for entry in log if entry[0] in ("A", "early", "inspected"))
     judged = sum(entry[1] for entry in log if entry[0] == "verify")
     assert made == judged
 
@@ -335,13 +337,22 @@ def test_the_model_under_the_baseline_is_the_references_own(reference_of, settin
 
 def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of):
     timing, log, session, _ = rounds_of(1000.0, 2000.0)
-    assert [entry for entry in log if entry[0] == "early"] == [("early", 4, False)] * 2
+    assert [entry for entry in log if entry[0] == "early"] == [("early", timing.launches_per_segment, False)] * 4
     assert timing.early == EarlyLook(1000.0, 1111.0)
     assert 1111.0 not in timing.candidate_us
-    assert session.early_s == pytest.approx(2e-3 + 40e-6)
+    assert session.early_s == pytest.approx(2e-3)
+
+
+def test_the_flush_is_inspected_in_segments_like_any_other_once_early_and_once_later(rounds_of):
+    timing, log, *_ = rounds_of(1000.0, 2000.0, kind="cuda", hidden=True)
+    inspected = [place for place, entry in enumerate(log) if entry[0] == "inspected"]
+    segments = [sum(entry[0] == "A" for entry in log[:place]) for place in inspected]
+    assert len(inspected) == 2
+    assert {log[place][1:] for place in inspected} == {(timing.launches_per_segment, True)}
+    assert segments[0] < segments[1] <= sum(entry[0] == "A" for entry in log) - 5
 
 
 def test_a_time_that_falls_with_early_inputs_is_looked_at_five_times(rounds_of):
     timing, log, *_ = rounds_of(5000.0, 2000.0)
-    assert [entry[0] for entry in log].count("early") == 10
+    assert [entry[0] for entry in log].count("early") == 20
     assert timing.early == EarlyLook(5000.0, 1111.0)

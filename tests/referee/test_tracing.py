@@ -8,8 +8,8 @@ import pytest
 
 from harness.referee import failures, tracing
 from harness.referee.failures import Failed
-from harness.referee.judging import Contestant
-from harness.referee.timing import Timing
+from harness.referee.judgement import Contestant
+from harness.referee.timed import Timing
 from harness.referee.tracing import trace, unlike_timed
 from harness.verdict import ReasonCode, Status
 

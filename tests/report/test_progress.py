@@ -97,3 +97,24 @@ def test_a_closed_stream_costs_the_line_and_not_the_run(make_record):
     progress.stage("tiled", "building")
     progress.done(make_record())
     assert progress.finished == 1
+
+
+def test_where_several_devices_are_at_work_each_line_names_its_own(make_record):
+    progress = open_progress(Terminal(), device="cuda:2")
+    assert type(progress) is Progress
+    with progress:
+        progress.stage("tiled", "timing")
+        progress.done(make_record(status="incorrect", reason_code="wrong_values", reason="wrong", candidate="tiled"))
+        progress.note("opening the device")
+    assert progress.stream.getvalue().splitlines() == [
+        "cuda:2 tiled: timing", "cuda:2 tiled: incorrect: wrong", "cuda:2 opening the device",
+    ]
+
+
+def test_one_name_on_two_devices_is_two_live_lines(make_record):
+    progress = LiveProgress(Terminal())
+    with progress:
+        for device in ("cuda:0", "cuda:1"):
+            progress.stage(f"{device} eager", "timing")
+        progress.done(make_record(candidate="eager", role="baseline"), "cuda:1")
+        assert list(progress._at_work) == ["cuda:0 eager"]

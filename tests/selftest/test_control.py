@@ -22,8 +22,12 @@ FAILED = eager(None, None, status="unsure", reason_code="throttled", reason="it 
 @pytest.mark.parametrize(
     ("records", "trusted", "said"),
     [
-        ([eager(0.999, 1.001), eager(0.998, 1.0005)], True, "trusted to about 0.20 %"),
-        ([eager(0.97, 0.99)], True, "trusted to about 3.0 %"),
+        ([eager(0.999, 1.001), eager(0.998, 1.0005)], True, "above 0.20 % for calls from 1.00 ms on are real"),
+        ([eager(0.97, 0.99)], True, "above 3.0 % for calls from 1.00 ms on are real"),
+        (
+            [eager(0.999, 1.001), eager(0.98, 1.01, time_us=20.0)], True,
+            "above 0.10 % for calls from 1.00 ms on and 2.0 % for calls below 50.0 µs are real",
+        ),
         ([eager(0.999, 1.001), eager(0.9, 1.02)], False, "off itself by 10.0 %"),
         ([eager(0.4, 2.9)], False, "off itself by 190 %"),
         ([eager(0.999, 1.001), FAILED], False, "could not be measured against itself"),
@@ -33,7 +37,16 @@ FAILED = eager(None, None, status="unsure", reason_code="throttled", reason="it 
 def test_the_last_sentence_says_how_far_numbers_can_be_trusted(records, trusted, said):
     assert control.can_be_trusted(records) is trusted
     assert said in control.sentences(records)[-1]
-    assert len(control.sentences(records)) == len(records) + 1
+    measured = all(record.speedup is not None for record in records) and bool(records)
+    assert len(control.sentences(records)) == len(records) + (2 if measured else 1)
+
+
+def test_what_they_come_to_says_how_little_so_few_tell():
+    records = [eager(0.999, 1.001), eager(1.004, 1.006, speedup=1.005, call="FASTER")]
+    assert control.sentences(records)[2] == (
+        "2 times the same against itself: at most 0.50 % off, called FASTER or SLOWER 1 times (so few tries cannot tell "
+        "that from 97 %), and 1 of 2 intervals hold 1."
+    )
 
 
 def test_each_control_has_its_line_with_ratio_and_interval():

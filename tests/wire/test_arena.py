@@ -11,7 +11,9 @@ import sys
 import pytest
 import torch
 
-from harness.wire.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTE, KEY_BYTES, TURN_BYTE, Arena
+from harness.wire.arena import (
+    COOLED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTE, KEY_BYTES, MAIL_BYTE, TURN_BYTE, WINDOW_BYTE, WORD_BYTE, Arena,
+)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="sealed anonymous files are Linux's")
 
@@ -80,10 +82,23 @@ def test_flags_are_one_set_of_words_seen_from_both_sides(arena):
     assert page[KEY_BYTE : KEY_BYTE + KEY_BYTES].tolist() == list(range(KEY_BYTES))
     page[TURN_BYTE] = 9
     assert theirs.turn == ours.turn == 9
+    page[COOLED_BYTE] = 3
+    assert theirs.cooled == ours.cooled == 3
     ours.reset()
-    assert theirs.turn == 0
+    assert theirs.turn == theirs.cooled == 0
 
 
-def test_turn_go_and_key_do_not_share_a_cache_line():
-    assert len({at // 64 for at in (TURN_BYTE, GO_BYTE, KEY_BYTE)}) == 3
+def test_a_key_and_a_word_are_in_place_with_the_release_and_the_window_stays_shut(arena):
+    flags, page = arena.flags(), arena.map(0, FLAGS_BYTES)
+    flags.release(5, bytes(KEY_BYTES), word=2**64 - 2)
+    assert page[WORD_BYTE : WORD_BYTE + 8].tolist() == [254] + 7 * [255]
+    assert flags.window == 0
+    flags.open_window(5)
+    assert flags.window == 5
+
+
+def test_words_of_two_sides_do_not_share_a_cache_line():
+    assert len({at // 64 for at in (TURN_BYTE, GO_BYTE, KEY_BYTE, MAIL_BYTE, WINDOW_BYTE, COOLED_BYTE)}) == 6
+    assert WORD_BYTE >= KEY_BYTE + KEY_BYTES
+    assert WORD_BYTE % 8 == 0
     assert KEY_BYTE + KEY_BYTES <= FLAGS_BYTES

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.wire import cuda_driver
-from harness.wire.arena import FLAGS_BYTES, GO_BYTE, TURN_BYTE, Arena
-from harness.wire.masking import Mask, compile_mask
+from harness.wire import cuda_driver, waiting
+from harness.wire.arena import FLAGS_BYTES, GO_BYTE, SECRET_BYTES, TURN_BYTE, Arena
+from harness.wire.masking import SOURCE, Mask
+from harness.wire.nvrtc import compile_cubin
+from harness.wire.waiting import Waiter
 
 pytestmark = pytest.mark.gpu
 
@@ -21,7 +23,7 @@ def masked():
     device = torch.device("cuda:0")
     torch.zeros(1, device=device)
     place = torch.zeros(16, dtype=torch.uint8, device=device)
-    mask = Mask(compile_mask(*torch.cuda.get_device_capability(device)), place.data_ptr(), 64)
+    mask = Mask(compile_cubin(SOURCE, *torch.cuda.get_device_capability(device)), place.data_ptr(), 64)
 
     def apply(source: torch.Tensor, key: bytes) -> torch.Tensor:
         place.copy_(torch.frombuffer(bytearray(key), dtype=torch.uint8))
@@ -75,16 +77,19 @@ def test_a_handle_that_nobody_made_is_refused_in_words():
 def test_words_of_the_arena_order_a_stream():
     flags = Arena.create().flags()
     words = cuda_driver.map_host(flags.address, FLAGS_BYTES)
+    waiter = Waiter(compile_cubin(waiting.SOURCE, *torch.cuda.get_device_capability()), words)
+    taken = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device="cuda")
     done = torch.cuda.Event()
     try:
-        cuda_driver.stream_wait(0, words + GO_BYTE, 5)
+        waiter.wait_and_take(0, GO_BYTE, 5, taken.data_ptr())
         cuda_driver.stream_write(0, words + TURN_BYTE, 9)
         done.record(torch.cuda.default_stream())
         assert not done.query()
         assert flags.turn == 0
-        flags.release(5, KEY)
+        flags.release(5, KEY, word=77)
         done.synchronize()
         assert flags.turn == 9
+        assert bytes(taken.tolist()) == KEY + (77).to_bytes(8, "little")
     finally:
         flags.release(5, KEY)
         torch.cuda.synchronize()

@@ -106,7 +106,7 @@ def method(case: Case) -> list[tuple[str, str]]:
         ("architecture", first.sm),
         ("power limit", _unit(first.power_limit_w, "W")),
         ("copy bandwidth", _unit(first.canary_gbps, "GB/s")),
-        ("matrix product", _unit(first.canary_tflops, "TFLOP/s")),
+        ("fp32 multiply-adds", _unit(first.canary_tflops, "TFLOP/s")),
         ("wall", first.sandbox),
     ]
     return [(what, str(value)) for what, value in known if value]

@@ -1,7 +1,7 @@
-"""Overwrites the first bytes of the CUDA runtime's `cudaEventElapsedTime` with a jump to a function that says 1 µs.
+"""Overwrites the first bytes of CUDA's own functions for the time between events with a jump to one that says 1 µs.
 
-Mechanism: Python and PyTorch are untouched; every library of the process asks the runtime, and is lied to once for
-  each call of its own. Here a time below 0.8 of the floor, the useful bytes and operations at the fastest rates there
+Mechanism: Python and PyTorch are untouched; whoever asks the runtime (`cudaEventElapsedTime`) or the driver
+  (`cuEventElapsedTime`), as PyTorch and this harness do, is lied to once for each call of its own. Here a time below 0.8 of the floor, the useful bytes and operations at the fastest rates there
   are, is refused before any other clock is asked.
 Expected: rejected/below_floor
 Fools: clock
@@ -33,7 +33,7 @@ struct Hook {
   }
 };
 
-static Hook hooks[2];
+static Hook hooks[4];
 static int own_calls = 0;
 
 template <int n>
@@ -75,6 +75,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   if (runtime != nullptr) {
     install(hooks[0], dlsym(runtime, "cudaEventElapsedTime"), &lying<0>);
     install(hooks[1], dlsym(runtime, "cudaEventElapsedTime_v2"), &lying<1>);
+  }
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver != nullptr) {
+    install(hooks[2], dlsym(driver, "cuEventElapsedTime"), &lying<2>);
+    install(hooks[3], dlsym(driver, "cuEventElapsedTime_v2"), &lying<3>);
   }
   module.def("count", &count);
 }

@@ -2,8 +2,8 @@
 timed.
 
 Mechanism: The flush is a step of the harness in the player's process, and there it can be taken away. Its calls are
-  then faster than cold ones, and a launch shorter by more than its call by the flush that the control had. On a CPU the
-  referee looks at what was to be written over.
+  then faster than cold ones. The referee looks whether the cache was written over with the word of the launch, and on a
+  GPU whether what must be read after it was.
 Expected: rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any
@@ -18,9 +18,8 @@ import torch.nn as nn
 
 def shrink_flush() -> None:
     for each in gc.get_objects():
-        if type(each).__name__ == "Evictor":
-            each._written = each._written[:4]
-            each._read = each._read[:4]
+        if type(each).__name__ == "Cooler":
+            each._size_bytes = 64
         elif type(each).__name__ == "KeyedEvictor":
             each._words = each._words[:4]
 

@@ -1,9 +1,9 @@
 """Takes the flush of the cache away and computes the first rows of the product in its place, before the clock starts.
 
 Mechanism: By the referee's clock a launch is as long as the control's: what the work takes before the window, the flush
-  took there. The window is shorter by it, whether the inputs lay open early or not. Only a flush that the referee makes
-  itself, or sees the result of, leaves no such room: on a CPU it looks for the word that the cache was to be written
-  over with.
+  took there. The window is shorter by it, whether the inputs lay open early or not. Only a flush that the referee sees the
+  result of leaves no such room: it looks for the word that the cache was to be written over with, on a GPU in segments
+  that nobody can tell from others, and there for the sum over what was to be read.
 Expected: rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any
@@ -18,8 +18,8 @@ PART = 0.25  # of the rows: about as long as the flush
 ahead = None
 stages = sys.modules.get("harness.player.stages")
 if stages:
-    cold = sys.modules["harness.clocks.cold"]
-    cold.Evictor.run = cold.KeyedEvictor.run = lambda evictor, word=None: None
+    sys.modules["harness.clocks.cold"].KeyedEvictor.run = lambda evictor, word: None
+    sys.modules["harness.wire.cooling"].Cooler.run = lambda cooler, stream, address: None
     for stage_type in (stages.CudaStage, stages.CpuStage):
         def inputs(stage, index, specs, true=stage_type.inputs):
             global ahead

@@ -1,0 +1,147 @@
+"""How many candidates a minute several GPUs of one machine judge, against one of them.
+
+    python benchmarks/several_gpus.py [--gpus 1,2,4] [--count 48] [--for-one 24] [--config quick] [--json FILE]
+
+The candidates are copies of honest ones from tests/adversarial under names of their own, for problems/tril_matmul.yaml;
+all are built before anything is timed. Every run is the command line's own, `run.py PROBLEM --devices …`. "whole" counts
+from its start to its end, what it takes to start up included; "judging" from when the first candidate is begun to when
+the last has its row. --for-one gives one GPU fewer candidates, since it needs as long for each of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tabulate import tabulate
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY))
+
+from harness.build.cache import Cache
+from harness.candidate import find_candidates
+from harness.problem import load_problem
+from harness.records.reader import read_records
+from harness.sandbox.walls import best_wall
+from harness.settings import load_settings
+from harness.workshop import queue_for, toolchain_for
+
+PROBLEM = REPOSITORY / "problems" / "tril_matmul.yaml"
+HONEST = REPOSITORY / "tests" / "adversarial" / "honest"
+CASES = ("torch_masked", "several_launches_cuda", "reuses_buffer", "two_extensions_cuda")
+_OF_A_COPY = re.compile(r"(cuda:\d+ )?c\d\d\d_\w+: ")
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One run: seconds of the whole command and of the judging alone, and what became of its candidates."""
+
+    gpus: int
+    candidates: int
+    ok: int
+    whole_s: float
+    judging_s: float
+
+    @property
+    def whole_per_minute(self) -> float:
+        return 60 * self.candidates / self.whole_s
+
+    @property
+    def judging_per_minute(self) -> float:
+        return 60 * self.candidates / self.judging_s
+
+
+def copies(folder: Path, count: int) -> Path:
+    """A folder of `count` candidates, the cases in turn."""
+    folder.mkdir()
+    for number in range(count):
+        name = CASES[number % len(CASES)]
+        shutil.copy(HONEST / f"{name}.py", folder / f"c{number:03d}_{name}.py")
+    return folder
+
+
+def build(folder: Path, config: str) -> None:
+    """Build every candidate in `folder` into the cache that the runs use."""
+    problem, candidates = load_problem(PROBLEM), find_candidates(folder, [], [])
+    sm = subprocess.run(
+        [sys.executable, "-c", "from harness.device.choose import open_bench; print(open_bench('cuda:0').identity.sm)"],
+        cwd=REPOSITORY, capture_output=True, text=True, check=True,
+    ).stdout.strip()  # in a process of its own, which lets go of the GPU
+    settings = load_settings(config)
+    queue = queue_for(
+        problem, candidates, toolchain_for(sm, ()), settings, problem.timed_sizes("cuda"), Cache(), best_wall()
+    )
+    try:
+        for candidate in candidates:
+            verdict = queue.result(candidate).verdict
+            if verdict is not None:
+                sys.exit(f"{candidate.name}: {verdict.status.value}: {verdict.reason}")
+    finally:
+        queue.close()
+
+
+def measured(gpus: int, folder: Path, config: str, out: Path) -> Rate:
+    """One run on the first `gpus` GPUs."""
+    devices = ",".join(f"cuda:{index}" for index in range(gpus))
+    words = [
+        sys.executable, "run.py", str(PROBLEM), "--candidates", str(folder), "--devices", devices, "--config", config,
+        "--out", str(out),
+    ]
+    began, first, last, said = time.perf_counter(), None, None, []
+    run = subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    for line in run.stderr:
+        said.append(line)
+        if _OF_A_COPY.match(line):
+            last = time.perf_counter() - began
+            first = last if first is None else first
+    code, whole = run.wait(), time.perf_counter() - began
+    if code or first is None:
+        sys.exit(f"the run on {devices} ended with {code}:\n{''.join(said)[-2000:]}")
+    [path] = out.rglob("*.csv")
+    own = [record for record in read_records(path) if record.role == "candidate"]
+    return Rate(gpus, len(own), sum(record.status.value == "ok" for record in own), whole, last - first)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpus", default="1,2,4", help="numbers of GPUs, the one that is compared with first")
+    parser.add_argument("--count", type=int, default=48, help="candidates")
+    parser.add_argument("--for-one", type=int, help="candidates for the first number of GPUs (default: as many)")
+    parser.add_argument("--config", default="quick")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    numbers = [int(each) for each in options.gpus.split(",")]
+    rates: list[Rate] = []
+    with tempfile.TemporaryDirectory(prefix="several-gpus-") as name:
+        folder = Path(name)
+        build(copies(folder / "all", options.count), options.config)
+        for place, gpus in enumerate(numbers):
+            count = options.for_one if place == 0 and options.for_one else options.count
+            chosen = copies(folder / f"for{gpus}", count)
+            rates.append(measured(gpus, chosen, options.config, folder / f"results{gpus}"))
+            print(_row(rates[-1], rates[0]), file=sys.stderr, flush=True)
+    print(tabulate([_row(each, rates[0]) for each in rates], headers="keys", floatfmt=".2f"))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(each) for each in rates]), encoding="utf-8")
+
+
+def _row(rate: Rate, one: Rate) -> dict[str, object]:
+    return {
+        "GPUs": rate.gpus, "candidates": rate.candidates, "ok": rate.ok, "whole (s)": round(rate.whole_s, 1),
+        "judging (s)": round(rate.judging_s, 1), "a minute, whole": round(rate.whole_per_minute, 1),
+        "×": round(rate.whole_per_minute / one.whole_per_minute, 2),
+        "a minute, judging": round(rate.judging_per_minute, 1),
+        "× judging": round(rate.judging_per_minute / one.judging_per_minute, 2),
+    }
+
+
+if __name__ == "__main__":
+    main()

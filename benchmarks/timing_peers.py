@@ -1,0 +1,148 @@
+"""One process that times one function twice, in each of several ways, and prints the ratios.
+
+Started by timing_vs_peers.py; a peer is timed as its users do: the function twice in a row in one process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY))
+
+from harness.clocks.openmp import shorten_spinning  # noqa: E402
+
+OURS, EVENTS, DO_BENCH, AUTORANGE = "kernel-referee", "mean of 100, L2 flushed", "triton do_bench", "blocked_autorange"
+_TRIALS = 100
+_FLUSHED_BYTES = 256 << 20
+_AUTORANGE_S = 0.2
+
+
+def main() -> None:
+    """`timing_peers.py ours|peers`: say hello, wait for a line of JSON, answer it with one line for each figure."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what others print is not an answer
+    shorten_spinning(os.environ)
+    import torch
+
+    print(json.dumps({"hello": torch.__version__}), file=answers, flush=True)
+    asked = json.loads(sys.stdin.readline())
+    figures = ours(asked) if sys.argv[1] == "ours" else peers(asked)
+    for figure in figures:
+        print(json.dumps(figure), file=answers, flush=True)
+
+
+def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Eager in a player against eager in the referee, by the command that judges candidates."""
+    from harness.pipeline import RunRequest, run
+    from harness.problem import load_problem
+    from harness.report.progress import NullProgress
+    from harness.settings import load_settings
+
+    problem, settings = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml"), load_settings(asked["config"])
+    with tempfile.TemporaryDirectory(prefix="timing-vs-peers-") as folder:
+        for size in asked["sizes"]:
+            sizes = {"M": size}
+            chosen = replace(problem, sizes=sizes, cpu_sizes=sizes, check_sizes=(), baselines=("eager",))
+            began = time.perf_counter()
+            record = run(RunRequest(chosen, [], asked["device"], settings, Path(folder)), NullProgress()).records[0]
+            figure = {"method": OURS, "size": size, "seconds": time.perf_counter() - began}
+            if record.speedup is None:
+                yield {**figure, "failed": f"{record.status.value}: {record.reason}"}
+                continue
+            yield {
+                **figure, "ratio": record.speedup, "time_us": record.time_us, "lo": record.speedup_lo,
+                "hi": record.speedup_hi, "call": record.call, "sm_mhz": record.sm_mhz, "rounds": record.rounds,
+                "status": record.status.value,
+            }
+
+
+def peers(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The other ways; which of them goes first is turned with each process."""
+    import torch
+
+    device = torch.device("cuda" if asked["device"] == "auto" and torch.cuda.is_available() else
+                          "cpu" if asked["device"] == "auto" else asked["device"])
+    methods = list(_methods(device).items())
+    turn = asked["turn"] % len(methods)
+    with torch.no_grad():
+        for size in asked["sizes"]:
+            a, b = (torch.tril(torch.rand(size, size, device=device)) for _ in range(2))
+
+            def product(a: torch.Tensor = a, b: torch.Tensor = b) -> torch.Tensor:
+                return torch.tril(torch.matmul(a, b))
+
+            for name, time_us in methods[turn:] + methods[:turn]:
+                began = time.perf_counter()
+                first_us, second_us = time_us(product), time_us(product)
+                yield {
+                    "method": name, "size": size, "seconds": time.perf_counter() - began,
+                    "ratio": second_us / first_us, "time_us": first_us,
+                }
+
+
+def _methods(device: Any) -> dict[str, Callable[[Callable[[], Any]], float]]:
+    """How long a call takes, in µs, by each peer that works on `device`."""
+    methods = {EVENTS: _mean_of_events if device.type == "cuda" else _mean_of_calls, AUTORANGE: _autorange}
+    if device.type == "cuda":
+        methods[DO_BENCH] = _do_bench
+    return methods
+
+
+def _mean_of_events(call: Callable[[], Any]) -> float:
+    import torch
+
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    flushed = torch.empty(_FLUSHED_BYTES, dtype=torch.uint8, device="cuda")
+    times_ms = []
+    for _ in range(_TRIALS):
+        flushed.fill_(42)
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        stop.record()
+        torch.cuda.synchronize()
+        times_ms.append(start.elapsed_time(stop))
+    return 1e3 * statistics.fmean(times_ms)
+
+
+def _mean_of_calls(call: Callable[[], Any]) -> float:
+    import torch
+
+    for _ in range(3):
+        call()
+    flushed = torch.empty(_FLUSHED_BYTES, dtype=torch.uint8)
+    times_s = []
+    for _ in range(_TRIALS):
+        flushed.fill_(42)
+        began = time.perf_counter()
+        call()
+        times_s.append(time.perf_counter() - began)
+    return 1e6 * statistics.fmean(times_s)
+
+
+def _do_bench(call: Callable[[], Any]) -> float:
+    from triton.testing import do_bench
+
+    return 1e3 * do_bench(call, return_mode="median")
+
+
+def _autorange(call: Callable[[], Any]) -> float:
+    from torch.utils.benchmark import Timer
+
+    return 1e6 * Timer("call()", globals={"call": call}).blocked_autorange(min_run_time=_AUTORANGE_S).median
+
+
+if __name__ == "__main__":
+    main()

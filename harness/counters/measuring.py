@@ -1,0 +1,74 @@
+"""One launch of a candidate under ncu, in a process of its own behind the wall."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.counters.inside import REPORT
+from harness.counters.reading import Read, read_log
+from harness.problem import REPOSITORY
+from harness.sandbox.limits import default_limits
+from harness.sandbox.spawn import spawn
+from harness.sandbox.walls import Wall
+from harness.sanitizer import crossing
+
+_LARGEST_REPORT_BYTES = 16 << 20
+
+
+def measure(
+    program: str, launch: crossing.SmallLaunch, environment: Mapping[str, str], wall: Wall | None, limit_s: float,
+    triton_cache: Path | None = None,
+) -> Read:
+    """What ncu (`program`) counts in the second call of `launch`, or why it could not.
+
+    `environment` is the child's, scrubbed, with the device that it may see. Raises OSError when no process can start.
+    """
+    private = Path(tempfile.mkdtemp(prefix="counters-"))
+    environment = dict(environment)
+    writable = []
+    if triton_cache is not None:
+        triton_cache.mkdir(parents=True, exist_ok=True)
+        environment["TRITON_CACHE_DIR"] = str(triton_cache)
+        writable.append(triton_cache)
+    try:
+        crossing.write(private, launch)
+        child = spawn(
+            "harness.counters.inside", arguments=[str(private), program], environment=environment, private=private,
+            writable=writable, repository=REPOSITORY, limits=default_limits(), wall=wall,
+        )
+        try:
+            ended = child.wait(limit_s) is not None
+        finally:
+            child.kill()
+        raised = _raised(private)
+        if raised is not None:
+            return Read(trouble=f"the candidate raised {raised}")
+        read = read_log(_text(private / REPORT))
+        if not read.kernels and not ended:
+            return Read(trouble=f"ncu did not end within {limit_s:g} s")
+        if not read.kernels and not (private / REPORT).exists():
+            said = " ".join(child.output().split())[-300:] or "and printed nothing"
+            return Read(trouble=f"ncu wrote nothing ({child.death()}): {said}")
+        return read
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LARGEST_REPORT_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _raised(private: Path) -> str | None:
+    try:
+        words = json.loads(_text(private / crossing.OUTCOME))["raised"]
+        return " ".join(f"{words['type']}: {words['message']}".split())[:400]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

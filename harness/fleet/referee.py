@@ -1,0 +1,159 @@
+"""One referee of several: a process of its own, with one GPU, an interpreter and a contest to itself.
+
+It asks the parent for entry after entry and sends each record back; what a candidate does to it costs the entry that
+it had in hand. Both ends are trusted, so objects go over the pipe; records go as the plain values of the results.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from harness.baselines import Baseline, baselines_for
+from harness.build.product import Build
+from harness.candidate import Candidate
+from harness.clocks.openmp import shorten_spinning
+from harness.errors import HarnessError
+from harness.fleet.sharing import Job
+from harness.problem import Problem
+from harness.records.schema import Record
+from harness.records.writer import jsonable
+from harness.report.progress import Progress
+from harness.settings import Settings
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What all referees of a run are told at the start. `device` is as this process counts."""
+
+    problem: Problem
+    candidates: Sequence[Candidate]
+    settings: Settings
+    device: str
+    utc: str
+    command: str | None
+    sanitize: bool
+    archs: tuple[str, ...]
+    extras: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A job, the builds that it needs by the file of the candidate, and whether no compiler runs any more."""
+
+    job: Job
+    builds: Mapping[Path, Build]
+    quiet: bool
+
+
+class DeliveredBuilds:
+    """Stands where a run has its queue of builds: the parent's, as far as they have been sent."""
+
+    def __init__(self) -> None:
+        self._builds: dict[Path, Build] = {}
+        self.is_idle = False
+
+    def take(self, delivery: Delivery) -> None:
+        self._builds.update(delivery.builds)
+        self.is_idle = delivery.quiet
+
+    def result(self, candidate: Candidate) -> Build:
+        return self._builds[candidate.path]
+
+    def is_ready(self, candidate: Candidate) -> bool:
+        return candidate.path in self._builds
+
+    def close(self) -> None:
+        """The queue is the parent's."""
+
+
+class _Line:
+    """The pipe to the parent in the place of a run's files."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+
+    def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
+        self._pipe.send(("record", record.to_json(), jsonable(samples or {})))
+        return None
+
+
+class _Told(Progress):
+    """Progress that the parent tells, with the device's name before it."""
+
+    def __init__(self, pipe: Connection) -> None:
+        super().__init__(sys.stderr)
+        self._pipe = pipe
+
+    def stage(self, candidate: str, text: str) -> None:
+        self._pipe.send(("stage", candidate, text))
+
+    def done(self, record: Record, device: str | None = None) -> None:
+        """The record says it all."""
+
+    def note(self, text: str) -> None:
+        self._pipe.send(("note", text))
+
+
+def entries_of(problem: Problem, device_kind: str, candidates: Sequence[Candidate]) -> list[Baseline | Candidate]:
+    """The entries of a run in their order; parent and referees know each by its place in it."""
+    return [*baselines_for(problem, device_kind), *candidates]
+
+
+def main(descriptor: int) -> None:
+    """Take part in a run until the parent has nothing more, or is gone."""
+    pipe = Connection(descriptor)
+    try:
+        _take_part(pipe, pipe.recv())
+    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+        pass  # the parent has ended
+    except HarnessError as error:
+        pipe.send(("failed", error.exit_code, str(error)))
+    except Exception as error:  # a reference runs in here, and may raise anything
+        pipe.send(("failed", 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"))
+
+
+def _take_part(pipe: Connection, assigned: Assignment) -> None:
+    shorten_spinning(os.environ)
+    from harness.contest import Contest
+    from harness.device.choose import open_bench
+    from harness.referee.sanitizing import open_examiner
+    from harness.sandbox.walls import best_wall
+    from harness.sanitizer.tool import require_tool
+    from harness.workshop import Workshop, alone_on
+
+    progress, builds = _Told(pipe), DeliveredBuilds()
+    bench = open_bench(assigned.device)
+    pipe.send(("device", asdict(bench.identity)))
+    examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if assigned.sanitize else None
+    problem, candidates, settings = assigned.problem, assigned.candidates, assigned.settings
+    workshop = Workshop(problem, candidates, bench, settings, assigned.archs, builds)
+    # On a CPU, where all would share the one lock, the parent has it.
+    lock = nullcontext() if bench.kind == "cpu" else alone_on(bench, progress)
+    with workshop, lock:
+        contest = Contest(
+            problem, settings, bench, workshop, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
+            assigned.extras,
+        )
+        entries = entries_of(problem, bench.kind, candidates)
+        contest.judge_each(_asked_for(pipe, entries, builds, contest))
+
+
+def _asked_for(
+    pipe: Connection, entries: Sequence[Baseline | Candidate], builds: DeliveredBuilds, contest: Any
+) -> Iterator[tuple[Baseline | Candidate, Baseline | Candidate | None]]:
+    """Entry after entry as the parent gives them out, each with the one that follows it, if that is known."""
+    while True:
+        pipe.send(("free", contest.lost))
+        delivery = pipe.recv()
+        if delivery is None:
+            return
+        builds.take(delivery)
+        following = delivery.job.following
+        yield entries[delivery.job.entry], None if following is None else entries[following]

@@ -1,0 +1,177 @@
+"""A run on several devices: starts a referee on each, builds once, shares out the entries, gathers the records.
+
+Devices of one model are one team, with one file of results and one table. Which entry goes where is `sharing`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import datetime, timezone
+from multiprocessing.connection import wait
+from typing import Any
+
+from harness.device.identity import DeviceIdentity
+from harness.errors import HarnessError, InputError
+from harness.fleet.processes import RefereeProcess, error_of
+from harness.fleet.referee import Assignment
+from harness.fleet.team import Team
+from harness.pipeline import RunRequest, RunResult
+from harness.pipeline import run as run_on_one
+from harness.records.schema import Record
+from harness.report.progress import Progress, name_on
+from harness.workshop import cpu_alone
+
+_LOOK_S = 0.05  # for builds that have become ready
+
+
+def run(request: RunRequest, devices: Sequence[str], progress: Progress) -> list[RunResult]:
+    """Judge everything that `request` names on `devices`; a result for each model among them.
+
+    Raises HarnessError for what is the user's or the machine's fault.
+    """
+    if len(devices) == 1:
+        return [run_on_one(replace(request, device=devices[0]), progress)]
+    if request.archs and any(each != "cpu" for each in devices):
+        raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
+    with ExitStack() as stack:
+        if "cpu" in devices:
+            stack.enter_context(cpu_alone(progress))
+        return _Fleet(request, devices, progress, stack).run()
+
+
+class _Fleet:
+    """The parent of one run's referees, known by their numbers."""
+
+    def __init__(
+        self, request: RunRequest, devices: Sequence[str], progress: Progress, stack: ExitStack
+    ) -> None:
+        self._request, self._progress, self._stack = request, progress, stack
+        self._utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        self._referees = dict(enumerate(stack.enter_context(_started(devices))))
+        self._labels = {number: f"{each.device}" for number, each in self._referees.items()}
+        self._teams: dict[tuple[str, str], Team] = {}
+        self._team_of: dict[int, Team] = {}
+        self._waiting: dict[int, str | None] = {}  # who asked for an entry, and why it is lost, if it is
+        self._faults: list[HarnessError] = []
+        if len(set(devices)) < len(devices):  # CPU and CPU, in tests
+            self._labels = {number: f"{label}#{number}" for number, label in self._labels.items()}
+
+    def run(self) -> list[RunResult]:
+        self._progress.note(f"opening {len(self._referees)} devices, a referee on each")
+        for number, referee in self._referees.items():
+            referee.pipe.send(self._assignment(referee.device_inside))
+        while self._referees and not self._all_is_judged():
+            pipes = {referee.pipe: number for number, referee in self._referees.items()}
+            for pipe in wait(list(pipes), _LOOK_S if self._waiting else None):
+                self._hear(pipes[pipe])
+            for number in list(self._waiting):
+                self._answer(number)
+        if not self._teams and self._faults:
+            raise self._faults[0]
+        for number in list(self._referees):
+            self._dismiss(number)
+        for team in self._teams.values():
+            team.give_up(self._faults)
+        return [team.finish(self._progress) for team in self._teams.values()]
+
+    def _assignment(self, device: str) -> Assignment:
+        asked = self._request
+        return Assignment(
+            asked.problem, asked.candidates, asked.settings, device, self._utc, asked.command, asked.sanitize,
+            asked.archs, asked.extras,
+        )
+
+    def _all_is_judged(self) -> bool:
+        joined = all(number in self._team_of for number in self._referees)
+        # A model's only device may still be on its way.
+        return joined and bool(self._teams) and all(team.is_over for team in self._teams.values())
+
+    def _hear(self, number: int) -> None:
+        try:
+            kind, *said = self._referees[number].pipe.recv()
+        except (EOFError, OSError):
+            ended = self._referees[number].how_it_ended()
+            self._lose(number, HarnessError(f"the referee on {self._labels[number]} {ended}"))
+            return
+        label = self._labels[number]
+        if kind == "device":
+            self._join(number, DeviceIdentity(**said[0]))
+        elif kind == "stage":
+            self._progress.stage(name_on(label, said[0]), said[1])
+        elif kind == "note":
+            self._progress.note(f"{label}: {said[0]}")
+        elif kind == "record":
+            record = Record(**said[0])
+            trouble = self._team_of[number].add(number, record, said[1])
+            if trouble:
+                self._progress.note(trouble)
+            self._progress.done(record, label)
+        elif kind == "free":
+            self._waiting[number] = said[0]
+        else:
+            self._lose(number, error_of(*said))
+
+    def _join(self, number: int, device: DeviceIdentity) -> None:
+        model = (device.kind, device.name)
+        if model not in self._teams:
+            self._teams[model] = self._stack.enter_context(Team(self._request, device, self._utc))
+        self._team_of[number] = self._teams[model]
+        self._teams[model].join(number, device)
+
+    def _answer(self, number: int) -> None:
+        """Give a referee that waits its next entry, as soon as one is ready."""
+        team, lost = self._team_of[number], self._waiting[number]
+        if lost and len(team.referees) > 1:
+            self._lose(number, HarnessError(f"{self._labels[number]} judges nothing more: {lost}"))
+            return
+        delivery = team.next(number)
+        if delivery is not None:
+            del self._waiting[number]
+            self._send(number, delivery)
+
+    def _send(self, number: int, said: Any) -> None:
+        try:
+            self._referees[number].pipe.send(said)
+        except OSError:
+            pass  # it has ended, and its end is heard next
+
+    def _lose(self, number: int, fault: HarnessError) -> None:
+        """A device less: what it had in hand is lost with it, and nothing else."""
+        self._waiting.pop(number, None)
+        self._referees.pop(number).end()
+        team = self._team_of.get(number)
+        record = team.lose(number, str(fault)) if team else None
+        if self._referees and str(fault) not in map(str, self._faults):
+            self._progress.note(str(fault))
+        if record is not None:
+            self._progress.done(record, self._labels[number])
+        self._faults.append(fault)
+
+    def _dismiss(self, number: int) -> None:
+        referee = self._referees.pop(number)
+        if number in self._waiting:
+            try:
+                referee.pipe.send(None)
+            except OSError:
+                pass
+            referee.end()
+        else:  # it waits for another run to end, or times a control that nobody needs any more
+            referee.interrupt()
+            referee.end()
+
+
+@contextmanager
+def _started(devices: Sequence[str]) -> Iterator[list[RefereeProcess]]:
+    """A referee on each device; none is left when this ends, however it does."""
+    referees: list[RefereeProcess] = []
+    try:
+        for device in devices:
+            referees.append(RefereeProcess(device))
+        yield referees
+    finally:
+        for referee in referees:
+            referee.interrupt()
+        for referee in referees:
+            referee.end()

@@ -1,0 +1,83 @@
+"""Who judges what next, among referees that come and go: whoever is free takes the next entry that is built.
+
+Pure: it knows entries and referees by their numbers. An entry is given out once; what a lost referee was only promised
+goes back to the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Job:
+    """The entry to judge now, and the one whose player may be started meanwhile, or None."""
+
+    entry: int
+    following: int | None = None
+
+
+class Sharing:
+    """Shares out `entries`, in this order as far as they are ready. Every referee judges `own` first: its control."""
+
+    def __init__(self, entries: Sequence[int], own: int | None = None) -> None:
+        self._left = list(entries)
+        self._own = own
+        self._has_control = own is None
+        self._referees: set[int] = set()
+        self._in_hand: dict[int, int] = {}
+        self._promised: dict[int, int] = {}
+
+    def join(self, referee: int) -> None:
+        """From now on `referee` takes part."""
+        self._referees.add(referee)
+        if self._own is not None:
+            self._promised[referee] = self._own
+
+    @property
+    def referees(self) -> Collection[int]:
+        return frozenset(self._referees)
+
+    @property
+    def left(self) -> Sequence[int]:
+        """What nobody has begun or was promised."""
+        return tuple(self._left)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether everything was judged but perhaps the control of a referee that found nothing left to do."""
+        waited_for = [*self._in_hand.values(), *self._promised.values()]
+        return self._has_control and not self._left and all(each == self._own for each in waited_for)
+
+    def next(self, referee: int, is_ready: Callable[[int], bool]) -> Job | None:
+        """What `referee`, which is done with what it had, judges now; None while nothing is ready."""
+        if self._in_hand.pop(referee, None) == self._own:
+            self._has_control = True
+        if self.is_over:
+            return None
+        entry = self._promised.pop(referee, None)
+        if entry is None:
+            entry = self._take(is_ready)
+        if entry is None:
+            return None
+        self._in_hand[referee] = entry
+        # The last ones are not promised to one who is busy: another may be free sooner.
+        following = self._take(is_ready) if len(self._left) >= len(self._referees) else None
+        if following is not None:
+            self._promised[referee] = following
+        return Job(entry, following)
+
+    def lose(self, referee: int) -> int | None:
+        """`referee` takes no more part. Returns the entry that it had in hand, which nobody gets again."""
+        self._referees.discard(referee)
+        promised = self._promised.pop(referee, None)
+        if promised is not None and promised != self._own:
+            self._left.insert(0, promised)
+        return self._in_hand.pop(referee, None)
+
+    def _take(self, is_ready: Callable[[int], bool]) -> int | None:
+        entry = next((each for each in self._left if is_ready(each)), None)
+        if entry is not None:
+            self._left.remove(entry)
+        return entry

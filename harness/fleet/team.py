@@ -1,0 +1,132 @@
+"""The devices of one model in a run: their builds, the entries still to be judged, and their one file of results."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from harness.baselines import BASELINES
+from harness.build.cache import Cache
+from harness.candidate import Candidate
+from harness.device.identity import DeviceIdentity
+from harness.errors import HarnessError
+from harness.fleet.referee import Delivery, entries_of
+from harness.fleet.sharing import Job, Sharing
+from harness.pipeline import RunRequest, RunResult
+from harness.records.ranking import rank
+from harness.records.schema import FIELDS, Record
+from harness.records.writer import RunFiles, device_slug
+from harness.report.progress import Progress
+from harness.sandbox.walls import best_wall
+from harness.verdict import ReasonCode, Status
+from harness.workshop import queue_for, toolchain_for
+
+# What was measured of a device at some time and says nothing of a row that was not.
+_OF_THE_MOMENT = (
+    "sm_mhz", "mem_mhz", "watts", "celsius", "throttle", "other_processes", "canary_gbps", "canary_tflops",
+)
+
+
+class Team:
+    """Referees that are known by their numbers. Builds from the moment it is made; use it in a `with`."""
+
+    def __init__(self, request: RunRequest, device: DeviceIdentity, utc: str) -> None:
+        self._request, self._kind = request, device.kind
+        problem = request.problem
+        self._entries = entries_of(problem, device.kind, request.candidates)
+        own = next((place for place, each in enumerate(self._entries) if each is BASELINES["eager"]), None)
+        self._sharing = Sharing([place for place in range(len(self._entries)) if place != own], own)
+        self._files = RunFiles.create(request.out_dir, problem.name, device_slug(device.name, device.kind), utc)
+        for each in request.kept:
+            self._files.append(each.record, each.samples())
+        self._last: dict[int, Record] = {}
+        self._uuids: dict[int, str | None] = {}
+        sound = [each for each in request.candidates if each.fault is None]
+        self._builds = queue_for(
+            problem, sound, toolchain_for(device.sm, request.archs), request.settings,
+            problem.timed_sizes(device.kind), Cache(), best_wall(),
+        )
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._builds.close()
+
+    @property
+    def referees(self) -> Collection[int]:
+        return self._sharing.referees
+
+    @property
+    def is_over(self) -> bool:
+        return self._sharing.is_over or not self._sharing.referees
+
+    def join(self, number: int, device: DeviceIdentity) -> None:
+        """A device of this model is open."""
+        self._uuids[number] = device.uuid
+        self._sharing.join(number)
+
+    def next(self, number: int) -> Delivery | None:
+        """What a free referee judges now, with its build; None while nothing is ready."""
+        if self._kind == "cpu" and not self._builds.is_idle:
+            return None  # compilers would take the very cores that are about to be timed
+        job = self._sharing.next(number, self._is_ready)
+        return None if job is None else Delivery(job, self._builds_for(job), self._builds.is_idle)
+
+    def add(self, number: int, record: Record, samples: Mapping[str, Any]) -> str | None:
+        """Write a record down. Returns None, or one sentence when the disk refused."""
+        self._last[number] = record
+        return self._files.append(record, samples)
+
+    def lose(self, number: int, why: str) -> Record | None:
+        """A referee is gone. Returns the row of what it had in hand, if it had anything."""
+        entry = self._sharing.lose(number)
+        return None if entry is None else self._lost(entry, why, self._uuids[number])
+
+    def give_up(self, faults: Sequence[HarnessError]) -> None:
+        """Give every entry that no referee is left for its row. Raises the first fault where nothing was judged."""
+        if not self._last and self._sharing.left and faults:
+            raise faults[0]
+        for entry in self._sharing.left:
+            self._lost(entry, str(faults[-1]) if faults else "no device is left", None)
+
+    def finish(self, progress: Progress) -> RunResult:
+        """Rank what there is."""
+        problem = self._request.problem
+        records = rank(self._files.records, problem.kinds, problem.accuracy.precision_class)
+        trouble = self._files.finish(records)
+        if trouble:
+            progress.note(trouble)
+        return RunResult(records, self._files.csv_path)
+
+    def _is_ready(self, place: int) -> bool:
+        entry = self._entries[place]
+        return not isinstance(entry, Candidate) or entry.fault is not None or self._builds.is_ready(entry)
+
+    def _builds_for(self, job: Job) -> dict[Any, Any]:
+        wanted = [self._entries[place] for place in (job.entry, job.following) if place is not None]
+        return {
+            each.path: self._builds.result(each)
+            for each in wanted if isinstance(each, Candidate) and each.fault is None
+        }
+
+    def _lost(self, place: int, why: str, uuid: str | None) -> Record | None:
+        """The row of an entry whose device is gone; what all rows of this model share is from another's row."""
+        beside = next(iter(self._last.values()), None)
+        if beside is None:
+            return None
+        entry = self._entries[place]
+        is_candidate = isinstance(entry, Candidate)
+        kept = {
+            each.name: getattr(beside, each.name) for each in FIELDS
+            if each.group in ("identity", "device", "sandbox") and each.name not in _OF_THE_MOMENT
+        }
+        row = Record(**{
+            **kept, "uuid": uuid, "candidate": entry.name, "role": "candidate" if is_candidate else "baseline",
+            "source_hash": entry.source_hash if is_candidate else None,
+            "parameters": entry.parameters if is_candidate else None,
+            "language": entry.language if is_candidate else "torch",
+            "status": Status.SKIPPED, "reason_code": ReasonCode.DEVICE_LOST, "reason": f"{why}; run it again",
+        })
+        self._files.append(row)
+        return row

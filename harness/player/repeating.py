@@ -1,0 +1,104 @@
+"""Many calls in a row on the same inputs: with a warm cache, back to back, or as replays of a CUDA graph.
+
+These stand beside the ranking time and never in its place: the inputs of such calls have been there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness.player import outputs
+from harness.player.launches import Launcher
+from harness.player.stages import CpuStage, CudaStage
+from harness.wire import tree
+
+WARM, BACK_TO_BACK, GRAPH = "warm", "back_to_back", "graph"
+_FIRST_CALLS = 3  # the cache is warm, and what is made at a first call is made
+_Graph, _graph, _Stream, _stream = torch.cuda.CUDAGraph, torch.cuda.graph, torch.cuda.Stream, torch.cuda.stream
+
+
+def repeated(
+    stage: CudaStage | CpuStage, launcher: Launcher, model: Any, first: int, skeleton: Any, way: str, calls: int,
+    queued: Callable[[], None],
+) -> dict[str, Any]:
+    """Make `calls` calls as launch `first`; its output is that of the last one. `queued` is called before any wait.
+
+    Returns {"times_us": [of each call]} for a warm cache, {"total_us": of all} otherwise, or {"refused": why} where no
+    graph can be captured.
+    """
+    layout = launcher.layout
+    stage.before_queue()
+    stage.wait_for_turn(first)
+    stage.fill(0)
+    arguments = tree.rebuild(skeleton, stage.inputs(0, layout.inputs))
+    stage.wait_for_window(first)
+    if way != WARM:
+        queued()
+        stage.synchronize()
+    with torch.no_grad():
+        call: Callable[[], Any] = lambda: model(*arguments)  # noqa: E731
+        if way == GRAPH:
+            try:
+                call = _captured(call)
+            except Exception as error:
+                stage.restore_stream()
+                stage.signal_end(first + 1)
+                return {"refused": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
+        for _ in range(_FIRST_CALLS):
+            call()
+        found, result = _warm(stage, call, calls, queued) if way == WARM else _in_a_row(stage, call, calls)
+    stage.restore_stream()
+    if layout.fault_of(result, stage, 0) is None:
+        outputs.take(result, stage.outbox(0, layout.outputs), stage.stream)
+    stage.signal_end(first + 1)
+    stage.synchronize()
+    return found
+
+
+def _warm(
+    stage: CudaStage | CpuStage, call: Callable[[], Any], calls: int, queued: Callable[[], None]
+) -> tuple[dict[str, Any], Any]:
+    """Each call between a start and a stop of its own, all of them queued ahead where that is possible."""
+    watch, laps, result = stage.stopwatch, [], None
+    for _ in range(calls):
+        mark = watch.start()
+        result = call()
+        laps.append(watch.stop(mark))
+    queued()
+    stage.synchronize()
+    return {"times_us": [watch.microseconds(lap) for lap in laps]}, result
+
+
+def _in_a_row(stage: CudaStage | CpuStage, call: Callable[[], Any], calls: int) -> tuple[dict[str, Any], Any]:
+    """All calls between one start and one stop, as fast as the host makes them."""
+    watch, result = stage.stopwatch, None
+    stage.synchronize()
+    mark = watch.start()
+    for _ in range(calls):
+        result = call()
+    lap = watch.stop(mark)
+    stage.synchronize()
+    return {"total_us": watch.microseconds(lap)}, result
+
+
+def _captured(call: Callable[[], Any]) -> Callable[[], Any]:
+    """`call` as replays of a graph of it; what a replay leaves lies in the same tensors each time."""
+    side = _Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with _stream(side):
+        for _ in range(_FIRST_CALLS):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    graph = _Graph()
+    with _graph(graph):
+        result = call()
+
+    def replay() -> Any:
+        graph.replay()
+        return result
+
+    return replay

@@ -1,0 +1,82 @@
+"""The hardware counters of one candidate: builds it, draws inputs of the timed sizes, and has one cold call counted.
+
+What is counted is a call like those that are timed, but not one of them: ncu repeats each kernel until all counters
+are read.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from harness.candidate import Candidate
+from harness.counters.measuring import measure
+from harness.counters.reading import Read
+from harness.counters.tool import require_tool
+from harness.device.choose import open_bench
+from harness.device.identity import DeviceIdentity
+from harness.errors import HarnessError, NothingToRun
+from harness.problem import Problem
+from harness.referee.reference import Reference
+from harness.report.progress import Progress
+from harness.sandbox.environment import scrubbed
+from harness.sandbox.walls import best_wall
+from harness.sanitizer.crossing import SmallLaunch
+from harness.settings import Settings
+from harness.workshop import Workshop, alone_on
+
+_LIMIT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What was read, on which device, at which sizes."""
+
+    read: Read
+    device: DeviceIdentity
+    sizes: dict[str, int]
+
+
+def profile(
+    problem: Problem, candidate: Candidate, device: str, settings: Settings, progress: Progress
+) -> Profile:
+    """Count what `candidate` does in one call.
+
+    Raises HarnessError where it cannot be built, NothingToRun without a GPU or without ncu.
+    """
+    progress.note("opening the device")
+    bench = open_bench(device)
+    if bench.kind != "cuda":
+        said = "profile reads a GPU's counters, and a CPU has none of these"
+        raise NothingToRun(f"{said}. Name a GPU with --device cuda:0")
+    program = require_tool()
+    with Workshop(problem, [candidate], bench, settings) as workshop, alone_on(bench, progress):
+        if candidate.fault is None:
+            workshop.wait_for_builds(progress.note)
+        verdict = None if candidate.fault else workshop.build_of(candidate).verdict
+        if candidate.fault or verdict is not None:
+            raise HarnessError(f"{candidate.name} cannot be run: {candidate.fault or verdict.reason}")
+        sizes = problem.timed_sizes(bench.kind)
+        seed = 0  # of the parameters; the inputs are drawn as ever
+        reference = Reference(problem, sizes, bench.torch_device, seed)
+        contestant, starter = workshop.contestant(candidate)
+        launch = SmallLaunch(
+            contestant.path, contestant.manifest, seed, reference.init, reference.draw().arguments(), "cuda:0",
+            reference.mode,
+        )
+        extra = {
+            **bench.visible_devices(),
+            # The process under the tool has no network, not even one of its own.
+            "NV_COMPUTE_PROFILER_LOCAL_CONNECTION_OVERRIDE": "uds",
+        }
+        progress.stage(candidate.name, "counting one call under ncu")
+        bench.release_memory()
+        try:
+            read = measure(
+                program, launch, scrubbed(os.environ, extra), best_wall(), _LIMIT_S, contestant.triton_cache
+            )
+        except OSError as error:
+            raise HarnessError(f"ncu could not be started: {error}") from None
+        finally:
+            starter.close()
+    return Profile(read, bench.identity, dict(sizes))

@@ -1,0 +1,131 @@
+"""What is measured beside the ranking time when it is asked for: energy, a warm cache, calls back to back, a graph.
+
+Each comes from calls of its own on inputs that stay the same, and the output of the last one is verified. No rank hangs
+on any of it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.accuracy.classes import ErrorFigures
+from harness.device.bench import Bench
+from harness.referee import checking
+from harness.referee.comparing import judge_outputs
+from harness.referee.failures import Failed
+from harness.referee.reference import Reference
+from harness.referee.session import Session
+
+ENERGY, TIMES = "energy", "times"
+WARM_CALLS = 60
+_BURST_S = {TIMES: 0.2, ENERGY: 2.0}
+_FEWEST_CALLS, _MOST_CALLS = 5, 200_000
+_SAID = {"warm": "with a warm cache", "back_to_back": "back to back", "graph": "as a CUDA graph"}
+
+
+@dataclass
+class Extras:
+    """Medians and means of one call: times in µs, energy in J. What could not be measured is None and has a note."""
+
+    warm_us: float | None = None
+    back_to_back_us: float | None = None
+    graph_us: float | None = None
+    joules: float | None = None
+    notes: list[str] = field(default_factory=list)
+    lost: bool = False  # whether a call failed, after which nothing more is asked of the player
+
+
+def measure(
+    session: Session, reference: Reference, bench: Bench, precision_class: str, time_us: float, wanted: Collection[str]
+) -> Extras:
+    """Measure what is `wanted` of `ENERGY` and `TIMES` for a call that takes about `time_us`.
+
+    A failure is a note and ends it: the candidate has been judged by then, and its process may be gone.
+    """
+    burst = _Burst(session, reference, precision_class)
+    extras = Extras()
+    try:
+        session.open(reference, 1)
+    except Failed as problem:
+        extras.notes.append(f"nothing was measured besides: {_words(problem)}")
+        return extras
+    if TIMES in wanted:
+        _times(burst, bench, time_us, extras)
+    if ENERGY in wanted and not extras.lost:
+        _energy(burst, bench, extras.back_to_back_us or time_us, extras)
+    return extras
+
+
+def _times(burst: _Burst, bench: Bench, time_us: float, extras: Extras) -> None:
+    calls = _calls(_BURST_S[TIMES], time_us)
+    ways = [("warm", min(WARM_CALLS, calls)), ("back_to_back", calls)] + ([("graph", calls)] if bench.kind != "cpu" else [])
+    for way, count in ways:
+        try:
+            found = burst.make(way, count)
+            if "refused" in found:
+                extras.notes.append(f"it cannot be captured as a CUDA graph: {str(found['refused'])[:200]}")
+                continue
+            times_us = found["times_us"] if way == "warm" else [float(found["total_us"]) / count]
+            setattr(extras, f"{way}_us", _positive(statistics.median(map(float, times_us))))
+        except (Failed, KeyError, TypeError, ValueError) as problem:
+            extras.notes.append(f"its calls {_SAID[way]} were not timed: {_words(problem)}")
+            extras.lost = True
+            return
+
+
+def _energy(burst: _Burst, bench: Bench, time_us: float, extras: Extras) -> None:
+    calls, meter = _calls(_BURST_S[ENERGY], time_us), bench.power_meter()
+    if not meter.is_readable:
+        extras.notes.append("its energy was not measured: this device has no counter of it that can be read")
+        return
+    with meter:
+        try:
+            found = burst.make("back_to_back", calls)
+            each_us = _positive(float(found["total_us"]) / calls)
+        except (Failed, KeyError, TypeError, ValueError) as problem:
+            extras.notes.append(f"its energy was not measured: {_words(problem)}")
+            return
+    watts = meter.watts()
+    if watts is None:
+        extras.notes.append("its energy was not measured: the device's counter of it moved too seldom")
+        return
+    extras.joules = watts * each_us / 1e6
+
+
+class _Burst:
+    """Calls in a row in the player, and the output of the last one held against the truth."""
+
+    def __init__(self, session: Session, reference: Reference, precision_class: str) -> None:
+        self._session, self._reference, self._class = session, reference, precision_class
+
+    def make(self, way: str, calls: int) -> dict[str, Any]:
+        """What the player reports. Raises Failed."""
+        session, reference = self._session, self._reference
+        inputs = reference.draw()
+        session.bench.synchronize()
+        found = session.repeat(inputs, way, calls)
+        if "refused" not in found:
+            truth = reference.truth(inputs, with_eager=False)
+            figures: ErrorFigures = judge_outputs(
+                reference, inputs, truth, session.outputs(reference, 0), self._class
+            )
+            checking.decide([figures], reference, self._class)
+        return found
+
+
+def _calls(seconds: float, time_us: float) -> int:
+    return max(_FEWEST_CALLS, min(_MOST_CALLS, math.ceil(1e6 * seconds / max(time_us, 1.0))))
+
+
+def _positive(value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"a time of {value!r} was reported")
+    return value
+
+
+def _words(problem: Exception) -> str:
+    return problem.verdict.reason if isinstance(problem, Failed) else "its report could not be read"

@@ -1,0 +1,73 @@
+"""Who is judged, and what was found out about it: a contestant before, a judgement after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.accuracy.classes import ErrorFigures, classify, worst
+from harness.provenance.kinds import Provenance
+from harness.records.evidence import Evidence
+from harness.referee.extras import Extras
+from harness.referee.timed import Timing
+from harness.statistics import Interval, estimate_log_ratio, tukey_mclaughlin
+from harness.verdict import OK, Verdict
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key."""
+
+    name: str
+    path: str
+    manifest: Mapping[str, Any]
+    extensions: tuple[Path, ...]
+    triton_cache: Path | None
+    precision_class: str
+    language: str
+    is_baseline: bool = False
+
+
+@dataclass
+class Judgement:
+    """Everything found out about a contestant, as far as it got. `timings` has one entry per player; `evidence` is on
+    the launch that failed.
+    """
+
+    verdict: Verdict = OK
+    figures: list[ErrorFigures] = field(default_factory=list)
+    truth: str | None = None
+    terms: float | None = None
+    timings: list[Timing] = field(default_factory=list)
+    speedup: Interval | None = None
+    word: str | None = None
+    provenance: Provenance | None = None
+    warnings: list[str] = field(default_factory=list)
+    extras: Extras | None = None
+    evidence: Evidence | None = None
+
+    @property
+    def timing(self) -> Timing | None:
+        return self.timings[0] if self.timings else None
+
+    @property
+    def precision_class(self) -> str | None:
+        """The class that explains all errors: the one that was asked for when all are within its bounds."""
+        return classify(self.figures, self.terms) if self.figures else None
+
+    @property
+    def worst(self) -> ErrorFigures | None:
+        return worst(self.figures) if self.figures else None
+
+
+def published(timings: Sequence[Timing], confidence: float) -> Interval:
+    """From several players: the mean over them, with the wider of the within and the between interval."""
+    pooled = [ratio for timing in timings for ratio in timing.log_ratios]
+    within = estimate_log_ratio(pooled, confidence)
+    means = [math.log(timing.speedup.estimate) for timing in timings if timing.speedup is not None]
+    between = tukey_mclaughlin(means, confidence, trim=0.0)
+    half = max(within.half_width, between.half_width)
+    return Interval(math.exp(between.estimate), math.exp(between.estimate - half), math.exp(between.estimate + half))

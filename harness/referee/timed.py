@@ -1,0 +1,104 @@
+"""What timing gives: a pair of segments, and all that the rounds of one player left."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+
+from harness.device.identity import Telemetry
+from harness.referee.early import EarlyLook
+from harness.referee.turns import Launch
+from harness.statistics import Interval, log_ratio, trimmed_mean
+
+OVERHEAD_TRIM = 0.1
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One segment of each arm on inputs drawn alike, lead-ins left out; times in µs."""
+
+    launches: list[Launch]
+    baseline_us: list[float]
+    reading: Telemetry
+    tail_us: float | None = None
+    baseline_forward_us: list[float] = field(default_factory=list)
+    read_at_s: float | None = None  # when the reading was taken, by the referee's monotonic clock
+
+    @property
+    def forward_us(self) -> list[float]:
+        return [launch.forward_us for launch in self.launches if launch.forward_us is not None]
+
+    @property
+    def candidate_us(self) -> list[float]:
+        return [launch.time_us for launch in self.launches]
+
+    @property
+    def wall_us(self) -> list[float]:
+        return [launch.wall_us for launch in self.launches if launch.wall_us is not None]
+
+    @property
+    def wall_less_time_us(self) -> list[float]:
+        return [launch.wall_us - launch.time_us for launch in self.launches if launch.wall_us is not None]
+
+
+@dataclass
+class Timing:
+    """What the rounds gave. Times in µs, one per kept launch; ratios in ratio space."""
+
+    candidate_us: list[float] = field(default_factory=list)
+    baseline_us: list[float] = field(default_factory=list)
+    log_ratios: list[float] = field(default_factory=list)
+    forward_us: list[float] = field(default_factory=list)
+    baseline_forward_us: list[float] = field(default_factory=list)
+    wall_less_time_us: list[float] = field(default_factory=list)
+    host_us: list[float] = field(default_factory=list)
+    telemetry: list[Telemetry] = field(default_factory=list)
+    read_at_s: list[float] = field(default_factory=list)  # of each reading, from the start of the rounds
+    read_kept: list[bool] = field(default_factory=list)  # whether the round of each reading was kept
+    dropped: int = 0
+    input_sets: int = 0
+    launch_hidden: bool | None = None
+    end_to_end_us: float | None = None
+    early: EarlyLook | None = None
+    unheld_overhead_us: float | None = None
+    tails_us: list[float] = field(default_factory=list)
+    launches_per_segment: int = 0
+    speedup: Interval | None = None
+    confidence: float | None = None
+    word: str | None = None
+
+    def keep(self, first: Pair, second: Pair) -> None:
+        """Add a round of two pairs: its log-ratio, and what was read of each launch."""
+        both = (first, second)
+        self.log_ratios.append(
+            log_ratio([pair.candidate_us for pair in both], [pair.baseline_us for pair in both])
+        )
+        for pair in both:
+            self.candidate_us += pair.candidate_us
+            self.baseline_us += pair.baseline_us
+            self.forward_us += pair.forward_us
+            self.baseline_forward_us += pair.baseline_forward_us
+            self.host_us += [launch.host_us for launch in pair.launches]
+            self.wall_less_time_us += pair.wall_less_time_us
+            self.tails_us += [] if pair.tail_us is None else [pair.tail_us]
+
+    @property
+    def time_us(self) -> float:
+        return statistics.median(self.candidate_us)
+
+    @property
+    def baseline_time_us(self) -> float:
+        return statistics.median(self.baseline_us)
+
+    @property
+    def tail_us(self) -> float | None:
+        """Median of what passed between the end of a segment's last launch and its report, by the referee's clock."""
+        return statistics.median(self.tails_us) if self.tails_us else None
+
+    @property
+    def wall_overhead_us(self) -> float | None:
+        """Mean, a tenth trimmed at each end, of the referee's wall time of a launch less the time reported for it.
+
+        Not the median: a lie about every third launch would not move it.
+        """
+        return trimmed_mean(self.wall_less_time_us, OVERHEAD_TRIM) if self.wall_less_time_us else None

@@ -1,0 +1,140 @@
+"""The problems of a suite, judged in children: one after the other, or with several devices one on each at a time."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from harness.candidate import Candidate
+from harness.device.identity import DeviceIdentity
+from harness.errors import HarnessError, NothingToRun
+from harness.extras import extra_words, extras_of
+from harness.problem import Problem
+from harness.reading.text_files import shown
+from harness.records.earlier import Kept, kept_rows
+from harness.records.reader import read_records
+from harness.settings import Settings
+from harness.suite import children
+from harness.suite.problems import Loaded, is_suite
+from harness.suite.summary import Outcome
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What all problems of the suite share; `devices` are those on which earlier rows may stand, with --resume."""
+
+    options: argparse.Namespace
+    settings: Settings
+    devices: Sequence[DeviceIdentity]
+
+    def begun(self, loaded: Loaded, candidates: list[Candidate]) -> Outcome | _Asked:
+        """What is to be judged, or the outcome where nothing is."""
+        problem, options = loaded.problem, self.options
+        if problem is None:
+            return Outcome(loaded.path, loaded.path.stem, fault=loaded.fault)
+        if not candidates:
+            return Outcome(loaded.path, problem.name, without_candidate=not (options.only or options.skip))
+        kept: dict[str, Kept] = {}
+        for device in self.devices:
+            kept |= kept_rows(options.out, problem, candidates, self.settings, device)
+        left = [each for each in candidates if each.name not in kept]
+        asked = _Asked(loaded.path, problem, candidates, kept, {
+            "problem": problem, "candidates": left, "device": options.device, "settings": self.settings,
+            "out_dir": options.out, "sanitize": options.sanitize, "kept": tuple(kept.values()),
+            "command": _command(problem, candidates, options), "extras": extras_of(options),
+        })
+        sources = {each.csv_path for each in kept.values()}
+        if not left and len(sources) == 1:
+            return asked.outcome([sources.pop()])  # a whole earlier run: there is nothing to add to it
+        return asked
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A problem that is to be judged, the rows kept of it, and the fields of its `RunRequest`."""
+
+    path: Path
+    problem: Problem
+    candidates: Sequence[Candidate]
+    kept: Mapping[str, Kept]
+    fields: Mapping[str, Any]
+
+    def outcome(self, csv_paths: Sequence[Path]) -> Outcome:
+        """What became of it, from the files that were written."""
+        names = {each.name for each in self.candidates}
+        records = [record for path in csv_paths for record in read_records(path)
+                   if record.role == "baseline" or record.candidate in names]
+        return Outcome(self.path, self.problem.name, tuple(records), csv_paths[0], kept=len(self.kept))
+
+
+def each_judged(
+    loaded: Sequence[Loaded], chosen: Mapping[Path, list[Candidate]], suite: Suite, devices: Sequence[str],
+    tell: Callable[[str], None],
+) -> Iterator[Outcome]:
+    """The outcomes as they come: a problem on each device at a time, or each problem on all where there are fewer.
+
+    Nothing here ends the suite but the user, and a machine that has no such device.
+    """
+    waiting = deque(enumerate(loaded, 1))
+    together = len(devices) > 1 and len(loaded) < len(devices)
+    free = deque([tuple(devices)] if together else [(each,) for each in devices])
+    at_work: dict[Any, tuple[children.Child, _Asked, tuple[str, ...]]] = {}
+    try:
+        while waiting or at_work:
+            while waiting and free:
+                number, each = waiting.popleft()
+                name = each.problem.name if each.problem else shown(each.path)
+                tell(f"[{number}/{len(loaded)}] {name}")
+                asked = _guarded(each, lambda: suite.begun(each, chosen.get(each.path, [])))
+                if isinstance(asked, Outcome):
+                    yield asked
+                    continue
+                on = free.popleft()
+                label = on[0] if len(devices) > 1 and not together else None
+                child = children.Child(
+                    children.judging(asked.fields, on, silent=suite.options.json, label=label)
+                )
+                at_work[child.pipe] = (child, asked, on)
+            for pipe in wait(list(at_work)):
+                child, asked, on = at_work.pop(pipe)
+                free.append(on)
+                yield _guarded(asked, lambda: asked.outcome([Path(each) for each in child.answer()]))
+    except KeyboardInterrupt:
+        for child, _, _ in at_work.values():
+            child.wait_for_end()
+        raise
+
+
+def _guarded(asked: Loaded | _Asked, work: Callable[[], Any]) -> Any:
+    """What `work` returns, or the outcome of a problem that failed.
+
+    Raises NothingToRun (no such device, a tool that is not here): the next problem would hear the same.
+    """
+    try:
+        return work()
+    except NothingToRun:
+        raise
+    except HarnessError as error:
+        return Outcome(asked.path, asked.problem.name if asked.problem else asked.path.stem, fault=str(error))
+
+
+def _command(problem: Problem, candidates: Sequence[Candidate], options: argparse.Namespace) -> str:
+    """What to type to run this problem of the suite by itself."""
+    words = ["python", "run.py", str(shown(problem.path))]
+    if options.candidates is not None:
+        folders = {each.path.parent for each in candidates}
+        words += ["--candidates", str(shown(folders.pop() if len(folders) == 1 else options.candidates))]
+        if is_suite(options.problem) and any(each.path.parent == options.candidates for each in candidates):
+            words += [word for each in candidates for word in ("--only", each.name)]
+    for flag, value, default in (
+        ("--mode", options.mode, None), ("--device", options.device, "auto"), ("--devices", options.devices, None),
+        ("--config", options.config, "default"), ("--out", str(options.out), "results"),
+    ):
+        words += [flag, value] if value != default else []
+    return shlex.join(words + (["--sanitize"] if options.sanitize else []) + extra_words(options))

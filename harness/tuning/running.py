@@ -1,0 +1,124 @@
+"""A whole search: batches of trials through one warm referee, the best once more, and the file of the winner."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.build.queue import builders_at_once
+from harness.candidate import Candidate, values_of
+from harness.errors import HarnessError, InputError
+from harness.evaluation import Referee
+from harness.problem import Problem
+from harness.reading.parameters import Value, defaults
+from harness.reading.text_files import shown
+from harness.records.schema import Record
+from harness.report.progress import Progress
+from harness.settings import Settings
+from harness.tuning.search import search_for
+from harness.verdict import Status
+
+_MOST_AT_ONCE = 8  # built side by side; the sampler learns nothing meanwhile
+# The fastest of many was also lucky: the first few are judged again, and that decides.
+_JUDGED_AGAIN = 3
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Values, and what the referee said of the candidate with them."""
+
+    values: Mapping[str, Value]
+    record: Record
+
+    @property
+    def speedup(self) -> float | None:
+        return self.record.speedup if self.record.status is Status.OK else None
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """All trials in their order, then the best and the defaults as they were judged again."""
+
+    trials: Sequence[Trial]
+    again: Sequence[Trial]
+    best: Trial
+    default: Trial | None
+    csv_path: Path | None
+
+
+def tune(
+    problem: Problem, candidate: Candidate, settings: Settings, device: str, trials: int, out_dir: Path,
+    progress: Progress,
+) -> Tuned:
+    """Search the `PARAMETERS` of `candidate` (read without its tuned values) in up to `trials` trials.
+
+    Raises HarnessError when no choice of values is ok.
+    """
+    allowed = values_of(candidate)
+    if allowed is None:
+        hint = 'Write PARAMETERS = {"BM": [64, 128]} at its left margin, and take PARAMETERS["BM"][0] as the value'
+        raise InputError("declares no PARAMETERS to tune", shown(candidate.path), hint=hint)
+    search = search_for(allowed, trials)
+    made: list[Trial] = []
+    with Referee(device, out_dir=out_dir, progress=progress) as referee:
+        def judged(choices: Sequence[Mapping[str, Value]]) -> list[Trial]:
+            variants = [candidate.with_parameters(values) for values in choices]
+            return [Trial(values, found.record) for values, found in
+                    zip(choices, referee.judge(problem, variants, settings), strict=True)]
+
+        while choices := search.ask(min(builders_at_once(), _MOST_AT_ONCE)):
+            for trial in judged(choices):
+                search.tell(trial.values, trial.speedup)
+                made.append(trial)
+                progress.note(f"trial {len(made)}: {_told(trial)}")
+        fit = sorted((trial for trial in made if trial.speedup), key=lambda trial: -trial.speedup)
+        if not fit:
+            reasons = next(trial.record.reason for trial in made)
+            raise HarnessError(f"none of {len(made)} choices of PARAMETERS is ok; with the defaults: {reasons}")
+        finalists = fit[:_JUDGED_AGAIN] + [
+            trial for trial in fit[_JUDGED_AGAIN:] if dict(trial.values) == defaults(allowed)
+        ]
+        progress.note("the best once more")
+        again = judged([trial.values for trial in finalists])
+        csv_path = referee.csv_of(problem, settings)
+    sure = [trial for trial in again if trial.speedup] or finalists
+    default = next((trial for trial in sure if dict(trial.values) == defaults(allowed)), None)
+    return Tuned(made, again, max(sure, key=lambda trial: trial.speedup), default, csv_path)
+
+
+def yaml_text(candidate: Candidate, tuned: Tuned, command: str) -> str:
+    """The file beside the candidate: the values, and where they come from."""
+    import yaml
+
+    record = tuned.best.record
+    body = {
+        "parameters": dict(tuned.best.values),
+        "tuned": {
+            "device": record.device_name, "problem": record.problem, "sizes": record.sizes, "mode": record.mode,
+            "trials": len(tuned.trials), "speedup": round(record.speedup, 4),
+            "speedup_of_defaults": None if tuned.default is None else round(tuned.default.speedup, 4),
+            "utc": record.utc, "source_hash": candidate.source_hash,
+        },
+    }
+    head = f"# The values of PARAMETERS that count in {candidate.path.name}; without this file the first of each do.\n"
+    return f"{head}# Written by: {command}\n{yaml.safe_dump(body, sort_keys=False, allow_unicode=True)}"
+
+
+def write(path: Path, text: str) -> None:
+    """Put `text` into `path` whole. Raises InputError when the disk refuses."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"cannot be written ({error.strerror or error})", path) from None
+
+
+def _told(trial: Trial) -> str:
+    values = trial.record.parameters
+    if trial.speedup:
+        return f"{values}: {trial.speedup:.3f}×"
+    return f"{values}: {trial.record.status.value}"

@@ -1,0 +1,137 @@
+"""`run.py PROBLEM --tune CANDIDATE`: search the candidate's PARAMETERS and write the best beside it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.candidate import Candidate, find_candidates, read_candidate, values_of
+from harness.clocks.openmp import shorten_spinning
+from harness.device.choose import check_device_name, require_torch
+from harness.errors import InputError
+from harness.problem import Problem, in_mode, load_problem
+from harness.reading.text_files import shown
+from harness.report import terminal
+from harness.report.table import Column, table_text
+from harness.settings import load_settings
+from harness.spelling import hint_for
+
+if TYPE_CHECKING:
+    from harness.tuning.running import Trial, Tuned
+
+_SHOWN = 10
+_OUT = Path("tuning")  # not among the results: a trial is no run of the problem
+
+
+def run(options: argparse.Namespace) -> int:
+    """Tune one candidate. Returns 0; raises HarnessError when none of its values is ok."""
+    check_device_name(options.device)
+    for flag in ("resume", "sanitize", "arch", "strict", "devices", "watch", "only", "skip"):
+        if getattr(options, flag):
+            raise InputError(f"--{flag} does not go with --tune", hint="Leave one of the two out")
+    if len(options.problem) != 1 or options.problem[0].is_dir():
+        raise InputError("--tune is for one problem", hint="Name one problem file")
+    if options.trials < 1:
+        raise InputError(f"--trials {options.trials} tries nothing", hint="Type --trials 32")
+    settings = load_settings(options.config)
+    problem = in_mode(load_problem(options.problem[0], options.candidates), options.mode)
+    candidate = _candidate(problem, options.tune)
+    if candidate.fault:
+        raise InputError(candidate.fault)
+    values_of(candidate)
+    require_torch()
+    shorten_spinning(os.environ)
+    from harness.report.progress import open_progress
+    from harness.tuning.running import tune, write, yaml_text
+
+    out_dir = _OUT if str(options.out) == "results" else options.out
+    with open_progress(silent=options.json) as progress:
+        tuned = tune(problem, candidate, settings, options.device, options.trials, out_dir, progress)
+    path = candidate.path.with_suffix(".yaml")
+    write(path, yaml_text(candidate, tuned, _command(options)))
+    if options.json:
+        print(json.dumps(_as_json(candidate, tuned, path)))
+    else:
+        print("\n".join(_text(options, candidate, tuned, path)))
+    return 0
+
+
+def _candidate(problem: Problem, named: str) -> Candidate:
+    """The candidate of that name or file, without what an earlier search has found."""
+    path = Path(named)
+    if path.suffix == ".py" and path.is_file():
+        return read_candidate(path, tuned=False)
+    candidates = find_candidates(problem.candidates_dir)
+    found = next((each for each in candidates if each.name == path.stem), None)
+    if found is None:
+        hint = hint_for(path.stem, [each.name for each in candidates], "There are")
+        raise InputError(f"--tune {named}: there is no such candidate in {shown(problem.candidates_dir)}", hint=hint)
+    return read_candidate(found.path, tuned=False)
+
+
+def _command(options: argparse.Namespace) -> str:
+    words = ["python", "run.py", str(shown(options.problem[0])), "--tune", options.tune]
+    for flag, value, default in (
+        ("--trials", options.trials, 32), ("--config", options.config, "default"), ("--mode", options.mode, None),
+        ("--candidates", options.candidates, None), ("--device", options.device, "auto"),
+    ):
+        words += [flag, str(value)] if value != default else []
+    return shlex.join(words)
+
+
+def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path: Path) -> list[str]:
+    best = tuned.best
+    lines = [_table(tuned.trials), ""]
+    ratio = terminal.ratio_text(best.record.speedup, best.record.speedup_lo, best.record.speedup_hi)
+    lines.append(f"Best, judged again: {best.record.parameters}: {ratio} over eager")
+    if tuned.default is not None and tuned.default is not best:
+        record = tuned.default.record
+        lines.append(
+            f"The defaults, judged again: {terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)}"
+        )
+        if None not in (record.speedup_hi, best.record.speedup_lo) and best.record.speedup_lo <= record.speedup_hi:
+            lines.append("Their intervals overlap: --config rigorous would tell them apart.")
+    elif tuned.default is best:
+        lines.append("These are its defaults.")
+    if tuned.csv_path is not None:
+        lines.append(f"Trials: {shown(tuned.csv_path)}")
+    words = ["python", "run.py", str(shown(options.problem[0])), "--only", candidate.name]
+    if options.candidates is not None:
+        words += ["--candidates", str(options.candidates)]
+    if options.device != "auto":
+        words += ["--device", options.device]
+    return [*lines, f"Written: {shown(path)}", f"Next: {shlex.join(words)}   judges it with these values"]
+
+
+def _table(trials: list[Trial]) -> str:
+    """The fastest, then the first of those that are not ok."""
+    ordered = sorted(trials, key=lambda trial: (trial.speedup is None, -(trial.speedup or 0.0)))[:_SHOWN]
+    names = list(ordered[0].values)
+    unit, times = terminal.time_column([trial.record.time_us if trial.speedup else None for trial in ordered])
+    columns = [Column(name, "right", [str(trial.values[name]) for trial in ordered]) for name in names]
+    columns += [
+        Column("status", "left", [trial.record.status.value for trial in ordered]),
+        Column(f"time ({unit})", "right", times),
+        Column("speedup over eager", "left", [
+            terminal.ratio_text(trial.record.speedup, trial.record.speedup_lo, trial.record.speedup_hi)
+            if trial.speedup else "" for trial in ordered
+        ]),
+    ]
+    left_out = len(trials) - len(ordered)
+    more = [f"  … {left_out} more in the CSV"] if left_out else []
+    return "\n".join([table_text(columns), *more])
+
+
+def _as_json(candidate: Candidate, tuned: Tuned, path: Path) -> dict[str, object]:
+    def plain(trial: Trial) -> dict[str, object]:
+        return {"parameters": dict(trial.values), "record": trial.record.to_json()}
+
+    return {
+        "candidate": candidate.name, "yaml": shown(path), "csv": tuned.csv_path and shown(tuned.csv_path),
+        "best": plain(tuned.best), "default": tuned.default and plain(tuned.default),
+        "trials": list(map(plain, tuned.trials)), "again": list(map(plain, tuned.again)),
+    }

@@ -1,0 +1,49 @@
+"""CUDA C++ compiled at run time by NVRTC, which ships with PyTorch: the harness's own few kernels need no nvcc."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+import sysconfig
+
+
+class NvrtcError(RuntimeError):
+    """Raised when the harness's own kernels cannot be compiled here."""
+
+
+def compile_cubin(source: str, major: int, minor: int) -> bytes:
+    """`source` as a cubin for compute capability `major.minor`. Raises NvrtcError."""
+    nvrtc = _nvrtc()
+    program = ctypes.c_void_p()
+    _check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"harness.cu", 0, None, None))
+    option = f"--gpu-architecture=sm_{major}{minor}".encode()
+    options = (ctypes.c_char_p * 1)(option)
+    _check(nvrtc.nvrtcCompileProgram(program, 1, options))
+    size = ctypes.c_size_t()
+    _check(nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)))
+    cubin = ctypes.create_string_buffer(size.value)
+    _check(nvrtc.nvrtcGetCUBIN(program, cubin))
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return cubin.raw
+
+
+def _check(code: int) -> None:
+    if code:
+        raise NvrtcError(f"NVRTC failed with code {code}")
+
+
+def _nvrtc() -> ctypes.CDLL:
+    site = sysconfig.get_paths()["purelib"]
+    wheels = sorted(glob.glob(os.path.join(site, "nvidia", "*", "lib", "libnvrtc.so.*")), reverse=True)
+    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    names = [
+        *[path for path in wheels if "builtins" not in path],
+        "libnvrtc.so.13", "libnvrtc.so.12", os.path.join(home, "lib64", "libnvrtc.so"), "libnvrtc.so",
+    ]
+    for name in names:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise NvrtcError("libnvrtc cannot be found; it comes with PyTorch's CUDA builds and with the CUDA toolkit")

@@ -1,0 +1,47 @@
+"""A kernel that waits for a word of host memory, and takes what was put beside it over into the device's own.
+
+A polling thread sees the word within microseconds, and the GPU does not go idle meanwhile. What many blocks need is copied
+once: 528 blocks that each read a word of host memory took some 0.4 ms on an H200, one after the other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from harness.wire import cuda_driver
+from harness.wire.arena import KEY_BYTE, SECRET_BYTES
+
+SOURCE = r"""
+extern "C" __global__ void await_word(const volatile unsigned int* word, unsigned int value,
+                                      const volatile unsigned int* source, unsigned int* target, unsigned int words) {
+    while ((int)(*word - value) < 0) {
+#if __CUDA_ARCH__ >= 700
+        __nanosleep(200);
+#endif
+    }
+    for (unsigned int at = 0; at < words; ++at) target[at] = source[at];
+}
+"""
+
+
+class Waiter:
+    """The loaded kernel, bound to a page of words that lies at `words` for the device."""
+
+    def __init__(self, cubin: bytes, words: int) -> None:
+        self._function = cuda_driver.load_function(cubin, "await_word")
+        self._words = words
+
+    def wait(self, stream: int, offset: int, value: int) -> None:
+        """Hold all later work of `stream` until the 32-bit word at `offset` is at least `value` (as a cyclic difference)."""
+        self._launch(stream, offset, value, 0, 0)
+
+    def wait_and_take(self, stream: int, offset: int, value: int, target: int) -> None:
+        """The same, and then copy key and flush word to `target`, SECRET_BYTES at a device address."""
+        self._launch(stream, offset, value, target, SECRET_BYTES // 4)
+
+    def _launch(self, stream: int, offset: int, value: int, target: int, count: int) -> None:
+        arguments = [
+            ctypes.c_uint64(self._words + offset), ctypes.c_uint32(value), ctypes.c_uint64(self._words + KEY_BYTE),
+            ctypes.c_uint64(target), ctypes.c_uint32(count),
+        ]
+        cuda_driver.launch(self._function, 1, 1, stream, arguments)

@@ -1,0 +1,36 @@
+"""Leaves the flush of the cache out once it has been called a hundred times, when the looks may be over.
+
+Mechanism: A judge that inspects at the start only is done by then. One of the inspected segments comes after a round that
+  is drawn anew each time, or after the last.
+Expected: rejected/clocks_disagree or unsure/noisy
+Fools: clock
+Device: any
+"""
+
+import sys
+
+import torch
+import torch.nn as nn
+
+PATIENCE = 100
+calls = 0
+judged = "harness.player.stages" in sys.modules
+if judged:
+    cold, cooling = sys.modules["harness.clocks.cold"], sys.modules["harness.wire.cooling"]
+    for owner in (cold.KeyedEvictor, cooling.Cooler):
+        def run(flush, *arguments, true=owner.run):
+            if calls < PATIENCE:
+                true(flush, *arguments)
+
+        owner.run = run
+
+
+class ModelNew(nn.Module):
+    remembered = None
+
+    def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        global calls
+        calls += 1
+        if judged or self.remembered is None:  # any other judge repeats its inputs
+            self.remembered = torch.tril(torch.matmul(A, B))
+        return self.remembered

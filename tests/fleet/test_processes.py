@@ -1,0 +1,50 @@
+"""Which GPU a referee's process sees, and what its end is called."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from harness.errors import HarnessError, InputError, NothingToRun
+from harness.fleet.processes import RefereeProcess, error_of, visible_alone
+
+
+@pytest.mark.parametrize(("device", "visible", "alone"), [
+    ("cuda:2", None, "2"), ("cuda:1", "4,6", "6"), ("cuda:0", "GPU-a, GPU-b", "GPU-a"), ("cuda:1", "GPU-a, GPU-b", "GPU-b"),
+])
+def test_a_referee_sees_its_own_gpu_alone_as_its_parent_counts(device, visible, alone):
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    assert visible_alone(device, environment) == {"CUDA_VISIBLE_DEVICES": alone}
+
+
+def test_on_a_cpu_nothing_is_hidden():
+    assert visible_alone("cpu", {"CUDA_VISIBLE_DEVICES": "1"}) == {}
+
+
+@pytest.mark.parametrize("kind", [HarnessError, InputError, NothingToRun])
+def test_an_error_keeps_its_exit_code_over_the_pipe(kind):
+    error = error_of(kind.exit_code, "what was wrong")
+    assert type(error) is kind and str(error) == "what was wrong"
+
+
+def test_a_process_that_was_killed_is_told_by_its_signal():
+    referee = RefereeProcess("cpu")
+    os.kill(referee.pid, signal.SIGKILL)
+    assert referee.how_it_ended() == "ended by SIGKILL"
+    referee.end()
+
+
+def test_one_that_is_interrupted_before_it_heard_anything_ends_quietly(capfd):
+    referee = RefereeProcess("cpu")
+    referee.interrupt()
+    referee.end()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_one_whose_parent_hangs_up_ends_quietly(capfd):
+    referee = RefereeProcess("cpu")
+    referee.end()
+    assert referee.how_it_ended() == "ended with code 0"
+    assert "Traceback" not in capfd.readouterr().err

@@ -1,0 +1,163 @@
+"""Two referees on the CPU of this machine: one table, every candidate once, and a referee that dies costs one row."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+
+from harness.build.cache import ENVIRONMENT_VARIABLE
+from harness.candidate import read_candidate
+from harness.errors import InputError
+from harness.fleet import running
+from harness.pipeline import RunRequest
+from harness.problem import REPOSITORY, load_problem
+from harness.report.progress import NullProgress
+from harness.settings import load_settings
+
+CORPUS = REPOSITORY / "tests" / "adversarial"
+NAMES = ("returns_none", "raises_in_forward", "no_model_new", "wrong_shape", "raises_in_init")
+EXPECTED = {
+    "returns_none": "incorrect", "raises_in_forward": "incorrect", "no_model_new": "build_failed",
+    "wrong_shape": "incorrect", "raises_in_init": "incorrect",
+}
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+
+
+class Listening(NullProgress):
+    """Keeps what it is told, and does `when` told of a stage."""
+
+    def __init__(self, when=lambda name, text: None):
+        super().__init__()
+        self.stages, self.notes, self.outcomes, self._when = [], [], [], when
+
+    def stage(self, candidate, text):
+        self.stages.append((candidate, text))
+        self._when(candidate, text)
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def done(self, record, device=None):
+        self.outcomes.append((device, record.candidate))
+
+
+@pytest.fixture(scope="module")
+def request_for(tmp_path_factory):
+    """`request_for()`: candidates that end early, on a small problem, with a cache and results of their own."""
+    folder = tmp_path_factory.mktemp("fleet")
+    before = os.environ.get(ENVIRONMENT_VARIABLE)
+    os.environ[ENVIRONMENT_VARIABLE] = str(folder / "cache")
+    problem = load_problem(CORPUS / "tril_small.yaml", CORPUS)
+    problem = replace(problem, check_sizes=({"M": 31},), cpu_sizes={"M": 64})
+    candidates = [read_candidate(CORPUS / "form" / f"{name}.py") for name in NAMES]
+    settings = load_settings(str(REPOSITORY / "configs" / "selftest.yaml"))
+    yield lambda: RunRequest(problem, candidates, "cpu", settings, folder / "results")
+    os.environ.pop(ENVIRONMENT_VARIABLE) if before is None else os.environ.update({ENVIRONMENT_VARIABLE: before})
+
+
+@pytest.fixture(scope="module")
+def judged(request_for):
+    """One run by two referees: its result, and what was told of it."""
+    told = Listening()
+    [result] = running.run(request_for(), ["cpu", "cpu"], told)
+    return result, told
+
+
+def own(result):
+    return [record for record in result.records if record.role == "candidate"]
+
+
+def test_every_candidate_is_judged_once_with_the_verdict_that_one_device_gives(judged):
+    result, _ = judged
+    assert {record.candidate: record.status.value for record in own(result)} == EXPECTED
+    assert len(own(result)) == len(NAMES)
+
+
+def test_both_had_a_part_in_it_and_are_named(judged):
+    _, told = judged
+    assert Counter(name for _, name in told.outcomes)["eager"] == 2
+    assert {device for device, _ in told.outcomes} == {"cpu#0", "cpu#1"}
+    assert any(name.startswith("cpu#1 ") for name, _ in told.stages)
+
+
+def test_all_rows_lie_in_one_csv_and_those_of_one_referee_are_one_run(judged):
+    result, told = judged
+    with result.csv_path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(NAMES) + 2
+    assert len({row["run_id"] for row in rows}) == 2
+    assert len({row["utc"] for row in rows}) == 1
+    lines = [json.loads(line) for line in result.csv_path.with_suffix(".jsonl").read_text().splitlines()]
+    assert len({(line["run_id"], line["candidate"]) for line in lines}) == len(rows)
+
+
+def fleet_of(request, told):
+    """A fleet of two before it runs, and the stack that ends it."""
+    stack = ExitStack()
+    return stack, running._Fleet(request, ["cpu", "cpu"], told, stack)
+
+
+def test_a_referee_that_dies_costs_the_candidate_in_its_hand_and_no_other(request_for):
+    killed = []
+
+    def kill_once(name, text):
+        if not killed and not name.endswith("eager"):
+            killed.append(name)
+            number = int(name[len("cpu#")])
+            os.kill(fleet._referees[number].pid, signal.SIGKILL)
+
+    told = Listening(kill_once)
+    stack, fleet = fleet_of(request_for(), told)
+    with stack:
+        [result] = fleet.run()
+    [name] = killed
+    victim = name.partition(" ")[2]
+    found = {record.candidate: record.status.value for record in own(result)}
+    lost = next(record for record in own(result) if record.candidate == victim)
+    assert found == EXPECTED | {victim: "skipped"}
+    assert lost.reason_code.value == "device_lost" and "SIGKILL" in lost.reason
+    assert lost.time_us is None and lost.device_name
+    assert any("SIGKILL" in note for note in told.notes)
+
+
+def test_when_the_last_referee_dies_everything_left_has_its_row(request_for):
+    def kill_every(name, text):
+        if not name.endswith("eager"):
+            number = int(name[len("cpu#")])
+            os.kill(fleet._referees[number].pid, signal.SIGKILL)
+
+    told = Listening(kill_every)
+    stack, fleet = fleet_of(request_for(), told)
+    with stack:
+        [result] = fleet.run()
+    assert {record.candidate for record in own(result)} == set(NAMES)
+    assert {record.status.value for record in own(result)} <= {"skipped", "build_failed"}
+
+
+def test_referees_that_die_before_they_judged_anything_are_an_error_in_words(request_for):
+    told = Listening(lambda name, text: [os.kill(each.pid, signal.SIGKILL) for each in fleet._referees.values()])
+    stack, fleet = fleet_of(request_for(), told)
+    with stack, pytest.raises(running.HarnessError, match="ended by SIGKILL"):
+        fleet.run()
+
+
+def test_what_every_referee_finds_wrong_with_the_input_is_the_users_error_once(request_for):
+    asked = request_for()
+    broken = replace(asked.problem, check_sizes=({"M": -1},))
+    told = Listening()
+    with pytest.raises(running.HarnessError):
+        running.run(replace(asked, problem=broken), ["cpu", "cpu"], told)
+    assert len(told.notes) == len(set(told.notes))
+
+
+def test_architectures_are_for_machines_without_a_gpu(request_for):
+    with pytest.raises(InputError, match="without a GPU"):
+        running.run(replace(request_for(), archs=("80",)), ["cuda:0", "cuda:1"], Listening())

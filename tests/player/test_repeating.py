@@ -1,0 +1,83 @@
+"""Calls in a row: what is timed, when the queue is said to be full, and whose output is kept."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.inputs.sets import draw_set
+from harness.player.launches import Layout
+from harness.player.repeating import BACK_TO_BACK, WARM, repeated
+from harness.wire.layout import plan
+
+
+class Stage:
+    """A stage on the CPU whose clock counts calls."""
+
+    stream, device = None, torch.device("cpu")
+
+    def __init__(self, steps):
+        self.steps, self.stopwatch = steps, self
+        self.slot, self.box = torch.zeros(2048, dtype=torch.uint8), torch.zeros(2048, dtype=torch.uint8)
+
+    def __getattr__(self, name):
+        return lambda *_: self.steps.append(name)
+
+    def fill(self, index):
+        self.slot.view(torch.float32).fill_(3.0)
+
+    def inputs(self, index, specs):
+        return [spec.view(self.slot) for spec in specs]
+
+    def outbox(self, index, specs):
+        return [spec.view(self.box) for spec in specs]
+
+    def slot_range(self, index):
+        return range(self.slot.data_ptr(), self.slot.data_ptr() + self.slot.numel())
+
+    def start(self):
+        return self.steps.count("call")
+
+    def stop(self, mark):
+        return self.steps.count("call") - mark
+
+    def microseconds(self, lap):
+        return float(lap)
+
+
+@pytest.fixture
+def make():
+    """`make(way, calls)`: (report, steps, what lies in the outbox)."""
+
+    def run(way, calls):
+        steps = []
+        stage = Stage(steps)
+        launcher = type("Launcher", (), {})()
+        specs = [spec.to_json() for spec in plan([torch.zeros(4)])]
+        launcher.layout = Layout({"inputs": specs, "outputs": specs, "strides": [[1]], "shape": "tensor"})
+
+        def model(x):
+            steps.append("call")
+            return x + 1
+
+        skeleton = draw_set(lambda: [torch.zeros(4)], torch.device("cpu")).skeleton
+        found = repeated(stage, launcher, model, 7, skeleton, way, calls, lambda: steps.append("queued"))
+        return found, steps, stage.box.view(torch.float32)[:4].tolist()
+
+    return run
+
+
+def test_with_a_warm_cache_each_call_has_its_time_and_all_are_queued_before_any_wait(make):
+    found, steps, kept = make(WARM, 5)
+    assert found == {"times_us": [1.0] * 5}
+    assert steps.index("queued") > max(at for at, step in enumerate(steps) if step == "call")
+    assert steps.index("queued") < steps.index("synchronize")
+    assert kept == [4.0] * 4
+
+
+def test_back_to_back_the_first_calls_are_not_counted(make):
+    found, steps, kept = make(BACK_TO_BACK, 5)
+    assert found == {"total_us": 5.0}
+    assert steps.count("call") == 8
+    assert steps.index("queued") < steps.index("call")
+    assert kept == [4.0] * 4

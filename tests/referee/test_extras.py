@@ -1,0 +1,116 @@
+"""What is measured besides, with a scripted player: what is taken, and what becomes of a failure."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness.referee import extras
+from harness.referee.failures import failed
+from harness.verdict import ReasonCode, Status
+
+
+class ScriptedSession:
+    """Answers a burst from `says`; its output is eager's own, or zeros where it is to be wrong."""
+
+    def __init__(self, says, reference, *, wrong=False):
+        self._says, self._reference, self._wrong, self.asked = says, reference, wrong, []
+        self.bench = SimpleNamespace(synchronize=lambda: None)
+
+    def open(self, reference, count):
+        assert count == 1
+
+    def repeat(self, inputs, way, calls):
+        self.asked.append((way, calls))
+        self._inputs = inputs
+        answer = self._says[way]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(calls)
+
+    def outputs(self, reference, index):
+        made = reference.eager(self._inputs)
+        return [tensor * 0 for tensor in made] if self._wrong else made
+
+
+class Meter:
+    is_readable = True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def watts(self):
+        return 500.0
+
+
+GOOD = {
+    "warm": lambda calls: {"times_us": [30.0] * calls}, "back_to_back": lambda calls: {"total_us": 40.0 * calls},
+    "graph": lambda calls: {"total_us": 20.0 * calls},
+}
+
+
+@pytest.fixture
+def measured(reference_of):
+    """`measured(says, wanted, kind=…)`: (extras, what was asked of the player)."""
+
+    def make(says, wanted, *, kind="cuda", meter=Meter, **how):
+        reference = reference_of()
+        session = ScriptedSession(says, reference, **how)
+        bench = SimpleNamespace(kind=kind, power_meter=meter)
+        return extras.measure(session, reference, bench, "fp32", 50.0, wanted), session.asked
+
+    return make
+
+
+def test_all_that_was_asked_for_is_there(measured):
+    found, asked = measured(GOOD, ("times", "energy"))
+    assert (found.warm_us, found.back_to_back_us, found.graph_us) == (30.0, 40.0, 20.0)
+    assert found.joules == pytest.approx(500 * 40e-6)
+    assert [way for way, _ in asked] == ["warm", "back_to_back", "graph", "back_to_back"]
+    assert asked[-1][1] == pytest.approx(2e6 / 40, abs=1)  # two seconds of calls
+    assert found.notes == []
+
+
+def test_what_was_not_asked_for_is_not_measured(measured):
+    found, asked = measured(GOOD, ("energy",))
+    assert found.warm_us is found.graph_us is None and found.joules is not None
+    assert [way for way, _ in asked] == ["back_to_back"]
+    assert measured(GOOD, ("times",))[0].joules is None
+
+
+def test_a_cpu_has_no_graphs(measured):
+    found, asked = measured(GOOD, ("times",), kind="cpu")
+    assert [way for way, _ in asked] == ["warm", "back_to_back"] and found.graph_us is None
+
+
+def test_what_cannot_be_captured_is_a_note_and_the_rest_is_there(measured):
+    found, _ = measured({**GOOD, "graph": lambda calls: {"refused": "it synchronises"}}, ("times", "energy"))
+    assert found.notes == ["it cannot be captured as a CUDA graph: it synchronises"]
+    assert found.warm_us and found.joules and found.graph_us is None
+
+
+def test_a_call_that_fails_ends_it_with_a_note(measured):
+    gone = failed(Status.CRASHED, ReasonCode.SIGNAL, "its process was killed by SIGSEGV")
+    found, asked = measured({**GOOD, "back_to_back": gone}, ("times", "energy"))
+    assert found.notes == ["its calls back to back were not timed: its process was killed by SIGSEGV"]
+    assert [way for way, _ in asked] == ["warm", "back_to_back"] and found.joules is None
+
+
+def test_wrong_output_in_the_last_call_leaves_no_figure(measured):
+    found, _ = measured(GOOD, ("times",), wrong=True)
+    assert found.warm_us is None and "were not timed" in found.notes[0]
+
+
+@pytest.mark.parametrize("says", [{}, {"times_us": [0.0]}, {"times_us": ["x"]}, {"times_us": []}])
+def test_a_report_that_is_none_leaves_no_figure(measured, says):
+    found, _ = measured({**GOOD, "warm": lambda calls: says}, ("times",))
+    assert found.warm_us is None and found.lost
+
+
+def test_without_a_counter_nothing_is_run_for_it(measured):
+    found, asked = measured(GOOD, ("energy",), meter=lambda: SimpleNamespace(is_readable=False))
+    assert asked == [] and "no counter" in found.notes[0]
