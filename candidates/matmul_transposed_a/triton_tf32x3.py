@@ -16,8 +16,8 @@ import triton.language as tl
 BLOCK_M = 128
 BLOCK_N = 128
 BLOCK_K = 32
-SHORTEST = 64  # a sum of fewer products has nothing to average out the 2^-23 that two halves miss of a value
 BAND = 8
+SHORTEST = 64  # a sum of fewer products has nothing to average out the 2^-23 that two halves miss of a value
 
 
 @triton.jit
