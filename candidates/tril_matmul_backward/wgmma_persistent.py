@@ -226,6 +226,15 @@ __device__ __forceinline__ void wait_for_images() {
   asm volatile("griddepcontrol.wait;\nfence.proxy.async;" ::: "memory");
 }
 
+// The two groups take turns at the tensor cores, so that one computes while the other adds up and stores.
+__device__ __forceinline__ void turn_wait(int group) {
+  asm volatile("bar.sync %0, 256;" ::"r"(2 + group) : "memory");
+}
+
+__device__ __forceinline__ void turn_give(int group) {
+  asm volatile("bar.arrive %0, 256;" ::"r"(3 - group) : "memory");
+}
+
 // Rows of 128 bytes, swizzled by 128: eight rows are 1024 bytes apart from the next eight.
 __device__ __forceinline__ uint64_t descriptor_of(unsigned address) {
   return (uint64_t{1} << 62) | (uint64_t{64} << 32) | (uint64_t{1} << 16) | (address >> 4);
@@ -422,6 +431,7 @@ wgmma_kernel(const float* __restrict__ left, const float* __restrict__ right,
     asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
     wait_for_images();
     const int half = warp / 4 - 1;  // rows 0..63 or 64..127 of the tile
+    if (half == 1) turn_give(1);
     Turn stage = {0, 0};
     while (next_tile(&place)) {
       const float* unscales_a = unscales + place.row * steps;
@@ -437,6 +447,7 @@ wgmma_kernel(const float* __restrict__ left, const float* __restrict__ right,
         barrier_wait(shared_address(&full[first]), stage.round & 1);
         const unsigned a = shared_address(stages + first * 2 * kImageBytes) + half * 8192;
         const unsigned b = shared_address(stages + first * 2 * kImageBytes) + kImageBytes;
+        turn_wait(half);
         wgmma_fence();
         multiply_high(high, a, b);
         wgmma_commit();
@@ -458,6 +469,7 @@ wgmma_kernel(const float* __restrict__ left, const float* __restrict__ right,
         wgmma_fence();
         multiply_across(across, next_a, next_b);
         wgmma_commit();
+        turn_give(half);
         wgmma_wait<1>(high);
         promote(total, high, next_factor);
         wgmma_wait<0>(across);
