@@ -2,8 +2,8 @@
 
     python benchmarks/several_gpus.py [--gpus 1,2,4] [--count 48] [--for-one 24] [--config quick] [--json FILE]
 
-The candidates are copies of honest ones from tests/adversarial under names of their own, for problems/tril_matmul.yaml;
-all are built before anything is timed. Every run is the command line's own, `run.py PROBLEM --devices …`. "whole" counts
+The candidates are copies of honest ones of tests/adversarial under names of their own, for problems/tril_matmul.yaml;
+all are built before anything is timed. Every run is the command line's own: `run.py PROBLEM --devices …`. "whole" counts
 from its start to its end, what it takes to start up included; "judging" from when the first candidate is begun to when
 the last has its row. --for-one gives one GPU fewer candidates, since it needs as long for each of them.
 """
@@ -112,9 +112,9 @@ def measured(gpus: int, folder: Path, config: str, out: Path) -> Rate:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gpus", default="1,2,4", help="numbers of GPUs, the one that is compared with first")
+    parser.add_argument("--gpus", default="1,2,4", help="numbers of GPUs; all are compared with the first")
     parser.add_argument("--count", type=int, default=48, help="candidates")
-    parser.add_argument("--for-one", type=int, help="candidates for the first number of GPUs (default: as many)")
+    parser.add_argument("--for-one", type=int, help="candidates for one GPU (default: as many)")
     parser.add_argument("--config", default="quick")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -123,8 +123,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="several-gpus-") as name:
         folder = Path(name)
         build(copies(folder / "all", options.count), options.config)
-        for place, gpus in enumerate(numbers):
-            count = options.for_one if place == 0 and options.for_one else options.count
+        for gpus in numbers:
+            count = options.for_one if gpus == 1 and options.for_one else options.count
             chosen = copies(folder / f"for{gpus}", count)
             rates.append(measured(gpus, chosen, options.config, folder / f"results{gpus}"))
             print(_row(rates[-1], rates[0]), file=sys.stderr, flush=True)

@@ -46,11 +46,16 @@ class Contest:
         self._workshop, self._files, self._progress = workshop, files, progress
         self._sizes = problem.timed_sizes(bench.kind)
         self._examiner, self._wanted_extras = examiner, wanted_extras
-        progress.note("drawing inputs and computing truths")
-        references, model_seed = self._references()
-        self._facts = self._measure_device(utc, command)
-        self._judge = self._judge_with(references, model_seed)
         self._ahead: tuple[Entry, PlayerStarter] | None = None
+        self._start_ahead(BASELINES["eager"])  # the control, whose player imports torch meanwhile
+        progress.note("drawing inputs and computing truths")
+        try:
+            references, model_seed = self._references()
+            self._facts = self._measure_device(utc, command)
+            self._judge = self._judge_with(references, model_seed)
+        except BaseException:
+            self._drop_ahead()
+            raise
         self._lost: str | None = None
         self._control_is_noisy = False
         self._control_at = 0.0

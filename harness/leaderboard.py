@@ -81,7 +81,7 @@ def _columns(group: list[Record], color: bool) -> list[Column]:
     by_bytes = any(record.bound_by == "memory" for record in group)
     columns = [
         Column("#", "right", [str(record.rank or "") for record in group]),
-        Column("candidate", "left", [_name_cell(record, color) for record in group]),
+        Column("candidate", "left", [_name_cell(record, group, color) for record in group]),
         Column("status", "left", [_status_cell(record, class_of(group), color) for record in group]),
         Column(f"time ({unit})", "right", times),
         Column(over, "left", cells(lambda record: _speedup_cell(record, color))),
@@ -95,9 +95,16 @@ def _columns(group: list[Record], color: bool) -> list[Column]:
     return [each for each in columns if any(each.cells) or each.title == "#"]
 
 
-def _name_cell(record: Record, color: bool) -> str:
+def _name_cell(record: Record, group: list[Record], color: bool) -> str:
     name = terminal.shortened(terminal.one_line(record.candidate), _LONGEST_NAME)
+    if record.uuid and sum(each.candidate == record.candidate and each.role == record.role for each in group) > 1:
+        name += f" on {_gpu(record)}"  # the control of each GPU
     return paint(name, "bold", color and record.rank == 1)
+
+
+def _gpu(record: Record) -> str:
+    """The beginning of a GPU's UUID, as much as tells those of one machine apart."""
+    return (record.uuid or "").removeprefix("GPU-")[:4]
 
 
 def _status_cell(record: Record, wanted: str | None, color: bool) -> str:
@@ -134,7 +141,7 @@ def _legend(group: list[Record]) -> str:
     if timed:
         call = "one call" if group[0].device_kind == "cpu" else "GPU time of one cold call"
         policy = timed[0].l2_policy
-        parts.append(f"time: {call}, median{f' (cache: {policy})' if policy else ''}")
+        parts.append(f"time: {call}, mean of the middle half{f' (cache: {policy})' if policy else ''}")
     with_interval = [record for record in timed if record.speedup_lo is not None]
     if with_interval and with_interval[0].confidence:
         parts.append(f"[ ]: {with_interval[0].confidence * 100:g} % interval")
@@ -147,6 +154,9 @@ def _legend(group: list[Record]) -> str:
         exponent = _U_EXPONENTS.get(group[0].dtype)
         unit = f"u = 2{exponent} of its scale" if exponent else "in u"
         parts.append(f"error: the largest, then eager's own, {unit}")
+    gpus = {record.uuid for record in group if record.uuid}
+    if len(gpus) > 1:
+        parts.append(f"{len(gpus)} GPUs, each row's speedup over eager on its own; a GPU by its UUID's beginning")
     return " · ".join(parts)
 
 

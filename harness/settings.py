@@ -5,6 +5,7 @@ quick, default and rigorous lie in ``configs/``; a path to another YAML file wit
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -62,6 +63,16 @@ def load_settings(name_or_path: str) -> Settings:
     from harness.reading.settings_file import read_settings_file  # imports pydantic
 
     return Settings(name=path.stem, **read_settings_file(path, CONFIGS_DIR))
+
+
+def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """What --energy and --extra-times ask for beside the ranking time, as `referee.extras` names it."""
+    return ("energy",) * options.energy + ("times",) * options.extra_times
+
+
+def extra_words(options: argparse.Namespace) -> list[str]:
+    """Those flags as they were typed."""
+    return ["--energy"] * options.energy + ["--extra-times"] * options.extra_times
 
 
 def settings_names() -> list[str]:

@@ -111,7 +111,7 @@ class Workshop:
         contestant = Contestant(
             candidate.name, str(candidate.file_in(self._folder).resolve()), build.manifest,
             tuple(extension.path for extension in build.extensions), warm / "triton",
-            self._problem.accuracy.precision_class, candidate.language,
+            self._problem.accuracy.precision_class, candidate.language, origin=str(candidate.path.resolve()),
         )
         return contestant, PlayerStarter(self._bench, self.wall, warm)
 

@@ -39,7 +39,7 @@ LAYERS = (
     ("sanitizer",),
     ("inputs", "provenance", "baselines", "build"),
     ("saved_files",),
-    ("problem", "candidate", "settings", "extras"),
+    ("problem", "candidate", "settings"),
     ("sandbox", "player"),
     ("reading",),
     ("peaks",),

@@ -153,3 +153,14 @@ def test_a_long_or_broken_name_does_not_break_the_table():
     records = rank([replace(ok(name), candidate=name), ok("two\nlines")], ["custom"])
     lines = render(records).splitlines()
     assert any("…" in line and "v17" in line for line in lines) and any("two lines" in line for line in lines)
+
+
+def test_the_controls_of_several_gpus_are_told_apart_and_their_candidates_stand_in_one_ranking():
+    uuids = ("GPU-b4a13011-4e86", "GPU-397af8c8-0dc7")
+    rows = [ok("eager", role="baseline", kind=None, uuid=uuid, time_us=3.0 + place) for place, uuid in enumerate(uuids)]
+    rows += [ok("a", uuid=uuids[0], time_us=2.0), ok("b", uuid=uuids[1], time_us=1.0)]
+    text = render(rank(rows, ["custom"]))
+    assert "eager on b4a1" in text and "eager on 397a" in text
+    assert text.index("1  b ") < text.index("2  a ")
+    assert "2 GPUs, each row's speedup over eager on its own" in text
+    assert " on " not in render(rank(rows[::2], ["custom"])).split("Next:")[0]

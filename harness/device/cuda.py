@@ -28,7 +28,7 @@ from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry
 from harness.device.nvml import Nvml
 from harness.inputs.sets import InputSet
-from harness.wire import cooling, cuda_driver, masking, nvrtc, waiting
+from harness.wire import cooling, cuda_driver, masking, nvrtc, rotation, waiting
 from harness.wire.arena import FLAGS_BYTES, KEY_BYTES, Arena, Flags
 from harness.wire.frames import Channel, FrameTimeout
 from harness.wire.layout import REGION_BYTES
@@ -60,7 +60,7 @@ class CudaBench:
         own_flags = Arena.create().flags()
         own_words = cuda_driver.map_host(own_flags.address, FLAGS_BYTES)
         self._own_key = torch.zeros(KEY_BYTES, dtype=torch.uint8, device=self.torch_device)
-        source = masking.SOURCE + cooling.SOURCE + waiting.SOURCE
+        source = masking.SOURCE + cooling.SOURCE + waiting.SOURCE + rotation.SOURCE
         self._cubin = nvrtc.compile_cubin(source, self._properties.major, self._properties.minor)
         self._blocks = 4 * self._properties.multi_processor_count
         self._mask = masking.Mask(self._cubin, self._own_key.data_ptr(), self._blocks)

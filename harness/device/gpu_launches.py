@@ -14,6 +14,7 @@ from harness.device.gpu_cache import GpuCache
 from harness.inputs.sets import InputSet
 from harness.wire import cuda_driver, passes
 from harness.wire.arena import COOLED_BYTE, GO_BYTE, WINDOW_BYTE, Flags
+from harness.wire.rotation import Rotation
 from harness.wire.waiting import Waiter
 
 _LEGACY_STREAM = 0
@@ -26,6 +27,7 @@ class OwnLaunches:
     def __init__(self, device: torch.device, cubin: bytes, flags: Flags, words: int, cache: GpuCache) -> None:
         self._device, self._flags, self._words, self._cache = device, flags, words, cache
         self._waiter = Waiter(cubin, words)
+        self._rotation = Rotation(cubin)
         self._stopwatch = CudaEvents(device)
         self._sequence = 0
 
@@ -52,6 +54,7 @@ class OwnLaunches:
                 slot = slots[index]
                 slot[: inputs.region.numel()].copy_(inputs.region)
                 self._cache.cool()
+                self._rotation.before(_LEGACY_STREAM, index)
                 cuda_driver.stream_write(_LEGACY_STREAM, self._words + COOLED_BYTE, first + index)
                 arguments = inputs.arguments(slot)
                 self._waiter.wait(_LEGACY_STREAM, WINDOW_BYTE, first + index)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
 from harness.build.environment import NVCC_HINT, Toolchain
+from harness.counters import tool as counters
 from harness.diagnosis.finding import MISSING, NOTE, OK, Finding
 from harness.provenance.symbols import find_cuobjdump
 from harness.sandbox.walls import NO_WALL, best_wall
@@ -99,6 +100,17 @@ def sanitizer_finding(*, on_gpu: bool) -> Finding | None:
         return Finding("compute-sanitizer", NOTE, "not found; run --sanitize cannot be had without it", HINT)
     version = _line_of([program, "--version"], "Version")
     return Finding("compute-sanitizer", OK, f"{version or 'of unknown version'} at {program}, for run --sanitize")
+
+
+def profiler_finding(*, on_gpu: bool) -> Finding | None:
+    """Whether there is an ncu for `profile`; None where there is no GPU to read."""
+    if not on_gpu:
+        return None
+    program = counters.find_tool()
+    if program is None:
+        return Finding("ncu", NOTE, "not found; run.py profile cannot be had without it", counters.HINT)
+    version = _line_of([program, "--version"], "Version")
+    return Finding("ncu", OK, f"{version or 'of unknown version'} at {program}, for run.py profile")
 
 
 def wall_finding() -> Finding:

@@ -7,9 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
+from harness.device.nvml import visible_gpus
 from harness.errors import HarnessError, InputError, NothingToRun
 from harness.problem import REPOSITORY
 
@@ -82,3 +84,27 @@ def error_of(exit_code: int, text: str) -> HarnessError:
     """The error that a referee reported, as it would have been raised here."""
     kinds = {each.exit_code: each for each in (InputError, NothingToRun)}
     return kinds.get(exit_code, HarnessError)(text)
+
+
+@contextmanager
+def started(devices: Sequence[str]) -> Iterator[list[RefereeProcess]]:
+    """A referee on each device; none is left when this ends, however it does."""
+    referees: list[RefereeProcess] = []
+    try:
+        for device in devices:
+            referees.append(RefereeProcess(device))
+        yield referees
+    finally:
+        for referee in referees:
+            referee.interrupt()
+        for referee in referees:
+            referee.end()
+
+
+def likely_devices(names: Sequence[str]) -> tuple[str, ...]:
+    """What `--devices` will turn out to mean, without the seconds that asking PyTorch takes; () where one cannot tell.
+
+    Whoever starts referees on these looks at `choose.devices_of` before they are used.
+    """
+    devices = tuple(f"cuda:{index}" for index in range(visible_gpus())) if tuple(names) == ("all",) else tuple(names)
+    return devices if len(devices) > 1 and len(set(devices)) == len(devices) else ()

@@ -110,6 +110,8 @@ def main(descriptor: int) -> None:
     """Take part in a run until the parent has nothing more, or is gone."""
     pipe = Connection(descriptor)
     try:
+        import harness.contest  # noqa: F401  and PyTorch with it, before there is anything to do
+
         _take_part(pipe, pipe.recv())
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
         pass  # the parent has ended

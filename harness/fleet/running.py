@@ -5,8 +5,8 @@ Devices of one model are one team, with one file of results and one table. Which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
 from multiprocessing.connection import wait
@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, InputError
-from harness.fleet.processes import RefereeProcess, error_of
+from harness.fleet.processes import RefereeProcess, error_of, started
 from harness.fleet.referee import Assignment
 from harness.fleet.team import Team
 from harness.pipeline import RunRequest, RunResult
@@ -26,10 +26,13 @@ from harness.workshop import cpu_alone
 _LOOK_S = 0.05  # for builds that have become ready
 
 
-def run(request: RunRequest, devices: Sequence[str], progress: Progress) -> list[RunResult]:
+def run(
+    request: RunRequest, devices: Sequence[str], progress: Progress, early: Sequence[RefereeProcess] = ()
+) -> list[RunResult]:
     """Judge everything that `request` names on `devices`; a result for each model among them.
 
-    Raises HarnessError for what is the user's or the machine's fault.
+    Of the referees that were started `early` those that fit are used; they are the caller's to end. Raises HarnessError
+    for what is the user's or the machine's fault.
     """
     if len(devices) == 1:
         return [run_on_one(replace(request, device=devices[0]), progress)]
@@ -38,18 +41,22 @@ def run(request: RunRequest, devices: Sequence[str], progress: Progress) -> list
     with ExitStack() as stack:
         if "cpu" in devices:
             stack.enter_context(cpu_alone(progress))
-        return _Fleet(request, devices, progress, stack).run()
+        return _Fleet(request, devices, progress, stack, early).run()
 
 
 class _Fleet:
     """The parent of one run's referees, known by their numbers."""
 
     def __init__(
-        self, request: RunRequest, devices: Sequence[str], progress: Progress, stack: ExitStack
+        self, request: RunRequest, devices: Sequence[str], progress: Progress, stack: ExitStack,
+        early: Sequence[RefereeProcess] = (),
     ) -> None:
         self._request, self._progress, self._stack = request, progress, stack
         self._utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        self._referees = dict(enumerate(stack.enter_context(_started(devices))))
+        fitting = {each.device: each for each in early if each.device in devices}
+        missing = [device for device in devices if device not in fitting]
+        referees = [*fitting.values(), *stack.enter_context(started(missing))]
+        self._referees = dict(enumerate(sorted(referees, key=lambda each: devices.index(each.device))))
         self._labels = {number: f"{each.device}" for number, each in self._referees.items()}
         self._teams: dict[tuple[str, str], Team] = {}
         self._team_of: dict[int, Team] = {}
@@ -159,19 +166,4 @@ class _Fleet:
             referee.end()
         else:  # it waits for another run to end, or times a control that nobody needs any more
             referee.interrupt()
-            referee.end()
-
-
-@contextmanager
-def _started(devices: Sequence[str]) -> Iterator[list[RefereeProcess]]:
-    """A referee on each device; none is left when this ends, however it does."""
-    referees: list[RefereeProcess] = []
-    try:
-        for device in devices:
-            referees.append(RefereeProcess(device))
-        yield referees
-    finally:
-        for referee in referees:
-            referee.interrupt()
-        for referee in referees:
             referee.end()

@@ -1,13 +1,18 @@
 """Who judges what next, among referees that come and go: whoever is free takes the next entry that is built.
 
-Pure: it knows entries and referees by their numbers. An entry is given out once; what a lost referee was only promised
-goes back to the others.
+Pure: it knows entries and referees by their numbers. An entry is given out once; what a referee was only promised goes
+to another when it is lost, or held up for long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+
+
+# A referee that waits begins what another was promised only when that one has been at its own for longer than a player
+# takes to start.
+_HELD_UP_S = 6.0
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Sharing:
         self._referees: set[int] = set()
         self._in_hand: dict[int, int] = {}
         self._promised: dict[int, int] = {}
+        self._since_s: dict[int, float] = {}
 
     def join(self, referee: int) -> None:
         """From now on `referee` takes part."""
@@ -50,8 +56,8 @@ class Sharing:
         waited_for = [*self._in_hand.values(), *self._promised.values()]
         return self._has_control and not self._left and all(each == self._own for each in waited_for)
 
-    def next(self, referee: int, is_ready: Callable[[int], bool]) -> Job | None:
-        """What `referee`, which is done with what it had, judges now; None while nothing is ready."""
+    def next(self, referee: int, is_ready: Callable[[int], bool], now_s: float = 0.0) -> Job | None:
+        """What `referee`, which is done with what it had, judges from `now_s`; None while there is nothing for it."""
         if self._in_hand.pop(referee, None) == self._own:
             self._has_control = True
         if self.is_over:
@@ -59,11 +65,12 @@ class Sharing:
         entry = self._promised.pop(referee, None)
         if entry is None:
             entry = self._take(is_ready)
+        if entry is None and not self._left:
+            entry = self._taken_back(now_s)
         if entry is None:
             return None
-        self._in_hand[referee] = entry
-        # The last ones are not promised to one who is busy: another may be free sooner.
-        following = self._take(is_ready) if len(self._left) >= len(self._referees) else None
+        self._in_hand[referee], self._since_s[referee] = entry, now_s
+        following = self._take(is_ready)
         if following is not None:
             self._promised[referee] = following
         return Job(entry, following)
@@ -75,6 +82,14 @@ class Sharing:
         if promised is not None and promised != self._own:
             self._left.insert(0, promised)
         return self._in_hand.pop(referee, None)
+
+    def _taken_back(self, now_s: float) -> int | None:
+        """What was promised to the one that has been held up for longest, if that is long."""
+        held_up = [
+            each for each, entry in self._promised.items()
+            if entry != self._own and each in self._in_hand and now_s - self._since_s[each] > _HELD_UP_S
+        ]
+        return self._promised.pop(min(held_up, key=lambda each: self._since_s[each])) if held_up else None
 
     def _take(self, is_ready: Callable[[int], bool]) -> int | None:
         entry = next((each for each in self._left if is_ready(each)), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -70,7 +71,7 @@ class Team:
         """What a free referee judges now, with its build; None while nothing is ready."""
         if self._kind == "cpu" and not self._builds.is_idle:
             return None  # compilers would take the very cores that are about to be timed
-        job = self._sharing.next(number, self._is_ready)
+        job = self._sharing.next(number, self._is_ready, time.monotonic())
         return None if job is None else Delivery(job, self._builds_for(job), self._builds.is_idle)
 
     def add(self, number: int, record: Record, samples: Mapping[str, Any]) -> str | None:

@@ -34,6 +34,8 @@ class Player:
         self._launcher: Any = None
         self._model: Any = None
         self._called: Any = None
+        self._reference: Any = None  # the launcher of eager, where it is timed beside the candidate
+        self._layout_command: Any = None
         self._module: Any = None
 
     def _say(self, frame: dict[str, Any]) -> None:
@@ -44,7 +46,7 @@ class Player:
     def serve(self) -> None:
         commands = {
             "prepare": self._prepare, "load": self._load, "open": self._open, "layout": self._layout,
-            "launch": self._launch, "profile": self._profile, "repeat": self._repeat,
+            "reference": self._load_reference, "launch": self._launch, "profile": self._profile, "repeat": self._repeat,
         }
         while True:
             command = self._channel.receive()
@@ -67,15 +69,9 @@ class Player:
 
         from harness.player import extensions, model
         from harness.player.launches import Launcher
-        from harness.wire import passes, tree
-        from harness.wire.layout import TensorSpec
+        from harness.wire import passes
 
-        tensors = []
-        if command["init_specs"]:
-            region = self._arena.map(**command["init_region"])
-            specs = [TensorSpec.from_json(body) for body in command["init_specs"]]
-            tensors = [spec.view(region).clone().to(self._stage.device) for spec in specs]
-        arguments = tree.rebuild(command["init"], tensors)
+        arguments = self._init_of(command)
         try:
             if self._module is None:
                 extensions.install(command["manifest"])
@@ -88,6 +84,32 @@ class Player:
         self._stage.restore_stream()
         self._launcher = Launcher(self._stage, self._called)
         self._say({"loaded": True, **self._hand_over_state(command, torch)})
+
+    def _load_reference(self, command: dict[str, Any]) -> None:
+        from harness.player import model
+        from harness.player.launches import Launcher, Layout
+
+        try:
+            called = model.reference(command, self._init_of(command), self._stage.device)
+        except Exception as error:
+            self._say({"raised": model.describe(error)})
+            return
+        self._stage.restore_stream()
+        self._reference = Launcher(self._stage, called)
+        self._reference.layout = Layout(self._layout_command)
+        self._say({"loaded": True})
+
+    def _init_of(self, command: dict[str, Any]) -> list[Any]:
+        """What a model is constructed with."""
+        from harness.wire import tree
+        from harness.wire.layout import TensorSpec
+
+        tensors = []
+        if command["init_specs"]:
+            region = self._arena.map(**command["init_region"])
+            specs = [TensorSpec.from_json(body) for body in command["init_specs"]]
+            tensors = [spec.view(region).clone().to(self._stage.device) for spec in specs]
+        return tree.rebuild(command["init"], tensors)
 
     def _hand_over_state(self, command: dict[str, Any], torch: Any) -> dict[str, Any]:
         """Names and forms of the parameters and buffers; their bytes only where the reference's form is matched."""
@@ -112,17 +134,20 @@ class Player:
     def _layout(self, command: dict[str, Any]) -> None:
         from harness.player.launches import Layout
 
-        self._launcher.layout = Layout(command)
+        self._layout_command = command
+        for launcher in filter(None, (self._launcher, self._reference)):
+            launcher.layout = Layout(command)
         self._stage.set_filled_bytes(command["filled_bytes"])
         self._say({"laid_out": True})
 
     def _launch(self, command: dict[str, Any]) -> None:
         from harness.player.model import describe
 
+        launcher = self._reference if command.get("model") == "reference" else self._launcher
         try:
-            reports, laps, host_us = self._launcher.queue(command["first"], command["inputs"])
+            reports, laps, host_us = launcher.queue(command["first"], command["inputs"])
             self._say({"queued": len(reports)})
-            times_us, forward_us = self._launcher.finish(laps)
+            times_us, forward_us = launcher.finish(laps)
         except ChannelClosed:
             raise
         except Exception as error:

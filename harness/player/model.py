@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from harness.wire import passes
+
 _HERE = str(Path(__file__).resolve().parents[1])
 _TORCH = str(Path(torch.__file__).resolve().parent)
 _STDLIB = sysconfig.get_paths()["stdlib"]
@@ -31,6 +33,14 @@ def construct(module: ModuleType, arguments: list[Any], seed: int, device: torch
     """`ModelNew(*arguments)` on `device`, made under `seed` as the reference is."""
     torch.manual_seed(seed)
     return module.ModelNew(*arguments).to(device)
+
+
+def reference(command: dict[str, Any], arguments: list[Any], device: torch.device) -> torch.nn.Module:
+    """The problem's own `Model`, from its source with its sizes in it, as a launch of the command's mode calls it."""
+    module = ModuleType("reference")
+    exec(compile(command["source"], "reference.py", "exec"), module.__dict__)
+    torch.manual_seed(command["seed"])
+    return passes.as_called(module.Model(*arguments).to(device), command["mode"])
 
 
 def describe(error: BaseException) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from harness.wire.cooling import SUM_BYTES, Cooler
 from harness.wire.frames import Channel
 from harness.wire.layout import TensorSpec
 from harness.wire.masking import Mask
+from harness.wire.rotation import Rotation
 from harness.wire.waiting import Waiter
 
 _LEGACY_STREAM = 0
@@ -52,6 +53,7 @@ class CudaStage:
             cuda_driver.open_ipc(bytes.fromhex(cooling[name]["handle"])) for name in ("written", "read", "sums")
         )
         self._cooler = Cooler(cubin, written, read, cooling["read"]["bytes"], self._secret.data_ptr() + KEY_BYTES, blocks)
+        self._rotation = Rotation(cubin)
         self._default = torch.cuda.default_stream(self.device)
         self._guard = Guard(self.device, _LEGACY_STREAM)
         self.stopwatch = CudaEvents(self.device)
@@ -104,6 +106,7 @@ class CudaStage:
         slot = self._slots[index]
         self._mask.apply(_LEGACY_STREAM, self._staging[index], slot.data_ptr(), self._filled_bytes)
         self._cooler.run(_LEGACY_STREAM, self._sums + index * SUM_BYTES)
+        self._rotation.before(_LEGACY_STREAM, index)
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + COOLED_BYTE, self._sequence)
 
     def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:

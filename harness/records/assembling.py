@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness import __version__
 from harness.physics import Limits, percent_of_sol, rates
 from harness.records.schema import Record, sizes_text
+from harness.statistics import typical_us
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
         "players": [
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
-                "log_ratios": timing.log_ratios, "wall_less_time_us": timing.wall_less_time_us,
+                "log_ratios": timing.log_ratios, "inside_us": timing.inside_us,
+                "inside_log_ratios": timing.inside_log_ratios, "wall_less_time_us": timing.wall_less_time_us,
                 "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None, "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,
                 "telemetry": [asdict(reading) for reading in timing.telemetry],
                 "read_at_s": timing.read_at_s, "read_kept": timing.read_kept,
@@ -192,13 +194,13 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
     times_us = sorted(time_us for timing in timings for time_us in timing.candidate_us)
     baseline_us = [time_us for timing in timings for time_us in timing.baseline_us]
     end_to_end_us = [timing.end_to_end_us for timing in timings if timing.end_to_end_us is not None]
-    time_us = statistics.median(times_us)
+    time_us = typical_us(times_us)
     tflops, gbytes_s = rates(facts.useful_flops, facts.useful_bytes, time_us)
     return {
         "time_us": time_us, "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
         "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
         "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
-        **_passes(timings), "baseline_us": statistics.median(baseline_us), "speedup": judgement.speedup.estimate,
+        **_passes(timings), **_inside(timings), "baseline_us": typical_us(baseline_us), "speedup": judgement.speedup.estimate,
         "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
         "confidence": timings[0].confidence, "call": judgement.word,
         "e2e_us": statistics.median(end_to_end_us) if end_to_end_us else None,
@@ -217,6 +219,12 @@ def _extra_fields(judgement: Judgement) -> dict[str, Any]:
         "warm_us": found.warm_us, "back_to_back_us": found.back_to_back_us, "graph_us": found.graph_us,
         "joules": found.joules,
     }
+
+
+def _inside(timings: Sequence[Timing]) -> dict[str, float]:
+    if not all(timing.agreeing for timing in timings):
+        return {}
+    return {"baseline_inside_us": typical_us([each for timing in timings for each in timing.inside_us])}
 
 
 def _passes(timings: Sequence[Timing]) -> dict[str, float]:

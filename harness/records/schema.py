@@ -91,7 +91,7 @@ class Record:
     families: str | None = _of("verdict", "families of inputs it was checked on")
     warnings: str | None = _of("verdict", "what a reader should know beside the verdict, one a line")
 
-    time_us: float | None = _of("timing", "GPU time of one cold call, median", "us")
+    time_us: float | None = _of("timing", "GPU time of one cold call, mean of the middle half", "us")
     p10_us: float | None = _of("timing", "10th percentile of the calls", "us")
     p90_us: float | None = _of("timing", "90th percentile of the calls", "us")
     forward_us: float | None = _of("timing", "the forward pass of it, where a backward pass followed", "us")
@@ -103,6 +103,9 @@ class Record:
     dropped: int | None = _of("timing", "rounds dropped for heat or hardware slow-down")
     baseline: str | None = _of("timing", "what the speedup is over")
     baseline_us: float | None = _of("timing", "time of one call of the baseline in the same rounds", "us")
+    baseline_inside_us: float | None = _of(
+        "timing", "time of the baseline in the candidate's own process, where the speedup is over that", "us"
+    )
     speedup: float | None = _of("timing", "baseline time over candidate time, trimmed mean of the rounds")
     speedup_lo: float | None = _of("timing", "lower end of the speedup's confidence interval")
     speedup_hi: float | None = _of("timing", "upper end of the speedup's confidence interval")

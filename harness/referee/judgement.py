@@ -13,13 +13,15 @@ from harness.provenance.kinds import Provenance
 from harness.records.evidence import Evidence
 from harness.referee.extras import Extras
 from harness.referee.timed import Timing
-from harness.statistics import Interval, estimate_log_ratio, tukey_mclaughlin
+from harness.statistics import Interval, estimate_log_ratio, reaching, trimmed_mean, tukey_mclaughlin
 from harness.verdict import OK, Verdict
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key."""
+    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key; `origin` is the
+    author's own file, where `path` may be a copy with its tuned values.
+    """
 
     name: str
     path: str
@@ -29,6 +31,7 @@ class Contestant:
     precision_class: str
     language: str
     is_baseline: bool = False
+    origin: str | None = None
 
 
 @dataclass
@@ -65,9 +68,14 @@ class Judgement:
 
 def published(timings: Sequence[Timing], confidence: float) -> Interval:
     """From several players: the mean over them, with the wider of the within and the between interval."""
-    pooled = [ratio for timing in timings for ratio in timing.log_ratios]
+    pooled = [ratio for timing in timings for ratio in timing.ratios]
     within = estimate_log_ratio(pooled, confidence)
     means = [math.log(timing.speedup.estimate) for timing in timings if timing.speedup is not None]
     between = tukey_mclaughlin(means, confidence, trim=0.0)
     half = max(within.half_width, between.half_width)
-    return Interval(math.exp(between.estimate), math.exp(between.estimate - half), math.exp(between.estimate + half))
+    found = Interval(math.exp(between.estimate), math.exp(between.estimate - half), math.exp(between.estimate + half))
+    if not all(timing.agreeing for timing in timings):
+        return found
+    outside = [trimmed_mean(timing.log_ratios) for timing in timings]
+    at = math.exp(sum(outside) / len(outside))
+    return reaching(found, Interval(at, at, at))

@@ -110,7 +110,7 @@ class Judge:
             judgement.verdict = self._for_the_cpu(contestant, failure.verdict) or failure.verdict
             if failure.evidence is not None:
                 problem = self._references[0].problem
-                paths = {"problem": shown(problem.path), "candidate": shown(Path(contestant.path))}
+                paths = {"problem": shown(problem.path), "candidate": shown(Path(contestant.origin or contestant.path))}
                 judgement.evidence = replace(failure.evidence, paths=paths)
         except (torch.OutOfMemoryError, DriverError) as error:
             said = str(error).splitlines()[0]
@@ -157,6 +157,7 @@ class Judge:
             if timing.candidate_us:
                 check_times(timing, self._bench.kind, self._floor_us, self.control)
             judgement.timings.append(timing)
+            judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
             if first and not contestant.is_baseline:
                 tell("tracing kernels")
                 judgement.provenance = self._trace(session, contestant, judgement)

@@ -7,6 +7,7 @@ readings beside it.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 
 from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
+from harness.reading.reference_source import with_sizes
 from harness.records.evidence import Evidence
 from harness.referee import failures
 from harness.referee.evidence import recipe_of
@@ -100,6 +102,28 @@ class Session:
             if self._opened is not None:
                 failure.evidence = Evidence(recipe_of(self._opened, sets, len(sets) - 1, digest=False))
             raise
+
+    def load_reference(self, reference: Reference) -> bool:
+        """Have the player construct the reference too, so that it can be timed there; whether it could. Raises Failed."""
+        problem = reference.problem
+        command = {
+            "op": "reference", "seed": reference.seed, "mode": reference.mode,
+            "source": ast.unparse(with_sizes(problem.reference_source, reference.sizes, problem.reference_path)),
+            **self._init_in_arena(reference),
+        }
+        return "raised" not in self._ask(command, self._load_timeout_s, "loading the reference")
+
+    def time_reference(self, sets: Sequence[InputSet], *, hold: bool) -> Launches:
+        """Make one launch of the reference per set, in the player. Outputs of the launches before stay. Raises Failed."""
+        self.bench.stage(sets)
+        command = {
+            "op": "launch", "model": "reference", "first": self._sequence + 1,
+            "inputs": [each.skeleton for each in sets],
+        }
+        run = self._run(len(sets), hold, None)
+        reply = run.conduct(command)
+        self._sequence += len(sets) + 1
+        return run.read(reply, [True] * len(sets))
 
     def profile(self, inputs: InputSet) -> dict[str, Any]:
         """Make one launch under the profiler; returns the player's listing. Raises Failed."""

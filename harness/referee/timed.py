@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from harness.device.identity import Telemetry
 from harness.referee.early import EarlyLook
 from harness.referee.turns import Launch
-from harness.statistics import Interval, log_ratio, trimmed_mean
+from harness.statistics import Interval, baselines_agree, log_ratio, trimmed_mean, typical_us
 
 OVERHEAD_TRIM = 0.1
 
@@ -23,6 +23,7 @@ class Pair:
     tail_us: float | None = None
     baseline_forward_us: list[float] = field(default_factory=list)
     read_at_s: float | None = None  # when the reading was taken, by the referee's monotonic clock
+    inside_us: list[float] = field(default_factory=list)  # the baseline in the candidate's own process
 
     @property
     def forward_us(self) -> list[float]:
@@ -48,6 +49,9 @@ class Timing:
     candidate_us: list[float] = field(default_factory=list)
     baseline_us: list[float] = field(default_factory=list)
     log_ratios: list[float] = field(default_factory=list)
+    inside_us: list[float] = field(default_factory=list)
+    inside_log_ratios: list[float] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     forward_us: list[float] = field(default_factory=list)
     baseline_forward_us: list[float] = field(default_factory=list)
     wall_less_time_us: list[float] = field(default_factory=list)
@@ -73,7 +77,12 @@ class Timing:
         self.log_ratios.append(
             log_ratio([pair.candidate_us for pair in both], [pair.baseline_us for pair in both])
         )
+        if all(pair.inside_us for pair in both):
+            self.inside_log_ratios.append(
+                log_ratio([pair.candidate_us for pair in both], [pair.inside_us for pair in both])
+            )
         for pair in both:
+            self.inside_us += pair.inside_us
             self.candidate_us += pair.candidate_us
             self.baseline_us += pair.baseline_us
             self.forward_us += pair.forward_us
@@ -83,12 +92,24 @@ class Timing:
             self.tails_us += [] if pair.tail_us is None else [pair.tail_us]
 
     @property
+    def agreeing(self) -> bool:
+        """Whether the baseline was timed in the candidate's process too, in each round, and took as long there."""
+        if not self.log_ratios or len(self.inside_log_ratios) != len(self.log_ratios):
+            return False
+        return baselines_agree(self.inside_log_ratios, self.log_ratios, self.baseline_time_us)
+
+    @property
+    def ratios(self) -> list[float]:
+        """The log-ratios that the speedup comes from."""
+        return self.inside_log_ratios if self.agreeing else self.log_ratios
+
+    @property
     def time_us(self) -> float:
-        return statistics.median(self.candidate_us)
+        return typical_us(self.candidate_us)
 
     @property
     def baseline_time_us(self) -> float:
-        return statistics.median(self.baseline_us)
+        return typical_us(self.baseline_us)
 
     @property
     def tail_us(self) -> float | None:

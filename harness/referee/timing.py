@@ -17,18 +17,20 @@ from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
 from harness.referee import early
 from harness.referee.early import Looks
+from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 from harness.referee.timed import OVERHEAD_TRIM, Pair, Timing
 from harness.referee.turns import Launches
 from harness.settings import Settings
 from harness.statistics import (
-    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, order_of_round, should_stop,
-    trimmed_mean,
+    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, order_of_round, reaching,
+    should_stop, trimmed_mean,
 )
 from harness.wire.layout import region_bytes
+from harness.wire.rotation import whole_rotations
 
-_MOST_LAUNCHES = 40
+_MOST_LAUNCHES = 32
 # A segment lasts no longer by the referee's clock than this many times what it should by the candidate's, where the
 # harness's own steps take most of it, or where the candidate's clock says next to nothing.
 _MOST_STRETCH = 20
@@ -36,6 +38,9 @@ _FEWEST_ROUNDS = 4
 _SHARE_OF_MEMORY = 0.25
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
+_COUNTED_AS = {"A": "A", "B": "B", "I": "B"}
+# Longer calls show nothing of what a process adds to each launch.
+_INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 
 Verifier = Callable[[Sequence[InputSet], Launches], None]
 
@@ -51,6 +56,7 @@ class Rounds:
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
         self._hold = bench.kind != "cpu"
         self._counts = {"A": 2, "B": 2}
+        self._inside = False  # whether the baseline is timed in the player too
         self.timing = Timing()
 
     def run(self) -> Timing:
@@ -91,10 +97,13 @@ class Rounds:
             if arm == "A" and pair.wall_us:
                 most_us = _MOST_STRETCH * self._settings.segment_ms * 1e3
                 wanted = min(wanted, math.ceil(most_us / stdlib_statistics.median(pair.wall_us)))
-            self._counts[arm] = 1 + max(1, min(_MOST_LAUNCHES, wanted, most - 1))
+            self._counts[arm] = 1 + max(1, min(whole_rotations(min(_MOST_LAUNCHES, wanted)), most - 1))
         self.timing.input_sets = max(self._counts.values())
         self.timing.launches_per_segment = self._counts["A"]
         self._open(self.timing.input_sets)
+        shortest_us = min(stdlib_statistics.median(pair.candidate_us), stdlib_statistics.median(pair.baseline_us))
+        if shortest_us < _INSIDE_BELOW_US[self._bench.kind]:
+            self._inside = self._session.load_reference(self._reference)
 
     def _most_launches(self) -> int:
         reference = self._reference
@@ -108,7 +117,7 @@ class Rounds:
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
         deadline = time.monotonic() + self._settings.warmup_s
-        self._pair("AB", hold=False)
+        self._round("ABBA", hold=False)
         previous = None
         while True:
             current = stdlib_statistics.median(self._pair("AB", hold=self._hold).candidate_us)
@@ -119,21 +128,28 @@ class Rounds:
         unheld = self._pair("AB", hold=False).wall_less_time_us
         self.timing.unheld_overhead_us = trimmed_mean(unheld, OVERHEAD_TRIM) if unheld else None
 
-    def _round(self, order: str) -> tuple[Pair, Pair]:
-        return self._pair(order[:2], hold=self._hold), self._pair(order[2:], hold=self._hold)
+    def _round(self, order: str, *, hold: bool | None = None) -> tuple[Pair, Pair]:
+        """Two pairs in `order`, held where that is possible unless told not."""
+        first, second = order[:2], order[2:]
+        if self._inside:  # I: the baseline in the player, next to the referee's own and on its other side in turn
+            first, second = first.replace("B", "BI"), second.replace("B", "IB")
+        held = self._hold if hold is None else hold
+        return self._pair(first, hold=held), self._pair(second, hold=held and self._hold)
 
     def _pair(self, order: str, *, hold: bool) -> Pair:
         """One segment of each arm in `order`, in the same slots, without their lead-ins.
 
         Each arm has inputs of its own, freshly drawn: what eager is timed on lies in slots that the player can read.
         """
-        drawn = {arm: [self._reference.draw() for _ in range(self._counts[arm])] for arm in "AB"}
+        drawn = {arm: [self._reference.draw() for _ in range(self._counts[_COUNTED_AS[arm]])] for arm in order}
         self._bench.synchronize()
-        made, local = None, None
+        made, local, inside_us = None, None, []
         for arm in order:
             chosen = drawn[arm]
             if arm == "A":
                 made = self._session.launch(chosen, hold=hold)
+            elif arm == "I":
+                inside_us = self._inside_times(chosen, hold=hold and self._hold) if self._inside else []
             else:
                 local = self._bench.local_launches(self._reference.model, chosen, hold=hold and self._hold)
                 self._hold = self._hold and local.hidden is not False
@@ -146,8 +162,21 @@ class Rounds:
         read_at_s = time.monotonic()
         self._verify(drawn["A"], made)
         return Pair(
-            made.launches[1:], local.times_us[1:], reading, made.tail_us, local.forward_us[1:], read_at_s
+            made.launches[1:], local.times_us[1:], reading, made.tail_us, local.forward_us[1:], read_at_s, inside_us
         )
+
+    def _inside_times(self, sets: Sequence[InputSet], *, hold: bool) -> list[float]:
+        """Times of the baseline in the player, in µs; none any more where that failed, whoever's doing it was."""
+        try:
+            made = self._session.time_reference(sets, hold=hold)
+        except Failed:
+            self._inside = False
+            return []
+        launches = made.launches[1:]
+        if any(launch.fault for launch in launches) or made.hidden is False:
+            self._inside = False
+            return []
+        return [launch.time_us for launch in launches]
 
     def _look_closely(self, usual_us: Sequence[float]) -> None:
         """Segments that look like any other to the player: one whose flush is inspected, others with open inputs."""
@@ -174,7 +203,7 @@ class Rounds:
         if rounds not in looks:
             return False
         confidence = confidence_at(looks.index(rounds), looks, self._settings.confidence)
-        return should_stop(estimate_log_ratio(timing.log_ratios, confidence), self._settings.half_width)
+        return should_stop(estimate_log_ratio(timing.ratios, confidence), self._settings.half_width)
 
     def _estimate(self) -> None:
         timing, looks = self.timing, self._settings.looks
@@ -182,7 +211,14 @@ class Rounds:
             return
         level = confidence_at(look_of(len(timing.log_ratios), looks), looks, self._settings.confidence)
         timing.confidence = self._settings.confidence
-        timing.speedup = estimate_speedup(timing.log_ratios, level)
+        timing.speedup = estimate_speedup(timing.ratios, level)
+        if timing.agreeing:
+            timing.speedup = reaching(timing.speedup, estimate_speedup(timing.log_ratios, level))
+        elif timing.inside_us:
+            timing.notes.append(
+                f"eager took {stdlib_statistics.median(timing.inside_us):.1f} µs in its process and "
+                f"{timing.baseline_time_us:.1f} µs in the referee's: the speedup is over the latter"
+            )
         timing.word = call(timing.speedup, min(timing.time_us, timing.baseline_time_us))
 
     def _measure_end_to_end(self) -> None:

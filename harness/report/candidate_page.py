@@ -115,7 +115,7 @@ def _time(record: Record) -> str:
         spread = f"80 % between {terminal.time_text(record.p10_us)} and {terminal.time_text(record.p90_us)}"
     counted = f"{record.launches} launches in {record.rounds} rounds" if record.launches and record.rounds else None
     return _joined(
-        f"{terminal.time_text(record.time_us)}, median", spread, counted,
+        f"{terminal.time_text(record.time_us)}, mean of the middle half", spread, counted,
         f"{record.dropped} rounds dropped" if record.dropped else None,
         f"{terminal.time_text(record.e2e_us)} with launch overhead" if record.e2e_us else None,
         "launch overhead not hidden" if record.launch_hidden is False and record.device_kind != "cpu" else None,
@@ -201,7 +201,7 @@ def _device(record: Record) -> str:
 
 def _source(record: Record) -> str:
     version = record.harness_version and f"harness {record.harness_version}{', changed' if record.dirty else ''}"
-    return _joined(record.source_hash, record.config and f"settings {record.config}", version)
+    return _joined(record.source_hash, record.parameters, record.config and f"settings {record.config}", version)
 
 
 def _next(record: Record, evidence: Evidence | None, path: Path) -> list[str]:

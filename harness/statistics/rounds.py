@@ -9,6 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from harness.statistics.trimmed import trimmed_mean
+
+# Cut from each end of a segment: an interrupt falls out, and of two kinds of launch as many of each remain.
+_LAUNCH_TRIM = 0.25
 ORDER = ("ABBA", "BAAB")
 
 
@@ -25,12 +29,18 @@ def median(values: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+def typical_us(times_us: Sequence[float]) -> float:
+    """What a call takes: the mean of the middle half of its launches. Raises ValueError without any."""
+    return trimmed_mean(times_us, _LAUNCH_TRIM)
+
+
 def log_ratio(a_times_us: Sequence[Sequence[float]], b_times_us: Sequence[Sequence[float]]) -> float:
     """Log of B's time over A's in one round: positive when A, the candidate, is the faster.
 
     Each argument holds the two segments of one arm, each a list of times per launch in µs from which the
-    lead-in launch has been dropped. A segment counts as the median of its launches, an arm as the mean of
-    the logs of its segments. Raises ValueError for an arm without two segments, an empty segment, or a time
+    lead-in launch has been dropped. A segment counts as the mean of the logs of the middle half of its launches,
+    and not as their median: launches on a GPU are of a faster and a slower kind, half of them each, and a median
+    falls on either side of the gap. An arm counts as the mean of its segments. Raises ValueError for an arm without two segments, an empty segment, or a time
     that is not a positive finite number.
     """
     return _mean_log(b_times_us) - _mean_log(a_times_us)
@@ -45,4 +55,4 @@ def _mean_log(segments: Sequence[Sequence[float]]) -> float:
         for time_us in segment:
             if not (math.isfinite(time_us) and time_us > 0):
                 raise ValueError(f"a launch cannot take {time_us} µs")
-    return sum(math.log(median(segment)) for segment in segments) / 2
+    return sum(trimmed_mean([math.log(time_us) for time_us in segment], _LAUNCH_TRIM) for segment in segments) / 2

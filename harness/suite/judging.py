@@ -14,12 +14,11 @@ from typing import Any
 from harness.candidate import Candidate
 from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, NothingToRun
-from harness.extras import extra_words, extras_of
 from harness.problem import Problem
 from harness.reading.text_files import shown
 from harness.records.earlier import Kept, kept_rows
 from harness.records.reader import read_records
-from harness.settings import Settings
+from harness.settings import Settings, extra_words, extras_of
 from harness.suite import children
 from harness.suite.problems import Loaded, is_suite
 from harness.suite.summary import Outcome
@@ -46,8 +45,9 @@ class Suite:
         left = [each for each in candidates if each.name not in kept]
         asked = _Asked(loaded.path, problem, candidates, kept, {
             "problem": problem, "candidates": left, "device": options.device, "settings": self.settings,
-            "out_dir": options.out, "sanitize": options.sanitize, "kept": tuple(kept.values()),
-            "command": _command(problem, candidates, options), "extras": extras_of(options),
+            "out_dir": options.out, "sanitize": options.sanitize, "extras": extras_of(options),
+            "kept": tuple(kept.values()),
+            "command": _command(problem, candidates, options),
         })
         sources = {each.csv_path for each in kept.values()}
         if not left and len(sources) == 1:

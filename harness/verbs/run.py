@@ -14,10 +14,9 @@ from harness.candidate import find_candidates
 from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name, check_device_names, require_torch
 from harness.errors import NothingToRun
-from harness.extras import extra_words, extras_of
 from harness.problem import in_mode, load_problem
 from harness.sanitizer.tool import require_tool
-from harness.settings import load_settings
+from harness.settings import extra_words, extras_of, load_settings
 from harness.reading.text_files import shown
 
 EXIT_STRICT, EXIT_NOTHING_RAN = 1, 4
@@ -37,17 +36,19 @@ def run(options: argparse.Namespace) -> int:
     require_torch()
     shorten_spinning(os.environ)
     from harness.device.choose import devices_of
-    from harness.fleet.running import run as judge_all
-    from harness.pipeline import RunRequest, nothing_ran
+    from harness.fleet.processes import likely_devices, started
     from harness.report.progress import open_progress
 
-    request = RunRequest(
-        problem, candidates, options.device, settings, options.out, options.sanitize, _command(options), archs=archs,
-        extras=extras_of(options),
-    )
-    with open_progress(silent=options.json) as progress:
+    with started(likely_devices(names)) as early, open_progress(silent=options.json) as progress:
+        from harness.fleet.running import run as judge_all  # imports torch, as the referees do meanwhile
+        from harness.pipeline import RunRequest, nothing_ran
+
+        request = RunRequest(
+            problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),
+            archs=archs, extras=extras_of(options),
+        )
         devices = devices_of(names, progress.note) if options.devices else names
-        results = judge_all(request, devices, progress)
+        results = judge_all(request, devices, progress, early)
     records = [record for result in results for record in result.records]
     if options.json:
         print(json.dumps(_as_json(results, records)))
@@ -101,7 +102,6 @@ def _command(options: argparse.Namespace) -> str:
         words.append("--sanitize")
     words += extra_words(options)
     return shlex.join(words)
-
 
 
 def _leaderboard(options: argparse.Namespace, result) -> str:

@@ -29,7 +29,8 @@ def run(options: argparse.Namespace) -> int:
     check_device_name(options.device)
     for flag in ("resume", "sanitize", "arch", "strict", "devices", "energy", "extra_times"):
         if getattr(options, flag):
-            raise InputError(f"--{flag.replace('_', '-')} goes with a run that ends, not with --watch", hint="Leave one of the two out")
+            said = f"--{flag.replace('_', '-')} goes with a run that ends, not with --watch"
+            raise InputError(said, hint="Leave one of the two out")
     if len(options.problem) != 1 or options.problem[0].is_dir():
         raise InputError("--watch looks at one problem", hint="Name one problem file")
     load_settings(options.config)

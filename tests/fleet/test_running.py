@@ -81,19 +81,20 @@ def test_every_candidate_is_judged_once_with_the_verdict_that_one_device_gives(j
     assert len(own(result)) == len(NAMES)
 
 
-def test_both_had_a_part_in_it_and_are_named(judged):
+def test_both_are_at_work_and_named(judged):
     _, told = judged
-    assert Counter(name for _, name in told.outcomes)["eager"] == 2
-    assert {device for device, _ in told.outcomes} == {"cpu#0", "cpu#1"}
-    assert any(name.startswith("cpu#1 ") for name, _ in told.stages)
+    # Five quick ones may all be judged before the second has timed its control.
+    assert {name.partition(" ")[0] for name, _ in told.stages} == {"cpu#0", "cpu#1"}
+    assert Counter(name for _, name in told.outcomes)["eager"] == len({device for device, _ in told.outcomes})
 
 
 def test_all_rows_lie_in_one_csv_and_those_of_one_referee_are_one_run(judged):
     result, told = judged
+    devices = {device for device, _ in told.outcomes}
     with result.csv_path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(NAMES) + 2
-    assert len({row["run_id"] for row in rows}) == 2
+    assert len(rows) == len(NAMES) + len(devices)
+    assert len({row["run_id"] for row in rows}) == len(devices)
     assert len({row["utc"] for row in rows}) == 1
     lines = [json.loads(line) for line in result.csv_path.with_suffix(".jsonl").read_text().splitlines()]
     assert len({(line["run_id"], line["candidate"]) for line in lines}) == len(rows)

@@ -29,6 +29,7 @@ def test_every_referee_judges_its_own_control_first_and_hears_already_what_follo
     assert sharing.next(0, always) == Job(CONTROL, 1)
     assert sharing.next(1, always) == Job(CONTROL, 2)
     assert sharing.next(0, always) == Job(1, 3)
+    assert sharing.next(0, always) == Job(3, 4)
 
 
 def test_the_first_that_is_free_takes_the_next():
@@ -40,15 +41,16 @@ def test_the_first_that_is_free_takes_the_next():
     assert sharing.next(1, always).entry == 2
 
 
-def test_the_last_ones_are_promised_to_nobody_who_is_busy():
+def test_what_was_promised_to_one_that_is_held_up_goes_to_another_that_waits():
     sharing = joined(3, 2)
-    assert sharing.next(0, always) == Job(CONTROL, 1)
-    assert sharing.next(1, always) == Job(CONTROL, 2)
-    assert sharing.next(0, always) == Job(1, None)
-    assert sharing.next(1, always) == Job(2, None)
-    assert sharing.next(1, always) == Job(3, None)
-    assert sharing.next(1, always) is None and not sharing.is_over
-    assert sharing.next(0, always) is None and sharing.is_over
+    assert sharing.next(0, always, 0.0) == Job(CONTROL, 1)
+    assert sharing.next(1, always, 0.0) == Job(CONTROL, 2)
+    assert sharing.next(0, always, 3.0) == Job(1, 3)
+    assert sharing.next(1, always, 3.0) == Job(2, None)
+    assert sharing.next(1, always, 8.0) is None and not sharing.is_over  # the other will soon be done
+    assert sharing.next(1, always, 9.5) == Job(3, None)
+    assert sharing.next(1, always, 12.0) is None and not sharing.is_over
+    assert sharing.next(0, always, 20.0) is None and sharing.is_over
 
 
 def test_what_is_built_first_is_judged_first():

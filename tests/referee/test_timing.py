@@ -34,6 +34,18 @@ class ScriptedSession:
     def open(self, reference, count):
         self.opened.append(count)
 
+    inside_us = None  # what the baseline takes in the player; None where it cannot be constructed there
+
+    def load_reference(self, reference):
+        return self.inside_us is not None
+
+    def time_reference(self, sets, *, hold):
+        self._log.append(("I", len(sets), hold))
+        if isinstance(self.inside_us, Exception):
+            raise self.inside_us
+        times = [1000 * self.inside_us] + [self.inside_us] * (len(sets) - 1)
+        return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, None, [True] * len(sets))
+
     def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False):
         if early_s is not None:  # a look at early inputs, of which every other segment is as usual
             self._log.append(("inspected" if inspect else "early", len(sets), hold))
@@ -194,15 +206,15 @@ def test_no_inputs_are_used_twice_and_what_eager_is_timed_on_never_goes_to_the_c
     assert len(contents) == len(seen)
 
 
-def test_segments_are_about_as_long_as_the_settings_say(rounds_of):
+def test_segments_are_about_as_long_as_the_settings_say_in_whole_rotations(rounds_of):
     _, log, session, _ = rounds_of(500.0, 1000.0, segment_ms=3.0)
-    assert {entry[1] for entry in log if entry[0] == "A" and entry[1] > 2} == {1 + 6}
+    assert {entry[1] for entry in log if entry[0] == "A" and entry[1] > 2} == {1 + 8}
     assert {entry[1] for entry in log if entry[0] == "B" and entry[1] > 2} == {1 + 3}
-    assert session.opened == [2, 7]
+    assert session.opened == [2, 9]
 
 
-@pytest.mark.parametrize(("time_us", "launches"), [(1.0, 41), (1e6, 2)])
-def test_a_segment_has_two_launches_at_least_and_forty_one_at_most(rounds_of, time_us, launches):
+@pytest.mark.parametrize(("time_us", "launches"), [(1.0, 33), (1e6, 2)])
+def test_a_segment_has_two_launches_at_least_and_thirty_three_at_most(rounds_of, time_us, launches):
     timing, *_ = rounds_of(time_us, time_us)
     assert timing.input_sets == launches
 
@@ -356,3 +368,59 @@ def test_a_time_that_falls_with_early_inputs_is_looked_at_five_times(rounds_of):
     timing, log, *_ = rounds_of(5000.0, 2000.0)
     assert [entry[0] for entry in log].count("early") == 20
     assert timing.early == EarlyLook(5000.0, 1111.0)
+
+
+@pytest.fixture
+def beside(reference_of, settings):
+    """`beside(a_us, inside_us, b_us)`: (Timing, log) of a GPU on which the baseline is timed in the player too."""
+
+    def make(a_us, inside_us, b_us):
+        log = []
+        session = ScriptedSession(lambda _: a_us, log)
+        session.inside_us = inside_us
+        bench = ScriptedBench(b_us, log, "cuda")
+        return Rounds(session, bench, reference_of(), settings, lambda sets, made: None, {1}).run(), log
+
+    return make
+
+
+def test_below_a_millisecond_the_speedup_is_over_the_baseline_in_the_candidates_process(beside):
+    timing, log = beside(20.0, 20.0, 20.4)
+    assert timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
+    assert timing.speedup.hi == pytest.approx(1.02), "the interval reaches to the referee's own baseline"
+    assert timing.speedup.lo == pytest.approx(1.0)
+    rounds = "".join(entry[0] for entry in log if entry[0] in "ABI")
+    assert "ABIIBA" in rounds and "BIAAIB" in rounds
+
+
+def test_baselines_that_disagree_are_a_note_and_the_referees_own_counts(beside):
+    timing, _ = beside(20.0, 40.0, 20.0)
+    assert not timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
+    assert timing.speedup.hi == pytest.approx(1.0)
+    assert timing.notes == [
+        "eager took 40.0 µs in its process and 20.0 µs in the referee's: the speedup is over the latter"
+    ]
+
+
+def test_longer_calls_and_players_that_cannot_have_the_baseline_inside(beside):
+    assert "I" not in {entry[0] for entry in beside(5000.0, 5000.0, 5000.0)[1]}
+    timing, log = beside(20.0, None, 20.0)
+    assert not timing.inside_us and timing.notes == [] and "I" not in {entry[0] for entry in log}
+
+
+def test_a_baseline_that_fails_inside_is_left_at_that(beside):
+    timing, log = beside(20.0, failed(Status.INCORRECT, ReasonCode.RAISED, "raised"), 20.0)
+    assert [entry[0] for entry in log].count("I") == 1
+    assert not timing.agreeing and timing.word == "SAME"
+
+
+def test_several_players_reach_to_the_referees_baseline_as_well():
+    def inside(outside):
+        timing = timing_of(outside)
+        timing.inside_log_ratios, timing.baseline_us = [0.0, 0.001, -0.001], [20.0]
+        timing.speedup = estimate_speedup(timing.inside_log_ratios)
+        return timing
+
+    found = published([inside([0.02, 0.021, 0.019]), inside([0.018, 0.02, 0.022])], 0.99)
+    assert found.estimate == pytest.approx(1.0, abs=1e-4)
+    assert found.hi == pytest.approx(math.exp(0.02), abs=1e-3)

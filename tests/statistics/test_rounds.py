@@ -22,8 +22,16 @@ def test_a_candidate_that_takes_half_the_time_has_a_log_ratio_of_log_two():
     assert log_ratio([[1.0, 1.0], [1.0]], [[2.0], [2.0, 2.0]]) == pytest.approx(math.log(2))
 
 
-def test_one_slow_launch_in_a_segment_is_forgiven_by_the_median():
-    assert log_ratio([[1.0, 1.0, 900.0], [1.0]], [[1.0], [1.0]]) == 0
+def test_one_slow_launch_in_a_segment_of_ten_is_forgiven():
+    assert log_ratio([[1.0] * 9 + [900.0], [1.0]], [[1.0], [1.0]]) == 0
+
+
+def test_launches_of_two_kinds_count_half_each_whichever_is_one_more():
+    fast, slow = [15.0] * 8, [17.0] * 8
+    even = log_ratio([[16.0], [16.0]], [fast + slow, fast + slow])
+    assert even == pytest.approx((math.log(15) + math.log(17)) / 2 - math.log(16))
+    one_more = log_ratio([[16.0], [16.0]], [fast + slow + [17.0], fast + slow + [15.0]])
+    assert one_more == pytest.approx(even, abs=1e-2)
 
 
 @given(ARM, ARM)

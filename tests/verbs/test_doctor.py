@@ -167,3 +167,16 @@ def test_on_a_gpu_streams_are_held_and_memory_is_shared_with_a_player_behind_the
     for name in ("cuda:0", "cuda:0 opens", "cuda:0 held streams", "cuda:0 CUDA IPC"):
         assert states[name] == OK, texts[name]
     assert report["runs_on"] == "cuda"
+
+
+def test_ncu_is_looked_for_where_there_is_a_gpu_and_told_where_it_comes_from(monkeypatch, tmp_path):
+    assert host.profiler_finding(on_gpu=False) is None
+    monkeypatch.setattr(host.counters, "find_tool", lambda: None)
+    missing = host.profiler_finding(on_gpu=True)
+    assert missing.state == NOTE and "nsight-compute" in missing.hint
+    program = tmp_path / "ncu"
+    program.write_text("#!/bin/sh\necho 'Version 2025.3.1.0 (build 36398880)'\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(host.counters, "find_tool", lambda: str(program))
+    found = host.profiler_finding(on_gpu=True)
+    assert found.state == OK and "2025.3.1.0" in found.text and str(program) in found.text

@@ -1,0 +1,28 @@
+"""One candidate against the same baseline in two processes: its own, and the referee's.
+
+What a process adds to each launch of a kernel is its own for life (on an H200 up to 0.2 µs a launch, from 8 processes
+of the same kernels). In the candidate's process it falls on both arms and leaves the ratio; in the referee's it does not.
+But only the referee's baseline is out of the candidate's reach. So the first gives the estimate, as long as the two
+agree to what processes differ by, and the interval reaches to where the second says it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from harness.statistics.trimmed import Interval, trimmed_mean
+
+# How far one function may differ between two processes: a share, and at least so many µs.
+APART_SHARE, APART_LEAST_US = 0.03, 1.0
+
+
+def baselines_agree(inside: Sequence[float], outside: Sequence[float], baseline_us: float) -> bool:
+    """Whether log-ratios over the baseline `inside` and `outside` the candidate's process are apart by no more."""
+    apart = abs(math.expm1(trimmed_mean(inside) - trimmed_mean(outside)))
+    return apart <= max(APART_SHARE, APART_LEAST_US / baseline_us)
+
+
+def reaching(inside: Interval, outside: Interval) -> Interval:
+    """The interval of the ratio over the baseline inside, widened to hold the estimate of the one outside."""
+    return Interval(inside.estimate, min(inside.lo, outside.estimate), max(inside.hi, outside.estimate))
