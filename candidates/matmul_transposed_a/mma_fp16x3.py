@@ -210,8 +210,7 @@ __device__ __forceinline__ void promote(float (&total)[4][4][4], float (&sum)[4]
 constexpr int kShortest = 64;
 constexpr int kStep = 16;
 
-// A tile of C in plain fp32, one 8 x 8 patch for each of 256 threads: what is right on every input, for the tiles
-// that depend on an image marked with NaN.
+// A tile of C in plain fp32, one 8 x 8 patch for each of 256 threads: right on every input.
 __device__ __noinline__ void plain_tile(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
                                         int M, int K, int N, int first_i, int first_j, float* shared, int thread) {
   using Tile = float[kStep][kTile + 4];
@@ -284,6 +283,7 @@ mma_kernel(const float* __restrict__ A, const float* __restrict__ B, const unsig
   const int warp_row = threadIdx.x / 128 * 64;
   const int warp_column = threadIdx.x / 32 % 4 * 32;
   float total[4][4][4] = {}, high[4][4][4] = {}, across[4][4][4] = {};
+  // NaN marks an image that does not hold its block; then the whole tile is done in plain fp32.
   bool marked = K < kShortest || M * static_cast<int64_t>(N) < kShortest;
   int stage = 0;
   for (int half = 0; half < halves; ++half) {

@@ -152,8 +152,7 @@ __device__ __forceinline__ void store_pair(float* __restrict__ C, int M, int N, 
 constexpr int kShortest = 64;
 constexpr int kStep = 16;
 
-// A tile of C in plain fp32, one 8 x 8 patch for each of 256 threads: what is right on every input, for the tiles
-// that depend on an image marked with NaN.
+// A tile of C in plain fp32, one 8 x 8 patch for each of 256 threads: right on every input.
 __device__ __noinline__ void plain_tile(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
                                         int M, int K, int N, int first_i, int first_j, float* shared, int thread) {
   using Tile = float[kStep][kTile + 4];

@@ -212,8 +212,7 @@ __device__ __forceinline__ void promote(float (&total)[64], const float (&sum)[6
 constexpr int kShortest = 64;
 constexpr int kStep = 16;
 
-// A tile of C in plain fp32, one 8 x 8 patch for each of 256 threads: what is right on every input, for the tiles
-// that depend on an image marked with NaN.
+// A tile of C in plain fp32, one 8 x 8 patch for each of 256 threads: right on every input.
 __device__ __noinline__ void plain_tile(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
                                         int M, int K, int N, int first_i, int first_j, float* shared, int thread) {
   using Tile = float[kStep][kTile + 4];
@@ -304,6 +303,7 @@ wgmma_kernel(const float* __restrict__ A, const float* __restrict__ B, const uns
     const float* unscales_a = unscales + tile_row * steps;
     const float* unscales_b = unscales + (tiles_down + tile_column) * steps;
     float total[64] = {}, high[64], across[64];
+    // NaN marks an image that does not hold its block; then the whole tile is done in plain fp32.
     bool marked = K < kShortest || M * static_cast<int64_t>(N) < kShortest;
     int stage = 0, round = 0;
     for (int step = 0; step < steps; ++step) {

@@ -1,8 +1,7 @@
 """C = tril(A @ B) and both gradients with wgmma at fp32 accuracy, each product over its own triangle.
 
-Over warp_tiles_cp_async: the kernel of tril_matmul/wgmma_persistent, written once for all three products. The pass that
-splits an operand into fp16 halves also lays it out with the sum along its rows, whichever way it ran, and cuts G to its
-triangle; so the product itself is the same three times but for where a tile's steps of k begin and end.
+Over warp_tiles_cp_async: the kernel of tril_matmul/wgmma_persistent, written once for all three products. The splitting
+pass lays out every operand with the sum along its rows and cuts G to its triangle; only a tile's steps of k differ.
 
     C  = A  B            steps: tile column .. tile row
     dA = tril(G) B^T            0 .. the lesser of the two
@@ -300,8 +299,7 @@ constexpr int kShortest = 64;
 constexpr int kStep = 16;
 constexpr int kPlainFloats = 2 * kStep * (kTile + 4);
 
-// A tile of C in plain fp32, one 8 x 8 patch for each of 256 threads: what is right on every input, for the tiles
-// that depend on an image marked with NaN.
+// A tile of C in plain fp32, one 8 x 8 patch for each of 256 threads: right on every input.
 template <Product product>
 __device__ __noinline__ void plain_tile(const float* __restrict__ left, const float* __restrict__ right,
                                         float* __restrict__ C, int M, Place place, float* shared, int thread) {
@@ -437,6 +435,7 @@ wgmma_kernel(const float* __restrict__ left, const float* __restrict__ right,
       const float* unscales_a = unscales + place.row * steps;
       const float* unscales_b = unscales + (tiles + place.column) * steps;
       float total[64] = {}, high[64], across[64];
+      // NaN marks an image that does not hold its block; then the whole tile is done in plain fp32.
       bool marked = M < kShortest;
       // Two steps at a time: while the tensor cores work on one of two sums, the other goes to the total.
       for (int step = place.first_step; step < place.last_step; step += 2) {
