@@ -35,10 +35,11 @@ _WHEELS = {
     "cublas": "nvidia-cublas", "cusparse": "nvidia-cusparse", "cusolver": "nvidia-cusolver", "curand": "nvidia-curand",
     "cufft": "nvidia-cufft", "cub/": "nvidia-cuda-cccl", "thrust/": "nvidia-cuda-cccl", "cuda/": "nvidia-cuda-cccl",
 }
-_ARCH = re.compile(
-    r"(?:[Ii]nstruction|[Ff]eature) '?(?P<what>[\w.:]+)'?.*?"
-    r"(?:not supported on|requires) \.target '?(?P<target>sm_\w+)"
-)
+_KIND = r"(?:[Ii]nstruction|[Ff]eature|[Mm]odifier) '?(?P<what>[\w.:]+).*?"
+_NOT_ON = re.compile(_KIND + r"not supported on \.target '?(?P<target>sm_\w+)")
+_REQUIRES = re.compile(_KIND + r"requires \.target '?(?P<target>sm_\w+)")
+# Instructions of one architecture alone, which no later one has.
+_OF_ONE_ARCH = {"wgmma": "sm_90a", "tcgen05": "sm_100a"}
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,17 @@ def first_warnings(
     return list(dict.fromkeys(found))[:_WARNINGS]
 
 
-def needs_architecture(log: str) -> tuple[str, str] | None:
-    """Return (instruction or feature, the target without it) when that is why ptxas refused, else None."""
-    found = _ARCH.search(log)
-    return (found["what"], found["target"]) if found else None
+def needs_architecture(log: str) -> str | None:
+    """Return what the source needs and this target lacks ("needs sm_90a: …") when that is why ptxas refused, else None.
+    """
+    for missing in _NOT_ON.finditer(log):
+        arch = _OF_ONE_ARCH.get(missing["what"].partition(".")[0])
+        if arch:
+            return f"needs {arch}: it uses {missing['what']}, which {missing['target']} does not have"
+    if required := _REQUIRES.search(log):
+        return f"needs {required['target']}: it uses {required['what']}"
+    missing = _NOT_ON.search(log)
+    return f"it uses {missing['what']}, which {missing['target']} does not have" if missing else None
 
 
 def missing_cuda_header(log: str) -> tuple[str, str] | None:
@@ -104,9 +112,7 @@ def missing_cuda_header(log: str) -> tuple[str, str] | None:
 def why_refused(log: str) -> str:
     """Say in a few words why a source was not compiled for one architecture where others went."""
     missing = needs_architecture(log)
-    if missing:
-        return f"it uses {missing[0]}, which {missing[1]} does not have"
-    return next((each.text for each in diagnostics(log) if each.kind == "error"), "nvcc refused it")
+    return missing or next((each.text for each in diagnostics(log) if each.kind == "error"), "nvcc refused it")
 
 
 def diagnostics(log: str) -> list[Diagnostic]:

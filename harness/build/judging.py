@@ -146,8 +146,7 @@ def _failure(
         output = str(failure.get("log", "")) or log
         missing = needs_architecture(output)
         if missing:
-            reason = f"it uses {missing[0]}, which {missing[1]} does not have"
-            return Verdict(Status.SKIPPED, ReasonCode.NEEDS_ARCH, reason)
+            return Verdict(Status.SKIPPED, ReasonCode.NEEDS_ARCH, missing)
         absent = missing_cuda_header(output)
         if absent:
             reason = f"it needs {absent[0]}, which this CUDA toolkit lacks; bring it with: pip install {absent[1]}"

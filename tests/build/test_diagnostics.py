@@ -87,8 +87,18 @@ def test_a_kernel_that_wants_too_much_shared_memory_is_named():
 
 
 def test_an_instruction_of_another_architecture_is_recognised():
-    assert needs_architecture(recorded("ptxas_needs_arch.txt")) == ("wgmma.fence", "sm_80")
+    told = "needs sm_90a: it uses wgmma.fence, which sm_80 does not have"
+    assert needs_architecture(recorded("ptxas_needs_arch.txt")) == told
     assert needs_architecture(recorded("nvcc_errors.txt")) is None
+
+
+def test_the_architecture_that_a_source_needs_is_the_narrowest_that_ptxas_speaks_of():
+    bulk = "ptxas a.ptx, line 9; error   : Feature 'cp.async.bulk' requires .target sm_90 or higher\n"
+    assert needs_architecture(bulk) == "needs sm_90: it uses cp.async.bulk"
+    mixed = bulk + recorded("ptxas_needs_arch.txt")
+    assert needs_architecture(mixed) == "needs sm_90a: it uses wgmma.fence, which sm_80 does not have"
+    other = "ptxas a.ptx, line 9; error   : Instruction 'cvt.e4m3x2' not supported on .target 'sm_80'\n"
+    assert needs_architecture(other) == "it uses cvt.e4m3x2, which sm_80 does not have"
 
 
 def test_what_the_linker_misses_is_named():

@@ -111,4 +111,4 @@ def test_a_missing_instruction_is_a_matter_of_the_gpu_and_not_of_the_candidate(t
     log = (Path(__file__).with_name("recorded") / "ptxas_needs_arch.txt").read_text()
     verdict = judged(tmp_path, answer(failure={"kind": "compile_error", "message": "", "log": log}))
     assert verdict.status is Status.SKIPPED and verdict.reason_code is ReasonCode.NEEDS_ARCH
-    assert verdict.reason == "it uses wgmma.fence, which sm_80 does not have"
+    assert verdict.reason == "needs sm_90a: it uses wgmma.fence, which sm_80 does not have"
