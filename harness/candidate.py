@@ -182,12 +182,21 @@ def _matching(globs: Sequence[str], names: Sequence[str], flag: str, directory: 
         pattern = glob[:-3] if glob.endswith(".py") else glob
         found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
         if not found:
-            guess = nearest(pattern, names)
+            guess = nearest(pattern, names) or _nearest_beginning(pattern, names)
             hint = f"Did you mean '{guess}'?" if guess else f"There {'is' if len(names) == 1 else 'are'} " \
                 f"{listed(names)}."
             raise InputError(f"{flag} '{glob}' matches no candidate in {shown(directory)}", hint=hint)
         matched.update(found)
     return matched
+
+
+def _nearest_beginning(pattern: str, names: Sequence[str]) -> str | None:
+    """A pattern like "tield*" mended: "tiled*"; None where it is of another form or nothing is near."""
+    start = pattern[:-1]
+    if not pattern.endswith("*") or not start or any(each in start for each in "*?["):
+        return None
+    near = nearest(start, [name[: len(start)] for name in names])
+    return f"{near}*" if near else None
 
 
 def _without_model_new(names: ModuleNames, source: str, file_name: str) -> str | None:

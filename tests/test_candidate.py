@@ -79,6 +79,12 @@ def test_a_glob_that_matches_nothing_names_what_there_is(
     assert str(caught.value) == says.format(tmp_path)
 
 
+def test_a_glob_with_its_letters_mixed_up_is_mended_by_how_names_begin(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, "naive_per_element.py", "tiled_shared.py")
+    with pytest.raises(InputError, match=r"Did you mean 'tiled\*'\?$"):
+        find_candidates(folder, ["tield*"])
+
+
 def test_nothing_left_by_the_globs_is_nothing_to_run(tmp_path: Path) -> None:
     folder = _folder(tmp_path, "naive.py", "tiled.py")
     with pytest.raises(NothingToRun, match="left of naive and tiled: --skip takes away what --only chose"):

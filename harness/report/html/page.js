@@ -66,7 +66,7 @@
   const narrow = (specification) => {
     specification.config.axis.labelLimit = 120;
     const layout = { top: { direction: "vertical", anchor: "start", margin: 2 } };
-    Object.assign(specification.config.legend, { columns: 1, labelLimit: specification.width - 100, layout });
+    Object.assign(specification.config.legend, { columns: 1, labelLimit: specification.width - 170, layout });
     const short = (part) => {
       if (part === null || typeof part !== "object") return;
       if (part.legend && part.legend.columns === 2) part.legend.columns = 1;

