@@ -85,6 +85,12 @@ class Bench(Protocol):
     def slot_unchanged(self, index: int, inputs: InputSet) -> bool:
         """Whether the slot still holds what it was filled with."""
 
+    def glimpse(self, index: int) -> None:
+        """Keep a piece of the outbox of launch `index` as it is now, before the next launch goes."""
+
+    def written_late(self) -> list[int]:
+        """Of the launches glimpsed at since `stage`, those whose outbox was not taken as it was then."""
+
     def take_outputs(self, count: int) -> None:
         """Copy the first `count` outboxes to memory of the referee's own: what comes later comes too late."""
 

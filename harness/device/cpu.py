@@ -18,6 +18,7 @@ from harness.clocks.stopwatch import MonotonicClock
 from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.energy import PowerMeter
+from harness.device.glimpses import Glimpses
 from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
 from harness.inputs.sets import InputSet
 from harness.wire import passes
@@ -54,6 +55,8 @@ class CpuBench:
         self._outboxes: list[tuple[dict[str, int], torch.Tensor]] = []
         self._sets: Sequence[InputSet] = ()
         self._taken: list[torch.Tensor] = []
+        self._output_bytes = 0
+        self._glimpses = Glimpses(self.torch_device)
         self.identity = DeviceIdentity(
             kind="cpu", name=cpu_name(), sm_count=os.cpu_count(), l2_bytes=self._cache_bytes,
             memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), torch=torch.__version__,
@@ -68,6 +71,7 @@ class CpuBench:
     def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
         self._ensure("slot", self._slots, count, input_bytes)
         self._ensure("outbox", self._outboxes, count, output_bytes)
+        self._output_bytes = output_bytes
         regions = {
             "slots": [region for region, _ in self._slots[:count]],
             "outboxes": [region for region, _ in self._outboxes[:count]],
@@ -76,6 +80,7 @@ class CpuBench:
 
     def stage(self, sets: Sequence[InputSet]) -> None:
         self._sets = sets
+        self._glimpses.forget()
         time.sleep(_SPIN_ENDS_S)
 
     def release(self, channel: Channel, sequence: int, index: int) -> None:
@@ -109,6 +114,12 @@ class CpuBench:
 
     def outbox(self, index: int) -> torch.Tensor:
         return self._taken[index]
+
+    def glimpse(self, index: int) -> None:
+        self._glimpses.take(index, self._outboxes[index][1][: self._output_bytes])
+
+    def written_late(self) -> list[int]:
+        return self._glimpses.changed(self._taken)
 
     def take_outputs(self, count: int) -> None:
         self._taken = [region.clone() for _, region in self._outboxes[:count]]

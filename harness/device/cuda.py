@@ -22,6 +22,7 @@ from harness.clocks.stopwatch import CudaEvents
 from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.energy import PowerMeter
+from harness.device.glimpses import Glimpses
 from harness.device.gpu_cache import GpuCache
 from harness.device.gpu_launches import OwnLaunches
 from harness.device.health import Health
@@ -73,6 +74,8 @@ class CudaBench:
         self._keys: list[bytes] = []
         self._word = 0
         self._taken: list[torch.Tensor] = []
+        self._output_bytes = 0
+        self._glimpses = Glimpses(self.torch_device)
         self._reached = self._cooled = self._mail = 0
         self._health = Health(self.torch_device, self._raw_bytes)
         # A process may open one bench after another, and what the driver holds does not go with the objects.
@@ -90,6 +93,7 @@ class CudaBench:
         wanted = {"staging": input_bytes, "slots": input_bytes, "outboxes": output_bytes}
         for name, size_bytes in wanted.items():
             self._ensure(name, count, size_bytes)
+        self._output_bytes = output_bytes
         regions = {
             name: [
                 {"handle": cuda_driver.ipc_handle(region.data_ptr()).hex(), "bytes": region.numel()}
@@ -103,6 +107,7 @@ class CudaBench:
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
         if free_bytes < _LEFT_TO_PLAYER * total_bytes:
             torch.cuda.empty_cache()  # what truths took is no use to the player while it is cached here
+        self._glimpses.forget()
         self._cooled = self._flags.cooled  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
         for index, (inputs, key) in enumerate(zip(sets, self._keys)):
@@ -153,6 +158,12 @@ class CudaBench:
 
     def outbox(self, index: int) -> torch.Tensor:
         return self._taken[index]
+
+    def glimpse(self, index: int) -> None:
+        self._glimpses.take(index, self._regions["outboxes"][index][: self._output_bytes])
+
+    def written_late(self) -> list[int]:
+        return self._glimpses.changed(self._taken)
 
     def take_outputs(self, count: int) -> None:
         self._taken = []  # first, so that the allocator can use the old ones' memory

@@ -84,7 +84,8 @@ class Session:
         """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
 
         `timeout_s` replaces the usual limit, for a first call that may compile. `early_s` leaves the inputs of each
-        launch readable for so long before its timed window opens; `inspect` has the flush of each looked at.
+        launch readable for so long before its timed window opens; `inspect` has the flush of some looked at, and
+        whether their outputs are written to afterwards.
         """
         self.bench.stage(sets)
         command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
@@ -95,6 +96,9 @@ class Session:
             self._sequence += len(sets) + 1
             if "launched" not in reply:
                 raise failures.protocol("no launches reported")
+            late = self.bench.written_late()
+            if late:
+                raise _written_late(late[0], len(sets))
             kept = [self.bench.slot_unchanged(index, inputs) for index, inputs in enumerate(sets)]
             return run.read(reply, kept)
         except failures.Failed as failure:
@@ -209,6 +213,14 @@ class Session:
         if how.startswith("exited"):
             return failures.failed(Status.CRASHED, ReasonCode.EXITED, f"its process {how} while {doing}{said}")
         return failures.failed(Status.CRASHED, ReasonCode.SIGNAL, f"its process was {how} while {doing}{said}")
+
+
+def _written_late(index: int, count: int) -> failures.Failed:
+    return failures.failed(
+        Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+        f"the output of launch {index + 1} of {count} was still being written when the next launch had begun: its work "
+        "ended after its timed window; join every stream and thread before forward returns",
+    )
 
 
 def _state_difference(

@@ -21,7 +21,7 @@ from harness.wire.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
 # A queue that is not full by then belongs to a candidate that synchronises inside forward.
 HOLD_PATIENCE_S = 0.4
 _POLL_S = 0.05
-# Of the launches of a segment whose flush is looked at, so many: each look takes milliseconds.
+# Of the launches of a segment whose flush and output are looked at, so many: each look takes milliseconds.
 _INSPECTED = 8
 _DRAWN = secrets.SystemRandom()
 
@@ -155,6 +155,8 @@ class Run:
             raise _not_cooled("nothing was said of it")
         self._reached = index
         self._reached_ns[index] = time.perf_counter_ns()
+        if index - 1 in self._inspected:
+            self._bench.glimpse(index - 1)
         if index == self._count:
             return
         if index == 0 and self._hold and not self._queued and self._bench.kind != "cpu":

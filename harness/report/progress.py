@@ -1,13 +1,14 @@
 """What a run tells the person who waits for it: stages while it works, one line for each finished candidate.
 
 Everything goes to stderr, so that stdout holds the leaderboard alone. With a terminal the stages are live
-lines (rich), without one they are plain lines, and `NullProgress` says nothing.
+lines (rich), without one they are plain lines with the time of day before each, and `NullProgress` says nothing.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from datetime import datetime
 from types import TracebackType
 from typing import TextIO
 
@@ -17,7 +18,7 @@ from harness.verdict import Status
 
 
 class Progress:
-    """Plain lines, `candidate: text`; also the seam that the twins below fill. Use it in a `with`."""
+    """Plain lines, `21:04:05.6 candidate: text`; also the seam that the twins below fill. Use it in a `with`."""
 
     def __init__(self, stream: TextIO, total: int | None = None, device: str | None = None) -> None:
         self.stream, self.total, self.finished = stream, total, 0
@@ -51,7 +52,7 @@ class Progress:
 
     def _line(self, text: str, style: str) -> None:
         try:
-            print(text, file=self.stream, flush=True)
+            print(f"{datetime.now():%H:%M:%S.%f}"[:-5], text, file=self.stream, flush=True)
         except (OSError, ValueError):  # a closed pipe costs the line, not the run
             pass
 

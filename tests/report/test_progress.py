@@ -22,6 +22,13 @@ def _a_terminal_with_colours(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+def lines_of(said: str) -> list[str]:
+    """The plain lines, without the time of day that each begins with."""
+    lines = [re.fullmatch(r"[0-2]\d:[0-5]\d:[0-5]\d\.\d (.*)", line) for line in said.splitlines()]
+    assert all(lines), said
+    return [line[1] for line in lines]
+
+
 def scenario(progress, make_record) -> str:
     with progress:
         progress.note("NVIDIA H200, 16 cores")
@@ -50,7 +57,7 @@ def scenario(progress, make_record) -> str:
 def test_without_a_terminal_there_are_plain_lines(make_record):
     progress = open_progress(io.StringIO(), total=2)
     assert type(progress) is Progress
-    assert scenario(progress, make_record).splitlines() == [
+    assert lines_of(scenario(progress, make_record)) == [
         "NVIDIA H200, 16 cores",
         "tiled: building",
         "naive: building",
@@ -106,7 +113,7 @@ def test_where_several_devices_are_at_work_each_line_names_its_own(make_record):
         progress.stage("tiled", "timing")
         progress.done(make_record(status="incorrect", reason_code="wrong_values", reason="wrong", candidate="tiled"))
         progress.note("opening the device")
-    assert progress.stream.getvalue().splitlines() == [
+    assert lines_of(progress.stream.getvalue()) == [
         "cuda:2 tiled: timing", "cuda:2 tiled: incorrect: wrong", "cuda:2 opening the device",
     ]
 
