@@ -4,8 +4,8 @@
 
 The candidates are the launchers of tests/fixtures/launchers, written as language models write them for KernelBench.
 "stock" builds them with the stock headers and one after the other, as a script that calls load_inline in turn does;
-"ours" gives them all to the build queue at once. Both start without a cache; "again" has ours build the same a second
-time. A candidate counts as built when its module is loaded or, where there is no GPU, when its CUDA is compiled (its
+"ours" gives them all to the build queue at once. Both start without a cache, with compilers that have been read from
+the disk, and with the process running that builders are forked from; "again" has ours build the same a second time. A candidate counts as built when its module is loaded or, where there is no GPU, when its CUDA is compiled (its
 C++ half is then not looked at, in both columns). --stock gives stock fewer candidates, and the table then has none for all.
 """
 
@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import time
@@ -102,6 +103,8 @@ def main() -> None:
         print(f"{name}: {'' if stock_s is None else f'stock {stock_s:.1f} s, '}ours {ours_s / each:.3g} s", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="build-vs-stock-") as place:
+        read_compilers(toolchain, Path(place))
+        Timer(toolchain, Path(place, "first")).seconds([plain(Path(place))])
         ours, one, stock = (Timer(toolchain, Path(place, name)) for name in ("ours", "one", "stock"))
         one_s, (built,) = one.seconds(cuda[:1])
         stock_one_s = stock.seconds_in_turn(cuda[:1])
@@ -124,6 +127,20 @@ def main() -> None:
     if options.json:
         body = {"machine": machine(toolchain, arch), "figures": figures}
         options.json.write_text(json.dumps(body, indent=1) + "\n")
+
+
+def read_compilers(toolchain: Toolchain, folder: Path) -> None:
+    """Compile an empty kernel, so that nobody pays for a disk that has not been read."""
+    source = folder / "empty.cu"
+    source.write_text("__global__ void nothing() {}\n")
+    subprocess.run([toolchain.nvcc_path, "-c", source, "-o", folder / "empty.o"], check=True, capture_output=True)
+
+
+def plain(folder: Path) -> Candidate:
+    """A candidate with nothing to compile."""
+    path = folder / "plain.py"
+    path.write_text("import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n")
+    return read_candidate(path)
 
 
 def device_arch() -> str | None:
