@@ -218,7 +218,13 @@ class Judge:
             checking.decide(figures, reference, contestant.precision_class)
 
         own_pids = {session.child.pid, *processes.descendants(session.child.pid)}
-        return Rounds(session, self._bench, reference, self._settings, verify, own_pids).run()
+        # The baseline with TF32 has it on in its whole process: eager in there would be no strict eager.
+        strict = not contestant.is_baseline or contestant.precision_class == reference.problem.accuracy.precision_class
+        compiled = session.compilations() if contestant.is_baseline else 0
+        timing = Rounds(session, self._bench, reference, self._settings, verify, own_pids, strict).run()
+        if contestant.is_baseline:
+            timing.notes += _recompiled(session.compilations() - compiled)
+        return timing
 
     def _eager_alone_us(self) -> float:
         """Eager's time on the timed sizes with no player beside it, in µs."""
@@ -249,6 +255,13 @@ class Judge:
         if len(estimated) > 1:
             judgement.speedup = published(judgement.timings, self._settings.confidence)
             judgement.word = call(judgement.speedup, min(first.time_us, first.baseline_time_us))
+
+
+def _recompiled(count: int) -> list[str]:
+    """What is said of a baseline whose graphs were compiled while it was timed: once, before that, is how it should be."""
+    if not count:
+        return []
+    return [f"torch.compile compiled {count} more graph{'s' if count > 1 else ''} while it was timed: that is in its times"]
 
 
 def _is_doubted(judgement: Judgement) -> bool:
