@@ -18,7 +18,7 @@ from harness.problem import Problem
 from harness.reading.text_files import shown
 from harness.records.earlier import Kept, kept_rows
 from harness.records.reader import read_records
-from harness.settings import Settings, extra_words, extras_of
+from harness.settings import Settings, extra_words, extras_of, size_words
 from harness.suite import children
 from harness.suite.problems import Loaded, is_suite
 from harness.suite.summary import Outcome
@@ -39,17 +39,22 @@ class Suite:
             return Outcome(loaded.path, loaded.path.stem, fault=loaded.fault)
         if not candidates:
             return Outcome(loaded.path, problem.name, without_candidate=not (options.only or options.skip))
-        kept: dict[str, Kept] = {}
+        kept: dict[str, list[Kept]] = {}  # the rows of a candidate, where it has one at every size
+        at_each = [{} for _ in problem.each_size()]
         for device in self.devices:
-            kept |= kept_rows(options.out, problem, candidates, self.settings, device)
+            for rows, at_one in zip(at_each, problem.each_size()):
+                rows |= kept_rows(options.out, at_one, candidates, self.settings, device)
+        for name in at_each[0]:
+            if all(name in rows for rows in at_each):
+                kept[name] = [rows[name] for rows in at_each]
         left = [each for each in candidates if each.name not in kept]
         asked = _Asked(loaded.path, problem, candidates, kept, {
             "problem": problem, "candidates": left, "device": options.device, "settings": self.settings,
             "out_dir": options.out, "sanitize": options.sanitize, "extras": extras_of(options),
-            "kept": tuple(kept.values()),
+            "kept": tuple(each for rows in kept.values() for each in rows),
             "command": _command(problem, candidates, options),
         })
-        sources = {each.csv_path for each in kept.values()}
+        sources = {each.csv_path for rows in kept.values() for each in rows}
         if not left and len(sources) == 1:
             return asked.outcome([sources.pop()])  # a whole earlier run: there is nothing to add to it
         return asked
@@ -62,7 +67,7 @@ class _Asked:
     path: Path
     problem: Problem
     candidates: Sequence[Candidate]
-    kept: Mapping[str, Kept]
+    kept: Mapping[str, Sequence[Kept]]
     fields: Mapping[str, Any]
 
     def outcome(self, csv_paths: Sequence[Path]) -> Outcome:
@@ -137,4 +142,5 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
         ("--config", options.config, "default"), ("--out", str(options.out), "results"),
     ):
         words += [flag, value] if value != default else []
-    return shlex.join(words + (["--sanitize"] if options.sanitize else []) + extra_words(options))
+    words += size_words(options) + (["--sanitize"] if options.sanitize else [])
+    return shlex.join(words + extra_words(options))
