@@ -11,6 +11,7 @@ from typing import Any
 from harness.accuracy.classes import ErrorFigures, classify, worst
 from harness.provenance.kinds import Provenance
 from harness.records.evidence import Evidence
+from harness.records.three_clocks import ThreeClocks
 from harness.referee.extras import Extras
 from harness.referee.timed import Timing
 from harness.statistics import Interval, estimate_log_ratio, reaching, trimmed_mean, tukey_mclaughlin
@@ -50,6 +51,7 @@ class Judgement:
     provenance: Provenance | None = None
     warnings: list[str] = field(default_factory=list)
     extras: Extras | None = None
+    clocks: ThreeClocks | None = None
     evidence: Evidence | None = None
     beside_control: bool = False
 

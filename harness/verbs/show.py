@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
             "at_other_sizes": [each.to_json() for each in found.at_other_sizes],
             "record": found.record.to_json(), "evidence": evidence and evidence.to_json(),
             "errors": samples.get("errors", []), "kernels": samples.get("kernels", []),
-            "compiler": compiler_reports(samples),
+            "compiler": compiler_reports(samples), "clocks": samples.get("clocks"),
         }))
         return 0
     print(render(

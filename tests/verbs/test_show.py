@@ -50,7 +50,7 @@ def test_json_has_the_record_and_the_evidence_under_their_own_keys(results, caps
     assert main(["show", "tril/naive", "--results", str(results), "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
     assert set(body) == {
-        "csv", "others", "at_other_sizes", "record", "evidence", "errors", "kernels", "compiler",
+        "csv", "others", "at_other_sizes", "record", "evidence", "errors", "kernels", "compiler", "clocks",
     }
     assert body["record"]["status"] == "incorrect"
     assert Evidence.from_json(body["evidence"]).mistakes == MISTAKES
