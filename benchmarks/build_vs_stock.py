@@ -1,6 +1,6 @@
 """How long candidates take to build: PyTorch's own headers one after another, against this software.
 
-    python benchmarks/build_vs_stock.py [--count 10] [--stock 10] [--json FILE]
+    python benchmarks/build_vs_stock.py [--count 10] [--stock 10] [--no-cpp] [--json FILE]
 
 The candidates are the launchers of tests/fixtures/launchers, written as language models write them for KernelBench.
 "stock" builds them with the stock headers and one after the other, as a script that calls load_inline in turn does;
@@ -84,6 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10, help="CUDA candidates (default: 10)")
     parser.add_argument("--stock", type=int, help="how many of them stock builds (default: all)")
+    parser.add_argument("--no-cpp", action="store_true", help="leave the C++ candidates out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
     arch = device_arch()
@@ -110,8 +111,9 @@ def main() -> None:
         stock_all_s = stock_one_s + stock.seconds_in_turn(of_stock[1:])
         row(f"{len(cuda)} usual candidates, cold", stock_all_s if len(of_stock) == len(cuda) else None, all_s)
         row("again, nothing changed, each", None, ours.seconds(cuda)[0], len(cuda))
-        cpp_s, _ = ours.seconds(cpp)
-        row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp), cpp_s)
+        if not options.no_cpp:
+            cpp_s, _ = ours.seconds(cpp)
+            row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp), cpp_s)
     table = [
         [each["what"], *(f"{each[key]:.3g}" if each[key] else "" for key in ("stock_s", "ours_s", "ratio"))]
         for each in figures

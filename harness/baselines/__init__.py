@@ -46,17 +46,20 @@ class ModelNew(Model):
 
 @dataclass(frozen=True)
 class Baseline:
-    """A baseline's name, its file, the precision class it is judged in, and whether it needs a GPU to mean anything."""
+    """A baseline's name, its file, the precision class it is judged in, whether it needs a GPU to mean anything, and
+    the modules that take its process so long to import that they had better be there before its turn.
+    """
 
     name: str
     ending: str
     precision_class: str | None
     gpu_only: bool = False
+    imports: tuple[str, ...] = ()
 
 
 BASELINES = {
     "eager": Baseline("eager", _EAGER, None),
-    "torch.compile": Baseline("torch.compile", _COMPILED, None),
+    "torch.compile": Baseline("torch.compile", _COMPILED, None, imports=("torch._inductor.compile_fx",)),
     "eager-tf32": Baseline("eager-tf32", _TF32, "tf32", gpu_only=True),
 }
 

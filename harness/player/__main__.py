@@ -1,7 +1,10 @@
-"""`python -m harness.player FD ARENA_FD`: serve the referee's commands until it says stop or goes away."""
+"""`python -m harness.player FD ARENA_FD MODULE…`: import the modules, and serve the referee's commands until it says stop
+or goes away.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
 import sys
@@ -17,6 +20,8 @@ def main() -> None:
     from harness.player import profiling, repeating  # noqa: F401  before a candidate can patch what they take
     from harness.wire.arena import Arena
 
+    for name in sys.argv[3:]:
+        importlib.import_module(name)
     player = Player(channel, Arena(int(sys.argv[2])))
     channel.send({"hello": os.getpid(), "torch": torch.__version__})
     try:
