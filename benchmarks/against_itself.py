@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import statistics
 import sys
 import time
@@ -26,7 +25,7 @@ from tabulate import tabulate
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 
-from timing_vs_peers import CPU_SIZES, GPU_SIZES, Timed  # noqa: E402
+from timing_vs_peers import CPU_SIZES, GPU_SIZES, Timed, interrupt_once  # noqa: E402
 
 from harness.report import terminal  # noqa: E402
 from harness.statistics import Interval  # noqa: E402
@@ -122,7 +121,7 @@ def measure(asked: dict[str, Any], processes: int, minutes: float) -> list[dict[
     """
     deadline, figures = time.monotonic() + 60 * minutes, []
     waiting: list[Timed] = []
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupt_once()
     try:
         for number in range(processes):
             left_s = deadline - time.monotonic()

@@ -16,7 +16,7 @@ from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, NothingToRun
 from harness.problem import Problem
 from harness.reading.text_files import shown
-from harness.records.earlier import Kept, kept_rows
+from harness.records.earlier import Kept, kept_at_every_size
 from harness.records.reader import read_records
 from harness.settings import Settings, extra_words, extras_of, size_words
 from harness.suite import children
@@ -39,14 +39,7 @@ class Suite:
             return Outcome(loaded.path, loaded.path.stem, fault=loaded.fault)
         if not candidates:
             return Outcome(loaded.path, problem.name, without_candidate=not (options.only or options.skip))
-        kept: dict[str, list[Kept]] = {}  # the rows of a candidate, where it has one at every size
-        at_each = [{} for _ in problem.each_size()]
-        for device in self.devices:
-            for rows, at_one in zip(at_each, problem.each_size()):
-                rows |= kept_rows(options.out, at_one, candidates, self.settings, device)
-        for name in at_each[0]:
-            if all(name in rows for rows in at_each):
-                kept[name] = [rows[name] for rows in at_each]
+        kept = kept_at_every_size(options.out, problem, candidates, self.settings, self.devices)
         left = [each for each in candidates if each.name not in kept]
         asked = _Asked(loaded.path, problem, candidates, kept, {
             "problem": problem, "candidates": left, "device": options.device, "settings": self.settings,
