@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.errors import InputError
 from harness.formulas import Formula
-from harness.problem import PROBLEMS_DIR, REPOSITORY, AccuracyRule, Problem, in_mode, list_problems, load_problem
+from harness.problem import (
+    PROBLEMS_DIR, REPOSITORY, AccuracyRule, Problem, at_sizes, in_mode, list_problems, load_problem,
+)
 
 REFERENCE = """\
 import torch
@@ -532,6 +535,29 @@ def test_another_mode_keeps_no_formulas_of_the_old_one() -> None:
     assert in_mode(problem, None) is in_mode(problem, "forward") is problem
     changed = in_mode(problem, "forward_backward")
     assert (changed.mode, changed.flops, changed.bytes) == ("forward_backward", None, None)
+
+
+def test_sizes_that_were_asked_for_count_on_every_device_and_several_are_several_problems() -> None:
+    problem = load_problem(PROBLEMS_DIR / "tril_matmul.yaml")
+    assert at_sizes(problem, []) is problem and problem.each_size() == (problem,)
+    chosen = at_sizes(problem, ["M=1024", "M=256"])
+    assert chosen.timed_sizes("cuda") == chosen.timed_sizes("cpu") == {"M": 1024}
+    assert [each.timed_sizes("cuda") for each in chosen.each_size()] == [{"M": 1024}, {"M": 256}]
+    assert [each.timed_sizes("cpu") for each in chosen.each_size()] == [{"M": 1024}, {"M": 256}]
+    assert {each.hash for each in chosen.each_size()} == {problem.hash}
+    assert all(each.each_size() == (each,) for each in chosen.each_size())
+
+
+def test_sizes_at_which_a_formula_has_no_sense_are_refused(folder: Path) -> None:
+    sinking = replace(_load(YAML), flops=Formula("M-100"))
+    with pytest.raises(InputError, match=r"--sizes M=64,K=8,N=4: the formula 'M-100' is not positive there"):
+        at_sizes(sinking, ["M=64"])
+
+
+def test_a_kernelbench_file_has_no_other_sizes(folder: Path) -> None:
+    alone = load_problem(REPOSITORY / "tests/fixtures/kernelbench/linear_relu.py")
+    with pytest.raises(InputError, match="keeps its own sizes"):
+        at_sizes(alone, ["M=64"])
 
 
 def test_importing_the_module_loads_neither_torch_nor_pydantic_nor_yaml() -> None:

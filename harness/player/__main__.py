@@ -52,6 +52,7 @@ class Player:
         commands = {
             "prepare": self._prepare, "load": self._load, "open": self._open, "layout": self._layout,
             "reference": self._load_reference, "launch": self._launch, "profile": self._profile, "repeat": self._repeat,
+            "compilations": self._count_compilations,
         }
         while True:
             command = self._channel.receive()
@@ -194,6 +195,11 @@ class Player:
             self._break(describe(error))
             return
         self._say({"repeated": found})
+
+    def _count_compilations(self, command: dict[str, Any]) -> None:
+        """How many graphs torch.compile has compiled in this process so far."""
+        dynamo = sys.modules.get("torch._dynamo.utils")
+        self._say({"compilations": 0 if dynamo is None else int(dynamo.counters["stats"]["unique_graphs"])})
 
     def _break(self, words: dict[str, Any]) -> None:
         """The device's context is beyond repair (an illegal access, say): say so and leave."""
