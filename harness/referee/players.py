@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.clocks.openmp import SPIN
 from harness.device.bench import Bench
 from harness.problem import REPOSITORY
+from harness.sandbox.ahead import PRELOADED
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child, spawn
@@ -32,7 +33,10 @@ class PlayerStarter:
         return self._warm / "triton"
 
     def start_ahead(self) -> None:
-        """Start the first player already; it imports torch and waits without touching the device."""
+        """Start the first player already; it waits without touching the device.
+
+        It cannot always be forked from a process that has torch, and takes seconds to import it otherwise.
+        """
         if self._ahead is None:
             self._ahead = self._spawn()
 
@@ -59,9 +63,7 @@ class PlayerStarter:
         return spawn(
             "harness.player", arguments=[str(descriptor)], environment=environment, private=Path(private),
             writable=[self._warm], repository=REPOSITORY, inherit=[descriptor],
-            limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall,
-            # On a GPU the next player imports it while this one is judged.
-            preloaded=("torch",) if self._bench.kind == "cpu" else (),
+            limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall, preloaded=PRELOADED,
         )
 
     def close(self) -> None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
 import sys
 from typing import Any
 
 from harness.build.environment import check_architectures, find_toolchain, parse_architectures
 from harness.candidate import find_candidates
-from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name, check_device_names, require_torch
 from harness.errors import NothingToRun
 from harness.problem import in_mode, load_problem
+from harness.reading.text_files import shown
+from harness.sandbox.ahead import start_ahead
 from harness.sanitizer.tool import require_tool
 from harness.settings import extra_words, extras_of, load_settings
-from harness.reading.text_files import shown
 
 EXIT_STRICT, EXIT_NOTHING_RAN = 1, 4
 
@@ -35,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     archs = _architectures(options)
 
     require_torch()
-    shorten_spinning(os.environ)
+    start_ahead()
     from harness.device.choose import devices_of
     from harness.fleet.processes import likely_devices, started
     from harness.report.progress import open_progress
