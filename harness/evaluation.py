@@ -6,7 +6,6 @@ only that the next candidate finds the bench open.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections import OrderedDict
@@ -18,7 +17,6 @@ from types import TracebackType
 from typing import Any
 
 from harness.candidate import Candidate, read_candidate
-from harness.clocks.openmp import shorten_spinning
 from harness.contest import Contest
 from harness.device.choose import check_device_name, open_bench
 from harness.errors import InputError
@@ -30,6 +28,7 @@ from harness.records.samples import compiler_reports, evidence_in
 from harness.records.schema import Record
 from harness.records.writer import RunFiles, device_slug, jsonable
 from harness.report.progress import NullProgress, Progress
+from harness.sandbox.ahead import start_ahead
 from harness.scaffold import checked_name
 from harness.settings import Settings, load_settings
 from harness.spelling import hint_for
@@ -78,7 +77,7 @@ class Referee:
         self, device: str = "auto", *, out_dir: Path | str | None = None, progress: Progress | None = None
     ) -> None:
         check_device_name(device)
-        shorten_spinning(os.environ)
+        start_ahead()
         self._progress = progress or NullProgress()
         self._out_dir = None if out_dir is None else Path(out_dir)
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-jobs-"))
@@ -175,7 +174,7 @@ class Referee:
 
 
 def _key_of(problem: Problem, settings: Settings) -> tuple[Any, ...]:
-    return str(problem.path.resolve()), problem.hash, problem.mode, settings
+    return str(problem.path.resolve()), problem.hash, problem.mode, tuple(problem.sizes.items()), settings
 
 
 @dataclass

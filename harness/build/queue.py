@@ -23,6 +23,7 @@ from harness.build.environment import Toolchain, cuda_home
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.clocks.openmp import SPIN
+from harness.sandbox.ahead import PRELOADED
 from harness.sandbox.descriptors import allow_descriptors
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
@@ -140,13 +141,14 @@ class BuildQueue:
         folder.mkdir()
         child = spawn(
             "harness.build.builder", environment=self._environment(), private=private, repository=REPOSITORY,
-            limits=default_limits(gpu=False), wall=self._wall, preloaded=("torch",),
+            limits=default_limits(gpu=False), wall=self._wall, preloaded=PRELOADED,
         )
         with self._lock:
             self._children.add(child)
         answer, problem = None, ""
         try:
             if self._closed:
+                child.kill()
                 raise ChannelClosed
             child.channel.send(self._request(candidate, private, folder), timeout_s=60)
             answer = child.channel.receive(self._settings.build_timeout_s)
@@ -189,4 +191,6 @@ class BuildQueue:
 def builders_at_once() -> int:
     """One builder for each core, as long as there are 3 GB of memory for each."""
     limit = default_limits().memory_bytes
-    return max(1, min(os.cpu_count() or 1, (limit or _BYTES_PER_BUILDER) // _BYTES_PER_BUILDER))
+    # Not all cores of the machine need be this process's own.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, (limit or _BYTES_PER_BUILDER) // _BYTES_PER_BUILDER))

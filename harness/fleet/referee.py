@@ -6,7 +6,6 @@ it had in hand. Both ends are trusted, so objects go over the pipe; records go a
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -18,13 +17,13 @@ from typing import Any
 from harness.baselines import Baseline, baselines_for
 from harness.build.product import Build
 from harness.candidate import Candidate
-from harness.clocks.openmp import shorten_spinning
 from harness.errors import HarnessError
 from harness.fleet.sharing import Job
 from harness.problem import Problem
 from harness.records.schema import Record
 from harness.records.writer import jsonable
 from harness.report.progress import Progress
+from harness.sandbox.ahead import start_ahead
 from harness.settings import Settings
 
 
@@ -122,7 +121,7 @@ def main(descriptor: int) -> None:
 
 
 def _take_part(pipe: Connection, assigned: Assignment) -> None:
-    shorten_spinning(os.environ)
+    start_ahead()
     from harness.contest import Contest
     from harness.device.choose import open_bench
     from harness.referee.sanitizing import open_examiner

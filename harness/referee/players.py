@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.clocks.openmp import SPIN
 from harness.device.bench import Bench
 from harness.problem import REPOSITORY
+from harness.sandbox.ahead import PRELOADED
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child, spawn
@@ -19,11 +21,12 @@ from harness.sandbox.walls import Wall
 class PlayerStarter:
     """Starts players of one contestant; `private` folders go when `close` is called.
 
-    `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels.
+    `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels. `imports` are
+    modules that a player has imported when it says that it is there.
     """
 
-    def __init__(self, bench: Bench, wall: Wall, warm: Path) -> None:
-        self._bench, self._wall, self._warm = bench, wall, warm
+    def __init__(self, bench: Bench, wall: Wall, warm: Path, imports: Sequence[str] = ()) -> None:
+        self._bench, self._wall, self._warm, self._imports = bench, wall, warm, imports
         self._folders: list[str] = []
         self._ahead: Child | None = None
 
@@ -32,7 +35,10 @@ class PlayerStarter:
         return self._warm / "triton"
 
     def start_ahead(self) -> None:
-        """Start the first player already; it imports torch and waits without touching the device."""
+        """Start the first player already; it waits without touching the device.
+
+        It cannot always be forked from a process that has torch, and takes seconds to import it otherwise.
+        """
         if self._ahead is None:
             self._ahead = self._spawn()
 
@@ -57,11 +63,9 @@ class PlayerStarter:
         )
         descriptor = self._bench.arena.descriptor
         return spawn(
-            "harness.player", arguments=[str(descriptor)], environment=environment, private=Path(private),
+            "harness.player", arguments=[str(descriptor), *self._imports], environment=environment, private=Path(private),
             writable=[self._warm], repository=REPOSITORY, inherit=[descriptor],
-            limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall,
-            # On a GPU the next player imports it while this one is judged.
-            preloaded=("torch",) if self._bench.kind == "cpu" else (),
+            limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall, preloaded=PRELOADED,
         )
 
     def close(self) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.candidate import Candidate, read_candidate
-from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import InputError
 from harness.problem import Problem, find_problem, in_mode, load_problem
@@ -18,6 +16,7 @@ from harness.records.evidence import Evidence
 from harness.records.finding import Found, find_record
 from harness.records.samples import evidence_in, read_samples
 from harness.report.evidence_text import evidence_lines
+from harness.sandbox.ahead import start_ahead
 from harness.settings import load_settings
 from harness.verdict import Status
 
@@ -39,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("there is no such folder to write to", path.parent, hint="Choose another file with --out FILE")
     notes = _changed(found, problem, candidate)
     require_torch()
-    shorten_spinning(os.environ)
+    start_ahead()
     from harness.report.progress import open_progress
     from harness.reproduction import reproduce
 

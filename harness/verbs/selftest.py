@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -13,13 +12,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name, check_device_names, device_kind
 from harness.errors import InputError, NothingToRun
 from harness.reading.text_files import shown
 from harness.report import terminal
 from harness.report.progress import open_progress
 from harness.report.table import Column, fitted, table_text
+from harness.sandbox.ahead import start_ahead
 from harness.selftest import page
 from harness.selftest.choice import chosen
 from harness.selftest.corpus import CORPUS, Case, read_corpus
@@ -50,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     cases = chosen(read_corpus(CORPUS), options.only, options.skip) if options.adversarial else []
     if importlib.util.find_spec("torch") is None:
         raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type python run.py doctor")
-    shorten_spinning(os.environ)
+    start_ahead()
     return _adversarial(options, cases) if options.adversarial else _timing(options)
 
 

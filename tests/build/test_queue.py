@@ -30,13 +30,13 @@ def test_a_cpp_candidate_is_built_once_and_its_extension_loads(built_workshop):
     assert build.built_by.startswith(("g++", "clang", "c++")) and build.arch is None
     (extension,) = build.extensions
     assert extension.module_name == "doubled_extension" and extension.is_python_module
+    import torch  # and with it the libraries that the extension is linked to
+
     loader = importlib.machinery.ExtensionFileLoader(extension.module_name, str(extension.path))
     module = importlib.util.module_from_spec(
         importlib.util.spec_from_file_location(extension.module_name, extension.path, loader=loader)
     )
     loader.exec_module(module)
-    import torch
-
     assert module.doubled(torch.ones(3)).tolist() == [2, 2, 2]
 
 
