@@ -38,6 +38,8 @@ class Builds(Protocol):
 
     is_idle: bool
 
+    def wait_until_idle(self) -> None: ...
+
     def result(self, candidate: Candidate) -> Build: ...
 
     def is_ready(self, candidate: Candidate) -> bool: ...
@@ -81,6 +83,10 @@ class Workshop:
     def is_quiet(self) -> bool:
         """Whether nothing is being built any more."""
         return self._builds.is_idle
+
+    def wait_until_quiet(self) -> None:
+        """Return when nothing is being built any more."""
+        self._builds.wait_until_idle()
 
     def is_ready(self, entry: Baseline | Candidate) -> bool:
         """Whether a contestant can be made of `entry` without waiting."""

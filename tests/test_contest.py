@@ -13,6 +13,7 @@ from harness.contest import Contest, _with_suspicions
 from harness.provenance.kinds import Provenance
 from harness.records.assembling import RunFacts
 from harness.referee.judgement import Judgement
+from harness.report.progress import NullProgress
 from harness.verdict import OK, ReasonCode, Status, Verdict
 
 PATCHES = "import time\ntime.perf_counter = print\n"
@@ -148,3 +149,17 @@ def test_a_player_whose_turn_did_not_come_is_ended_unless_it_is_slow_to_start(wa
     waiting._drop_ahead()
     assert waiting.starters[-1].closed
     assert waiting._ahead == []
+
+
+def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(staying):
+    class Compiling:
+        is_quiet = False
+
+        def wait_until_quiet(self):
+            staying.done.append("waited")
+            self.is_quiet = True
+
+    staying._workshop, staying._progress = Compiling(), NullProgress()
+    staying._renew_when_quiet()
+    staying._renew_when_quiet()
+    assert staying.done == ["waited", "renewed", "renewed"]

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,10 @@ class BuildQueue:
     def is_idle(self) -> bool:
         """Whether nothing is being built any more."""
         return all(future.done() for future in self._coming.values())
+
+    def wait_until_idle(self) -> None:
+        """Return when nothing is being built any more."""
+        wait(self._coming.values())
 
     def close(self) -> None:
         """Give up what is not built yet and end every child."""

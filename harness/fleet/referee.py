@@ -54,13 +54,21 @@ class Delivery:
 class DeliveredBuilds:
     """Stands where a run has its queue of builds: the parent's, as far as they have been sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
         self._builds: dict[Path, Build] = {}
         self.is_idle = False
 
     def take(self, delivery: Delivery) -> None:
         self._builds.update(delivery.builds)
         self.is_idle = delivery.quiet
+
+    def wait_until_idle(self) -> None:
+        """Ask the parent, who answers when nothing is being built any more."""
+        if not self.is_idle:
+            self._pipe.send(("until quiet",))
+            self._pipe.recv()
+            self.is_idle = True
 
     def result(self, candidate: Candidate) -> Build:
         return self._builds[candidate.path]
@@ -129,7 +137,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.sanitizer.tool import require_tool
     from harness.workshop import Workshop, alone_on
 
-    progress, builds = _Told(pipe), DeliveredBuilds()
+    progress, builds = _Told(pipe), DeliveredBuilds(pipe)
     bench = open_bench(assigned.device)
     pipe.send(("device", asdict(bench.identity)))
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if assigned.sanitize else None

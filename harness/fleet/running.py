@@ -61,6 +61,7 @@ class _Fleet:
         self._teams: dict[tuple[str, str], Team] = {}
         self._team_of: dict[int, Team] = {}
         self._waiting: dict[int, str | None] = {}  # who asked for an entry, and why it is lost, if it is
+        self._until_quiet: set[int] = set()  # who waits for the compilers to end
         self._faults: list[HarnessError] = []
         if len(set(devices)) < len(devices):  # CPU and CPU, in tests
             self._labels = {number: f"{label}#{number}" for number, label in self._labels.items()}
@@ -71,10 +72,11 @@ class _Fleet:
             referee.pipe.send(self._assignment(referee.device_inside))
         while self._referees and not self._all_is_judged():
             pipes = {referee.pipe: number for number, referee in self._referees.items()}
-            for pipe in wait(list(pipes), _LOOK_S if self._waiting else None):
+            for pipe in wait(list(pipes), _LOOK_S if self._waiting or self._until_quiet else None):
                 self._hear(pipes[pipe])
             for number in list(self._waiting):
                 self._answer(number)
+            self._answer_until_quiet()
         if not self._teams and self._faults:
             raise self._faults[0]
         self._dismiss_all()
@@ -116,6 +118,8 @@ class _Fleet:
             self._progress.done(record, label)
         elif kind == "free":
             self._waiting[number] = said[0]
+        elif kind == "until quiet":
+            self._until_quiet.add(number)
         else:
             self._lose(number, error_of(*said))
 
@@ -137,6 +141,13 @@ class _Fleet:
             del self._waiting[number]
             self._send(number, delivery)
 
+    def _answer_until_quiet(self) -> None:
+        """Tell who waits for it that no compiler runs, for a device of another model either: they share the cores."""
+        if all(team.is_quiet for team in self._teams.values()):
+            for number in self._until_quiet:
+                self._send(number, "quiet")
+            self._until_quiet.clear()
+
     def _send(self, number: int, said: Any) -> None:
         try:
             self._referees[number].pipe.send(said)
@@ -146,6 +157,7 @@ class _Fleet:
     def _lose(self, number: int, fault: HarnessError) -> None:
         """A device less: what it had in hand is lost with it, and nothing else."""
         self._waiting.pop(number, None)
+        self._until_quiet.discard(number)
         self._referees.pop(number).end()
         team = self._team_of.get(number)
         record = team.lose(number, str(fault)) if team else None

@@ -62,6 +62,11 @@ class Team:
     def is_over(self) -> bool:
         return self._sharing.is_over or not self._sharing.referees
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is being built any more."""
+        return self._builds.is_idle
+
     def join(self, number: int, device: DeviceIdentity) -> None:
         """A device of this model is open."""
         self._uuids[number] = device.uuid
