@@ -269,10 +269,9 @@ class Judge:
 
 
 def recompiled(count: int) -> list[str]:
-    """What is said of a baseline whose graphs were compiled while it was timed: once, before that, is how it should be."""
-    if not count:
-        return []
-    return [f"torch.compile compiled {count} more graph{'s' if count > 1 else ''} while it was timed: that is in its times"]
+    """What is said of a baseline of which `count` graphs were compiled in its rounds, and not once before them."""
+    graphs = f"{count} more graph{'s' if count > 1 else ''}"
+    return [f"torch.compile compiled {graphs} while it was timed: that is in its times"] if count else []
 
 
 def _is_doubted(judgement: Judgement) -> bool:

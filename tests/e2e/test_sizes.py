@@ -52,7 +52,8 @@ def test_show_has_the_other_size_on_a_line(bench, ended):
 
 def test_resume_keeps_a_candidate_with_its_rows_at_all_sizes(bench, ended):
     again = bench.end(bench.judge(
-        bench.folder / "tril_small.yaml", bench.folder / "candidates", "cpu", *TWO, "--resume", "--only", "returns_none",
+        bench.folder / "tril_small.yaml", bench.folder / "candidates", "cpu", *TWO, "--resume", "--only",
+        "returns_none",
     ))
     assert again.code == 0, again.err
     assert "reused 1 of the rows" in again.err and again.csv_path == ended.csv_path
