@@ -7,6 +7,7 @@ A first word that is no verb is a problem file. Nothing heavy is imported before
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
@@ -29,69 +30,18 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    if options.verb == "run":
-        from harness.suite.problems import is_suite
+    """The exit code of the verb; only its own module is imported."""
+    return importlib.import_module(f"harness.verbs.{_module_of(options)}").run(options)
 
-        if options.tune:
-            from harness.verbs import tune
 
-            return tune.run(options)
-        if options.watch:
-            from harness.verbs import watch
+def _module_of(options: argparse.Namespace) -> str:
+    """The module of `harness.verbs` that carries `options` out: the verb's own, but that `run` has four ways to run."""
+    if options.verb != "run":
+        return options.verb.replace("-", "_")
+    if options.tune:
+        return "tune"
+    if options.watch:
+        return "watch"
+    from harness.suite.problems import is_suite
 
-            return watch.run(options)
-        if options.resume or is_suite(options.problem):
-            from harness.verbs import suite
-
-            return suite.run(options)
-        from harness.verbs import run
-
-        [options.problem] = options.problem
-        return run.run(options)
-    if options.verb == "list":
-        from harness.verbs import list as listing
-
-        return listing.run(as_json=options.json)
-    if options.verb == "doctor":
-        from harness.verbs import doctor
-
-        return doctor.run(as_json=options.json)
-    if options.verb == "show":
-        from harness.verbs import show
-
-        return show.run(options)
-    if options.verb == "reproduce":
-        from harness.verbs import reproduce
-
-        return reproduce.run(options)
-    if options.verb == "profile":
-        from harness.verbs import profile
-
-        return profile.run(options)
-    if options.verb == "serve":
-        from harness.verbs import serve
-
-        return serve.run(options)
-    if options.verb in ("new", "new-problem"):
-        from harness.verbs import new
-
-        return new.candidate(options) if options.verb == "new" else new.problem(options)
-    if options.verb == "cache":
-        from harness.verbs import cache
-
-        return cache.run(options)
-    if options.verb == "selftest":
-        from harness.verbs import selftest
-
-        return selftest.run(options)
-    if options.verb == "scores":
-        from harness.verbs import scores
-
-        return scores.run(options)
-    if options.verb == "report":
-        from harness.verbs import report
-
-        return report.run(options)
-    from harness.verbs import compare
-
-    return compare.run(options)
+    return "suite" if options.resume or is_suite(options.problem) else "run"

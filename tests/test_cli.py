@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
+
 import pytest
 
-from harness import __version__, cli
+from harness import __version__, cli, flags
 from harness.errors import HarnessError, InputError, NothingToRun
+from harness.problem import REPOSITORY
 
 
 @pytest.fixture
@@ -106,3 +110,24 @@ def test_the_version_is_the_packages(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--version"])
     assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", flags.VERBS)
+def test_every_verb_has_a_module_that_carries_it_out(verb):
+    options = argparse.Namespace(verb=verb, tune=None, watch=False, resume=False, problem=[Path("x.yaml")])
+    source = REPOSITORY / "harness" / "verbs" / f"{cli._module_of(options)}.py"
+    assert "def run(options: argparse.Namespace) -> int:" in source.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [
+        (["x.yaml"], "run"), (["x.yaml", "--tune", "mine"], "tune"), (["x.yaml", "--watch"], "watch"),
+        (["x.yaml", "y.yaml"], "suite"), (["problems"], "suite"), (["x.yaml", "--resume"], "suite"),
+        (["*.yaml"], "suite"), (["new-problem", "mine"], "new_problem"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_a_run_has_four_ways_to_run(words, module, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    assert cli._module_of(flags.understood(words)) == module

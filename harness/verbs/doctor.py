@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import textwrap
@@ -17,11 +18,11 @@ EXIT_NOTHING_RUNS = 4
 _STYLES = {OK: "green", MISSING: "red", NOTE: "yellow"}
 
 
-def run(*, as_json: bool) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print the findings. Returns 0, or 4 when nothing could run here because there is no PyTorch or no Linux."""
     findings = gather()
     device = runs_on(findings)
-    if as_json:
+    if options.json:
         print(json.dumps({
             "harness_version": __version__, "runs_on": device, "findings": [each.to_json() for each in findings],
         }))

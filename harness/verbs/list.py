@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from typing import Any
 
@@ -13,7 +14,7 @@ from harness.settings import settings_names
 from harness.reading.text_files import shown
 
 
-def run(*, as_json: bool) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print the list. A problem that cannot be loaded is listed with what is wrong with it."""
     listed, faults = [], []
     for path in problem_files():
@@ -21,7 +22,7 @@ def run(*, as_json: bool) -> int:
             listed.append(_described(load_problem(path)))
         except HarnessError as error:
             faults.append(str(error))
-    if as_json:
+    if options.json:
         print(json.dumps({"problems": listed, "faults": faults, "settings": settings_names()}))
         return 0
     for problem in listed:

@@ -23,10 +23,11 @@ EXIT_STRICT, EXIT_NOTHING_RAN = 1, 4
 
 def run(options: argparse.Namespace) -> int:
     """Validate everything that needs no torch first, then judge. Returns the exit code."""
+    [path] = options.problem
     check_device_name(options.device)
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
     settings = load_settings(options.config)
-    problem = at_sizes(in_mode(load_problem(options.problem, options.candidates), options.mode), options.sizes)
+    problem = at_sizes(in_mode(load_problem(path, options.candidates), options.mode), options.sizes)
     if options.devices:
         check_one_size(options, "--devices")
     candidates = find_candidates(problem.candidates_dir, options.only, options.skip)
@@ -89,7 +90,7 @@ def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
 
 def _command(options: argparse.Namespace) -> str:
     """What to type to run this problem again in the same way, all its candidates."""
-    words = ["python", "run.py", str(shown(options.problem))]
+    words = ["python", "run.py", str(shown(options.problem[0]))]
     if options.candidates is not None:
         words += ["--candidates", str(options.candidates)]
     if options.mode is not None:

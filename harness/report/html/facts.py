@@ -11,78 +11,80 @@ from harness.report.html.plotted import has_speedup, interval_text
 from harness.report.html.tables import built
 
 Facts = list[tuple[str, list[tuple[str, str]]]]
+Rows = list[tuple[str, object]]  # what, and its value; None, or "", where it was not measured
 
 
 def facts(record: Record) -> Facts:
     """What is known of one entry, in groups of (what, value); what was not measured is left out."""
-    time, us = terminal.time_text, lambda value: None if value is None else terminal.time_text(value)
-    spread = f"{time(record.p10_us)} to {time(record.p90_us)}" if None not in (record.p10_us, record.p90_us) else None
     groups = [
-        (
-            "Time",
-            [
-                ("median of one call", us(record.time_us)),
-                ("p10 to p90", spread),
-                ("forward pass of it", us(record.forward_us)),
-                ("backward pass of it", us(record.backward_us)),
-                ("launches kept", _whole(record.launches)),
-                ("rounds kept", _whole(record.rounds)),
-                ("rounds dropped", _whole(record.dropped)),
-                (f"{record.baseline or 'baseline'} in the same rounds", us(record.baseline_us)),
-                ("speedup", interval_text(record) or None),
-                ("with launch overhead", us(record.e2e_us)),
-            ],
-        ),
-        (
-            "Limits",
-            [
-                (
-                    "of the speed of light",
-                    record.percent_of_sol and f"{terminal.percent_text(record.percent_of_sol)} %",
-                ),
-                ("speed of light", us(record.sol_us)),
-                ("bound by", record.bound_by),
-                ("floor", us(record.floor_us)),
-                ("useful operations", _unit(record.tflops, "TFLOP/s")),
-                ("useful bytes", _unit(record.gbytes_s, "GB/s")),
-            ],
-        ),
-        (
-            "Result",
-            [
-                ("largest error", _unit_u(record.err_max_u)),
-                ("root mean square", _unit_u(record.err_rms_u)),
-                ("eager's largest", _unit_u(record.eager_err_max_u)),
-                ("class", record.precision_class),
-                ("compared with", record.truth),
-                ("whose kernels", record.kind),
-            ],
-        ),
-        (
-            "Build",
-            [
-                ("language", record.language),
-                ("build", built(record).partition(", ")[2] or None),
-                ("for", record.arch),
-                ("registers", _whole(record.registers)),
-                ("spills", record.spills is not None and f"{record.spills} bytes" or None),
-                ("shared memory", record.shared_bytes is not None and f"{record.shared_bytes:,} bytes" or None),
-            ],
-        ),
-        (
-            "Device meanwhile",
-            [
-                ("SM clock", _unit(record.sm_mhz, "MHz")),
-                ("memory clock", _unit(record.mem_mhz, "MHz")),
-                ("power", _unit(record.watts, "W")),
-                ("temperature", record.celsius is not None and f"{record.celsius:g} °C" or None),
-                ("throttle", record.throttle),
-                ("other processes", _whole(record.other_processes)),
-            ],
-        ),
+        ("Time", _time(record)), ("Limits", _limits(record)), ("Result", _result(record)), ("Build", _build(record)),
+        ("Device meanwhile", _device(record)),
     ]
     known = [(name, [(what, str(value)) for what, value in rows if value not in (None, "")]) for name, rows in groups]
     return [(name, rows) for name, rows in known if rows]
+
+
+def _time(record: Record) -> Rows:
+    spread = None
+    if record.p10_us is not None and record.p90_us is not None:
+        spread = f"{terminal.time_text(record.p10_us)} to {terminal.time_text(record.p90_us)}"
+    return [
+        ("median of one call", _us(record.time_us)),
+        ("p10 to p90", spread),
+        ("forward pass of it", _us(record.forward_us)),
+        ("backward pass of it", _us(record.backward_us)),
+        ("launches kept", _whole(record.launches)),
+        ("rounds kept", _whole(record.rounds)),
+        ("rounds dropped", _whole(record.dropped)),
+        (f"{record.baseline or 'baseline'} in the same rounds", _us(record.baseline_us)),
+        ("speedup", interval_text(record) or None),
+        ("with launch overhead", _us(record.e2e_us)),
+    ]
+
+
+def _limits(record: Record) -> Rows:
+    share = record.percent_of_sol and f"{terminal.percent_text(record.percent_of_sol)} %"
+    return [
+        ("of the speed of light", share),
+        ("speed of light", _us(record.sol_us)),
+        ("bound by", record.bound_by),
+        ("floor", _us(record.floor_us)),
+        ("useful operations", _unit(record.tflops, "TFLOP/s")),
+        ("useful bytes", _unit(record.gbytes_s, "GB/s")),
+    ]
+
+
+def _result(record: Record) -> Rows:
+    return [
+        ("largest error", _unit_u(record.err_max_u)),
+        ("root mean square", _unit_u(record.err_rms_u)),
+        ("eager's largest", _unit_u(record.eager_err_max_u)),
+        ("class", record.precision_class),
+        ("compared with", record.truth),
+        ("whose kernels", record.kind),
+    ]
+
+
+def _build(record: Record) -> Rows:
+    return [
+        ("language", record.language),
+        ("build", built(record).partition(", ")[2] or None),
+        ("for", record.arch),
+        ("registers", _whole(record.registers)),
+        ("spills", record.spills is not None and f"{record.spills} bytes" or None),
+        ("shared memory", record.shared_bytes is not None and f"{record.shared_bytes:,} bytes" or None),
+    ]
+
+
+def _device(record: Record) -> Rows:
+    return [
+        ("SM clock", _unit(record.sm_mhz, "MHz")),
+        ("memory clock", _unit(record.mem_mhz, "MHz")),
+        ("power", _unit(record.watts, "W")),
+        ("temperature", record.celsius is not None and f"{record.celsius:g} °C" or None),
+        ("throttle", record.throttle),
+        ("other processes", _whole(record.other_processes)),
+    ]
 
 
 def method(case: Case) -> list[tuple[str, str]]:
@@ -124,6 +126,10 @@ def older(entry: Entry) -> list[tuple[str, str, str, str, str]]:
         )
         for each in reversed(entry.history)
     ]
+
+
+def _us(value: float | None) -> str | None:
+    return None if value is None else terminal.time_text(value)
 
 
 def _whole(value: int | None) -> str | None:

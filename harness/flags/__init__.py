@@ -1,0 +1,76 @@
+"""The words and flags of the command line: what each verb takes, and what is said of a mistake in them.
+
+Nothing heavy is imported here: `--help` and a mistake answer at once. `VERBS` is the one list of verbs; each has a
+module of its name in `harness/verbs`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import __version__
+from harness.completion import answer_the_shell
+from harness.errors import InputError
+from harness.flags import judging, results, workplace
+from harness.flags.parser import EXIT_CODES, Parser
+
+_EXAMPLES = """examples:
+  python run.py problems/tril_matmul.yaml                     build, check, time and rank every candidate
+  python run.py problems/tril_matmul.yaml --only 'tiled*'     only some of them
+  python run.py problems/tril_matmul.yaml --watch             and again each time a candidate's file is saved
+  python run.py 15_anything.py --candidates some/dir          a KernelBench problem, unmodified
+  python run.py list                                          problems, candidates, settings
+  python run.py doctor                                        what this machine has, and what is missing
+  python run.py compare results/tril_matmul/                  results of several GPUs side by side
+  python run.py report results/                               all of them as one HTML file with charts
+  python run.py show tiled_shared                             everything known about one candidate
+  python run.py reproduce tiled_shared                        the launch that failed once more, its tensors to a file
+  python run.py profile tiled_shared                          what the hardware counters say of one call
+  python run.py new tril_matmul my_kernel                     a candidate to begin with
+  python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
+
+# What adds each verb's flags, in the order of --help.
+_ADD = {
+    "run": judging.add_run, "list": workplace.add_list, "doctor": workplace.add_doctor,
+    "compare": results.add_compare, "scores": results.add_scores, "report": results.add_report,
+    "show": results.add_show, "reproduce": results.add_reproduce, "profile": judging.add_profile,
+    "new": workplace.add_new, "new-problem": workplace.add_new_problem, "serve": judging.add_serve,
+    "cache": workplace.add_cache, "selftest": judging.add_selftest,
+}
+VERBS = tuple(_ADD)
+
+
+def understood(arguments: Sequence[str]) -> argparse.Namespace:
+    """What `arguments` ask for; `verb` is among it. Raises InputError for what no verb or flag is."""
+    parser = _parser()
+    answer_the_shell(parser, VERBS)
+    return parser.parse_args(_with_verb(list(arguments)))
+
+
+def _with_verb(arguments: list[str]) -> list[str]:
+    """Put `run` before a problem file; say what was meant when the word is neither verb nor file."""
+    first = next((word for word in arguments if not word.startswith("-")), None)
+    if first is None or first in VERBS:
+        return arguments
+    if not Path(first).suffix and not Path(first).exists() and not set(first) & set("*?["):
+        from harness.problem import PROBLEMS_DIR
+        from harness.spelling import hint_for
+
+        if (PROBLEMS_DIR / f"{first}.yaml").exists():
+            raise InputError(f"'{first}' is no verb", hint=f"Type python run.py problems/{first}.yaml")
+        raise InputError(f"'{first}' is neither a verb nor a problem file", hint=hint_for(first, VERBS, "The verbs are"))
+    return ["run", *arguments]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="python run.py", description="A referee for GPU kernels: builds, checks, times and ranks candidates.",
+        epilog=f"{_EXAMPLES}\n\n{EXIT_CODES}", formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"kernel-referee {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="PROBLEM | VERB", parser_class=Parser, required=True)
+    for add in _ADD.values():
+        add(verbs)
+    return parser

@@ -1,0 +1,106 @@
+"""The flags of the verbs that put kernels on a device: run, profile, serve, selftest."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.flags.parser import EXIT_CODES
+
+
+def add_run(verbs: argparse._SubParsersAction) -> None:
+    run = verbs.add_parser(
+        "run", help="build, check, time and rank the candidates of a problem",
+        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument(
+        "problem", nargs="+", type=Path, metavar="PROBLEM",
+        help="problems/NAME.yaml, or a KernelBench .py file; several, a folder or a 'GLOB' are run as a suite",
+    )
+    run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
+    run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
+    run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)")
+    _add_devices(run)
+    run.add_argument("--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file")
+    run.add_argument(
+        "--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
+        help="time gradients too, or not, whatever the problem says",
+    )
+    run.add_argument(
+        "--sizes", action="append", default=[], metavar="M=4096[,K=…]",
+        help="time at these sizes instead; several times: at each, and the geometric mean of the speedups",
+    )
+    run.add_argument("--candidates", type=Path, metavar="DIR", help="folder of candidates (default: candidates/<problem>)")
+    run.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
+    run.add_argument("--arch", metavar="80,90a,…", help="without a GPU: compile CUDA candidates for these, and run the others")
+    run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
+    run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
+    run.add_argument("--watch", action="store_true", help="stay, and judge a candidate each time its file is saved")
+    run.add_argument(
+        "--tune", metavar="CANDIDATE", help="search its PARAMETERS, and write the best into a YAML beside it"
+    )
+    run.add_argument("--trials", type=int, default=32, metavar="N", help="how many choices --tune tries (default: 32)")
+    run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
+    run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
+    run.add_argument("--energy", action="store_true", help="measure the energy of a call too, in seconds of calls")
+    run.add_argument(
+        "--extra-times", action="store_true",
+        help="time calls with a warm cache, back to back, and as a CUDA graph too; no rank hangs on these",
+    )
+
+
+def add_profile(verbs: argparse._SubParsersAction) -> None:
+    profile = verbs.add_parser(
+        "profile", help="what Nsight Compute (ncu) counts in one call: throughputs, pipes, occupancy, stalls",
+        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    profile.add_argument("candidate", metavar="CANDIDATE", help="a name, PROBLEM/NAME, or a file")
+    profile.add_argument("--problem", type=Path, metavar="PROBLEM", help="its problem (default: by its folder's name)")
+    profile.add_argument("--candidates", type=Path, metavar="DIR", help="folder of candidates, with --problem")
+    profile.add_argument("--device", default="auto", metavar="auto|cuda:0", help="where to run (default: a GPU)")
+    profile.add_argument("--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
+                         help="count gradients too, or not, whatever the problem says")
+    profile.add_argument("--config", default="default", metavar="NAME", help="settings; their time limits count")
+    profile.add_argument("--json", action="store_true", help="print JSON, with every counter")
+
+
+def add_serve(verbs: argparse._SubParsersAction) -> None:
+    serve = verbs.add_parser(
+        "serve", help="answer jobs: one line of JSON in, one record out, warm between them",
+        description='A job is {"problem": NAME or FILE, "source": TEXT or "path": FILE}, with "name", "config", "mode" '
+        'and "id" as you like; AGENTS.md has the keys of the answer.',
+    )
+    serve.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: auto)")
+    serve.add_argument("--config", default="default", metavar="NAME", help="settings of jobs that name none")
+    serve.add_argument("--out", type=Path, metavar="DIR", help="keep records on disk too, as a run does")
+    serve.add_argument("--verbose", action="store_true", help="tell on stderr what is being done")
+
+
+def add_selftest(verbs: argparse._SubParsersAction) -> None:
+    selftest = verbs.add_parser(
+        "selftest", help="how far this device's numbers can be trusted; --adversarial: what cheats and is caught",
+        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    selftest.add_argument(
+        "--adversarial", action="store_true", help="judge the corpus in tests/adversarial and print the catch matrix"
+    )
+    selftest.add_argument(
+        "--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)"
+    )
+    _add_devices(selftest)
+    selftest.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="only cases whose name, or group/name, matches"
+    )
+    selftest.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out cases that match")
+    selftest.add_argument("--out", type=Path, metavar="DIR", help="where records go (default: a new temporary folder)")
+    selftest.add_argument("--write", type=Path, metavar="FILE", help="put the matrix between the markers of this page")
+    selftest.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="time eager against itself so many times (default: 1)"
+    )
+    selftest.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_devices(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--devices", metavar="all|cuda:0,cuda:2", help="several GPUs of this machine at once, each with its own referee"
+    )
