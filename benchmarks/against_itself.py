@@ -3,10 +3,11 @@
     python benchmarks/against_itself.py [--processes 10] [--controls 20] [--minutes 40] [--sizes 4096 …] [--json FILE]
 
 One control is eager in a fresh player against eager in the referee, judged as a run judges its rows. Each of several
-referee processes times a number of them at each size. For each size the table has, beside its target: the 95th percentile
-of the distance from 1; largest over smallest speedup less 1 over the processes (of the first control of each, of the
-second, …: the median of these, and the largest); how many were called FASTER or SLOWER; how many intervals hold the mean of
-all, and how many hold 1; and the seconds from record to record. What comes out is printed whatever it is, with its n.
+referee processes times a number of them at each size. For each size the table has, beside its target: the 95th
+percentile of the distance from 1; largest over smallest speedup less 1 over the processes (of the first control of
+each, of the second, …: the median of these, and the largest); how many were called FASTER or SLOWER; how many intervals
+hold the mean of all, and how many hold 1; and the seconds from record to record. What comes out is printed whatever it
+is, with its n.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def _spread_cell(among: list[float], processes: int, target: Target | None) -> s
 def _wrong_cell(wrong: int, n: int, target: Target | None) -> str:
     """Against its target as a rate; too few tries for it say what they leave possible."""
     possible = f"{wrong} of {n}, so at most {100 * seen_at_most(wrong, n):.1f} %"
-    return _beside(possible, target and f"{target.wrong_of_200} of 200", target and wrong > target.wrong_of_200 * n / 200)
+    missed = target and wrong > target.wrong_of_200 * n / 200
+    return _beside(possible, target and f"{target.wrong_of_200} of 200", missed)
 
 
 def _held_cell(found: int, n: int, target: Target | None) -> str:

@@ -185,7 +185,7 @@ def main() -> None:
     rows, sentences = zip(*(row_of(figures, size, methods) for size in sizes))
     print(tabulate(rows, ["pair", *methods], tablefmt="github", disable_numparse=True))
     print("\nA cell: worst |ratio − 1|, largest over smallest less 1, over n processes.\n")
-    heads = ["ours", "p95 distance from 1", "median interval", "called FASTER or SLOWER", "interval holds 1", "s a pair"]
+    heads = ["ours", "p95 distance from 1", "median interval", "FASTER or SLOWER", "interval holds 1", "s a pair"]
     print(tabulate([own_row(figures, size) for size in sizes], heads, tablefmt="github", disable_numparse=True))
     print("\n" + "\n".join(sentences))
 

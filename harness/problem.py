@@ -45,8 +45,8 @@ class Problem:
     """A validated problem. `path` is the file the user named; `flops` and `bytes` are useful work per call. `mode` says what
     a call is: "forward", or "forward_backward" for the gradients too.
 
-    Every mapping of sizes names the same sizes; all are empty for a KernelBench file, which keeps its own. `more_sizes` are
-    further ones to time at, on every device, where `--sizes` asked for several.
+    Every mapping of sizes names the same sizes; all are empty for a KernelBench file, which keeps its own.
+    `more_sizes` are further ones to time at, on every device, where `--sizes` asked for several.
     `hash` is the first 16 hex digits of the SHA-256 of problem file and reference, line ends as ``\\n``.
     """
 

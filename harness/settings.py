@@ -83,7 +83,7 @@ def size_words(options: argparse.Namespace) -> list[str]:
 def check_one_size(options: argparse.Namespace, flag: str) -> None:
     """Raises InputError where --sizes names several and `flag` is for one."""
     if len(options.sizes) > 1:
-        raise InputError(f"{flag} goes with one set of sizes", hint="Give --sizes once, or run them one after the other")
+        raise InputError(f"{flag} goes with one set of sizes", hint="Give --sizes once, or run one after the other")
 
 
 def settings_names() -> list[str]:

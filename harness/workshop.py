@@ -104,7 +104,8 @@ class Workshop:
         warm = self._warm_folder(f"{baseline.name}-{baseline_hash(path)}")
         precision_class = baseline.precision_class or self._problem.accuracy.precision_class
         contestant = Contestant(
-            baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True
+            baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True,
+            strict_inside=baseline.precision_class is None,
         )
         return contestant, PlayerStarter(self._bench, self.wall, warm, baseline.imports)
 

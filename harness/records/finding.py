@@ -21,8 +21,8 @@ _HOW = "Type a candidate's name, its file, or a CSV and a name"
 
 @dataclass(frozen=True)
 class Found:
-    """A record and the CSV it is in; `others` are CSVs with further records of that name, newest first, `at_other_sizes`
-    the other records of a run at several sizes.
+    """A record and the CSV it is in; `others` are CSVs with further records of that name, newest first,
+    `at_other_sizes` the other records of a run at several sizes.
     """
 
     record: Record

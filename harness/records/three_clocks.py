@@ -1,7 +1,7 @@
 """What three clocks say of one call: the player's events, the profiler, and the referee's own clock.
 
-Plain values for the raw samples of a run and back, and the arithmetic of how far they are apart. None of them is taken for
-the others: the ranking time is that of the events, and the other two are there to contradict it.
+Plain values for the raw samples of a run and back, and the arithmetic of how far they are apart. None of them is taken
+for the others: the ranking time is that of the events, and the other two are there to contradict it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-# On an H200 the profiler's time of 31 candidates from 160 µs to 72 ms lay within 2.7 % of the events', the referee's within
-# 26 µs; a busy CPU takes milliseconds from either.
+# On an H200 the profiler's time of 31 candidates from 160 µs to 72 ms lay within 2.7 % of the events', the referee's
+# within 26 µs; a busy CPU takes milliseconds from either.
 APART_SHARE = {"cuda": 0.1, "cpu": 0.5}
 APART_LEAST_US = {"cuda": 50.0, "cpu": 5000.0}
 
 
 @dataclass(frozen=True)
 class ThreeClocks:
-    """One call in µs. `events_us` is the ranking time; `profiler_us` how long one traced call kept the device
-    busy; `wall_us` what the referee's clock saw of a timed call, less the harness's own steps as beside the control. The
-    last two are None where there was no such reading.
+    """One call in µs. `events_us` is the ranking time; `profiler_us` how long one traced call kept the device busy;
+    `wall_us` what the referee's clock saw of a timed call, less the harness's own steps as beside the control. The last
+    two are None where there was no such reading.
     """
 
     events_us: float

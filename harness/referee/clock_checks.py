@@ -57,8 +57,8 @@ class Control:
     def explained_us(self, timing: Timing) -> float | None:
         """What the harness's own steps around a launch take by the wall clock, queued as those of `timing` were.
 
-        A queue that could not be held shows the harness's own Python, as the control's does when it is not held; what the
-        player says of the host's time explains nothing, since it could say anything.
+        A queue that could not be held shows the harness's own Python, as the control's does when it is not held;
+        what the player says of the host's time explains nothing, since it could say anything.
         """
         return self.unheld_overhead_us if timing.launch_hidden is False else self.overhead_us
 

@@ -222,12 +222,13 @@ class Judge:
             checking.decide(figures, reference, contestant.precision_class)
 
         own_pids = {session.child.pid, *processes.descendants(session.child.pid)}
-        # The baseline with TF32 has it on in its whole process: eager in there would be no strict eager.
-        strict = not contestant.is_baseline or contestant.precision_class == reference.problem.accuracy.precision_class
-        compiled = session.compilations() if contestant.is_baseline else 0
-        timing = Rounds(session, self._bench, reference, self._settings, verify, own_pids, strict).run()
+        # Asked of baselines alone: a candidate is not told when its timing begins.
+        before = session.compilations() if contestant.is_baseline else 0
+        timing = Rounds(
+            session, self._bench, reference, self._settings, verify, own_pids, contestant.strict_inside
+        ).run()
         if contestant.is_baseline:
-            timing.notes += recompiled(session.compilations() - compiled)
+            timing.notes += compilation_notes(contestant.name, before, session.compilations())
         return timing
 
     def _eager_alone_us(self) -> float:
@@ -268,11 +269,17 @@ class Judge:
             judgement.word = call(judgement.speedup, min(first.time_us, first.baseline_time_us))
 
 
-def recompiled(count: int) -> list[str]:
-    """What is said of a baseline whose graphs were compiled while it was timed: once, before that, is how it should be."""
-    if not count:
-        return []
-    return [f"torch.compile compiled {count} more graph{'s' if count > 1 else ''} while it was timed: that is in its times"]
+def compilation_notes(name: str, before: int, after: int) -> list[str]:
+    """What is said of a baseline whose process had compiled so many graphs before its rounds and after them.
+
+    All of them before, and at least one where it is torch.compile, is how it should be.
+    """
+    if after > before:
+        graphs = f"{after - before} more graph{'s' if after - before > 1 else ''}"
+        return [f"torch.compile compiled {graphs} while it was timed: that is in its times"]
+    if name == "torch.compile" and not after:
+        return ["torch.compile compiled nothing: what was timed is eager"]
+    return []
 
 
 def _is_doubted(judgement: Judgement) -> bool:

@@ -120,7 +120,7 @@ class Session:
     def time_reference(self, sets: Sequence[InputSet], *, hold: bool) -> Launches | None:
         """Make one launch of the reference per set, in the player. Outputs of the launches before stay.
 
-        None where it could not be run there, whoever's doing that was. Raises Failed where the process is of no more use.
+        None where it could not be run there, whoever's doing that was. Raises Failed where the process is of no use now.
         """
         self.bench.stage(sets)
         command = {

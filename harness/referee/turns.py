@@ -60,7 +60,7 @@ class Launches:
 
 @dataclass(frozen=True)
 class Words:
-    """What is said of a queue that ends badly: its process died while `dying`, raised `raising`, `called` was too slow."""
+    """What is said of a queue that ends badly: its process died while `dying`, raised `raising`, was slow in `called`."""
 
     dying: str
     raising: str

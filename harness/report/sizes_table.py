@@ -23,7 +23,7 @@ from harness.verdict import Status
 class Mean:
     """A candidate or baseline with its record at each of several sizes, and the geometric mean of its speedups.
 
-    `mean` is None where it is not ok, or has no interval, at one of them: `missing` says at which, and what it is there.
+    `mean` is None where it is not ok, or has no interval, at one of them: `missing` says at which, and what it is.
     """
 
     name: str
@@ -95,7 +95,7 @@ def _block(found: Together, width: int | None, color: bool) -> str:
               for place, sizes in enumerate(found.sizes)),
         ]
         lines += [table_text(columns), ""]
-    legend = "speedups over eager, and their geometric mean with an interval from theirs; only for what is ok at every size"
+    legend = "speedups over eager; their geometric mean, with an interval from theirs, of what is ok at every size"
     lines += [paint(line, "dim", color) for line in terminal.indented(legend, width)]
     left_out = [f"{each.name}: {each.missing}" for each in found.means if each.mean is None]
     lines += [line for text in left_out for line in terminal.indented(text, width)]

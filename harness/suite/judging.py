@@ -99,7 +99,7 @@ def each_judged(
                     children.judging(asked.fields, on, silent=suite.options.json, label=label)
                 )
                 at_work[child.pipe] = (child, asked, on)
-            for pipe in wait(list(at_work)):
+            for pipe in wait(list(at_work)) if at_work else ():  # nothing at all would be waited for without end
                 child, asked, on = at_work.pop(pipe)
                 free.append(on)
                 yield _guarded(asked, lambda: asked.outcome([Path(each) for each in child.answer()]))

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _as_json(results, records) -> dict[str, Any]:
-    """One file of results is `csv`; with GPUs of several models, `csvs` has them all. `together` is of several sizes."""
+    """One file of results is `csv`; with GPUs of several models, `csvs` has them all; `together`: several sizes."""
     from harness.report.sizes_table import sizes_json
 
     paths = [str(result.csv_path) for result in results]

@@ -11,7 +11,7 @@ from harness.referee.checking import decide
 from harness.referee.clock_checks import Control
 from harness.referee.failures import Failed, failed
 from harness.referee.judgement import Contestant, Judgement
-from harness.referee.judging import Judge, recompiled
+from harness.referee.judging import Judge, compilation_notes
 from harness.referee.timed import Timing
 from harness.statistics import Interval
 from harness.verdict import OK, ReasonCode, Status
@@ -162,6 +162,12 @@ def test_without_a_control_one_is_made_and_where_there_is_none_nothing_is_ok(jud
 
 
 def test_graphs_that_are_compiled_while_a_baseline_is_timed_are_noted():
-    assert recompiled(0) == []
-    assert recompiled(1) == ["torch.compile compiled 1 more graph while it was timed: that is in its times"]
-    assert "2 more graphs" in recompiled(2)[0]
+    assert compilation_notes("torch.compile", 1, 1) == compilation_notes("eager", 0, 0) == []
+    assert compilation_notes("torch.compile", 1, 2) == [
+        "torch.compile compiled 1 more graph while it was timed: that is in its times"
+    ]
+    assert "2 more graphs" in compilation_notes("torch.compile", 3, 5)[0]
+
+
+def test_a_torch_compile_that_compiled_nothing_is_eager_and_said_to_be():
+    assert compilation_notes("torch.compile", 0, 0) == ["torch.compile compiled nothing: what was timed is eager"]

@@ -23,7 +23,8 @@ WRONG = {"status": "incorrect", "reason_code": "wrong_values", "reason": "wrong"
 RECORDS = [
     row("slow", "M=4096", 0.5), row("fast", "M=4096", 8.0), row("broken", "M=4096", 9.0),
     row("slow", "M=256", 0.5), row("fast", "M=256", 2.0), row("broken", "M=256", None, **WRONG),
-    row("late", "M=256", 3.0), row("eager", "M=4096", 1.0, role="baseline"), row("eager", "M=256", 1.0, role="baseline"),
+    row("late", "M=256", 3.0),
+    row("eager", "M=4096", 1.0, role="baseline"), row("eager", "M=256", 1.0, role="baseline"),
 ]
 
 

@@ -1,6 +1,6 @@
 """Slows PyTorch's product down for all others in its process, here by no more than two processes may differ by.
 
-Mechanism: Kernels below a millisecond are held against eager in their own process, which the referee's own eager guards: by
+Mechanism: Kernels below a millisecond are held against eager in their own process, which the referee's own guards: by
   up to 3 % or 1 µs the two may differ, and this is 2.5 %. The estimate takes that in; the low end of the interval, on
   which the word FASTER hangs, does not go above what the referee's own eager says. What runs is PyTorch's product.
 Expected: ok/
