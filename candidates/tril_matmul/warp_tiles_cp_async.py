@@ -14,6 +14,13 @@ import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
+# The first value of each counts, unless `--tune` found better ones.
+PARAMETERS = {
+    "BLOCKS": [5, 4, 6],
+    "UNROLL": [32, 16],
+}
+BLOCKS, UNROLL = PARAMETERS["BLOCKS"][0], PARAMETERS["UNROLL"][0]
+
 CUDA_SOURCE = r"""
 #include <torch/types.h>
 #include <c10/cuda/CUDAException.h>
@@ -23,10 +30,10 @@ CUDA_SOURCE = r"""
 constexpr int kTile = 64;
 constexpr int kDepth = 32;  // of a slice of k
 constexpr int kStages = 2;
-constexpr int kUnroll = 32;  // terms of the sum in the loop that multiplies: its code has to fit in the cache
+constexpr int kUnroll = UNROLL;  // terms of the sum in the loop that multiplies: its code has to fit in the cache
 constexpr int kWarpRows = 32;
 constexpr int kWarpColumns = 32;
-constexpr int kBlocksPerProcessor = 5;
+constexpr int kBlocksPerProcessor = BLOCKS;
 constexpr int kRows = kWarpRows / 8;  // of a thread's patch
 constexpr int kColumns = kWarpColumns / 4;
 constexpr int kThreads = 32 * (kTile / kWarpRows) * (kTile / kWarpColumns);
@@ -248,6 +255,7 @@ extension = load_inline(
     cpp_sources=CPP_SOURCE,
     cuda_sources=CUDA_SOURCE,
     functions=["tril_matmul_warp_tiles"],
+    extra_cuda_cflags=[f"-DBLOCKS={BLOCKS}", f"-DUNROLL={UNROLL}"],
 )
 
 
