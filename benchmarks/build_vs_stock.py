@@ -1,11 +1,11 @@
 """How long candidates take to build: PyTorch's own headers one after another, against this software.
 
-    python benchmarks/build_vs_stock.py [--count 10] [--stock 10] [--json FILE]
+    python benchmarks/build_vs_stock.py [--count 10] [--stock 10] [--no-cpp] [--json FILE]
 
 The candidates are the launchers of tests/fixtures/launchers, written as language models write them for KernelBench.
 "stock" builds them with the stock headers and one after the other, as a script that calls load_inline in turn does;
-"ours" gives them all to the build queue at once. Both start without a cache; "again" has ours build the same a second
-time. A candidate counts as built when its module is loaded or, where there is no GPU, when its CUDA is compiled (its
+"ours" gives them all to the build queue at once. Both start without a cache, with compilers that have been read from
+the disk, and with the process running that builders are forked from; "again" has ours build the same a second time. A candidate counts as built when its module is loaded or, where there is no GPU, when its CUDA is compiled (its
 C++ half is then not looked at, in both columns). --stock gives stock fewer candidates, and the table then has none for all.
 """
 
@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import time
@@ -84,6 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10, help="CUDA candidates (default: 10)")
     parser.add_argument("--stock", type=int, help="how many of them stock builds (default: all)")
+    parser.add_argument("--no-cpp", action="store_true", help="leave the C++ candidates out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
     arch = device_arch()
@@ -101,6 +103,8 @@ def main() -> None:
         print(f"{name}: {'' if stock_s is None else f'stock {stock_s:.1f} s, '}ours {ours_s / each:.3g} s", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="build-vs-stock-") as place:
+        read_compilers(toolchain, Path(place))
+        Timer(toolchain, Path(place, "first")).seconds([plain(Path(place))])
         ours, one, stock = (Timer(toolchain, Path(place, name)) for name in ("ours", "one", "stock"))
         one_s, (built,) = one.seconds(cuda[:1])
         stock_one_s = stock.seconds_in_turn(cuda[:1])
@@ -110,8 +114,9 @@ def main() -> None:
         stock_all_s = stock_one_s + stock.seconds_in_turn(of_stock[1:])
         row(f"{len(cuda)} usual candidates, cold", stock_all_s if len(of_stock) == len(cuda) else None, all_s)
         row("again, nothing changed, each", None, ours.seconds(cuda)[0], len(cuda))
-        cpp_s, _ = ours.seconds(cpp)
-        row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp), cpp_s)
+        if not options.no_cpp:
+            cpp_s, _ = ours.seconds(cpp)
+            row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp), cpp_s)
     table = [
         [each["what"], *(f"{each[key]:.3g}" if each[key] else "" for key in ("stock_s", "ours_s", "ratio"))]
         for each in figures
@@ -122,6 +127,20 @@ def main() -> None:
     if options.json:
         body = {"machine": machine(toolchain, arch), "figures": figures}
         options.json.write_text(json.dumps(body, indent=1) + "\n")
+
+
+def read_compilers(toolchain: Toolchain, folder: Path) -> None:
+    """Compile an empty kernel, so that nobody pays for a disk that has not been read."""
+    source = folder / "empty.cu"
+    source.write_text("__global__ void nothing() {}\n")
+    subprocess.run([toolchain.nvcc_path, "-c", source, "-o", folder / "empty.o"], check=True, capture_output=True)
+
+
+def plain(folder: Path) -> Candidate:
+    """A candidate with nothing to compile."""
+    path = folder / "plain.py"
+    path.write_text("import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n")
+    return read_candidate(path)
 
 
 def device_arch() -> str | None:

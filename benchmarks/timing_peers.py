@@ -1,6 +1,7 @@
 """One process that times one function twice, in each of several ways, and prints the ratios.
 
-Started by timing_vs_peers.py; a peer is timed as its users do: the function twice in a row in one process.
+Started by timing_vs_peers.py, where a peer is timed as its users do, the function twice in a row in one process, and by
+against_itself.py, which asks for many of our own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _AUTORANGE_S = 0.2
 
 
 def main() -> None:
-    """`timing_peers.py ours|peers`: say hello, wait for a line of JSON, answer it with one line for each figure."""
+    """`timing_peers.py ours|peers|controls`: say hello, wait for a line of JSON, answer with a line for each figure."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what others print is not an answer
     shorten_spinning(os.environ)
@@ -36,9 +37,15 @@ def main() -> None:
 
     print(json.dumps({"hello": torch.__version__}), file=answers, flush=True)
     asked = json.loads(sys.stdin.readline())
-    figures = ours(asked) if sys.argv[1] == "ours" else peers(asked)
-    for figure in figures:
+
+    def tell(figure: dict[str, Any]) -> None:
         print(json.dumps(figure), file=answers, flush=True)
+
+    if sys.argv[1] == "controls":
+        controls(asked, tell)
+        return
+    for figure in ours(asked) if sys.argv[1] == "ours" else peers(asked):
+        tell(figure)
 
 
 def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -59,11 +66,69 @@ def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if record.speedup is None:
                 yield {**figure, "failed": f"{record.status.value}: {record.reason}"}
                 continue
-            yield {
-                **figure, "ratio": record.speedup, "time_us": record.time_us, "lo": record.speedup_lo,
-                "hi": record.speedup_hi, "call": record.call, "sm_mhz": record.sm_mhz, "rounds": record.rounds,
-                "status": record.status.value,
-            }
+            yield {**figure, **_measured(record)}
+
+
+def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
+    """`asked["controls"]` times eager in a fresh player against eager here, at each size, on one bench.
+
+    Each is judged as a run judges its entries, the next one's player importing PyTorch meanwhile; `seconds` is from the
+    record before it to its own. None is begun `asked["seconds"]` after the start.
+    """
+    from harness.baselines import BASELINES
+    from harness.contest import Contest
+    from harness.device.choose import open_bench
+    from harness.problem import load_problem
+    from harness.report.progress import NullProgress
+    from harness.settings import load_settings
+    from harness.workshop import Workshop, alone_on
+
+    deadline, eager = time.monotonic() + asked["seconds"], BASELINES["eager"]
+    problem, settings = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml"), load_settings(asked["config"])
+    bench, progress = open_bench(asked["device"]), NullProgress()
+    for size in asked["sizes"]:
+        if time.monotonic() > deadline:
+            return
+        sizes = {"M": size}
+        chosen = replace(problem, sizes=sizes, cpu_sizes=sizes, check_sizes=(), baselines=("eager",))
+        with Workshop(chosen, [], bench, settings) as workshop, alone_on(bench, progress):
+            line = _Line(size, tell)
+            contest = Contest(chosen, settings, bench, workshop, line, progress, "")
+
+            def entries() -> Iterator[tuple[Any, Any]]:
+                for left in reversed(range(asked["controls"])):
+                    if time.monotonic() > deadline:
+                        return
+                    yield eager, eager if left else None
+
+            line.began = time.perf_counter()
+            contest.judge_each(entries())
+        bench.release_memory()
+
+
+class _Line:
+    """Stands where a run has its files: each record becomes a figure."""
+
+    def __init__(self, size: int, tell: Callable[[dict[str, Any]], None]) -> None:
+        self._size, self._tell = size, tell
+        self.began = 0.0
+
+    def append(self, record: Any, samples: Any = None) -> None:
+        ended = time.perf_counter()
+        figure = {"method": OURS, "size": self._size, "seconds": ended - self.began}
+        self.began = ended
+        if record.speedup is None:
+            self._tell({**figure, "failed": f"{record.status.value}: {record.reason}"})
+        else:
+            self._tell({**figure, **_measured(record)})
+
+
+def _measured(record: Any) -> dict[str, Any]:
+    """What a figure takes from the record of a control."""
+    return {
+        "ratio": record.speedup, "time_us": record.time_us, "lo": record.speedup_lo, "hi": record.speedup_hi,
+        "call": record.call, "sm_mhz": record.sm_mhz, "rounds": record.rounds, "status": record.status.value,
+    }
 
 
 def peers(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -44,7 +44,8 @@ class Timed:
         self._said = tempfile.TemporaryFile(mode="w+", encoding="utf-8")
         command = [sys.executable, str(REPOSITORY / "benchmarks" / "timing_peers.py"), kind]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True, cwd=REPOSITORY
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True, cwd=REPOSITORY,
+            start_new_session=True,  # an interrupt is this process's, which ends them
         )
 
     def ask(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -63,6 +64,18 @@ class Timed:
         self._process.wait()
 
 
+def interrupt_once() -> None:
+    """Have the first SIGINT or SIGTERM raise KeyboardInterrupt, and no later one: `timeout` sends two."""
+
+    def end(number: int, frame: object) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, end)
+
+
 def measure(asked: dict[str, Any], processes: int, minutes: float) -> list[dict[str, Any]]:
     """Figures of up to `processes` processes of each sort; none is begun when `minutes` have passed.
 
@@ -71,7 +84,7 @@ def measure(asked: dict[str, Any], processes: int, minutes: float) -> list[dict[
     deadline, figures = time.monotonic() + 60 * minutes, []
     kinds = [kind for _ in range(processes) for kind in ("ours", "peers")]
     waiting: list[Timed] = []
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupt_once()
     try:
         for number, _ in enumerate(kinds):
             if number % 2 == 0 and number and time.monotonic() > deadline:
@@ -172,7 +185,7 @@ def main() -> None:
     rows, sentences = zip(*(row_of(figures, size, methods) for size in sizes))
     print(tabulate(rows, ["pair", *methods], tablefmt="github", disable_numparse=True))
     print("\nA cell: worst |ratio − 1|, largest over smallest less 1, over n processes.\n")
-    heads = ["ours", "p95 of |ratio − 1|", "median interval", "called FASTER or SLOWER", "interval holds 1", "s a pair"]
+    heads = ["ours", "p95 distance from 1", "median interval", "called FASTER or SLOWER", "interval holds 1", "s a pair"]
     print(tabulate([own_row(figures, size) for size in sizes], heads, tablefmt="github", disable_numparse=True))
     print("\n" + "\n".join(sentences))
 

@@ -35,7 +35,7 @@ _CONTROL_KEEPS_S = 60.0
 
 
 class Contest:
-    """Judges entries in order; while one is judged on a GPU, the next one's player is already importing torch."""
+    """Judges entries in order; while one is judged on a GPU, the next one's player is already started."""
 
     def __init__(
         self, problem: Problem, settings: Settings, bench: Bench, workshop: Workshop, files: RunFiles,
@@ -46,8 +46,8 @@ class Contest:
         self._workshop, self._files, self._progress = workshop, files, progress
         self._sizes = problem.timed_sizes(bench.kind)
         self._examiner, self._wanted_extras = examiner, wanted_extras
-        self._ahead: tuple[Entry, PlayerStarter] | None = None
-        self._start_ahead(BASELINES["eager"])  # the control, whose player imports torch meanwhile
+        self._ahead: list[tuple[Entry, PlayerStarter]] = []
+        self._start_ahead(BASELINES["eager"])  # the control, whose player gets ready meanwhile
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()
@@ -95,6 +95,8 @@ class Contest:
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the baselines (the control first), then the candidates; each gets its record."""
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
+        for entry in filter(_is_slow_to_start, entries):
+            self._start_ahead(entry)
         self.judge_each(zip(entries, [*entries[1:], None]))
 
     @property
@@ -137,9 +139,7 @@ class Contest:
 
     def _play(self, entry: Entry, following: Entry | None) -> Judgement:
         contestant, starter = self._workshop.contestant(entry)
-        if self._ahead is not None and self._ahead[0] is entry:
-            starter, self._ahead = self._ahead[1], None
-        self._drop_ahead()
+        starter = self._take_ahead(entry) or starter
         control = contestant.name == "eager" and contestant.is_baseline
         players = self._settings.players if control or not contestant.is_baseline else 1
         try:
@@ -177,16 +177,27 @@ class Contest:
         # On a CPU the import would take cores from the call being timed.
         if entry is None or self._bench.kind == "cpu" or not self._workshop.is_ready(entry):
             return
+        if any(waiting is entry for waiting, _ in self._ahead):
+            return
         if isinstance(entry, Candidate) and self._workshop.build_of(entry).verdict is not None:
             return
         starter = self._workshop.contestant(entry)[1]
         starter.start_ahead()
-        self._ahead = (entry, starter)
+        self._ahead.append((entry, starter))
 
-    def _drop_ahead(self) -> None:
-        if self._ahead is not None:
-            self._ahead[1].close()
-            self._ahead = None
+    def _take_ahead(self, entry: Entry) -> PlayerStarter | None:
+        """What was started for `entry`; others that were started for a turn that did not come are ended."""
+        taken = next((starter for waiting, starter in self._ahead if waiting is entry), None)
+        kept = [each for each in self._ahead if each[1] is not taken and _is_slow_to_start(each[0])]
+        self._drop_ahead(but=[taken, *(starter for _, starter in kept)])
+        self._ahead = kept
+        return taken
+
+    def _drop_ahead(self, but: Collection[PlayerStarter | None] = ()) -> None:
+        for _, starter in self._ahead:
+            if starter not in but:
+                starter.close()
+        self._ahead = []
 
     def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
         is_candidate = isinstance(entry, Candidate)
@@ -215,6 +226,10 @@ class Contest:
             canary_tflops=bench.multiply_add_tflops(),
             event_floor_us=bench.event_floor_us(), sandbox=f"{self._workshop.wall.text}; {bench.transport}",
         )
+
+
+def _is_slow_to_start(entry: Entry) -> bool:
+    return isinstance(entry, Baseline) and bool(entry.imports)
 
 
 def _with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verdict:

@@ -174,7 +174,7 @@ class Referee:
 
 
 def _key_of(problem: Problem, settings: Settings) -> tuple[Any, ...]:
-    return str(problem.path.resolve()), problem.hash, problem.mode, settings
+    return str(problem.path.resolve()), problem.hash, problem.mode, tuple(problem.sizes.items()), settings
 
 
 @dataclass

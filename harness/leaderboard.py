@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from harness.records.ranking import TIMED, class_of, grouped, rank, shown_time, why_unranked
 from harness.records.schema import Record
-from harness.report import terminal
+from harness.report import sizes_table, terminal
 from harness.report.table import Column, fitted, table_text
 from harness.report.terminal import paint
 from harness.spelling import listed
@@ -40,6 +40,7 @@ def render(
         return "No results: the run ended before its first record."
     blocks = [_block(group, width, color) for group in groups]
     everything = [record for group in groups for record in group]
+    blocks += sizes_table.sizes_text(everything, width=width, color=color)
     return "\n\n".join([*blocks, "\n".join(_next_lines(everything, command, records_path))])
 
 

@@ -19,7 +19,7 @@ from harness.errors import InputError
 from harness.problem import Problem
 from harness.records.earlier import Kept
 from harness.records.ranking import rank
-from harness.records.schema import Record
+from harness.records.schema import Record, sizes_text
 from harness.records.writer import RunFiles, device_slug
 from harness.referee.sanitizing import open_examiner
 from harness.report.progress import Progress
@@ -72,15 +72,21 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
     for each in request.kept:
         files.append(each.record, each.samples())
-    with Workshop(problem, request.candidates, bench, settings, request.archs) as workshop, alone_on(bench, progress):
-        if bench.kind == "cpu":
-            # Compilers would take the very cores that are about to be timed.
-            progress.note("building all candidates before the CPU is timed")
-            workshop.wait_for_builds(progress.note)
-        contest = Contest(
-            problem, settings, bench, workshop, files, progress, utc, examiner, request.command, request.extras
-        )
-        contest.run(request.candidates)
+    with alone_on(bench, progress):
+        for at_one in problem.each_size():
+            if problem.more_sizes:
+                progress.note(f"at {sizes_text(at_one.timed_sizes(bench.kind))}")
+            with Workshop(at_one, request.candidates, bench, settings, request.archs) as workshop:
+                if bench.kind == "cpu":
+                    # Compilers would take the very cores that are about to be timed.
+                    progress.note("building all candidates before the CPU is timed")
+                    workshop.wait_for_builds(progress.note)
+                contest = Contest(
+                    at_one, settings, bench, workshop, files, progress, utc, examiner, request.command, request.extras
+                )
+                contest.run(request.candidates)
+            del contest  # its references, before those of the next sizes are made
+            bench.release_memory()
     records = rank(files.records, problem.kinds, problem.accuracy.precision_class)
     trouble = files.finish(records)
     if trouble:

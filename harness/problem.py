@@ -7,12 +7,14 @@ refuses what cannot be run with sentences that name file and line. Nothing of th
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.formulas import Formula
+from harness.formulas import Formula, FormulaError
 from harness.reading.reference_source import read_reference
+from harness.reading.sizes_flag import read_sizes
 from harness.reading.text_files import files_in, joined
 from harness.reading.yaml_lines import YAML_SUFFIXES
 from harness.spelling import hint_for
@@ -43,7 +45,8 @@ class Problem:
     """A validated problem. `path` is the file the user named; `flops` and `bytes` are useful work per call. `mode` says what
     a call is: "forward", or "forward_backward" for the gradients too.
 
-    Every mapping of sizes names the same sizes; all are empty for a KernelBench file, which keeps its own.
+    Every mapping of sizes names the same sizes; all are empty for a KernelBench file, which keeps its own. `more_sizes` are
+    further ones to time at, on every device, where `--sizes` asked for several.
     `hash` is the first 16 hex digits of the SHA-256 of problem file and reference, line ends as ``\\n``.
     """
 
@@ -64,6 +67,12 @@ class Problem:
     candidates_dir: Path
     hash: str
     mode: str = "forward"
+    more_sizes: tuple[dict[str, int], ...] = ()
+
+    def each_size(self) -> tuple[Problem, ...]:
+        """This problem once for each of the sizes to time at."""
+        further = (replace(self, sizes=sizes, cpu_sizes=sizes, more_sizes=()) for sizes in self.more_sizes)
+        return (replace(self, more_sizes=()), *further)
 
     def timed_sizes(self, device_kind: str) -> dict[str, int]:
         """The sizes to time at on a "cuda" or "cpu" device. Raises ValueError for another kind."""
@@ -140,6 +149,27 @@ def in_mode(problem: Problem, mode: str | None) -> Problem:
     if mode is None or mode == problem.mode:
         return problem
     return replace(problem, mode=mode, flops=None, bytes=None)
+
+
+def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:
+    """The problem timed at what `--sizes` names instead, on every device; as it is for no texts. Raises InputError."""
+    if not texts:
+        return problem
+    if not problem.sizes:
+        said = f"{problem.name} keeps its own sizes: a KernelBench file has no others"
+        raise InputError(said, hint="Write a YAML beside it, or leave --sizes out")
+    first, *more = chosen = read_sizes(texts, problem.sizes)
+    for sizes, formula in ((sizes, formula) for sizes in chosen
+                           for formula in (problem.flops, problem.bytes, problem.accuracy.terms) if formula):
+        at = ",".join(f"{name}={value}" for name, value in sizes.items())
+        try:
+            if formula.evaluate(sizes) > 0:
+                continue
+            said = f"--sizes {at}: the formula '{formula.text}' is not positive there"
+        except FormulaError as error:
+            said = f"--sizes {at}: the formula '{formula.text}' {error.fault}"
+        raise InputError(said, problem.path)
+    return replace(problem, sizes=first, cpu_sizes=first, more_sizes=tuple(more))
 
 
 def problem_files(problems_dir: Path | str = PROBLEMS_DIR) -> list[Path]:

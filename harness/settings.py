@@ -75,6 +75,17 @@ def extra_words(options: argparse.Namespace) -> list[str]:
     return ["--energy"] * options.energy + ["--extra-times"] * options.extra_times
 
 
+def size_words(options: argparse.Namespace) -> list[str]:
+    """--sizes as they were typed."""
+    return [word for each in options.sizes for word in ("--sizes", each)]
+
+
+def check_one_size(options: argparse.Namespace, flag: str) -> None:
+    """Raises InputError where --sizes names several and `flag` is for one."""
+    if len(options.sizes) > 1:
+        raise InputError(f"{flag} goes with one set of sizes", hint="Give --sizes once, or run them one after the other")
+
+
 def settings_names() -> list[str]:
     """The names that ``--config`` accepts, from the quickest to the most exact."""
     names = [file.stem for file in files_in(CONFIGS_DIR, (".yaml",)) if file.stem not in _NOT_SETTINGS]

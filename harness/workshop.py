@@ -100,7 +100,7 @@ class Workshop:
         contestant = Contestant(
             baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True
         )
-        return contestant, PlayerStarter(self._bench, self.wall, warm)
+        return contestant, PlayerStarter(self._bench, self.wall, warm, baseline.imports)
 
     def _candidate(self, candidate: Candidate) -> tuple[Contestant, PlayerStarter]:
         build = self._builds.result(candidate)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.baselines import BASELINES
 from harness.contest import Contest, _with_suspicions
 from harness.provenance.kinds import Provenance
 from harness.records.assembling import RunFacts
@@ -96,3 +97,54 @@ def test_parameters_that_an_answer_told_of_are_drawn_anew_for_the_next_candidate
     staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:02Z")
     staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:03Z")
     assert (staying._judge.seed, staying._judge.control) == (2, "control")
+
+
+class Starter:
+    """Stands for what starts a contestant's players."""
+
+    def __init__(self, entry) -> None:
+        self.entry, self.started, self.closed = entry, 0, False
+
+    def start_ahead(self) -> None:
+        self.started += 1
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def waiting():
+    """A contest on a GPU of which only the players that are started ahead are real: `starters` in order."""
+    contest = Contest.__new__(Contest)
+    contest._bench, contest._ahead, contest.starters = SimpleNamespace(kind="cuda"), [], []
+
+    def contestant(entry):
+        contest.starters.append(Starter(entry))
+        return entry, contest.starters[-1]
+
+    contest._workshop = SimpleNamespace(is_ready=lambda entry: True, contestant=contestant)
+    return contest
+
+
+def test_a_player_that_waits_is_the_one_that_its_entry_gets_and_is_started_once(waiting):
+    eager = BASELINES["eager"]
+    waiting._start_ahead(eager)
+    waiting._start_ahead(eager)
+    (starter,) = waiting.starters
+    assert starter.started == 1
+    assert waiting._take_ahead(eager) is starter
+    assert not starter.closed
+    assert waiting._take_ahead(eager) is None
+
+
+def test_a_player_whose_turn_did_not_come_is_ended_unless_it_is_slow_to_start(waiting):
+    for name in ("torch.compile", "eager-tf32"):
+        waiting._start_ahead(BASELINES[name])
+    compiled, tf32 = waiting.starters
+    assert waiting._take_ahead(BASELINES["eager"]) is None
+    assert (compiled.closed, tf32.closed) == (False, True)
+    assert waiting._take_ahead(BASELINES["torch.compile"]) is compiled
+    waiting._start_ahead(BASELINES["torch.compile"])
+    waiting._drop_ahead()
+    assert waiting.starters[-1].closed
+    assert waiting._ahead == []

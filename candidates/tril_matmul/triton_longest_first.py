@@ -14,8 +14,13 @@ import torch.nn as nn
 import triton
 import triton.language as tl
 
-BLOCK = 64
-BLOCK_K = 32
+# The first value of each counts, unless `--tune` found better ones.
+PARAMETERS = {
+    "BLOCK_K": [32, 64],
+    "STAGES": [3, 4],
+}
+BLOCK = 64  # a multiple of BLOCK_K: no slice reaches past a tile
+BLOCK_K, STAGES = PARAMETERS["BLOCK_K"][0], PARAMETERS["STAGES"][0]
 
 
 @triton.jit
@@ -81,6 +86,6 @@ class ModelNew(nn.Module):
         tiles = triton.cdiv(M, BLOCK)
         with torch.cuda.device(A.device):
             longest_first_kernel[(tiles * (tiles + 1) // 2,)](
-                A, B, C, M, tiles, BLOCK, BLOCK_K, M % BLOCK == 0, num_warps=4, num_stages=3
+                A, B, C, M, tiles, BLOCK, BLOCK_K, M % BLOCK == 0, num_warps=4, num_stages=STAGES
             )
         return C

@@ -23,7 +23,7 @@ _CHOOSES_ARCHITECTURE = frozenset({
     "-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code",
 })
 # A header that torch generates for CUDA builds only; without it its own headers do not compile.
-_STAND_IN = "c10/cuda/impl/cuda_cmake_macros.h"
+STAND_IN = "c10/cuda/impl/cuda_cmake_macros.h"
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def compile_cuda(
         path.write_text("\n".join(files if arguments.get("no_implicit_headers") else [*headers, *files]))
         files = [str(path)]
     stand_in = place / "stand_in"
-    (stand_in / _STAND_IN).parent.mkdir(parents=True, exist_ok=True)
-    (stand_in / _STAND_IN).write_text("#pragma once\n")
+    (stand_in / STAND_IN).parent.mkdir(parents=True, exist_ok=True)
+    (stand_in / STAND_IN).write_text("#pragma once\n")
     log, refused, read = "", {}, set()
     for sm in sms:
         said = ""

@@ -191,4 +191,6 @@ class BuildQueue:
 def builders_at_once() -> int:
     """One builder for each core, as long as there are 3 GB of memory for each."""
     limit = default_limits().memory_bytes
-    return max(1, min(os.cpu_count() or 1, (limit or _BYTES_PER_BUILDER) // _BYTES_PER_BUILDER))
+    # Not all cores of the machine need be this process's own.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, (limit or _BYTES_PER_BUILDER) // _BYTES_PER_BUILDER))

@@ -26,6 +26,10 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
         "--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
         help="time gradients too, or not, whatever the problem says",
     )
+    run.add_argument(
+        "--sizes", action="append", default=[], metavar="M=4096[,K=…]",
+        help="time at these sizes instead; several times: at each, and the geometric mean of the speedups",
+    )
     run.add_argument("--candidates", type=Path, metavar="DIR", help="folder of candidates (default: candidates/<problem>)")
     run.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
     run.add_argument("--arch", metavar="80,90a,…", help="without a GPU: compile CUDA candidates for these, and run the others")

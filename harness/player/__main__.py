@@ -1,7 +1,10 @@
-"""`python -m harness.player FD ARENA_FD`: serve the referee's commands until it says stop or goes away."""
+"""`python -m harness.player FD ARENA_FD MODULE…`: import the modules, and serve the referee's commands until it says stop
+or goes away.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
 import sys
@@ -17,6 +20,8 @@ def main() -> None:
     from harness.player import profiling, repeating  # noqa: F401  before a candidate can patch what they take
     from harness.wire.arena import Arena
 
+    for name in sys.argv[3:]:
+        importlib.import_module(name)
     player = Player(channel, Arena(int(sys.argv[2])))
     channel.send({"hello": os.getpid(), "torch": torch.__version__})
     try:
@@ -47,6 +52,7 @@ class Player:
         commands = {
             "prepare": self._prepare, "load": self._load, "open": self._open, "layout": self._layout,
             "reference": self._load_reference, "launch": self._launch, "profile": self._profile, "repeat": self._repeat,
+            "compilations": self._count_compilations,
         }
         while True:
             command = self._channel.receive()
@@ -189,6 +195,11 @@ class Player:
             self._break(describe(error))
             return
         self._say({"repeated": found})
+
+    def _count_compilations(self, command: dict[str, Any]) -> None:
+        """How many graphs torch.compile has compiled in this process so far."""
+        dynamo = sys.modules.get("torch._dynamo.utils")
+        self._say({"compilations": 0 if dynamo is None else int(dynamo.counters["stats"]["unique_graphs"])})
 
     def _break(self, words: dict[str, Any]) -> None:
         """The device's context is beyond repair (an illegal access, say): say so and leave."""

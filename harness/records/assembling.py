@@ -85,7 +85,8 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
     if judgement is None:
         return {}
     evidence = {"evidence": judgement.evidence.to_json()} if judgement.evidence else {}
-    return evidence | {
+    clocks = {"clocks": judgement.clocks.to_json()} if judgement.clocks else {}
+    return evidence | clocks | {
         "players": [
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,

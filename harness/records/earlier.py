@@ -54,6 +54,20 @@ def _samples_in(path: Path) -> dict[tuple[str, str], Mapping[str, Any]]:
     return found
 
 
+def kept_at_every_size(
+    out_dir: Path, problem: Problem, candidates: Sequence[Candidate], settings: Settings,
+    devices: Sequence[DeviceIdentity],
+) -> dict[str, tuple[Kept, ...]]:
+    """The rows that still hold, on any of `devices`, of each candidate that has one at every size; see `kept_rows`."""
+    at_each: list[dict[str, Kept]] = []
+    for at_one in problem.each_size():
+        at_each.append({})
+        for device in devices:
+            at_each[-1] |= kept_rows(out_dir, at_one, candidates, settings, device)
+    shared = [name for name in at_each[0] if all(name in rows for rows in at_each)]
+    return {name: tuple(rows[name] for rows in at_each) for name in shared}
+
+
 def kept_rows(
     out_dir: Path, problem: Problem, candidates: Sequence[Candidate], settings: Settings, device: DeviceIdentity
 ) -> dict[str, Kept]:

@@ -14,17 +14,21 @@ from harness.reading.text_files import shown
 from harness.records.reader import read_records
 from harness.records.schema import Record
 from harness.spelling import hint_for, listed
+from harness.verdict import Status
 
 _HOW = "Type a candidate's name, its file, or a CSV and a name"
 
 
 @dataclass(frozen=True)
 class Found:
-    """A record and the CSV it is in; `others` are CSVs with further records of that name, newest first."""
+    """A record and the CSV it is in; `others` are CSVs with further records of that name, newest first, `at_other_sizes`
+    the other records of a run at several sizes.
+    """
 
     record: Record
     path: Path
     others: tuple[Path, ...] = ()
+    at_other_sizes: tuple[Record, ...] = ()
 
 
 def find_record(words: Sequence[str], results: Path) -> Found:
@@ -61,11 +65,11 @@ def _in_file(path: Path, name: str | None) -> Found:
     if name is None:
         if len(names) > 1:
             raise InputError(f"holds {listed(names)}", path, hint=f"Type {shown(path)} {names[-1]}")
-        return Found(records[-1], path)
+        return _found(records, path)
     matching = [record for record in records if record.candidate == _stem(name)]
     if not matching:
         raise InputError(f"has no record of '{name}'", path, hint=hint_for(_stem(name), names, "There are"))
-    return Found(matching[-1], path)
+    return _found(matching, path)
 
 
 def _below(folder: Path, name: str, problem: str | None) -> Found:
@@ -73,8 +77,16 @@ def _below(folder: Path, name: str, problem: str | None) -> Found:
     if not found:
         raise _not_found(folder, name, problem)
     found.sort(key=lambda pair: (pair[0].utc, pair[1].name), reverse=True)
-    record, path = found[0]
-    return Found(record, path, tuple(each for _, each in found[1:]))
+    _, path = found[0]
+    newest = [each for each in read_records(path) if each.candidate == name and problem in (None, each.problem)]
+    return _found(newest, path, tuple(each for _, each in found[1:]))
+
+
+def _found(records: Sequence[Record], path: Path, others: tuple[Path, ...] = ()) -> Found:
+    """The last record of each sizes: the first that is not ok, or else that of the first sizes, before the others."""
+    by_sizes = {record.sizes: record for record in records}
+    first, *more = sorted(by_sizes.values(), key=lambda record: record.status is Status.OK)
+    return Found(first, path, others, tuple(more))
 
 
 def _problems_of(name: str, folder: Path) -> set[str]:

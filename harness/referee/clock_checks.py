@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from harness.records.three_clocks import ThreeClocks
 from harness.referee import failures
 from harness.referee.timed import Timing
 from harness.verdict import ReasonCode, Status
@@ -53,6 +54,23 @@ class Control:
     def of(timing: Timing) -> Control:
         return Control(timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us, timing.tail_us)
 
+    def explained_us(self, timing: Timing) -> float | None:
+        """What the harness's own steps around a launch take by the wall clock, queued as those of `timing` were.
+
+        A queue that could not be held shows the harness's own Python, as the control's does when it is not held; what the
+        player says of the host's time explains nothing, since it could say anything.
+        """
+        return self.unheld_overhead_us if timing.launch_hidden is False else self.overhead_us
+
+
+def reconcile(timing: Timing, control: Control | None, profiler_us: float | None) -> ThreeClocks:
+    """What the three clocks say of a call. `profiler_us` is the time of the traced one, if there is any."""
+    explained_us = None if control is None else control.explained_us(timing)
+    wall_us = None
+    if explained_us is not None and timing.wall_overhead_us is not None:
+        wall_us = timing.time_us + timing.wall_overhead_us - explained_us
+    return ThreeClocks(timing.time_us, profiler_us or None, wall_us)
+
 
 def check_times(timing: Timing, kind: str, floor_us: float | None, control: Control | None) -> None:
     """Raise Failed where the times of a candidate on a device of `kind` cannot be what it took."""
@@ -64,9 +82,7 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
         )
     _check_early_work(timing, kind)
     if control is not None:
-        # A queue that could not be held shows the harness's own Python, as the control's does when it is not held;
-        # what the player says of the host's time explains nothing, since it could say anything.
-        explained_us = control.unheld_overhead_us if timing.launch_hidden is False else control.overhead_us
+        explained_us = control.explained_us(timing)
         try:
             if explained_us is not None and timing.wall_overhead_us is not None:
                 _check_wall_clock(timing, kind, timing.wall_overhead_us - explained_us)

@@ -11,6 +11,7 @@ from typing import Any
 from harness.accuracy.classes import ErrorFigures, classify, worst
 from harness.provenance.kinds import Provenance
 from harness.records.evidence import Evidence
+from harness.records.three_clocks import ThreeClocks
 from harness.referee.extras import Extras
 from harness.referee.timed import Timing
 from harness.statistics import Interval, estimate_log_ratio, reaching, trimmed_mean, tukey_mclaughlin
@@ -50,6 +51,7 @@ class Judgement:
     provenance: Provenance | None = None
     warnings: list[str] = field(default_factory=list)
     extras: Extras | None = None
+    clocks: ThreeClocks | None = None
     evidence: Evidence | None = None
     beside_control: bool = False
 
@@ -69,14 +71,16 @@ class Judgement:
 
 def published(timings: Sequence[Timing], confidence: float) -> Interval:
     """From several players: the mean over them, with the wider of the within and the between interval."""
-    pooled = [ratio for timing in timings for ratio in timing.ratios]
-    within = estimate_log_ratio(pooled, confidence)
-    means = [math.log(timing.speedup.estimate) for timing in timings if timing.speedup is not None]
-    between = tukey_mclaughlin(means, confidence, trim=0.0)
-    half = max(within.half_width, between.half_width)
-    found = Interval(math.exp(between.estimate), math.exp(between.estimate - half), math.exp(between.estimate + half))
-    if not all(timing.agreeing for timing in timings):
+    measured = [timing for timing in timings if timing.speedup is not None]
+    found = _over_players([timing.ratios for timing in measured], confidence)
+    if not all(timing.agreeing for timing in measured):
         return found
-    outside = [trimmed_mean(timing.log_ratios) for timing in timings]
-    at = math.exp(sum(outside) / len(outside))
-    return reaching(found, Interval(at, at, at))
+    return reaching(found, _over_players([timing.log_ratios for timing in measured], confidence))
+
+
+def _over_players(ratios: Sequence[Sequence[float]], confidence: float) -> Interval:
+    """The speedup from each player's log-ratios."""
+    within = estimate_log_ratio([each for player in ratios for each in player], confidence)
+    between = tukey_mclaughlin([trimmed_mean(player) for player in ratios], confidence, trim=0.0)
+    half = max(within.half_width, between.half_width)
+    return Interval(math.exp(between.estimate), math.exp(between.estimate - half), math.exp(between.estimate + half))

@@ -19,7 +19,7 @@ from harness.inputs.sets import InputSet
 from harness.provenance.kinds import Provenance
 from harness.reading.text_files import shown
 from harness.referee import checking, extras, failures
-from harness.referee.clock_checks import Control, check_baseline, check_times
+from harness.referee.clock_checks import Control, check_baseline, check_times, reconcile
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant, Judgement, published
 from harness.referee.loading import Loader
@@ -161,12 +161,16 @@ class Judge:
             tell("timing")
             timing = self._time(session, contestant, judgement)
             if timing.candidate_us:
+                if first:
+                    judgement.clocks = reconcile(timing, self.control, None)
                 check_times(timing, self._bench.kind, self._floor_us, self.control)
             judgement.timings.append(timing)
             judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
             if first and not contestant.is_baseline:
                 tell("tracing kernels")
                 judgement.provenance = self._trace(session, contestant, judgement)
+            if first and timing.candidate_us:
+                self._reconcile(timing, judgement)
             if first and self._wanted_extras and timing.candidate_us:
                 tell("measuring what was asked for besides")
                 judgement.extras = extras.measure(
@@ -218,7 +222,13 @@ class Judge:
             checking.decide(figures, reference, contestant.precision_class)
 
         own_pids = {session.child.pid, *processes.descendants(session.child.pid)}
-        return Rounds(session, self._bench, reference, self._settings, verify, own_pids).run()
+        # The baseline with TF32 has it on in its whole process: eager in there would be no strict eager.
+        strict = not contestant.is_baseline or contestant.precision_class == reference.problem.accuracy.precision_class
+        compiled = session.compilations() if contestant.is_baseline else 0
+        timing = Rounds(session, self._bench, reference, self._settings, verify, own_pids, strict).run()
+        if contestant.is_baseline:
+            timing.notes += recompiled(session.compilations() - compiled)
+        return timing
 
     def _eager_alone_us(self) -> float:
         """Eager's time on the timed sizes with no player beside it, in µs."""
@@ -232,6 +242,13 @@ class Judge:
         found = trace(session, self._bench.kind, self._references[0], contestant, judgement.timings[-1])
         judgement.warnings += found.notes
         return found
+
+    def _reconcile(self, timing: Timing, judgement: Judgement) -> None:
+        """Keep what the three clocks say of a call, and note it where they are far apart."""
+        traced = judgement.provenance
+        judgement.clocks = reconcile(timing, self.control, traced.busy_us if traced else None)
+        apart = judgement.clocks.disagreement(self._bench.kind)
+        judgement.warnings += [apart] if apart else []
 
     def _conclude(self, contestant: Contestant, judgement: Judgement) -> None:
         """The published speedup: with several players, the wider of the within and the between interval."""
@@ -249,6 +266,13 @@ class Judge:
         if len(estimated) > 1:
             judgement.speedup = published(judgement.timings, self._settings.confidence)
             judgement.word = call(judgement.speedup, min(first.time_us, first.baseline_time_us))
+
+
+def recompiled(count: int) -> list[str]:
+    """What is said of a baseline whose graphs were compiled while it was timed: once, before that, is how it should be."""
+    if not count:
+        return []
+    return [f"torch.compile compiled {count} more graph{'s' if count > 1 else ''} while it was timed: that is in its times"]
 
 
 def _is_doubted(judgement: Judgement) -> bool:

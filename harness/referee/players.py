@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.clocks.openmp import SPIN
@@ -20,11 +21,12 @@ from harness.sandbox.walls import Wall
 class PlayerStarter:
     """Starts players of one contestant; `private` folders go when `close` is called.
 
-    `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels.
+    `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels. `imports` are
+    modules that a player has imported when it says that it is there.
     """
 
-    def __init__(self, bench: Bench, wall: Wall, warm: Path) -> None:
-        self._bench, self._wall, self._warm = bench, wall, warm
+    def __init__(self, bench: Bench, wall: Wall, warm: Path, imports: Sequence[str] = ()) -> None:
+        self._bench, self._wall, self._warm, self._imports = bench, wall, warm, imports
         self._folders: list[str] = []
         self._ahead: Child | None = None
 
@@ -61,7 +63,7 @@ class PlayerStarter:
         )
         descriptor = self._bench.arena.descriptor
         return spawn(
-            "harness.player", arguments=[str(descriptor)], environment=environment, private=Path(private),
+            "harness.player", arguments=[str(descriptor), *self._imports], environment=environment, private=Path(private),
             writable=[self._warm], repository=REPOSITORY, inherit=[descriptor],
             limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall, preloaded=PRELOADED,
         )

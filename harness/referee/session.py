@@ -20,7 +20,7 @@ from harness.records.evidence import Evidence
 from harness.referee import failures
 from harness.referee.evidence import recipe_of
 from harness.referee.reference import Reference
-from harness.referee.turns import Launches, Run
+from harness.referee.turns import EAGER_INSIDE, FORWARD, Launches, Run, Words
 from harness.sandbox.spawn import Child
 from harness.verdict import ReasonCode, Status
 from harness.wire import tree
@@ -117,17 +117,31 @@ class Session:
         }
         return "raised" not in self._ask(command, self._load_timeout_s, "loading the reference")
 
-    def time_reference(self, sets: Sequence[InputSet], *, hold: bool) -> Launches:
-        """Make one launch of the reference per set, in the player. Outputs of the launches before stay. Raises Failed."""
+    def time_reference(self, sets: Sequence[InputSet], *, hold: bool) -> Launches | None:
+        """Make one launch of the reference per set, in the player. Outputs of the launches before stay.
+
+        None where it could not be run there, whoever's doing that was. Raises Failed where the process is of no more use.
+        """
         self.bench.stage(sets)
         command = {
             "op": "launch", "model": "reference", "first": self._sequence + 1,
             "inputs": [each.skeleton for each in sets],
         }
-        run = self._run(len(sets), hold, None)
+        run = self._run(len(sets), hold, None, words=EAGER_INSIDE)
         reply = run.conduct(command)
         self._sequence += len(sets) + 1
-        return run.read(reply, [True] * len(sets))
+        try:
+            return run.read(reply, [True] * len(sets))
+        except failures.Failed:
+            return None
+
+    def compilations(self) -> int:
+        """How many graphs torch.compile has compiled in the player so far, by its own word. Raises Failed."""
+        reply = self._ask({"op": "compilations"}, self._launch_timeout_s, "counting what was compiled")
+        found = reply.get("compilations")
+        if isinstance(found, bool) or not isinstance(found, int):
+            raise failures.protocol("no number of compilations reported")
+        return found
 
     def profile(self, inputs: InputSet) -> dict[str, Any]:
         """Make one launch under the profiler; returns the player's listing. Raises Failed."""
@@ -159,11 +173,14 @@ class Session:
         return found
 
     def _run(
-        self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False
+        self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False,
+        words: Words = FORWARD,
     ) -> Run:
         limit_s = self._launch_timeout_s if timeout_s is None else timeout_s
         first = self._sequence + 1
-        return Run(self.bench, self.child.channel, first, count, hold, limit_s, self.death, early_s, inspect)
+        return Run(
+            self.bench, self.child.channel, first, count, hold, limit_s, self.death, early_s, inspect, words
+        )
 
     def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:
         """The output tensors of launch `index`, as views of the outbox."""

@@ -88,7 +88,7 @@ def _read(listing: dict[str, Any], device_kind: str, contestant: Contestant) -> 
             own_operators=source_names(source).operators,
             foreign=[name for path in contestant.extensions for name in foreign_functions(path)],
         )
-        return found, total_us
+        return replace(found, busy_us=total_us), total_us
     names = [str(name) for name in listing["names"]]
     spans = [Span(names[index], float(start_us), float(time_us)) for index, start_us, time_us in listing["spans"]]
     found = kind_on_gpu(spans, gather(contestant.extensions, contestant.triton_cache, source, names))

@@ -58,14 +58,27 @@ class Launches:
     tail_us: float | None = None
 
 
+@dataclass(frozen=True)
+class Words:
+    """What is said of a queue that ends badly: its process died while `dying`, raised `raising`, `called` was too slow."""
+
+    dying: str
+    raising: str
+    called: str
+
+
+FORWARD = Words("running forward", "in forward", "forward")
+EAGER_INSIDE = Words("eager was timed in it", "while eager was timed in its process", "eager in its process")
+
+
 class Run:
     """The conversation of one `launch` or `profile`: turns answered, frames awaited, time kept."""
 
     def __init__(
         self, bench: Bench, channel: Channel, first: int, count: int, hold: bool, limit_s: float,
-        death: Callable[[str], failures.Failed], early_s: float = 0.0, inspect: bool = False,
+        death: Callable[[str], failures.Failed], early_s: float = 0.0, inspect: bool = False, words: Words = FORWARD,
     ) -> None:
-        self._bench, self._channel, self._death = bench, channel, death
+        self._bench, self._channel, self._death, self._words = bench, channel, death, words
         self._first, self._count, self._hold, self._limit_s = first, count, hold, limit_s
         self._early_s = early_s
         self._inspected = set(_DRAWN.sample(range(count), min(count, _INSPECTED))) if inspect else set()
@@ -103,7 +116,7 @@ class Run:
         except FrameTimeout:
             raise self._too_slow() from None
         except ChannelClosed:
-            raise self._death("running forward") from None
+            raise self._death(self._words.dying) from None
         except (BadFrame, KeyError, TypeError, ValueError) as error:
             raise failures.protocol(str(error) or type(error).__name__) from None
 
@@ -190,7 +203,7 @@ class Run:
                 self._bench.release_all(self._channel, self._first + self._count)
             return None
         if "broken" in frame:
-            raise failures.from_exception(frame["broken"], "in forward")
+            raise failures.from_exception(frame["broken"], self._words.raising)
         return frame
 
     def _release(self, index: int) -> None:
@@ -203,7 +216,7 @@ class Run:
         return None if gone is None or reached is None else (reached - gone) / 1e3
 
     def _too_slow(self) -> failures.Failed:
-        calls = "one call of forward" if self._count == 1 else f"{self._count} calls of forward"
+        calls = f"{'one call' if self._count == 1 else f'{self._count} calls'} of {self._words.called}"
         return failures.failed(
             Status.TIMED_OUT, ReasonCode.LAUNCH_TIMEOUT, f"{calls} did not end within {self._limit_s:g} s"
         )

@@ -11,8 +11,10 @@ from typing import Any
 
 from harness.reading.text_files import shown
 from harness.records.evidence import Evidence
+from harness.records.ranking import shown_time
 from harness.records.samples import compiler_reports
 from harness.records.schema import Record
+from harness.records.three_clocks import ThreeClocks
 from harness.report import terminal
 from harness.report.evidence_text import evidence_lines
 from harness.report.terminal import paint
@@ -24,7 +26,7 @@ _CALLS = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
 
 def render(
     record: Record, samples: Mapping[str, Any], evidence: Evidence | None, *, path: Path, others: Sequence[Path] = (),
-    width: int | None = 140, color: bool = False,
+    at_other_sizes: Sequence[Record] = (), width: int | None = 140, color: bool = False,
 ) -> str:
     """The page as text, without a newline at its end."""
     device = f"{record.device_name or '?'}{' (device=cpu)' if record.device_kind == 'cpu' else ''}"
@@ -34,6 +36,7 @@ def render(
     for label, text in _facts(record, samples, color):
         first, *rest = terminal.indented(text, width and width - 9, most_lines=99)
         lines += [f"{label:<9}{first[2:]}", *(f"{'':<9}{line[2:]}" for line in rest)]
+    lines += [f"{label:<9}{text}" for label, text in _labelled("sizes", [_in_short(each) for each in at_other_sizes])]
     if evidence is not None:
         lines += ["", *evidence_lines(evidence)]
     lines += ["", f"{'record':<9}{shown(path)}"]
@@ -59,7 +62,8 @@ def _facts(record: Record, samples: Mapping[str, Any], color: bool) -> Iterable[
     """Label and text of each line that has anything to say."""
     parts = (
         *_labelled("accuracy", [each for each in (_accuracy(record), *_errors(samples.get("errors"))) if each]),
-        ("time", _time(record)), ("besides", _besides(record)), ("speedup", _speedup(record, color)),
+        ("time", _time(record)), ("clocks", _clocks(samples)), ("besides", _besides(record)),
+        ("speedup", _speedup(record, color)),
         ("physics", _physics(record)),
         *_labelled("kernels", _kernels(record, samples.get("kernels"))), *_labelled("build", _build(record, samples)),
         ("device", _device(record)), ("wall", record.sandbox or ""),
@@ -123,6 +127,19 @@ def _time(record: Record) -> str:
     )
 
 
+def _clocks(samples: Mapping[str, Any]) -> str:
+    """A call by each clock that saw it; where they are far apart, a note of the row says so."""
+    found = ThreeClocks.in_samples(samples)
+    if found is None:
+        return ""
+    return _joined(*(
+        f"{terminal.time_text(time_us)} {whose}" for time_us, whose in (
+            (found.events_us, "by events"), (found.profiler_us, "under the profiler, one call"),
+            (found.wall_us, "by the referee's clock, less the harness's own steps"),
+        ) if time_us
+    ))
+
+
 def _besides(record: Record) -> str:
     """What was asked for beside the ranking time."""
     return _joined(
@@ -134,6 +151,13 @@ def _besides(record: Record) -> str:
         ),
         f"{terminal.number_text(1e3 * record.joules)} mJ a call" if record.joules else None,
     )
+
+
+def _in_short(record: Record) -> str:
+    """The row of another size in a line."""
+    timed = None if shown_time(record) is None else terminal.time_text(record.time_us)
+    ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi) if timed else ""
+    return _joined(f"at {record.sizes}: {record.status.value}", timed, ratio and f"{ratio} {record.call or ''}".strip())
 
 
 def _speedup(record: Record, color: bool) -> str:

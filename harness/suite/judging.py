@@ -16,9 +16,9 @@ from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, NothingToRun
 from harness.problem import Problem
 from harness.reading.text_files import shown
-from harness.records.earlier import Kept, kept_rows
+from harness.records.earlier import Kept, kept_at_every_size
 from harness.records.reader import read_records
-from harness.settings import Settings, extra_words, extras_of
+from harness.settings import Settings, extra_words, extras_of, size_words
 from harness.suite import children
 from harness.suite.problems import Loaded, is_suite
 from harness.suite.summary import Outcome
@@ -39,17 +39,15 @@ class Suite:
             return Outcome(loaded.path, loaded.path.stem, fault=loaded.fault)
         if not candidates:
             return Outcome(loaded.path, problem.name, without_candidate=not (options.only or options.skip))
-        kept: dict[str, Kept] = {}
-        for device in self.devices:
-            kept |= kept_rows(options.out, problem, candidates, self.settings, device)
+        kept = kept_at_every_size(options.out, problem, candidates, self.settings, self.devices)
         left = [each for each in candidates if each.name not in kept]
         asked = _Asked(loaded.path, problem, candidates, kept, {
             "problem": problem, "candidates": left, "device": options.device, "settings": self.settings,
             "out_dir": options.out, "sanitize": options.sanitize, "extras": extras_of(options),
-            "kept": tuple(kept.values()),
+            "kept": tuple(each for rows in kept.values() for each in rows),
             "command": _command(problem, candidates, options),
         })
-        sources = {each.csv_path for each in kept.values()}
+        sources = {each.csv_path for rows in kept.values() for each in rows}
         if not left and len(sources) == 1:
             return asked.outcome([sources.pop()])  # a whole earlier run: there is nothing to add to it
         return asked
@@ -62,7 +60,7 @@ class _Asked:
     path: Path
     problem: Problem
     candidates: Sequence[Candidate]
-    kept: Mapping[str, Kept]
+    kept: Mapping[str, Sequence[Kept]]
     fields: Mapping[str, Any]
 
     def outcome(self, csv_paths: Sequence[Path]) -> Outcome:
@@ -137,4 +135,5 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
         ("--config", options.config, "default"), ("--out", str(options.out), "results"),
     ):
         words += [flag, value] if value != default else []
-    return shlex.join(words + (["--sanitize"] if options.sanitize else []) + extra_words(options))
+    words += size_words(options) + (["--sanitize"] if options.sanitize else [])
+    return shlex.join(words + extra_words(options))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError, InputError
-from harness.problem import Problem, in_mode, load_problem
+from harness.problem import Problem, at_sizes, in_mode, load_problem
 from harness.reading.text_files import shown
 from harness.reading.yaml_lines import YAML_SUFFIXES
 
@@ -42,8 +42,10 @@ def problem_paths(words: Iterable[Path]) -> list[Path]:
     return sorted(found.values(), key=lambda path: (_natural(str(path.parent)), _natural(path.name)))
 
 
-def load_all(paths: Iterable[Path], candidates_dir: Path | None, mode: str | None = None) -> list[Loaded]:
-    """Every file as a problem, in another `mode` where one is given.
+def load_all(
+    paths: Iterable[Path], candidates_dir: Path | None, mode: str | None = None, sizes: Sequence[str] = ()
+) -> list[Loaded]:
+    """Every file as a problem, in another `mode` and at other `sizes` where those are given.
 
     What cannot be loaded, and a second problem of one name, has its fault instead.
     """
@@ -51,7 +53,7 @@ def load_all(paths: Iterable[Path], candidates_dir: Path | None, mode: str | Non
     taken: dict[str, Path] = {}
     for path in paths:
         try:
-            problem = in_mode(load_problem(path, candidates_dir), mode)
+            problem = at_sizes(in_mode(load_problem(path, candidates_dir), mode), sizes)
         except HarnessError as error:
             loaded.append(Loaded(path, None, str(error)))
             continue

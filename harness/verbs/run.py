@@ -12,11 +12,11 @@ from harness.build.environment import check_architectures, find_toolchain, parse
 from harness.candidate import find_candidates
 from harness.device.choose import check_device_name, check_device_names, require_torch
 from harness.errors import NothingToRun
-from harness.problem import in_mode, load_problem
+from harness.problem import at_sizes, in_mode, load_problem
 from harness.reading.text_files import shown
 from harness.sandbox.ahead import start_ahead
 from harness.sanitizer.tool import require_tool
-from harness.settings import extra_words, extras_of, load_settings
+from harness.settings import check_one_size, extra_words, extras_of, load_settings, size_words
 
 EXIT_STRICT, EXIT_NOTHING_RAN = 1, 4
 
@@ -27,7 +27,9 @@ def run(options: argparse.Namespace) -> int:
     check_device_name(options.device)
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
     settings = load_settings(options.config)
-    problem = in_mode(load_problem(path, options.candidates), options.mode)
+    problem = at_sizes(in_mode(load_problem(path, options.candidates), options.mode), options.sizes)
+    if options.devices:
+        check_one_size(options, "--devices")
     candidates = find_candidates(problem.candidates_dir, options.only, options.skip)
     if options.sanitize:
         require_tool("cpu" if set(names) == {"cpu"} else options.device)
@@ -65,9 +67,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _as_json(results, records) -> dict[str, Any]:
-    """One file of results is `csv`; with GPUs of several models, `csvs` has them all."""
+    """One file of results is `csv`; with GPUs of several models, `csvs` has them all. `together` is of several sizes."""
+    from harness.report.sizes_table import sizes_json
+
     paths = [str(result.csv_path) for result in results]
-    return {"csv": paths[0], "csvs": paths, "records": [each.to_json() for each in records]}
+    return {
+        "csv": paths[0], "csvs": paths, "records": [each.to_json() for each in records],
+        "together": sizes_json(records),
+    }
 
 
 def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
@@ -88,6 +95,7 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--candidates", str(options.candidates)]
     if options.mode is not None:
         words += ["--mode", options.mode]
+    words += size_words(options)
     if options.devices is not None:
         words += ["--devices", options.devices]
     elif options.device != "auto":

@@ -21,13 +21,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({
             "csv": shown(found.path), "others": [shown(each) for each in found.others],
+            "at_other_sizes": [each.to_json() for each in found.at_other_sizes],
             "record": found.record.to_json(), "evidence": evidence and evidence.to_json(),
             "errors": samples.get("errors", []), "kernels": samples.get("kernels", []),
-            "compiler": compiler_reports(samples),
+            "compiler": compiler_reports(samples), "clocks": samples.get("clocks"),
         }))
         return 0
     print(render(
-        found.record, samples, evidence, path=found.path, others=found.others, width=terminal.width_of(sys.stdout),
-        color=terminal.color_wanted(sys.stdout),
+        found.record, samples, evidence, path=found.path, others=found.others, at_other_sizes=found.at_other_sizes,
+        width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
     ))
     return 0

@@ -18,7 +18,7 @@ from harness.reading.text_files import shown
 from harness.report import terminal
 from harness.sandbox.ahead import start_ahead
 from harness.sanitizer.tool import require_tool
-from harness.settings import load_settings
+from harness.settings import check_one_size, load_settings
 from harness.suite import children
 from harness.suite.judging import Suite, each_judged
 from harness.suite.naming import own_folder, owned_files
@@ -34,7 +34,11 @@ def run(options: argparse.Namespace) -> int:
     check_device_name(options.device)
     names = check_device_names(options.devices, options.device) if options.devices else ()
     settings = load_settings(options.config)
-    loaded = load_all(problem_paths(options.problem), options.candidates, options.mode)
+    if options.sizes and is_suite(options.problem):
+        raise InputError("--sizes is for one problem: each has sizes of its own", hint="Name one problem file")
+    if names:
+        check_one_size(options, "--devices")
+    loaded = load_all(problem_paths(options.problem), options.candidates, options.mode, options.sizes)
     if all(each.problem is None for each in loaded):
         raise InputError("\n".join(str(each.fault) for each in loaded))
     chosen = _candidates(loaded, options)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from harness.candidate import Candidate, find_candidates, read_candidate, values_of
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import InputError
-from harness.problem import Problem, in_mode, load_problem
+from harness.problem import Problem, at_sizes, in_mode, load_problem
 from harness.reading.text_files import shown
 from harness.report import terminal
 from harness.report.table import Column, table_text
 from harness.sandbox.ahead import start_ahead
-from harness.settings import load_settings
+from harness.settings import check_one_size, load_settings
 from harness.spelling import hint_for
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def run(options: argparse.Namespace) -> int:
     if options.trials < 1:
         raise InputError(f"--trials {options.trials} tries nothing", hint="Type --trials 32")
     settings = load_settings(options.config)
-    problem = in_mode(load_problem(options.problem[0], options.candidates), options.mode)
+    check_one_size(options, "--tune")
+    problem = at_sizes(in_mode(load_problem(options.problem[0], options.candidates), options.mode), options.sizes)
     candidate = _candidate(problem, options.tune)
     if candidate.fault:
         raise InputError(candidate.fault)

@@ -16,10 +16,10 @@ from typing import Any
 from harness.candidate import Candidate, find_candidates
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import HarnessError, InputError, NothingToRun
-from harness.problem import Problem, in_mode, load_problem
+from harness.problem import Problem, at_sizes, in_mode, load_problem
 from harness.reading.text_files import shown
 from harness.saved_files import SavedFiles
-from harness.settings import load_settings
+from harness.settings import check_one_size, load_settings
 
 _LOOK_S = 0.25
 
@@ -34,7 +34,8 @@ def run(options: argparse.Namespace) -> int:
     if len(options.problem) != 1 or options.problem[0].is_dir():
         raise InputError("--watch looks at one problem", hint="Name one problem file")
     load_settings(options.config)
-    problem = in_mode(load_problem(options.problem[0], options.candidates), options.mode)
+    check_one_size(options, "--watch")
+    problem = at_sizes(in_mode(load_problem(options.problem[0], options.candidates), options.mode), options.sizes)
     folder = problem.candidates_dir
 
     def find() -> list[Path]:

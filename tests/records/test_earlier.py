@@ -9,9 +9,9 @@ import pytest
 
 from harness.candidate import read_candidate
 from harness.device.identity import DeviceIdentity
-from harness.problem import load_problem
+from harness.problem import PROBLEMS_DIR, at_sizes, load_problem
 from harness.records.assembling import harness_hash
-from harness.records.earlier import kept_rows
+from harness.records.earlier import kept_at_every_size, kept_rows
 from harness.records.writer import RunFiles, csv_text
 from harness.settings import load_settings
 
@@ -101,3 +101,16 @@ def test_raw_samples_come_along_and_may_be_gone(tmp_path, earlier):
 def test_the_hash_of_the_harness_is_sixteen_digits_of_its_source():
     assert len(harness_hash()) == 16 and int(harness_hash(), 16) >= 0
     assert csv_text([]).splitlines()[0].count("_hash") == 4  # problem, settings, source, harness
+
+
+def test_of_several_sizes_a_candidate_is_kept_with_its_rows_at_all_of_them_or_not_at_all(tmp_path, earlier):
+    problem = at_sizes(replace(load_problem(PROBLEMS_DIR / "tril_matmul.yaml"), name=PROBLEM.name), ["M=256", "M=64"])
+
+    def kept_now():
+        return kept_at_every_size(tmp_path, problem, [CANDIDATE], SETTINGS, [DEVICE])
+
+    earlier(problem_hash=problem.hash, sizes="M=256")
+    assert kept_now() == {}
+    earlier(utc="2026-05-02T12:00:00Z", problem_hash=problem.hash, sizes="M=64")
+    assert [each.record.sizes for each in kept_now()["correct"]] == ["M=256", "M=64"]
+    assert kept_at_every_size(tmp_path, problem, [CANDIDATE], SETTINGS, []) == {}

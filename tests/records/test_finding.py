@@ -16,9 +16,8 @@ from harness.verdict import Status
 
 
 def record(name, problem="tril", utc="2026-05-01T12:00:00Z", **fields) -> Record:
-    return Record(
-        run_id=utc, utc=utc, problem=problem, sizes="M=8", dtype="float32", candidate=name, status=Status.OK, **fields
-    )
+    plain = {"run_id": utc, "sizes": "M=8", "status": Status.OK}
+    return Record(utc=utc, problem=problem, dtype="float32", candidate=name, **(plain | fields))
 
 
 @pytest.fixture
@@ -111,3 +110,15 @@ def test_evidence_of_another_shape_is_none():
     assert evidence_in({"evidence": json.loads(json.dumps(evidence.to_json()))}) == evidence
     for body in (None, {}, {"recipe": 1}, {"recipe": {"seed": "x", "before": []}}, [1]):
         assert evidence_in({"evidence": body}) is None
+
+
+def test_of_a_run_at_several_sizes_the_first_is_meant_unless_another_is_not_ok(tmp_path):
+    files = RunFiles.create(tmp_path, "tril", "h200", "2026-05-01T12:00:00Z")
+    for number, sizes in enumerate(("M=4096", "M=256")):
+        files.append(record("tiled", sizes=sizes, run_id=str(number)), {"kernels": [sizes]})
+        bad = {"status": Status.INCORRECT, "reason_code": "wrong_values"} if sizes == "M=256" else {}
+        files.append(record("wrong_below", sizes=sizes, run_id=str(number), **bad))
+    found = find_record(["tiled"], tmp_path)
+    assert [found.record.sizes, *(each.sizes for each in found.at_other_sizes)] == ["M=4096", "M=256"]
+    assert read_samples(found.path, found.at_other_sizes[0]) == {"kernels": ["M=256"]}
+    assert find_record([str(files.csv_path), "wrong_below"], tmp_path).record.sizes == "M=256"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.referee.clock_checks import Control, check_baseline, check_times
+from harness.records.three_clocks import ThreeClocks
+from harness.referee.clock_checks import Control, check_baseline, check_times, reconcile
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
 from harness.referee.timed import Timing
@@ -47,6 +48,13 @@ def test_work_outside_the_timed_window_is_rejected_with_what_the_clocks_said():
 
 def test_what_the_control_left_unexplained_too_is_no_evidence():
     check_times(timing_of(1.0, overhead_us=2700.0), "cuda", None, Control(2690.0, None, 1000.0))
+
+
+def test_the_referees_clock_less_the_controls_steps_is_a_third_time_of_a_call():
+    found = reconcile(timing_of(overhead_us=52.0), CONTROL, 990.0)
+    assert (found.events_us, found.profiler_us, found.wall_us) == (1000.0, 990.0, pytest.approx(1012.0))
+    assert reconcile(timing_of(overhead_us=350.0, hidden=False), CONTROL, None).wall_us == pytest.approx(1010.0)
+    assert reconcile(timing_of(), None, 0.0) == ThreeClocks(1000.0)
 
 
 def test_without_a_control_the_clocks_are_not_compared():

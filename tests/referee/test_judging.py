@@ -11,7 +11,7 @@ from harness.referee.checking import decide
 from harness.referee.clock_checks import Control
 from harness.referee.failures import Failed, failed
 from harness.referee.judgement import Contestant, Judgement
-from harness.referee.judging import Judge
+from harness.referee.judging import Judge, recompiled
 from harness.referee.timed import Timing
 from harness.statistics import Interval
 from harness.verdict import OK, ReasonCode, Status
@@ -159,3 +159,9 @@ def test_without_a_control_one_is_made_and_where_there_is_none_nothing_is_ok(jud
     assert code(judgement) == (Status.UNSURE, ReasonCode.NOISY)
     assert "eager itself could not be timed" in judgement.verdict.reason
     assert judge_of(timing_of(), control=None, renew=lambda: None, is_baseline=True).verdict == OK
+
+
+def test_graphs_that_are_compiled_while_a_baseline_is_timed_are_noted():
+    assert recompiled(0) == []
+    assert recompiled(1) == ["torch.compile compiled 1 more graph while it was timed: that is in its times"]
+    assert "2 more graphs" in recompiled(2)[0]

@@ -354,3 +354,35 @@ def test_stopping_kills_the_player(opened):
     session, _, _ = opened(lambda far: None)
     session.stop()
     assert session.child.killed == 1
+
+
+@pytest.mark.parametrize("script", DEATHS.values(), ids=DEATHS)
+def test_a_player_that_dies_while_eager_is_timed_in_it_is_told_so(opened, script):
+    session, _, sets = opened(script, death="exited with status 1")
+    with pytest.raises(Failed) as caught:
+        session.time_reference(sets, hold=False)
+    assert verdict_of(caught) == EXITED
+    assert caught.value.verdict.reason.startswith("its process exited with status 1 while eager was timed in it")
+
+
+def test_a_context_that_breaks_while_eager_is_timed_in_it_is_told_so(opened):
+    session, _, sets = opened(whole({"broken": {"type": "AcceleratorError", "message": "CUDA error: illegal"}}))
+    with pytest.raises(Failed, match="while eager was timed in its process"):
+        session.time_reference(sets, hold=False)
+
+
+def test_an_eager_that_raises_in_the_player_is_left_out_and_the_player_goes_on(opened):
+    raised = {"type": "RuntimeError", "message": "patched", "where": "/c/x.py:9"}
+    session, _, sets = opened(lambda far: (far.launches(2, report={"raised": raised}), far.launches(2)))
+    assert session.time_reference(sets, hold=False) is None
+    assert len(session.launch(sets, hold=False).launches) == 2
+
+
+@pytest.mark.parametrize("answer", [{"compilations": 3}, {"compilations": "3"}, {"compilations": True}, {}])
+def test_the_number_of_compilations_is_a_whole_number_or_breaks_the_protocol(opened, answer):
+    session, *_ = opened(lambda far: (far.hear(), far.say(answer)))
+    if answer == {"compilations": 3}:
+        assert session.compilations() == 3
+    else:
+        with pytest.raises(Failed, match="no number of compilations"):
+            session.compilations()

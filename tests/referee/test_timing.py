@@ -43,6 +43,8 @@ class ScriptedSession:
         self._log.append(("I", len(sets), hold))
         if isinstance(self.inside_us, Exception):
             raise self.inside_us
+        if self.inside_us == "raises":
+            return None
         times = [1000 * self.inside_us] + [self.inside_us] * (len(sets) - 1)
         return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, None, [True] * len(sets))
 
@@ -409,9 +411,28 @@ def test_longer_calls_and_players_that_cannot_have_the_baseline_inside(beside):
 
 
 def test_a_baseline_that_fails_inside_is_left_at_that(beside):
-    timing, log = beside(20.0, failed(Status.INCORRECT, ReasonCode.RAISED, "raised"), 20.0)
+    timing, log = beside(20.0, "raises", 20.0)
     assert [entry[0] for entry in log].count("I") == 1
     assert not timing.agreeing and timing.word == "SAME"
+
+
+def test_a_process_that_dies_with_the_baseline_in_it_is_the_end_of_the_rounds(beside):
+    with pytest.raises(Failed, match="died in it"):
+        beside(20.0, failed(Status.CRASHED, ReasonCode.EXITED, "died in it"), 20.0)
+
+
+def test_slowing_the_baseline_inside_down_below_the_guard_does_not_raise_the_low_end(beside):
+    honest, cheat = beside(400.0, 400.0, 400.0)[0], beside(400.0, 411.0, 400.0)[0]
+    assert cheat.agreeing and cheat.speedup.estimate == pytest.approx(1.0275)
+    assert cheat.speedup.lo <= honest.speedup.lo and cheat.word == "UNSURE"
+
+
+def test_what_has_tf32_on_has_no_strict_baseline_inside(reference_of, settings):
+    log = []
+    session, bench = ScriptedSession(lambda _: 20.0, log), ScriptedBench(20.0, log, "cuda")
+    session.inside_us = 10.0
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made: None, {1}, strict=False).run()
+    assert timing.inside_us == [] and timing.notes == [] and "I" not in {entry[0] for entry in log}
 
 
 def test_several_players_reach_to_the_referees_baseline_as_well():

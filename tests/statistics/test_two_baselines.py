@@ -20,5 +20,11 @@ def test_they_agree_to_three_per_cent_or_a_microsecond(apart, baseline_us, agree
 def test_the_interval_holds_both_and_the_estimate_is_that_of_the_first():
     inside = Interval(1.0, 0.999, 1.001)
     assert reaching(inside, Interval(1.02, 1.01, 1.03)) == Interval(1.0, 0.999, 1.02)
-    assert reaching(inside, Interval(0.98, 0.97, 0.99)) == Interval(1.0, 0.98, 1.001)
+    assert reaching(inside, Interval(0.98, 0.97, 0.99)) == Interval(1.0, 0.97, 1.001)
     assert reaching(inside, Interval(1.0005, 1.0, 1.001)) == inside
+
+
+def test_the_low_end_is_never_above_that_of_the_baseline_outside():
+    outside = Interval(1.0, 0.998, 1.002)
+    for slowed in (1.0, 1.01, 1.0299):  # as much as the guard lets pass
+        assert reaching(Interval(slowed, slowed - 1e-4, slowed + 1e-4), outside).lo <= outside.lo

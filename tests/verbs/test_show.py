@@ -49,7 +49,9 @@ def test_a_wrong_candidate_is_shown_with_where_it_is_wrong(results, capsys):
 def test_json_has_the_record_and_the_evidence_under_their_own_keys(results, capsys):
     assert main(["show", "tril/naive", "--results", str(results), "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
-    assert set(body) == {"csv", "others", "record", "evidence", "errors", "kernels", "compiler"}
+    assert set(body) == {
+        "csv", "others", "at_other_sizes", "record", "evidence", "errors", "kernels", "compiler", "clocks",
+    }
     assert body["record"]["status"] == "incorrect"
     assert Evidence.from_json(body["evidence"]).mistakes == MISTAKES
 

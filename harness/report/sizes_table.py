@@ -1,0 +1,120 @@
+"""Several sizes in one run: each candidate's speedup at each, and their geometric mean.
+
+Pure: it takes records and returns means or text. Only what is ok at every size has a mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.records.changes import speedup_interval
+from harness.records.ranking import grouped
+from harness.records.schema import Record
+from harness.report import terminal
+from harness.report.table import Column, table_text
+from harness.report.terminal import paint
+from harness.statistics.difference import geometric_mean
+from harness.statistics.trimmed import Interval
+from harness.verdict import Status
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A candidate or baseline with its record at each of several sizes, and the geometric mean of its speedups.
+
+    `mean` is None where it is not ok, or has no interval, at one of them: `missing` says at which, and what it is there.
+    """
+
+    name: str
+    role: str
+    records: tuple[Record | None, ...]
+    mean: Interval | None
+    missing: str | None
+
+
+@dataclass(frozen=True)
+class Together:
+    """One problem at several `sizes`, and the means of all that was judged, the largest first."""
+
+    problem: str
+    sizes: tuple[str, ...]
+    means: tuple[Mean, ...]
+
+
+def together(records: Iterable[Record]) -> list[Together]:
+    """Each problem (dtype, mode) that has rows at several sizes; none for an ordinary run.
+
+    Where several GPUs have a row of one name, the first counts.
+    """
+    problems: dict[tuple[str | None, ...], list[list[Record]]] = {}
+    for group in grouped(records):
+        first = group[0]
+        problems.setdefault((first.problem, first.dtype, first.mode), []).append(group)
+    found = []
+    for groups in problems.values():
+        if len(groups) > 1:
+            names = dict.fromkeys((record.role, record.candidate) for group in groups for record in group)
+            means = [_mean(role, name, groups) for role, name in names]
+            means.sort(key=lambda each: (each.mean is None, -each.mean.estimate if each.mean else 0.0, each.name))
+            sizes = tuple(group[0].sizes for group in groups)
+            found.append(Together(groups[0][0].problem, sizes, tuple(means)))
+    return found
+
+
+def _mean(role: str, name: str, groups: Sequence[Sequence[Record]]) -> Mean:
+    rows = tuple(
+        next((each for each in group if (each.role, each.candidate) == (role, name)), None) for group in groups
+    )
+    speedups = []
+    for group, record in zip(groups, rows):
+        ratio = speedup_interval(record) if record is not None and record.status is Status.OK else None
+        if ratio is None:
+            what = "not judged" if record is None else record.status.value
+            return Mean(name, role, rows, None, f"{what} at {group[0].sizes}")
+        speedups.append(ratio)
+    return Mean(name, role, rows, geometric_mean(speedups), None)
+
+
+def sizes_text(records: Iterable[Record], *, width: int | None = None, color: bool = False) -> list[str]:
+    """A block of text for each problem at several sizes."""
+    return [_block(each, width, color) for each in together(records)]
+
+
+def _block(found: Together, width: int | None, color: bool) -> str:
+    shown = [each for each in found.means if each.mean is not None]
+    title = f"{found.problem} · {len(found.sizes)} sizes together"
+    lines = [paint(title, "bold", color), ""]
+    if shown:
+        columns = [
+            Column("candidate", "left", [terminal.shortened(each.name, 32) for each in shown]),
+            Column("geometric mean", "left", [
+                terminal.ratio_text(each.mean.estimate, each.mean.lo, each.mean.hi) for each in shown
+            ]),
+            *(Column(sizes, "right", [terminal.ratio_text(each.records[place].speedup) for each in shown])
+              for place, sizes in enumerate(found.sizes)),
+        ]
+        lines += [table_text(columns), ""]
+    legend = "speedups over eager, and their geometric mean with an interval from theirs; only for what is ok at every size"
+    lines += [paint(line, "dim", color) for line in terminal.indented(legend, width)]
+    left_out = [f"{each.name}: {each.missing}" for each in found.means if each.mean is None]
+    lines += [line for text in left_out for line in terminal.indented(text, width)]
+    return "\n".join(lines)
+
+
+def sizes_json(records: Iterable[Record]) -> list[dict[str, object]]:
+    """The means under stable keys; null where something is missing."""
+    return [
+        {
+            "problem": each.problem, "sizes": list(each.sizes),
+            "means": [
+                {
+                    "candidate": mean.name, "role": mean.role, "speedup": mean.mean and mean.mean.estimate,
+                    "speedup_lo": mean.mean and mean.mean.lo, "speedup_hi": mean.mean and mean.mean.hi,
+                    "missing": mean.missing,
+                }
+                for mean in each.means
+            ],
+        }
+        for each in together(records)
+    ]
