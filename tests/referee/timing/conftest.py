@@ -81,7 +81,13 @@ def scripted():
 
 
 @pytest.fixture
-def rounds_of(reference_of, settings):
+def small_regions(monkeypatch):
+    """Regions that do not fault in 2 MiB for the kilobytes of each set: nothing here is handed to another process."""
+    monkeypatch.setattr("harness.wire.layout.REGION_BYTES", 4096)
+
+
+@pytest.fixture
+def rounds_of(small_regions, reference_of, settings):
     """`rounds_of(a_us, b_us, …)`: (Timing, log, session, bench) after a whole run."""
 
     def make(a_us, b_us=2000.0, *, kind="cpu", hidden=None, throttle=lambda index: None, verify=None, **changes):
@@ -97,7 +103,7 @@ def rounds_of(reference_of, settings):
 
 
 @pytest.fixture
-def beside(reference_of, settings):
+def beside(small_regions, reference_of, settings):
     """`beside(a_us, inside_us, b_us)`: (Timing, log) of a GPU on which the baseline is timed in the player too."""
 
     def make(a_us, inside_us, b_us):

@@ -8,6 +8,8 @@ from harness.referee.failures import Failed, failed
 from harness.referee.timing import Rounds
 from harness.verdict import ReasonCode, Status
 
+pytestmark = pytest.mark.usefixtures("small_regions")
+
 
 def test_below_a_millisecond_the_speedup_is_over_the_baseline_in_the_candidates_process(beside):
     timing, log = beside(20.0, 20.0, 20.4)

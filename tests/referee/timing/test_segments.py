@@ -37,6 +37,7 @@ def test_every_launch_is_judged_timed_or_not(rounds_of):
     assert made == judged
 
 
+@pytest.mark.usefixtures("small_regions")
 def test_no_inputs_are_used_twice_and_what_eager_is_timed_on_never_goes_to_the_candidate(
     scripted, reference_of, settings
 ):
@@ -72,6 +73,7 @@ def test_a_segment_has_two_launches_at_least_and_seventeen_at_most(rounds_of, ti
     assert timing.input_sets == launches
 
 
+@pytest.mark.usefixtures("small_regions")
 def test_a_clock_that_says_next_to_nothing_makes_no_long_segments_by_the_referees_own(scripted, reference_of, settings):
     log, wanted = [], replace(settings, segment_ms=1.0)
     session, bench = scripted.Session(lambda _: 0.001, log, steps_us=5000.0), scripted.Bench(2000.0, log)
@@ -120,6 +122,7 @@ def test_a_candidate_that_synchronises_is_no_longer_held_and_the_record_says_so(
     assert len(held) == 1
 
 
+@pytest.mark.usefixtures("small_regions")
 def test_the_model_under_the_baseline_is_the_references_own(scripted, reference_of, settings):
     log, models = [], []
     session, bench = scripted.Session(lambda _: 1000.0, log), scripted.Bench(1000.0, log)
