@@ -25,15 +25,17 @@ def _message(folder: Path, text: str) -> str:
     return str(caught.value).replace(f"{folder}/", "")
 
 
-@pytest.mark.parametrize(("name", "half_width", "budget_s", "players", "warmup_s", "check_launches"), [
-    ("quick", 0.005, 1.0, 1, 0.2, 2),
-    ("default", 0.001, 3.0, 1, 0.5, 3),
-    ("rigorous", 0.0005, 10.0, 5, 1.0, 5),
+@pytest.mark.parametrize(("name", "half_width", "budget_s", "players", "warmup_s", "check_launches", "segment_ms"), [
+    ("quick", 0.005, 1.0, 1, 0.2, 2, 1.5),
+    ("default", 0.001, 3.0, 1, 0.5, 3, 3.0),
+    ("rigorous", 0.0005, 10.0, 5, 1.0, 5, 3.0),
 ])
 def test_the_shipped_settings_are_those_of_the_design(
-    name: str, half_width: float, budget_s: float, players: int, warmup_s: float, check_launches: int
+    name: str, half_width: float, budget_s: float, players: int, warmup_s: float, check_launches: int, segment_ms: float
 ) -> None:
-    assert load_settings(name) == Settings(name, half_width, budget_s, players, warmup_s, check_launches)
+    assert load_settings(name) == Settings(
+        name, half_width, budget_s, players, warmup_s, check_launches, segment_ms=segment_ms
+    )
 
 
 def test_the_names_go_from_quick_to_rigorous_and_leave_out_the_gpus() -> None:

@@ -1,7 +1,7 @@
 """C = A.T @ B with wgmma at fp32 accuracy, by blocks that stay: one for each multiprocessor, drawing tiles.
 
 Over wgmma_fp16x3: the images of the next tile arrive while this one is stored; the blocks start up while the last
-images are written; the two groups take turns at the tensor cores, two steps of k a turn, and add up in between.
+images are written; two steps of k are one turn of the loop, so that a partial sum moves while another is computed.
 
     pass 1: blocks of 128 x 64 -> images, 32 KB: rows of 32 of k, 64 bytes high fp16 halves | 64 low ones, swizzled
     pass 2: 132 blocks; tile 128 x 128, all of k, drawn from a counter
@@ -161,15 +161,6 @@ struct Turn {
 // This kernel starts while the last blocks of the split pass still run.
 __device__ __forceinline__ void wait_for_images() {
   asm volatile("griddepcontrol.wait;\nfence.proxy.async;" ::: "memory");
-}
-
-// The two groups take turns at the tensor cores, so that one computes while the other adds up and stores.
-__device__ __forceinline__ void turn_wait(int group) {
-  asm volatile("bar.sync %0, 256;" ::"r"(2 + group) : "memory");
-}
-
-__device__ __forceinline__ void turn_give(int group) {
-  asm volatile("bar.arrive %0, 256;" ::"r"(3 - group) : "memory");
 }
 
 // Rows of 128 bytes, swizzled by 128: eight rows are 1024 bytes apart from the next eight.
@@ -353,7 +344,6 @@ wgmma_kernel(const float* __restrict__ A, const float* __restrict__ B, const uns
     asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
     wait_for_images();
     const int half = warp / 4 - 1;  // rows 0..63 or 64..127 of the tile
-    if (half == 1) turn_give(1);
     Turn stage = {0, 0};
     while (next_tile(&tile_row, &tile_column)) {
       const float* unscales_a = unscales + tile_row * steps;
@@ -370,7 +360,6 @@ wgmma_kernel(const float* __restrict__ A, const float* __restrict__ B, const uns
         barrier_wait(shared_address(&full[first]), stage.round & 1);
         const unsigned a = shared_address(stages + first * 2 * kImageBytes) + half * 8192;
         const unsigned b = shared_address(stages + first * 2 * kImageBytes) + kImageBytes;
-        turn_wait(half);
         wgmma_fence();
         multiply_high(high, a, b);
         wgmma_commit();
@@ -392,7 +381,6 @@ wgmma_kernel(const float* __restrict__ A, const float* __restrict__ B, const uns
         wgmma_fence();
         multiply_across(across, next_a, next_b);
         wgmma_commit();
-        turn_give(half);
         wgmma_wait<1>(high);
         promote(total, high, next_factor);
         wgmma_wait<0>(across);

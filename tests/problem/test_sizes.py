@@ -1,4 +1,4 @@
-"""Other sizes than the file's, as `--sizes` asks for them."""
+"""A problem at sizes that were asked for: one, several, and those that it cannot be timed at."""
 
 from __future__ import annotations
 
