@@ -21,13 +21,15 @@ MIGRATIONS: dict[int, Callable[[Row], Row]] = {}  # version → what makes a row
 
 _BY_NAME = {column.name: column for column in FIELDS}
 _DEFAULTED = ("role",)  # required in a record, but with a default
+_FIGURES = ("time_us", "baseline_us", "speedup", "speedup_lo", "speedup_hi")  # every version has written these
 
 
 def read_records(path: Path | str, note: Callable[[str], None] | None = None) -> list[Record]:
     """The records of a CSV in the order of its rows; an empty list when a run wrote its header and no more.
 
-    `note` is called with one sentence when there are columns this version does not know. Raises InputError
-    when the file is missing, empty, not a CSV of ours, cut short, or written by a newer version.
+    `note` is called with one sentence when there are columns this version does not know, and when columns of times
+    or speedups were taken away. Raises InputError when the file is missing, empty, not a CSV of ours, cut short, or
+    written by a newer version.
     """
     path = Path(path)
     rows, header = _rows_of(path)
@@ -41,6 +43,9 @@ def read_records(path: Path | str, note: Callable[[str], None] | None = None) ->
     unknown = [name for name in header if name not in _BY_NAME]
     if unknown and note is not None:
         note(f"{path}: passed over columns that this version does not know: {', '.join(unknown)}")
+    gone = [name for name in _FIGURES if name not in header]
+    if gone and note is not None:
+        note(f"{path}: has no column {', '.join(gone)}: taken as not measured")
     return records
 
 

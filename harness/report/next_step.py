@@ -31,12 +31,20 @@ def rerun(records: Sequence[Record]) -> str:
 def _plain(command: str | None, problem: str, device_kind: str | None, chosen: bool) -> str:
     """The command of a run without its --config, and without what it chose unless `chosen`.
 
-    Runs that did not record theirs get the usual one.
+    Runs that did not record theirs get the usual one. A folder for results that is not there, as of another machine, is
+    left out.
     """
     if not command:
         return f"python run.py problems/{problem}.yaml" + (" --device cpu" if device_kind == "cpu" else "")
-    dropped = "config" if chosen else "config|only|skip"
-    return re.sub(rf" --({dropped})[ =]('[^']*'|\S+)| --resume\b", "", command)
+    dropped = ["config", *([] if chosen else ["only", "skip"]), *([] if _out_of(command) else ["out"])]
+    return re.sub(rf" --({'|'.join(dropped)})[ =]('[^']*'|\S+)| --resume\b", "", command)
+
+
+def _out_of(command: str | None) -> str | None:
+    """The folder for results that a command names, if it is there."""
+    found = re.search(r" --out[ =]('[^']*'|\S+)", command or "")
+    folder = found.group(1).strip("'") if found else None
+    return folder if folder and Path(folder).is_dir() else None
 
 
 def settle(found: Sequence[tuple[Record, Change]], reference: Path) -> list[str]:
@@ -61,8 +69,7 @@ def then_compare(records: Sequence[Record], reference: Path) -> str:
 
 @lru_cache(maxsize=None)
 def _compared_with(reference: Path, command: str | None, problem: str, slug: str) -> str:
-    out = re.search(r" --out[ =]('[^']*'|\S+)", command or "")
-    folder = f"{out.group(1).strip(chr(39)) if out else 'results'}/{problem}/{slug}"
+    folder = f"{_out_of(command) or 'results'}/{problem}/{slug}"
     return f"python run.py compare {shlex.quote(shown(reference))} {shlex.quote(folder)}"
 
 

@@ -41,14 +41,19 @@ class ForkedProcess:
         self.pid, self.returncode = pid, None
         self.stdout = os.fdopen(stdout, "rb", buffering=0)
         self._server = server
+        self._polling = threading.Lock()
         self.ended = os.pidfd_open(pid)  # readable from its end on
 
     def poll(self) -> int | None:
-        """The exit status, or minus the number of the signal that killed it; None while it lives."""
-        if self.returncode is None and select.select([self.ended], [], [], 0)[0]:
-            self.returncode = self._server.exit_code(self.pid)
-            os.close(self.ended)
-        return self.returncode
+        """The exit status, or minus the number of the signal that killed it; None while it lives.
+
+        Whoever kills it may ask beside whoever waits for it: closed twice, a descriptor would be another's by then.
+        """
+        with self._polling:
+            if self.returncode is None and select.select([self.ended], [], [], 0)[0]:
+                self.returncode = self._server.exit_code(self.pid)
+                os.close(self.ended)
+            return self.returncode
 
 
 class ForkServer:

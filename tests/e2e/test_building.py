@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 FORM = REPOSITORY / "tests" / "adversarial" / "form"
 
 pytestmark = [
-    pytest.mark.timeout(900), pytest.mark.slow,
+    pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.alone,
     pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler"),
 ]
 needs_nvcc = pytest.mark.skipif(find_toolchain(None).nvcc_path is None, reason="there is no nvcc")

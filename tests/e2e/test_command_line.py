@@ -153,10 +153,12 @@ def as_json(bench, problem):
     return bench.end(bench.judge(problem, bench.folder / "candidates", "cpu", "--json", "--strict"), 200)
 
 
+@pytest.mark.alone
 def test_strict_ends_with_1_when_a_candidate_is_not_ok(as_json):
     assert as_json.code == 1
 
 
+@pytest.mark.alone
 def test_json_is_all_that_stdout_holds_and_stderr_stays_quiet(as_json):
     told = json.loads(as_json.out)
     assert set(told) >= {"csv", "records"}
@@ -240,6 +242,7 @@ def test_list_and_doctor_answer(bench):
     assert "torch" in doctor.out.lower()
 
 
+@pytest.mark.alone
 def test_an_interrupted_run_leaves_its_results_and_nothing_else(new_bench):
     bench = new_bench("interrupted")
     bench.candidates([CORPUS / "machine" / "hang_leaves_child.py", CORPUS / "form" / "no_model_new.py"])

@@ -26,7 +26,7 @@ MORE_FAULTS = (
 )
 GPU_FAULTS = ("machine/device_assert_cuda", "machine/hang_side_stream_cuda", "machine/exhausts_gpu_memory_cuda")
 
-pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow, pytest.mark.alone]
 
 
 def mixed(bench, honest_count: int, faults: tuple[str, ...]) -> tuple[set[str], dict[str, tuple[str, ...]]]:

@@ -53,7 +53,7 @@ CANDIDATES = {
 }
 DEVICES = ["cpu", pytest.param("cuda:0", marks=pytest.mark.gpu)]
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ CANDIDATES = [
 ]
 
 pytestmark = [
-    pytest.mark.timeout(900), pytest.mark.slow,
+    pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.alone,
     pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile on a CPU needs a C++ compiler"),
 ]
 

@@ -29,7 +29,7 @@ class ModelNew(torch.nn.Module):
         return C + 1 if WAY == "wrong" else C
 '''
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")

@@ -51,16 +51,19 @@ def cases_on(device: str) -> list[Case]:
     return [case for problem in ("tril_matmul", "matmul_transposed_a") for case in cases_for(CASES, kind, problem)]
 
 
-def _marked(device: str, name: str, *values: object):
-    return pytest.param(device, *values, id=f"{device}-{name}", marks=[pytest.mark.gpu] if device != "cpu" else [])
+def _marked(device: str, lane: str, name: str, *values: object):
+    marks = [pytest.mark.gpu] if device != "cpu" else []
+    marks += [pytest.mark.alone] if lane not in UNTIMED else []
+    return pytest.param(device, *values, id=f"{device}-{name}", marks=marks)
 
 
 DEVICES = ("cpu", "cuda:0")
 EVERY_CASE = [
-    _marked(device, f"{lane_of(case)}-{case.name}", case) for device in DEVICES for case in cases_on(device)
+    _marked(device, lane_of(case), f"{lane_of(case)}-{case.name}", case)
+    for device in DEVICES for case in cases_on(device)
 ]
 EVERY_LANE = [
-    _marked(device, lane, lane)
+    _marked(device, lane, lane, lane)
     for device in DEVICES for lane in dict.fromkeys(lane_of(case) for case in cases_on(device))
 ]
 on_every_lane = pytest.mark.parametrize(("device", "lane"), EVERY_LANE)
@@ -221,6 +224,7 @@ def test_nothing_is_left_of_any_candidate(judged, device, lane):
     assert bench.left_behind() == []
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda:0", marks=pytest.mark.gpu)])
 def test_nothing_stays_in_the_cache_or_in_shared_memory_but_what_was_built(judged, device):
     bench = judged(device, "machine").bench
@@ -266,12 +270,14 @@ def test_the_gpu_has_its_memory_back(judged, device, lane):
     assert after - before <= GPU_MEMORY_BYTES
 
 
+@pytest.mark.alone
 def test_a_right_result_of_pytorchs_own_kernels_stands_without_a_rank(judged):
     row = judged("cpu", "honest").rows["torch_masked"]
     assert row["kind"] == "library"
     assert row["rank"] == ""
 
 
+@pytest.mark.alone
 def test_lost_precision_is_named_by_its_class(judged):
     rows = judged("cpu", "answer").rows
     assert "bf16-class" in rows["bf16"]["reason"]

@@ -70,6 +70,18 @@ def test_unknown_columns_are_passed_over_with_a_note(written, make_record):
     assert notes == [f"{path}: passed over columns that this version does not know: colour"]
 
 
+def test_figures_whose_columns_were_taken_away_are_noted_as_not_measured(written):
+    path = written(speedup=2.0, speedup_lo=1.9, speedup_hi=2.1)
+    table = list(csv.reader(path.open(newline="")))
+    kept = [place for place, name in enumerate(table[0]) if name not in ("speedup_lo", "time_us")]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([[row[place] for place in kept] for row in table])
+    notes = []
+    [record] = read_records(path, notes.append)
+    assert notes == [f"{path}: has no column time_us, speedup_lo: taken as not measured"]
+    assert (record.speedup, record.speedup_lo) == (2.0, None)
+
+
 def test_optional_columns_may_be_missing(written, make_record):
     path = written(
         "schema_version,run_id,utc,problem,sizes,dtype,candidate,status\n"

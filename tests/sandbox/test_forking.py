@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,19 @@ def _lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_two_that_ask_at_once_how_a_child_ended_hear_the_same_and_close_nothing_of_anothers():
+    class SlowServer:
+        def exit_code(self, pid):
+            time.sleep(0.2)  # as long as the other needs to ask too
+            return 7
+
+    read, write = os.pipe()
+    os.close(write)
+    ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    child = forking.ForkedProcess(SlowServer(), ended.pid, read)
+    ended.wait()
+    with ThreadPoolExecutor(2) as both:
+        assert list(both.map(lambda _: child.poll(), range(2))) == [7, 7]
+    child.stdout.close()

@@ -12,6 +12,9 @@ from harness.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 DESK, PHONE = (1280, 900), (390, 844)
+LOOKS = {
+    (DESK, False): "desk-light", (DESK, True): "desk-dark", (PHONE, False): "phone-light", (PHONE, True): "phone-dark",
+}
 TAKEN = '</script><script>document.title="taken"</script><img src=x onerror=\'document.title="taken"\'>'
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -22,6 +25,26 @@ def report(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     assert main(["report", str(REPOSITORY / "results"), "--out", str(path)]) == 0
     return path
+
+
+@pytest.fixture(scope="module")
+def page(request, browser, report):
+    """The browser with the report in a window of (size, dark), drawn once for all tests that look at it so."""
+    size, dark = request.param
+    browser.look(*size, dark=dark)
+    browser.open(report)
+    return browser
+
+
+@pytest.fixture
+def folded(page):
+    """`page` with every entry closed, as it was before another test looked at it."""
+    page.value("document.querySelectorAll('details').forEach((each) => { each.open = false; })")
+    return page
+
+
+def seen(*looks):
+    return pytest.mark.parametrize("page", looks, indirect=True, ids=lambda look: LOOKS[look])
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +66,9 @@ def hostile(tmp_path_factory) -> Path:
     return folder / "report.html"
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-def test_every_chart_is_drawn_and_fits_its_window(browser, report, size, dark):
-    browser.look(*size, dark=dark)
-    browser.open(report)
+@seen(*LOOKS)
+def test_every_chart_is_drawn_and_fits_its_window(folded, request):
+    browser, (size, _) = folded, request.node.callspec.params["page"]
     figures = browser.value("document.querySelectorAll('figure[data-chart]').length")
     assert figures > 50
     assert browser.value("document.documentElement.dataset.charts") == str(figures)
@@ -59,9 +80,9 @@ def test_every_chart_is_drawn_and_fits_its_window(browser, report, size, dark):
     assert browser.value(f"[...document.querySelectorAll('figure[data-chart] svg')].filter({empty}).length") == 0
 
 
-def test_no_label_of_a_chart_stands_outside_its_picture_on_a_phone(browser, report):
-    browser.look(*PHONE)
-    browser.open(report)
+@seen((PHONE, False))
+def test_no_label_of_a_chart_stands_outside_its_picture_on_a_phone(folded):
+    browser = folded
     browser.value("document.querySelectorAll('details.entry').forEach((each) => { each.open = true; })")
     outside = browser.value("""[...document.querySelectorAll('figure[data-chart] svg')].flatMap((svg) => {
         const frame = svg.getBoundingClientRect();
@@ -74,18 +95,17 @@ def test_no_label_of_a_chart_stands_outside_its_picture_on_a_phone(browser, repo
     assert outside == []
 
 
-def test_the_page_asks_for_nothing_but_itself(browser, report):
-    browser.look(*DESK)
-    browser.open(report)
+@seen((DESK, False))
+def test_the_page_asks_for_nothing_but_itself(folded, report):
+    browser = folded
     assert [each for each in browser.requests() if not each.startswith(("about:", "data:"))] == [
         report.resolve().as_uri()
     ]
 
 
-def test_dark_and_light_are_the_systems_until_the_switch_is_used(browser, report):
-    paper = "getComputedStyle(document.body).backgroundColor"
-    browser.look(*DESK, dark=True)
-    browser.open(report)
+@seen((DESK, True))
+def test_dark_and_light_are_the_systems_until_the_switch_is_used(folded):
+    browser, paper = folded, "getComputedStyle(document.body).backgroundColor"
     dark = browser.value(paper)
     ink = browser.value("getComputedStyle(document.querySelector('figure svg text')).fill")
     for wanted in ("light", "dark", "auto"):
@@ -96,31 +116,31 @@ def test_dark_and_light_are_the_systems_until_the_switch_is_used(browser, report
         )
 
 
-def test_a_link_in_the_leaderboard_opens_its_candidate(browser, report):
-    browser.look(*DESK)
-    browser.open(report)
+@seen((DESK, False))
+def test_a_link_in_the_leaderboard_opens_its_candidate(folded):
+    browser = folded
     browser.value("document.querySelector('table.board a').click()")
     browser.wait_for("document.querySelectorAll('details.entry[open]').length === 1", timeout_s=5)
     browser.value("document.getElementById('unfold').click()")
     assert browser.value("document.querySelectorAll('details.entry:not([open])').length") == 0
 
 
-def test_a_narrower_window_draws_the_charts_anew(browser, report):
-    browser.look(*DESK)
-    browser.open(report)
+@seen((DESK, False))
+def test_it_prints_on_a_few_pages(folded):
+    browser = folded
+    entries = browser.value("document.querySelectorAll('details.entry').length")
+    paper = browser.paper()
+    assert paper.startswith(b"%PDF") and 3 <= paper.count(b"/Type /Page\n") <= 4 + entries / 6
+
+
+@seen((DESK, False))
+def test_a_narrower_window_draws_the_charts_anew(folded):  # the last of its look: it changes the window
+    browser = folded
     wide = browser.value("document.querySelector('figure svg').getBoundingClientRect().width")
     browser.look(700, 900)
     browser.wait_for(f"document.querySelector('figure svg').getAttribute('width') < {0.7 * wide}", timeout_s=30)
     browser.wait_for("document.documentElement.dataset.charts !== undefined")
     assert browser.complaints() == []
-
-
-def test_it_prints_on_a_few_pages(browser, report):
-    browser.look(*DESK)
-    browser.open(report)
-    entries = browser.value("document.querySelectorAll('details.entry').length")
-    paper = browser.paper()
-    assert paper.startswith(b"%PDF") and 3 <= paper.count(b"/Type /Page\n") <= 4 + entries / 6
 
 
 def test_nothing_that_a_candidate_wrote_is_run(browser, hostile):

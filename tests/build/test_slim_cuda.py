@@ -1,0 +1,63 @@
+"""CUDA launchers of the corpus compile with the stand-in for PyTorch's headers, to the machine code of the stock ones.
+
+The corpus in tests/fixtures/launchers is written as language models write launchers for KernelBench.
+"""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.build import slim
+from harness.build.environment import find_toolchain
+from harness.verdict import Status
+
+pytest.importorskip("torch")
+pytest.importorskip("setuptools")
+from torch.utils import cpp_extension
+
+from harness.build import compile_only
+
+LAUNCHERS = Path(__file__).resolve().parents[1] / "fixtures" / "launchers"
+TORCH_INCLUDE = Path(cpp_extension.include_paths()[0])
+CUDA = sorted(path.stem for path in LAUNCHERS.glob("*.py") if not path.stem.startswith(("cpp_", "needs_stock")))
+SOURCE = "#include <torch/extension.h>\n"
+
+pytestmark = [
+    pytest.mark.slow, pytest.mark.skipif(find_toolchain(None).nvcc_path is None, reason="there is no nvcc"),
+]
+
+
+@pytest.mark.parametrize("name", CUDA)
+def test_a_cuda_launcher_compiles_with_it(name, workshop):
+    (build,) = workshop.build(workshop.write(name, (LAUNCHERS / f"{name}.py").read_text()))
+    assert build.verdict.status is Status.COMPILED, build.verdict.reason
+    assert build.headers == "slim", build.log[-2000:]
+    assert build.kernels
+
+
+@pytest.mark.parametrize("name", ["cumsum_scan", "wmma_bf16"])
+def test_the_machine_code_is_that_of_a_build_with_the_stock_headers(name, tmp_path):
+    values = {
+        target.id: ast.literal_eval(node.value)
+        for node in ast.parse((LAUNCHERS / f"{name}.py").read_text()).body
+        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+    }
+    made = []
+    for headers in ("slim", "stock"):
+        place = tmp_path / "place"  # the same for both: a kernel's symbol may hold the name of its file
+        place.mkdir()
+        arguments = {"name": name, "cuda_sources": values["CUDA_SOURCE"]}
+        if headers == "slim":
+            sources = [SOURCE, values["CPP_SOURCE"]]
+            assert slim.write(tmp_path / "slim", TORCH_INCLUDE, sources, [values["CUDA_SOURCE"]])
+            arguments["extra_include_paths"] = [str(tmp_path / "slim")]
+        came = compile_only.compile_cuda("load_inline", arguments, place, find_toolchain(None).nvcc_path, ["sm_90a"])
+        assert came.passed, came.log
+        made.append((place / "0.sm_90a.cubin").read_bytes())
+        shutil.rmtree(place)
+    assert made[0] == made[1]

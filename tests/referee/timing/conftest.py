@@ -1,0 +1,116 @@
+"""Rounds on a scripted player and device: known times in, and a log of who launched how much when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from harness.device.bench import LocalTimes
+from harness.device.identity import Telemetry
+from harness.referee.timing import Rounds
+from harness.referee.turns import Launch, Launches
+
+
+class ScriptedSession:
+    """A player whose launches take what `time_us(number of the segment)` says; the first of a segment is slow."""
+
+    def __init__(self, time_us, log, hidden=None, steps_us=40.0):
+        self._time_us, self._log, self._hidden, self._steps_us = time_us, log, hidden, steps_us
+        self.opened, self.segments = [], 0
+        self.end_to_end_us = 77.0
+        self.early_us, self.early_s = 1111.0, 0.0
+
+    def open(self, reference, count):
+        self.opened.append(count)
+
+    inside_us = None  # what the baseline takes in the player; None where it cannot be constructed there
+
+    def load_reference(self, reference):
+        return self.inside_us is not None
+
+    def time_reference(self, sets, *, hold):
+        self._log.append(("I", len(sets), hold))
+        if isinstance(self.inside_us, Exception):
+            raise self.inside_us
+        if self.inside_us == "raises":
+            return None
+        times = [1000 * self.inside_us] + [self.inside_us] * (len(sets) - 1)
+        return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, None, [True] * len(sets))
+
+    def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False):
+        if early_s is not None:  # a look at early inputs, of which every other segment is as usual
+            self._log.append(("inspected" if inspect else "early", len(sets), hold))
+            self.early_s = max(early_s, self.early_s)
+            time_us = self.early_us if early_s else self._time_us(self.segments)
+            launches = [Launch(time_us, 3.0, 1.0, None, [])] * len(sets)
+            return Launches(launches, 1.0, None, [True] * len(sets))
+        time_us = self._time_us(self.segments)
+        self.segments += 1
+        self._log.append(("A", len(sets), hold))
+        times = [1000 * time_us] + [time_us] * (len(sets) - 1) if len(sets) > 1 else [time_us]
+        launches = [Launch(each, 3.0, each + self._steps_us, None, []) for each in times]
+        return Launches(launches, self.end_to_end_us, self._hidden if hold else None, [True] * len(sets))
+
+
+class ScriptedBench:
+    """The referee's own arm on the same script, and telemetry from a list."""
+
+    def __init__(self, time_us, log, kind="cpu", throttle=lambda index: None):
+        self.kind, self._time_us, self._log, self._throttle = kind, time_us, log, throttle
+        self.identity = SimpleNamespace(memory_bytes=8 << 30)
+        self.readings = 0
+
+    def synchronize(self):
+        self._log.append(("synchronize",))
+
+    def local_launches(self, model, sets, *, hold):
+        self._log.append(("B", len(sets), hold))
+        return LocalTimes([1000 * self._time_us] + [self._time_us] * (len(sets) - 1), 50.0)
+
+    def telemetry(self, own_pids):
+        self.readings += 1
+        return Telemetry(throttle=self._throttle(self.readings - 1))
+
+
+@pytest.fixture
+def scripted():
+    """`scripted.Session` and `scripted.Bench`, for tests that set up rounds by themselves."""
+    return SimpleNamespace(Session=ScriptedSession, Bench=ScriptedBench)
+
+
+@pytest.fixture
+def small_regions(monkeypatch):
+    """Regions that do not fault in 2 MiB for the kilobytes of each set: nothing here is handed to another process."""
+    monkeypatch.setattr("harness.wire.layout.REGION_BYTES", 4096)
+
+
+@pytest.fixture
+def rounds_of(small_regions, reference_of, settings):
+    """`rounds_of(a_us, b_us, …)`: (Timing, log, session, bench) after a whole run."""
+
+    def make(a_us, b_us=2000.0, *, kind="cpu", hidden=None, throttle=lambda index: None, verify=None, **changes):
+        log = []
+        candidate_us = a_us if callable(a_us) else lambda segment: a_us
+        session = ScriptedSession(candidate_us, log, hidden)
+        bench = ScriptedBench(b_us, log, kind, throttle)
+        judge = verify or (lambda sets, made: log.append(("verify", len(sets), len(made.launches))))
+        rounds = Rounds(session, bench, reference_of(), replace(settings, **changes), judge, {1})
+        return rounds.run(), log, session, bench
+
+    return make
+
+
+@pytest.fixture
+def beside(small_regions, reference_of, settings):
+    """`beside(a_us, inside_us, b_us)`: (Timing, log) of a GPU on which the baseline is timed in the player too."""
+
+    def make(a_us, inside_us, b_us):
+        log = []
+        session = ScriptedSession(lambda _: a_us, log)
+        session.inside_us = inside_us
+        bench = ScriptedBench(b_us, log, "cuda")
+        return Rounds(session, bench, reference_of(), settings, lambda sets, made: None, {1}).run(), log
+
+    return make

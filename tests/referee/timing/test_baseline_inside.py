@@ -1,0 +1,60 @@
+"""The baseline in the candidate's own process: when it counts, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.referee.failures import Failed, failed
+from harness.referee.timing import Rounds
+from harness.verdict import ReasonCode, Status
+
+pytestmark = pytest.mark.usefixtures("small_regions")
+
+
+def test_below_a_millisecond_the_speedup_is_over_the_baseline_in_the_candidates_process(beside):
+    timing, log = beside(20.0, 20.0, 20.4)
+    assert timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
+    assert timing.speedup.hi == pytest.approx(1.02), "the interval reaches to the referee's own baseline"
+    assert timing.speedup.lo == pytest.approx(1.0)
+    rounds = "".join(entry[0] for entry in log if entry[0] in "ABI")
+    assert "ABIIBA" in rounds and "BIAAIB" in rounds
+
+
+def test_baselines_that_disagree_are_a_note_and_the_referees_own_counts(beside):
+    timing, _ = beside(20.0, 40.0, 20.0)
+    assert not timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
+    assert timing.speedup.hi == pytest.approx(1.0)
+    assert timing.notes == [
+        "eager took 40.0 µs in its process and 20.0 µs in the referee's: the speedup is over the latter"
+    ]
+
+
+def test_longer_calls_and_players_that_cannot_have_the_baseline_inside(beside):
+    assert "I" not in {entry[0] for entry in beside(5000.0, 5000.0, 5000.0)[1]}
+    timing, log = beside(20.0, None, 20.0)
+    assert not timing.inside_us and timing.notes == [] and "I" not in {entry[0] for entry in log}
+
+
+def test_a_baseline_that_fails_inside_is_left_at_that(beside):
+    timing, log = beside(20.0, "raises", 20.0)
+    assert [entry[0] for entry in log].count("I") == 1
+    assert not timing.agreeing and timing.word == "SAME"
+
+
+def test_a_process_that_dies_with_the_baseline_in_it_is_the_end_of_the_rounds(beside):
+    with pytest.raises(Failed, match="died in it"):
+        beside(20.0, failed(Status.CRASHED, ReasonCode.EXITED, "died in it"), 20.0)
+
+
+def test_slowing_the_baseline_inside_down_below_the_guard_does_not_raise_the_low_end(beside):
+    honest, cheat = beside(400.0, 400.0, 400.0)[0], beside(400.0, 411.0, 400.0)[0]
+    assert cheat.agreeing and cheat.speedup.estimate == pytest.approx(1.0275)
+    assert cheat.speedup.lo <= honest.speedup.lo and cheat.word == "UNSURE"
+
+
+def test_what_has_tf32_on_has_no_strict_baseline_inside(scripted, reference_of, settings):
+    log = []
+    session, bench = scripted.Session(lambda _: 20.0, log), scripted.Bench(20.0, log, "cuda")
+    session.inside_us = 10.0
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made: None, {1}, strict=False).run()
+    assert timing.inside_us == [] and timing.notes == [] and "I" not in {entry[0] for entry in log}

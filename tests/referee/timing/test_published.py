@@ -1,0 +1,51 @@
+"""The interval over several players: what widens it, and what it holds."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from harness.referee.judgement import published
+from harness.referee.timed import Timing
+from harness.statistics import Interval, estimate_speedup
+
+
+def timing_of(ratios):
+    timing = Timing(log_ratios=list(ratios))
+    timing.speedup = estimate_speedup(timing.log_ratios, 0.99)
+    return timing
+
+
+def test_players_that_differ_more_than_their_own_rounds_widen_the_interval():
+    spread = [timing_of([centre + wobble for wobble in (-1e-4, 0, 1e-4, 0, 0)]) for centre in (0.0, 0.02, 0.04)]
+    found = published(spread, 0.99)
+    single = estimate_speedup(spread[0].log_ratios, 0.99)
+    assert math.log(found.hi / found.lo) > 5 * math.log(single.hi / single.lo)
+    assert found.estimate == pytest.approx(math.exp(0.02), rel=1e-6)
+
+
+def test_rounds_that_differ_more_than_the_players_widen_it_as_well():
+    noisy = [timing_of([-0.3, -0.1, 0.0, 0.1, 0.3]) for _ in range(5)]
+    found = published(noisy, 0.99)
+    pooled = estimate_speedup([ratio for timing in noisy for ratio in timing.log_ratios], 0.99)
+    assert found.hi / found.lo == pytest.approx(pooled.hi / pooled.lo)
+    assert found.lo < 1 < found.hi
+
+
+def test_the_published_interval_holds_its_own_estimate():
+    found = published([timing_of([0.1, 0.11, 0.1]), timing_of([0.12, 0.1, 0.13])], 0.99)
+    assert isinstance(found, Interval)
+    assert found.lo <= found.estimate <= found.hi
+
+
+def test_several_players_reach_to_the_referees_baseline_as_well():
+    def inside(outside):
+        timing = timing_of(outside)
+        timing.inside_log_ratios, timing.baseline_us = [0.0, 0.001, -0.001], [20.0]
+        timing.speedup = estimate_speedup(timing.inside_log_ratios)
+        return timing
+
+    found = published([inside([0.02, 0.021, 0.019]), inside([0.018, 0.02, 0.022])], 0.99)
+    assert found.estimate == pytest.approx(1.0, abs=1e-4)
+    assert found.hi == pytest.approx(math.exp(0.02), abs=1e-3)

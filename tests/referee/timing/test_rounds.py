@@ -1,0 +1,117 @@
+"""Rounds on a scripted device: known times in, known ratios out, and every way of stopping."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from harness.referee.timed import Timing
+from harness.statistics import estimate_speedup
+
+
+def test_twice_as_fast_is_a_speedup_of_two(rounds_of):
+    timing, *_ = rounds_of(1000.0, 2000.0)
+    assert timing.speedup.estimate == pytest.approx(2)
+    assert timing.time_us == 1000
+    assert timing.baseline_time_us == 2000
+    assert timing.word == "FASTER"
+
+
+@pytest.mark.parametrize(("a_us", "word"), [(2000.0, "SAME"), (2200.0, "SLOWER"), (1500.0, "FASTER")])
+def test_the_word_follows_the_ratio(rounds_of, a_us, word):
+    assert rounds_of(a_us, 2000.0)[0].word == word
+
+
+def test_a_ratio_too_noisy_to_call_is_unsure(rounds_of):
+    noise = [1000.0, 4000.0, 2000.0, 900.0, 3000.0]
+    timing, *_ = rounds_of(lambda segment: noise[segment % 5])
+    assert timing.word == "UNSURE"
+    assert timing.speedup.lo < 1 < timing.speedup.hi
+
+
+def test_each_reading_has_its_time_and_whether_its_round_was_kept(rounds_of):
+    timing, *_ = rounds_of(1000.0, throttle=lambda index: "hw_thermal" if index % 8 < 2 else "")
+    assert len(timing.read_at_s) == len(timing.read_kept) == len(timing.telemetry)
+    assert timing.read_at_s == sorted(timing.read_at_s) and timing.read_at_s[0] >= 0
+    assert timing.read_kept.count(False) == 2 * timing.dropped > 0
+
+
+def test_a_steady_ratio_stops_at_the_first_look(rounds_of):
+    timing, *_ = rounds_of(1000.0)
+    assert len(timing.log_ratios) == 5
+
+
+def test_a_noisy_one_goes_on_to_the_last_look_and_no_further(rounds_of):
+    noise = itertools.cycle([1000.0, 1500.0, 1200.0])
+    timing, *_ = rounds_of(lambda segment: next(noise))
+    assert len(timing.log_ratios) == 20
+
+
+def test_a_wider_half_width_stops_earlier(rounds_of):
+    noise = itertools.cycle([1000.0, 1010.0, 1005.0])
+    loose, *_ = rounds_of(lambda segment: next(noise), half_width=0.5)
+    assert len(loose.log_ratios) == 5
+
+
+def test_a_spent_budget_ends_the_rounds_after_the_fewest_that_mean_anything(rounds_of):
+    noise = itertools.cycle([1000.0, 1500.0, 1200.0])
+    timing, *_ = rounds_of(lambda segment: next(noise), budget_s=0.0)
+    assert len(timing.log_ratios) == 4
+    assert timing.speedup is not None
+
+
+def test_the_interval_is_that_of_the_look_at_which_it_stopped(rounds_of):
+    noise = itertools.cycle([1000.0, 1500.0, 1200.0])
+    timing, *_ = rounds_of(lambda segment: next(noise))
+    assert timing.speedup == estimate_speedup(timing.log_ratios, 1 - 0.01 / 3)
+    assert timing.confidence == 0.99
+
+
+def test_rounds_go_abba_and_baab_in_turn(rounds_of):
+    _, log, *_ = rounds_of(1000.0)
+    arms = "".join(entry[0] for entry in log if entry[0] in ("A", "B"))
+    end_to_end = 5
+    kept = arms[: len(arms) - end_to_end][-5 * 4 :]
+    assert kept == "ABBA" + "BAAB" + "ABBA" + "BAAB" + "ABBA"
+
+
+@pytest.mark.parametrize("reason", ["hw_thermal", "power_cap+sw_thermal", "hw_slowdown"])
+def test_rounds_in_the_heat_are_dropped_for_both_arms(rounds_of, reason):
+    timing, *_ = rounds_of(1000.0, throttle=lambda index: reason if index % 8 < 2 else "")
+    assert timing.dropped > 0
+    assert 2 * (len(timing.log_ratios) + timing.dropped) == len(timing.telemetry)
+    assert timing.speedup.estimate == pytest.approx(2)
+
+
+def test_the_times_of_dropped_rounds_are_not_reported_either(rounds_of):
+    def hot_then_cool(segment):
+        return 9000.0 if segment < 6 else 1000.0
+
+    timing, *_ = rounds_of(hot_then_cool, throttle=lambda index: "hw_thermal" if index < 8 else "", segment_ms=1)
+    assert timing.dropped > 0
+    assert set(timing.candidate_us) == {1000.0}
+
+
+def test_a_power_cap_drops_nothing(rounds_of):
+    assert rounds_of(1000.0, throttle=lambda index: "power_cap")[0].dropped == 0
+
+
+def test_nothing_but_heat_ends_at_the_last_look_without_an_estimate(rounds_of):
+    timing, *_ = rounds_of(1000.0, throttle=lambda index: "hw_thermal")
+    assert timing.log_ratios == []
+    assert timing.dropped == 20
+    assert timing.speedup is None
+    assert timing.word is None
+
+
+def test_end_to_end_time_is_the_median_of_single_calls_apart_from_the_rounds(rounds_of):
+    timing, log, *_ = rounds_of(1000.0)
+    assert timing.end_to_end_us == 77
+    assert [entry[1] for entry in log if entry[0] == "A"][-5:] == [1] * 5
+
+
+def test_what_the_wall_clock_saw_beyond_the_reported_time_is_kept(rounds_of):
+    timing, *_ = rounds_of(1000.0)
+    assert timing.wall_overhead_us == pytest.approx(40)
+    assert Timing().wall_overhead_us is None

@@ -1,0 +1,157 @@
+"""Segments of rounds on a scripted device: how long, on which inputs, what is judged, and the looks in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from harness.referee.early import EarlyLook
+from harness.referee.failures import Failed, failed
+from harness.referee.timing import Rounds
+from harness.verdict import ReasonCode, Status
+
+
+def test_the_slow_lead_in_of_each_segment_is_thrown_away(rounds_of):
+    timing, *_ = rounds_of(1000.0)
+    assert set(timing.candidate_us) == {1000.0}
+    assert set(timing.baseline_us) == {2000.0}
+
+
+def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
+    _, log, *_ = rounds_of(1000.0)
+    steps = [entry[0] for entry in log if entry[0] != "synchronize"][:-10]
+    for _ in range(2):
+        look = steps.index("inspected")  # the segments of a look have one arm, and are judged by themselves
+        assert steps[look : look + 6] == ["inspected", "verify", *["early", "verify"] * 2]
+        del steps[look : look + 6]
+    assert all(set(steps[at - 2 : at]) == {"A", "B"} for at, step in enumerate(steps) if step == "verify")
+
+
+def test_every_launch_is_judged_timed_or_not(rounds_of):
+    _, log, *_ = rounds_of(1000.0)
+    made = sum(entry[1] for entry in log if entry[0] in ("A", "early", "inspected"))
+    judged = sum(entry[1] for entry in log if entry[0] == "verify")
+    assert made == judged
+
+
+@pytest.mark.usefixtures("small_regions")
+def test_no_inputs_are_used_twice_and_what_eager_is_timed_on_never_goes_to_the_candidate(
+    scripted, reference_of, settings
+):
+    log, seen = [], []
+    session, bench = scripted.Session(lambda _: 1000.0, log), scripted.Bench(1000.0, log)
+    plain_launch, plain_local = session.launch, bench.local_launches
+
+    def launch(sets, **how):
+        seen.extend(sets)
+        return plain_launch(sets, **how)
+
+    def local_launches(model, sets, **how):
+        seen.extend(sets)
+        return plain_local(model, sets, **how)
+
+    session.launch, bench.local_launches = launch, local_launches
+    Rounds(session, bench, reference_of(), settings, lambda sets, made: None, set()).run()
+    assert len({id(each) for each in seen}) == len(seen)
+    contents = {bytes(each.region.numpy()) for each in seen}
+    assert len(contents) == len(seen)
+
+
+def test_segments_are_about_as_long_as_the_settings_say_in_whole_rotations(rounds_of):
+    _, log, session, _ = rounds_of(500.0, 1000.0, segment_ms=3.0)
+    assert {entry[1] for entry in log if entry[0] == "A" and entry[1] > 2} == {1 + 8}
+    assert {entry[1] for entry in log if entry[0] == "B" and entry[1] > 2} == {1 + 3}
+    assert session.opened == [2, 9]
+
+
+@pytest.mark.parametrize(("time_us", "launches"), [(1.0, 17), (1e6, 2)])
+def test_a_segment_has_two_launches_at_least_and_seventeen_at_most(rounds_of, time_us, launches):
+    timing, *_ = rounds_of(time_us, time_us)
+    assert timing.input_sets == launches
+
+
+@pytest.mark.usefixtures("small_regions")
+def test_a_clock_that_says_next_to_nothing_makes_no_long_segments_by_the_referees_own(scripted, reference_of, settings):
+    log, wanted = [], replace(settings, segment_ms=1.0)
+    session, bench = scripted.Session(lambda _: 0.001, log, steps_us=5000.0), scripted.Bench(2000.0, log)
+    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made: None, set()).run()
+    assert timing.launches_per_segment == 1 + 4  # twenty times a millisecond, in launches of five
+
+
+def test_a_small_memory_makes_segments_shorter(scripted, reference_of, settings):
+    log = []
+    session, bench = scripted.Session(lambda _: 10.0, log), scripted.Bench(10.0, log)
+    bench.identity = SimpleNamespace(memory_bytes=160 << 20)
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made: None, set()).run()
+    assert timing.input_sets == 3  # a quarter of 160 MiB in launches of 4 + 2 regions of 2 MiB
+
+
+def test_a_wrong_output_in_a_timed_launch_ends_the_rounds(rounds_of):
+    calls = []
+
+    def verify(sets, made):
+        calls.append(1)
+        if len(calls) == 9:
+            raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "wrong in the end")
+
+    with pytest.raises(Failed, match="wrong in the end"):
+        rounds_of(1000.0, verify=verify)
+
+
+def test_on_a_cpu_nothing_is_held_and_hidden_is_unknown(rounds_of):
+    timing, log, *_ = rounds_of(1000.0)
+    assert timing.launch_hidden is None
+    assert not any(entry[2] for entry in log if entry[0] in ("A", "B"))
+
+
+def test_on_a_gpu_rounds_are_held_and_a_look_at_the_size_is_not(rounds_of):
+    timing, log, *_ = rounds_of(1000.0, kind="cuda", hidden=True)
+    arms = [entry for entry in log if entry[0] in ("A", "B")]
+    assert timing.launch_hidden is True
+    assert not arms[0][2]
+    assert all(entry[2] for entry in arms[-25:-5])
+
+
+def test_a_candidate_that_synchronises_is_no_longer_held_and_the_record_says_so(rounds_of):
+    timing, log, *_ = rounds_of(1000.0, kind="cuda", hidden=False)
+    assert timing.launch_hidden is False
+    held = [entry for entry in log if entry[0] == "A" and entry[2]]
+    assert len(held) == 1
+
+
+@pytest.mark.usefixtures("small_regions")
+def test_the_model_under_the_baseline_is_the_references_own(scripted, reference_of, settings):
+    log, models = [], []
+    session, bench = scripted.Session(lambda _: 1000.0, log), scripted.Bench(1000.0, log)
+    plain = bench.local_launches
+    bench.local_launches = lambda model, sets, **how: models.append(model) or plain(model, sets, **how)
+    reference = reference_of()
+    Rounds(session, bench, reference, settings, lambda sets, made: None, set()).run()
+    assert set(map(id, models)) == {id(reference.model)}
+    assert isinstance(reference.model, torch.nn.Module)
+
+
+def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of):
+    timing, log, session, _ = rounds_of(1000.0, 2000.0)
+    assert [entry for entry in log if entry[0] == "early"] == [("early", timing.launches_per_segment, False)] * 4
+    assert timing.early == EarlyLook(1000.0, 1111.0)
+    assert 1111.0 not in timing.candidate_us
+    assert session.early_s == pytest.approx(2e-3)
+
+
+def test_the_flush_is_inspected_in_segments_like_any_other_once_early_and_once_later(rounds_of):
+    timing, log, *_ = rounds_of(1000.0, 2000.0, kind="cuda", hidden=True)
+    inspected = [place for place, entry in enumerate(log) if entry[0] == "inspected"]
+    segments = [sum(entry[0] == "A" for entry in log[:place]) for place in inspected]
+    assert len(inspected) == 2
+    assert {log[place][1:] for place in inspected} == {(timing.launches_per_segment, True)}
+    assert segments[0] < segments[1] <= sum(entry[0] == "A" for entry in log) - 5
+
+
+def test_a_time_that_falls_with_early_inputs_is_looked_at_five_times(rounds_of):
+    timing, log, *_ = rounds_of(5000.0, 2000.0)
+    assert [entry[0] for entry in log].count("early") == 20
+    assert timing.early == EarlyLook(5000.0, 1111.0)
