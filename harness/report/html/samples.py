@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.statistics import baselines_agree, typical_us
+
 _MOST_BYTES = 64 << 20
 
 
@@ -30,12 +32,24 @@ class Reading:
 
 @dataclass(frozen=True)
 class Player:
-    """What one process of the candidate was timed at: µs per launch, in order, and a log-ratio per round."""
+    """What one process of the candidate was timed at: µs per launch, in order, and a log-ratio per round.
+
+    `inside_log_ratios` are over the baseline in that same process, where it was timed there too.
+    """
 
     candidate_us: tuple[float, ...]
     baseline_us: tuple[float, ...]
     log_ratios: tuple[float, ...]
     readings: tuple[Reading, ...]
+    inside_log_ratios: tuple[float, ...] = ()
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """The log-ratios that the speedup comes from."""
+        inside, outside = self.inside_log_ratios, self.log_ratios
+        if not inside or len(inside) != len(outside) or not self.baseline_us:
+            return outside
+        return inside if baselines_agree(inside, outside, typical_us(self.baseline_us)) else outside
 
 
 @dataclass(frozen=True)
@@ -159,6 +173,7 @@ def _player(body: Mapping[str, Any]) -> Player:
         _numbers(body.get("baseline_us")),
         _numbers(body.get("log_ratios")),
         tuple(readings),
+        _numbers(body.get("inside_log_ratios")),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,17 @@ def test_each_round_has_its_speedup_and_the_whole_its_interval(case):
     rows = plotted.rounds(case.best, most=1000)
     assert [row["kind"] for row in rows] == ["round"] * 4 + ["interval"]
     assert rows[0]["x"] == pytest.approx(math.exp(1.5)) and rows[-1]["lo"] == 4.4
+
+
+def test_the_rounds_are_those_that_the_speedup_comes_from(case):
+    """Where eager was timed in the candidate's process too, over that one, unless the two are apart."""
+    (player,) = case.best.samples.players
+    for added, shown in ((0.001, True), (1.0, False)):
+        inside = tuple(ratio + added for ratio in player.log_ratios)
+        timed = replace(case.best.samples, players=(replace(player, inside_log_ratios=inside),))
+        rows = plotted.rounds(replace(case.best, samples=timed), most=1000)
+        expected = inside if shown else player.log_ratios
+        assert [row["x"] for row in rows[:-1]] == pytest.approx([math.exp(ratio) for ratio in expected])
 
 
 def test_each_family_is_shown_where_it_came_nearest_to_its_bound(read, recorded):
