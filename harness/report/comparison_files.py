@@ -19,7 +19,14 @@ from harness.records.comparison import Case
 from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.change_table import pair_columns, pair_remarks
-from harness.report.comparison_text import difference_text, letter, name_text, refusal_texts, unmatched_texts
+from harness.report.comparison_text import (
+    device_texts,
+    difference_text,
+    letter,
+    name_text,
+    refusal_texts,
+    unmatched_texts,
+)
 from harness.report.device_table import across_block, across_remarks
 from harness.report.next_step import then_compare
 from harness.report.table import Column
@@ -117,8 +124,8 @@ def change_rows(compared: Compared) -> Iterator[dict[str, Any]]:
 
 def as_markdown(compared: Compared) -> str:
     """A page for a pull request or a run's summary: what does not match first, then a table for each problem."""
-    lines = ["# Comparison", ""]
-    lines += [f"- **{letter(number)}** {run.device_name}, {terminal.date_text(run.utc)}, `{shown(run.path)}`"
+    lines, devices = ["# Comparison", ""], device_texts(compared)
+    lines += [f"- **{letter(number)}** {devices[number]}, {terminal.date_text(run.utc)}, `{shown(run.path)}`"
               for number, run in enumerate(compared.joined.runs[:26])]
     for title, texts in (
         ("Noted", compared.notes), ("Did not match", unmatched_texts(compared)),

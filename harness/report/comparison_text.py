@@ -21,6 +21,18 @@ def letter(run: int) -> str:
     return chr(ord("A") + run) if run < 26 else f"R{run + 1}"
 
 
+def device_texts(compared: Compared) -> list[str]:
+    """The device of each run by its name; cards of one model with the beginnings of their UUIDs."""
+    runs = compared.joined.runs
+    cards: dict[str, set[object]] = {}
+    for run in runs:
+        cards.setdefault(run.device_name, set()).add(run.device)
+    return [
+        f"{run.device_name} ({run.records[0].uuid[:12]})" if len(cards[run.device_name]) > 1 and run.records[0].uuid
+        else run.device_name for run in runs
+    ]
+
+
 def result_text(record: Record) -> str:
     """What a run says of a candidate, in a few words: its speedup with the interval, or its status."""
     text = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)

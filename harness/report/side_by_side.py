@@ -15,7 +15,7 @@ from harness.records.compared import Compared
 from harness.records.comparison import Case
 from harness.report import terminal
 from harness.report.change_table import pair_columns, pair_remarks
-from harness.report.comparison_text import difference_text, letter, refusal_texts, unmatched_texts
+from harness.report.comparison_text import device_texts, difference_text, letter, refusal_texts, unmatched_texts
 from harness.report.device_table import across_remarks, across_tables
 from harness.report.table import fitted, table_text
 
@@ -44,7 +44,7 @@ def render(compared: Compared, *, width: int | None = 140, color: bool = False) 
 
 
 def _run_lines(compared: Compared) -> list[str]:
-    runs = compared.joined.runs
+    runs, devices = compared.joined.runs, device_texts(compared)
     numbers = list(range(len(runs)))
     if len(runs) > _MOST_RUNS:
         numbers = numbers[: _MOST_RUNS - 2] + numbers[-1:]
@@ -53,7 +53,7 @@ def _run_lines(compared: Compared) -> list[str]:
         run = runs[number]
         if number and number - 1 not in numbers:
             lines.append(f"…  {len(runs) - len(numbers)} more runs")
-        lines.append(f"{letter(number)}  {run.device_name} · {terminal.date_text(run.utc)} · {shown(run.path)}")
+        lines.append(f"{letter(number)}  {devices[number]} · {terminal.date_text(run.utc)} · {shown(run.path)}")
     return lines
 
 

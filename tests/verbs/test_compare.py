@@ -95,6 +95,15 @@ def test_different_methods_are_refused_with_code_two_and_shown_when_forced(runs,
     assert "B against A" in capsys.readouterr().out
 
 
+def test_two_cards_of_one_model_are_told_apart_by_their_uuids(runs, capsys):
+    paths = runs(new=lambda record: {"uuid": "GPU-0badcafe-1111"})
+    assert main(["compare", *paths]) == 0
+    first, second = capsys.readouterr().out.splitlines()[:2]
+    assert first.startswith("A  NVIDIA H200 (GPU-") and second.startswith("B  NVIDIA H200 (GPU-0badcafe)")
+    assert main(["compare", *runs(same=lambda record: {})]) == 0
+    assert "(GPU-" not in capsys.readouterr().out.splitlines()[0]
+
+
 def test_two_versions_of_the_harness_are_compared_and_said_first(runs, capsys):
     assert main(["compare", *runs(new=lambda record: {"harness_version": "0.9.0"})]) == 0
     out = capsys.readouterr().out
