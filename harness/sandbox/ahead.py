@@ -20,7 +20,7 @@ PRELOADED = ("torch",)
 def start_ahead() -> None:
     """Set the variables of OpenMP that are read at import, and start the process in the background.
 
-    Call it before importing torch.
+    Call it before importing torch, and in no process that is to fork itself.
     """
     shorten_spinning(os.environ)
     environment = scrubbed(os.environ, {name: os.environ[name] for name in SPIN if name in os.environ})

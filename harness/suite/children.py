@@ -15,6 +15,7 @@ from typing import Any
 from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, NothingToRun
 from harness.report.progress import open_progress
+from harness.sandbox.ahead import start_ahead
 
 
 Work = Callable[[], Any]
@@ -54,6 +55,7 @@ def judging(asked: Mapping[str, Any], devices: Sequence[str], *, silent: bool, l
     `label` names the device in what is told meanwhile, where other children tell of theirs.
     """
     def carry_out() -> list[str]:
+        start_ahead()  # here: a process that has threads, or shares the one it forks from, must not be forked
         from harness.fleet.running import run  # imports torch
         from harness.pipeline import RunRequest
 

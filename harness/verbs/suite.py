@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import importlib.util
+import os
 import json
 import re
 import sys
@@ -12,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.candidate import Candidate, find_candidates, read_candidate
+from harness.clocks.openmp import shorten_spinning
 from harness.device.choose import check_device_name, check_device_names
 from harness.errors import InputError, NothingToRun
 from harness.reading.text_files import shown
 from harness.report import terminal
-from harness.sandbox.ahead import start_ahead
 from harness.sanitizer.tool import require_tool
 from harness.settings import check_one_size, load_settings
 from harness.suite import children
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         require_tool("cpu" if set(names) == {"cpu"} else options.device)
     if importlib.util.find_spec("torch") is None:
         raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type python run.py doctor")
-    start_ahead()
+    shorten_spinning(os.environ)
     devices = children.devices_here(names, lambda text: _say(options, text)) if names else (options.device,)
     suite = Suite(options, settings, [children.identify(each) for each in devices] if options.resume else [])
     outcomes: list[Outcome] = []

@@ -39,7 +39,7 @@ def test_every_candidate_has_its_row_in_one_csv(ended):
 
 def test_there_is_one_leaderboard_and_progress_names_the_device(ended):
     assert ended.out.count("tril_small ·") == 1 and "--devices cpu,cpu" in ended.out
-    told = [line.split(" ")[0] for line in ended.err.splitlines() if ": loading" in line]
+    told = [line.split(" ")[1] for line in ended.err.splitlines() if ": loading" in line]  # after the time of day
     assert told and set(told) <= {"cpu#0", "cpu#1"}
     assert "Traceback" not in ended.err
 
