@@ -11,7 +11,7 @@ import pytest
 CORPUS = Path(__file__).resolve().parents[1] / "adversarial"
 TWO = ("--sizes", "M=96", "--sizes", "M=64")
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ class ModelNew(torch.nn.Module):
 """
 WRONG = RIGHT.replace("torch.tril(A @ B)", "A @ B.t()")
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.alone]
 
 
 class Watching:
