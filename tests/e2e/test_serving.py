@@ -13,6 +13,9 @@ ADVERSARIAL = Path(__file__).resolve().parents[1] / "adversarial"
 REPOSITORY = Path(__file__).resolve().parents[2]
 CASES = ("honest/torch_masked", "answer/positive_only", "form/wrong_shape", "form/syntax_error")
 
+# Both are held to the same verdicts, and what is honest is only doubted beside another load.
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(scope="module")
 def bench(new_bench):

@@ -11,7 +11,7 @@ import pytest
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures/kernelbench"
 
 pytestmark = [
-    pytest.mark.timeout(900), pytest.mark.slow,
+    pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.alone,
     pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile on a CPU needs a C++ compiler"),
 ]
 
