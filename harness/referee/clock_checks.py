@@ -17,7 +17,8 @@ from harness.verdict import ReasonCode, Status
 
 # How far a launch's wall time beyond the reported one may lie from the control's: a share of the reported time, and at
 # least so many µs. On an H200 it lay between 219 and 228 µs for 18 contestants up to 8 ms, and at 248 for one of 46 ms; a
-# control beside which compilers worked lay 26 higher, and is timed anew. On a CPU a turn is a frame that can be late.
+# control lay 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended. On a
+# CPU a turn is a frame that can be late.
 _APART_SHARE = {"cuda": 0.02, "cpu": 0.25}
 _APART_LEAST_US = {"cuda": 25.0, "cpu": 1500.0}
 # So much more is no longer a matter of chance: below it a disturbed machine would look the same.
