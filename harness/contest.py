@@ -11,6 +11,7 @@ from harness.baselines import BASELINES, Baseline, baselines_for
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.device.bench import Bench
+from harness.errors import HarnessError
 from harness.peaks import load_peaks
 from harness.physics import limits
 from harness.problem import Problem
@@ -156,7 +157,9 @@ class Contest:
             judgement = self._judge.judge(
                 contestant, [starter.start] * players, lambda text: self._progress.stage(entry.name, text)
             )
-        except (KeyError, IndexError, TypeError, ValueError, OSError, RuntimeError) as error:
+        except HarnessError:
+            raise
+        except Exception as error:
             # What a hostile process sent or did got past the session's checks: its own row pays, not the run.
             said = f"{type(error).__name__}: {error}"
             judgement = Judgement(failures.protocol(f"the referee could not make sense of it ({said})").verdict)

@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 from harness.provenance.names import bare_name
 from harness.provenance.source_names import SourceNames, source_names
+from harness.sandbox.left_behind import content_of
 
 LONGEST_NAME = 8000  # what the player lists of a name; CUTLASS's run to thousands of characters
 # `STT_FUNC STB_GLOBAL STO_ENTRY name` up to CUDA 13.1, `FUNC GLOBAL DEFAULT ENTRY name` since.
@@ -139,7 +140,7 @@ def foreign_functions(extension: Path) -> list[str]:
     functions up by name, so that nothing is known of what it calls.
     """
     try:
-        found = list(_symbols(_content(extension), _DYNAMIC_TABLE))
+        found = list(_symbols(content_of(extension), _DYNAMIC_TABLE))
     except _NO_ELF:
         return []
     return sorted({each.name for each in found if each.section == _UNDEFINED and _FOREIGN.match(each.name)})
@@ -181,12 +182,12 @@ def demangled(symbol: str) -> str:
 def _is_kernel(description: Path, name: str) -> bool:
     """Whether a description in Triton's cache is of `name`, and the cubin beside it has it as an entry."""
     try:
-        body = json.loads(_content(description, _LARGEST_CUBIN_BYTES))
+        body = json.loads(content_of(description, _LARGEST_CUBIN_BYTES))
     except (ValueError, RecursionError):
         return False
     if not isinstance(body, dict) or body.get("name") != name:
         return False
-    return name in entry_symbols(_content(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES))
+    return name in entry_symbols(content_of(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES))
 
 
 def _symbols(elf: bytes, table: int) -> Iterator[_Symbol]:
@@ -238,16 +239,8 @@ def _chunks(path: Path) -> Iterator[bytes]:
         return
 
 
-def _content(path: Path, most_bytes: int = -1) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(most_bytes)
-    except OSError:
-        return b""
-
-
 def _strings_of(path: Path) -> set[str]:
-    return {match.decode() for match in _STRING.findall(_content(path))}
+    return {match.decode() for match in _STRING.findall(content_of(path))}
 
 
 @functools.lru_cache(maxsize=1)

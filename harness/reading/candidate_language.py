@@ -70,15 +70,16 @@ def _called_name(call: ast.Call) -> str:
 
 def _gives_cuda_sources(tree: ast.Module, builds: list[ast.Call], texts: list[str]) -> bool:
     """Whether any load_inline gets CUDA, also through ``**options`` built elsewhere in the file."""
+    spoken_of = "cuda_sources" in texts or any(
+        isinstance(node, ast.keyword) and node.arg == "cuda_sources" for node in ast.walk(tree)
+    )
     for call in builds:
         given = [keyword.value for keyword in call.keywords if keyword.arg == "cuda_sources"]
         given += call.args[_CUDA_SOURCES_POSITION : _CUDA_SOURCES_POSITION + 1]
         if any(not _is_nothing(value) for value in given):
             return True
-        if any(keyword.arg is None for keyword in call.keywords):
-            named = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
-            if "cuda_sources" in named or "cuda_sources" in texts:
-                return True
+        if any(keyword.arg is None for keyword in call.keywords) and spoken_of:
+            return True
     return False
 
 
