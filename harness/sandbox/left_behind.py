@@ -40,11 +40,15 @@ def content_of(path: Path, most_bytes: int = -1) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return b""
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            return file.read(most_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-        except OSError:
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return b""
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most_bytes)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def folders_and_files(top: Path) -> Iterator[os.DirEntry[str]]:
