@@ -39,14 +39,8 @@ LONGEST_NAME = 8000  # what the player lists of a name; CUTLASS's run to thousan
 _ENTRY_LINE = re.compile(r"^(?:STT_)?FUNC\s.*\s(?:STO_)?ENTRY\s.*?(\S+)$", re.MULTILINE)
 _STRING = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]{2,2000}(?=\x00)")
 _ANONYMOUS_PART = re.compile(r"(\d+)(_GLOBAL__N_)")
-_SYMBOL_TABLE, _DYNAMIC_TABLE, _UNDEFINED, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 11, 0, 2, 0x10, 24
+_SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 2, 0x10, 24
 _NO_ELF = (struct.error, IndexError, ValueError, OverflowError)
-# BLAS in its spellings, oneDNN, PyTorch's kernels past its dispatcher, and the dynamic linker's search.
-_FOREIGN = re.compile(
-    r"(?i:[sdcz](?:gemm|gemv|ger|symm|symv|hemm|hemv|syrk|syr2k|herk|trmm|trmv|trsm|trsv)_?$|"
-    r"cblas_|mkl_|dnnl_|openblas|armpl)|"
-    r"_ZN(?:2at3cpu|2at6native|4dnnl)|dlv?sym$|dlm?open$|dl_iterate_phdr$"
-)
 _LARGEST_CUBIN_BYTES = 64 << 20  # the candidate writes them
 _CHUNK_BYTES, _LONGEST_SYMBOL = 64 << 20, 64 << 10
 _TOOL_TIMEOUT_S = 60
@@ -133,17 +127,6 @@ def entry_symbols(cubin: bytes) -> set[str]:
     except _NO_ELF:
         return set()
     return {each.name for each in found if each.kind == _FUNCTION and each.other & _CUDA_ENTRY}
-
-
-def foreign_functions(extension: Path) -> list[str]:
-    """Functions that a shared object takes from elsewhere and that do arithmetic unseen by PyTorch's profiler, or look
-    functions up by name, so that nothing is known of what it calls.
-    """
-    try:
-        found = list(_symbols(content_of(extension), _DYNAMIC_TABLE))
-    except _NO_ELF:
-        return []
-    return sorted({each.name for each in found if each.section == _UNDEFINED and _FOREIGN.match(each.name)})
 
 
 def shipped_by_pytorch(symbols: Iterable[str], folder: Path | None = None) -> set[str]:
