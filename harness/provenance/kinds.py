@@ -31,6 +31,7 @@ from harness.provenance.names import bare_name, is_anonymous, is_fill, is_header
 from harness.provenance.symbols import Evidence, shipped_by_pytorch
 
 OWN_SHARE, LIBRARY_SHARE = 0.95, 0.05
+_CLAIMS = ("library", "unknown", "mixed", "custom")  # from least to most
 _BEFORE = ("library", "unknown", "own", "driver")
 # Copies and fills by the driver are nobody's kernel, and reserving memory is no arithmetic.
 _NEUTRAL_KERNELS = ("Memset", "Memcpy")
@@ -79,6 +80,17 @@ class Provenance:
     def has_own(self) -> bool:
         """Whether it launched what may be a kernel of its own: one traced to it, or to nobody."""
         return any(kernel.owner in ("own", "unknown") for kernel in self.kernels)
+
+
+def claiming_least(earlier: Provenance | None, later: Provenance) -> Provenance:
+    """Of what two processes of one candidate ran, that which is less its own; the earlier where both are alike."""
+    if earlier is None:
+        return later
+    if later.kind == earlier.kind:
+        return earlier
+    least = min(earlier, later, key=lambda each: _CLAIMS.index(each.kind))
+    note = f"its processes did not all run the same: one's work was {earlier.kind}, another's {later.kind}"
+    return replace(least, notes=(*least.notes, note))
 
 
 def kind_on_gpu(

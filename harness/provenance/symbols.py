@@ -27,6 +27,7 @@ import struct
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +42,8 @@ _STRING = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]{2,2000}(?=\x00)")
 _ANONYMOUS_PART = re.compile(r"(\d+)(_GLOBAL__N_)")
 _SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 2, 0x10, 24
 _NO_ELF = (struct.error, IndexError, ValueError, OverflowError)
-_LARGEST_CUBIN_BYTES = 64 << 20  # the candidate writes them
+# The candidate writes them: one kernel for all values of its arguments that were compiled.
+_LARGEST_CUBIN_BYTES, _MOST_DESCRIPTIONS = 64 << 20, 256
 _CHUNK_BYTES, _LONGEST_SYMBOL = 64 << 20, 64 << 10
 _TOOL_TIMEOUT_S = 60
 
@@ -117,7 +119,10 @@ def find_cuobjdump() -> str | None:
 
 def triton_kernels(cache: Path, wanted: Iterable[str]) -> set[str]:
     """Those of the names `wanted` that `cache` describes beside a cubin which has that entry symbol."""
-    return {name for name in wanted if any(_is_kernel(path, name) for path in cache.glob(f"*/{name}.json"))}
+    return {
+        name for name in wanted
+        if any(_is_kernel(path, name) for path in islice(cache.glob(f"*/{name}.json"), _MOST_DESCRIPTIONS))
+    }
 
 
 def entry_symbols(cubin: bytes) -> set[str]:
@@ -189,6 +194,7 @@ def _symbols(elf: bytes, table: int) -> Iterator[_Symbol]:
             name_at, info, other, section = struct.unpack_from("<IBBH", elf, at)
             name = names[name_at : names.index(b"\0", name_at)].decode(errors="replace")
             yield _Symbol(name, info & 0xF, other, section)
+        return  # there is one of a kind; a forged file may have thousands that are all of it
 
 
 def _in_any_file(symbol: str) -> tuple[bytes, re.Pattern[bytes]]:

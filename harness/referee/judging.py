@@ -16,7 +16,7 @@ import torch
 
 from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
-from harness.provenance.kinds import Provenance
+from harness.provenance.kinds import Provenance, claiming_least
 from harness.reading.text_files import shown
 from harness.referee import checking, extras, failures
 from harness.referee.clock_checks import Control, check_baseline, check_times, reconcile
@@ -166,7 +166,8 @@ class Judge:
                 check_times(timing, self._bench.kind, self._floor_us, self.control)
             judgement.timings.append(timing)
             judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
-            if first and not contestant.is_baseline:
+            if not contestant.is_baseline:
+                # In each player: one that knows that it is not the first could use a library where nobody looks.
                 tell("tracing kernels")
                 judgement.provenance = self._trace(session, contestant, judgement)
             if first and timing.candidate_us:
@@ -240,8 +241,9 @@ class Judge:
         return statistics.median(local.times_us[1:])
 
     def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:
-        found = trace(session, self._bench.kind, self._references[0], contestant, judgement.timings[-1])
-        judgement.warnings += found.notes
+        traced = trace(session, self._bench.kind, self._references[0], contestant, judgement.timings[-1])
+        found = claiming_least(judgement.provenance, traced)
+        judgement.warnings += [note for note in found.notes if note not in judgement.warnings]
         return found
 
     def _reconcile(self, timing: Timing, judgement: Judgement) -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from harness.provenance.kinds import Span, kind_on_cpu, kind_on_gpu
+from harness.provenance.kinds import Provenance, Span, claiming_least, kind_on_cpu, kind_on_gpu
 from harness.provenance.source_names import SourceNames
 from harness.provenance.symbols import Evidence
 
@@ -198,3 +198,13 @@ def test_on_a_cpu_operators_that_the_source_registers_are_its_own_and_others_nob
 @pytest.mark.parametrize("times", [(0.0, 0.0), (math.nan, 100.0), (10.0, math.inf), (-5.0, 100.0)])
 def test_on_a_cpu_a_call_of_no_time_is_unknown(times):
     assert kind_on_cpu([], *times, has_extension=True).kind == "unknown"
+
+
+def test_of_several_processes_the_one_that_ran_least_of_its_own_counts_and_the_row_says_so():
+    own, library = Provenance("custom", 1.0), Provenance("library", 0.0)
+    assert claiming_least(None, own) is own
+    assert claiming_least(own, Provenance("custom", 0.97)) is own
+    for found in (claiming_least(own, library), claiming_least(library, own)):
+        assert (found.kind, found.own_share) == ("library", 0.0)
+        assert "did not all run the same" in found.notes[0]
+    assert claiming_least(own, Provenance("unknown", None)).kind == "unknown"
