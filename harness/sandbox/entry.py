@@ -126,6 +126,8 @@ def main(plan: dict, start: Callable[[dict], int] = _start) -> int:
         _set_resource_limits(plan)
         if "user" in plan["namespaces"]:
             mounts.forbid_user_namespaces()
+        if plan["mounts"]:
+            mounts.protect_kernel_settings()
         if sys.platform == "linux":
             mounts.adopt_orphans()
             mounts.give_up_powers()

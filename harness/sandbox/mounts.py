@@ -69,7 +69,7 @@ def raw_devices() -> list[str]:
 
 
 def make_read_only(repository: str, writable: Sequence[str], *, own_shared_memory: bool) -> None:
-    """Remount everything read-only but /dev, /proc and the folders in `writable`; raw disks become /dev/null.
+    """Remount everything read-only but /proc, /dev/shm and the folders in `writable`; raw disks become /dev/null.
 
     Raises OSError when the repository stays writable; other mounts that cannot be changed are left alone.
     With `own_shared_memory` /dev/shm is an empty one of its own, and what is left there goes with it; without, it stays the
@@ -92,11 +92,35 @@ def make_read_only(repository: str, writable: Sequence[str], *, own_shared_memor
         os.close(fd)
     for device in raw_devices():
         _mount("/dev/null", device, None, _MS_BIND)
+    own_mounts = {path for path, _ in mount_points()}
+    if "/dev" in own_mounts and ("/dev/shm" in own_mounts or not os.path.isdir("/dev/shm")):
+        try:
+            _remount("/dev", _MS_RDONLY)  # root could leave files there; devices are written to as before
+        except OSError:
+            pass
     if own_shared_memory and os.path.isdir("/dev/shm"):
         try:
             _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
         except OSError:
             pass  # a kernel that grants no such mount: then it is the machine's
+
+
+def protect_kernel_settings() -> None:
+    """Make everything in /proc read-only that is no process's.
+
+    Who is root outside owns the machine's settings there, and needs no power to change them: what to run when a program
+    crashes, say. Raises OSError where the settings stay writable.
+    """
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() or entry.is_symlink():
+            continue
+        try:
+            if entry.is_dir() or entry.stat().st_mode & 0o222:
+                _mount(entry.path, entry.path, None, _MS_BIND | _MS_REC)
+                _remount(entry.path, _MS_RDONLY)
+        except OSError:
+            if entry.name == "sys":
+                raise
 
 
 def give_up_powers() -> None:

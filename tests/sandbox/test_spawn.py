@@ -298,3 +298,12 @@ def test_a_child_makes_no_user_namespaces_of_which_a_machine_has_only_so_many(st
     if "user" not in wall.namespaces or wall.name == "bubblewrap":
         pytest.skip("what is not of our making has the machine's own limit")
     assert start("makes_namespaces", 3, wall=wall).channel.receive(30) == {"held": 0}
+
+
+@linux
+def test_a_childs_root_changes_no_setting_of_the_machine_and_leaves_nothing_beside_its_devices(start, wall):
+    if not wall.read_only_repository or wall.name == "bubblewrap":
+        pytest.skip("there are no mounts of our making here")
+    places = ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger", "/dev/null")
+    found = start("changes_the_machine", *places, wall=wall).channel.receive(30)
+    assert found == {"opened": ["/dev/null"], "made": False}

@@ -51,6 +51,21 @@ def tells_what_it_was_given(fd, *modules):
     })
 
 
+def changes_the_machine(fd, *places):
+    """Answers which of `places` it could open to write to (nothing is written), and whether it could make a file in /dev."""
+    def opens(path, flags):
+        try:
+            os.close(os.open(path, flags))
+            return True
+        except OSError:
+            return False
+
+    made = opens("/dev/left-by-a-test", os.O_WRONLY | os.O_CREAT)
+    if made:
+        os.unlink("/dev/left-by-a-test")
+    answer(fd, {"opened": [place for place in places if opens(place, os.O_WRONLY)], "made": made})
+
+
 def makes_namespaces(fd, wanted):
     """Answers how many user namespaces it could make and hold open, at most `wanted`."""
     held = []
