@@ -33,7 +33,8 @@ from harness.scaffold import checked_name
 from harness.settings import Settings, load_settings
 from harness.spelling import hint_for
 from harness.wire.passes import MODES
-from harness.workshop import Workshop, alone_on
+from harness.turn import alone_on
+from harness.workshop import Workshop
 
 _MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
 
