@@ -15,7 +15,7 @@ from harness.contest.device_facts import measured_facts
 from harness.contest.suspected import with_suspicions
 from harness.device.bench import Bench
 from harness.problem import Problem
-from harness.records.assembling import RunFacts, record_of, samples_of
+from harness.records.assembling import record_of, samples_of
 from harness.records.writer import RunFiles
 from harness.referee import failures
 from harness.referee.clock_checks import Control
