@@ -153,7 +153,10 @@ class Referee:
                 return source
             source = source.read_text(encoding="utf-8", errors="replace")
         path = self._folder / f"{checked_name(name or 'candidate')}.py"
-        path.write_text(source, encoding="utf-8")
+        try:
+            path.write_text(source, encoding="utf-8")
+        except UnicodeEncodeError as error:
+            raise InputError(f"the candidate's source has what no file can hold at {error.start}: {error.reason}") from None
         return path
 
     def _contest(
