@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from harness.records.ranking import TIMED, class_of, grouped, rank, shown_time, why_unranked
 from harness.records.schema import Record
@@ -202,7 +203,8 @@ def _next_lines(records: list[Record], command: str | None, records_path: object
     elif waiting:
         text = "Next: python run.py doctor   says what this machine lacks to run the others"
     elif own:
-        text = f"Next: python run.py compare results/{first.problem}/   sets this beside other devices"
+        folder = Path(str(records_path)).parent.parent if records_path else f"results/{first.problem}"
+        text = f"Next: python run.py compare {folder}/   sets this beside other devices"
     else:
         text = f"Next: put a file with a class ModelNew into candidates/{first.problem}/ and run again"
     return ([f"Results: {records_path}"] if records_path else []) + [text]
