@@ -1,4 +1,4 @@
-"""One problem's contestants on one device, judged and recorded one after the other, baselines first."""
+"""One problem's contestants on one device, judged and recorded one after the other, the control first."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from dataclasses import replace
 from harness.baselines import BASELINES, baselines_for
 from harness.build.product import Build
 from harness.candidate import Candidate
-from harness.contest.ahead import Ahead, Entry
+from harness.contest.ahead import Ahead, Entry, is_slow_to_start
 from harness.contest.device_facts import measured_facts
+from harness.contest.running_order import as_they_get_ready
 from harness.contest.suspected import with_suspicions
 from harness.device.bench import Bench
 from harness.problem import Problem
@@ -91,10 +92,18 @@ class Contest:
         self._one(candidate, None)
 
     def run(self, candidates: Sequence[Candidate]) -> None:
-        """Judge the baselines (the control first), then the candidates; each gets its record."""
+        """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
         self._ahead.start_slow(entries, self._workshop)
-        self.judge_each(zip(entries, [*entries[1:], None]))
+        self.judge_each(as_they_get_ready(entries, self._could_begin, is_slow_to_start, self._wait_for_one))
+
+    def _could_begin(self, entry: Entry) -> bool:
+        return self._fault_of(entry) is not None or self._workshop.is_ready(entry)
+
+    def _wait_for_one(self, entries: Sequence[Entry]) -> None:
+        candidates = [entry for entry in entries if isinstance(entry, Candidate)]
+        self._progress.stage(candidates[0].name, "building")
+        self._workshop.wait_for_one(candidates)
 
     @property
     def lost(self) -> str | None:

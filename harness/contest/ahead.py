@@ -36,13 +36,13 @@ class Ahead:
 
     def start_slow(self, entries: Collection[Entry], workshop: Workshop) -> None:
         """Start those among `entries` that take seconds of imports, long before their turn."""
-        for entry in filter(_is_slow_to_start, entries):
+        for entry in filter(is_slow_to_start, entries):
             self.start(entry, workshop)
 
     def take(self, entry: Entry) -> PlayerStarter | None:
         """What was started for `entry`, now its caller's; others that were started for a turn that did not come end."""
         taken = next((starter for waiting, starter in self._started if waiting is entry), None)
-        kept = [each for each in self._started if each[1] is not taken and _is_slow_to_start(each[0])]
+        kept = [each for each in self._started if each[1] is not taken and is_slow_to_start(each[0])]
         self.drop(but=[taken, *(starter for _, starter in kept)])
         self._started = kept
         return taken
@@ -55,5 +55,6 @@ class Ahead:
         self._started = []
 
 
-def _is_slow_to_start(entry: Entry) -> bool:
+def is_slow_to_start(entry: Entry) -> bool:
+    """Whether the process of `entry` imports for seconds before it can begin."""
     return isinstance(entry, Baseline) and bool(entry.imports)

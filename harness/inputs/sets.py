@@ -55,7 +55,7 @@ def draw_inputs(get_inputs: Callable[[], Any], device: torch.device, seed: int) 
 
     Raises InputError when it raises, or returns what cannot cross to a candidate.
     """
-    torch.manual_seed(seed)
+    _seed(seed, device)
     try:
         with torch.device(device):
             inputs = get_inputs()
@@ -63,6 +63,18 @@ def draw_inputs(get_inputs: Callable[[], Any], device: torch.device, seed: int) 
     except Exception as error:
         raise InputError(f"get_inputs() of the reference failed: {type(error).__name__}: {error}") from error
     return skeleton, [tensor.detach().to(device) for tensor in tensors]
+
+
+def _seed(seed: int, device: torch.device) -> None:
+    """`torch.manual_seed` for the generators that a draw can reach.
+
+    That function seeds every kind of accelerator, and formats a traceback for each kind that is not there: a
+    millisecond a draw, and there are two draws to each timed launch.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.init()
+        torch.cuda.default_generators[device.index or 0].manual_seed(seed)
 
 
 def draw_set(
