@@ -91,15 +91,16 @@ def _share(devices: Sequence[Sequence[Run]]) -> bool:
 
 
 def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceScores:
-    problems: dict[str, list[Record]] = {}
-    for run in runs:
+    problems: dict[str, dict[str, Record]] = {}
+    for run in sorted(runs, key=lambda run: run.utc):  # a candidate that was judged twice is one sample: its newest
         for record in run.records:
             if record.role == "candidate":
                 mode = "" if record.mode in (None, "forward") else record.mode
                 name = " ".join(filter(None, (record.problem, record.sizes, mode)))
-                problems.setdefault(name, []).append(record)
+                problems.setdefault(name, {})[record.candidate] = record
     best, every, unsolved, left_out, not_tried = [], [], list(without_candidate), [], 0
-    for name, records in problems.items():
+    for name, by_candidate in problems.items():
+        records = list(by_candidate.values())
         tried = [record for record in records if record.status not in _NOT_TRIED]
         not_tried += len(records) - len(tried)
         every += tried

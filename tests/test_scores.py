@@ -118,3 +118,11 @@ def test_two_cards_of_one_model_are_told_apart_in_words_and_as_json():
 def test_one_candidate_that_nothing_could_run_is_one():
     [found] = scores_of([Run(Path("r.csv"), (row("p", 2.0), row("p", status="skipped", name="b")))])
     assert "could run it: 1 candidate\n" in score_text([found]) + "\n"
+
+
+def test_a_candidate_that_was_judged_in_two_runs_is_one_sample_and_the_newest_counts():
+    newer = Run(Path("b.csv"), (row("p", 3.0, utc="2026-05-08T00:00:00Z"),))
+    older = Run(Path("a.csv"), (row("p", 0.7), row("p", 1.2, name="b")))
+    [found] = scores_of([newer, older])
+    assert found.of_candidates.n == 2
+    assert found.of_candidates.fast[-1] == 0.5
