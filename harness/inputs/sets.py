@@ -55,7 +55,7 @@ def draw_inputs(get_inputs: Callable[[], Any], device: torch.device, seed: int) 
 
     Raises InputError when it raises, or returns what cannot cross to a candidate.
     """
-    torch.manual_seed(seed)
+    _seed(seed, device)
     try:
         with torch.device(device):
             inputs = get_inputs()
@@ -63,6 +63,20 @@ def draw_inputs(get_inputs: Callable[[], Any], device: torch.device, seed: int) 
     except Exception as error:
         raise InputError(f"get_inputs() of the reference failed: {type(error).__name__}: {error}") from error
     return skeleton, [tensor.detach().to(device) for tensor in tensors]
+
+
+def _seed(seed: int, device: torch.device) -> None:
+    """What torch.manual_seed does for the two devices that inputs are drawn on, and no other maker's.
+
+    For those that are absent it keeps the caller's traceback of each call, in a list that grows for as long as the process
+    lives: 0.2 ms for each launch, beside calls of 16 µs.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        index = torch.cuda.current_device() if device.index is None else device.index
+        torch.cuda.default_generators[index].manual_seed(seed)
+    elif device.type != "cpu":
+        torch.manual_seed(seed)
 
 
 def draw_set(
