@@ -23,8 +23,8 @@ from harness.referee.timed import OVERHEAD_TRIM, Pair, Timing
 from harness.referee.turns import Launches
 from harness.settings import Settings
 from harness.statistics import (
-    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, order_of_round, reaching,
-    should_stop, trimmed_mean, typical_us,
+    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, narrows_by, next_look, order_of_round,
+    reaching, should_stop, trimmed_mean, typical_us,
 )
 from harness.wire.layout import region_bytes
 from harness.wire.rotation import whole_rotations
@@ -41,6 +41,9 @@ _END_TO_END_CALLS = 5
 _INPUTS_OF = {"A": "A", "B": "B", "I": "B"}
 # Longer calls show nothing of what a process adds to each launch.
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
+
+# Stop at a look where the rounds to the next one, as many again, would narrow the interval by less than this.
+_WORTH_MORE_ROUNDS = 0.2
 
 Verifier = Callable[[Sequence[InputSet], Launches], None]
 
@@ -200,7 +203,12 @@ class Rounds:
         if rounds not in looks:
             return False
         confidence = confidence_at(looks.index(rounds), looks, self._settings.confidence)
-        return should_stop(estimate_log_ratio(timing.ratios, confidence), self._settings.half_width)
+        if should_stop(estimate_log_ratio(timing.ratios, confidence), self._settings.half_width):
+            return True
+        if not timing.agreeing:
+            return False
+        later = next_look(rounds, looks)
+        return narrows_by(timing.inside_log_ratios, timing.log_ratios, later, confidence) < _WORTH_MORE_ROUNDS
 
     def _estimate(self) -> None:
         timing, looks = self.timing, self._settings.looks
