@@ -51,7 +51,7 @@ class Cell:
 
 HEADS = (
     "pair", "n", "p95 distance from 1", "largest / smallest − 1", "FASTER or SLOWER", "hold the mean of all", "hold 1",
-    "median interval", "s a control",
+    "median interval", "seconds a control",
 )
 
 

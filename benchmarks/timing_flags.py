@@ -60,9 +60,11 @@ class Asked:
         from harness.records.assembling import harness_hash
 
         head = {name: value for name, value in asdict(self).items() if name != "json"}
-        body = {**head, "harness_hash": harness_hash(), **more, "figures": list(figures)}
+        lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in {**head, **more}.items()]
+        lines.append(f'"harness_hash": {json.dumps(harness_hash())}')
+        told = ",\n ".join(map(json.dumps, figures))  # a line for each
         part = self.json.with_name(f".{self.json.name}.part")
-        part.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+        part.write_text("{" + ",\n".join([*lines, f'"figures": [\n {told}\n]']) + "}\n", encoding="utf-8")
         os.replace(part, self.json)
 
 
