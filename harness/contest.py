@@ -1,4 +1,4 @@
-"""One problem's contestants on one device, judged and recorded one after the other, baselines first."""
+"""One problem's contestants on one device, judged and recorded one after the other, the control first."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from harness.referee.judging import Judge
 from harness.referee.players import PlayerStarter
 from harness.referee.reference import Reference
 from harness.report.progress import Progress
+from harness.running_order import as_they_get_ready
 from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
 from harness.verdict import ReasonCode, Status, Verdict
@@ -93,11 +94,19 @@ class Contest:
         self._one(candidate, None)
 
     def run(self, candidates: Sequence[Candidate]) -> None:
-        """Judge the baselines (the control first), then the candidates; each gets its record."""
+        """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
         for entry in filter(_is_slow_to_start, entries):
             self._start_ahead(entry)
-        self.judge_each(zip(entries, [*entries[1:], None]))
+        self.judge_each(as_they_get_ready(entries, self._could_begin, _is_slow_to_start, self._wait_for_one))
+
+    def _could_begin(self, entry: Entry) -> bool:
+        return self._fault_of(entry) is not None or self._workshop.is_ready(entry)
+
+    def _wait_for_one(self, entries: Sequence[Entry]) -> None:
+        candidates = [entry for entry in entries if isinstance(entry, Candidate)]
+        self._progress.stage(candidates[0].name, "building")
+        self._workshop.wait_for_one(candidates)
 
     @property
     def lost(self) -> str | None:

@@ -44,6 +44,8 @@ class Builds(Protocol):
 
     def is_ready(self, candidate: Candidate) -> bool: ...
 
+    def wait_for_one(self, candidates: Sequence[Candidate]) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -91,6 +93,10 @@ class Workshop:
     def is_ready(self, entry: Baseline | Candidate) -> bool:
         """Whether a contestant can be made of `entry` without waiting."""
         return isinstance(entry, Baseline) or (entry.fault is None and self._builds.is_ready(entry))
+
+    def wait_for_one(self, candidates: Sequence[Candidate]) -> None:
+        """Return when at least one of `candidates`, none of which has a fault, is built."""
+        self._builds.wait_for_one(candidates)
 
     def build_of(self, candidate: Candidate) -> Build:
         return self._builds.result(candidate)

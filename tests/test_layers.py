@@ -28,7 +28,7 @@ LAYERS = (
     ("fleet",),
     ("pipeline",),
     ("contest",),
-    ("workshop",),
+    ("workshop", "running_order"),
     ("leaderboard", "compare", "diagnosis", "scaffold"),
     ("report", "kernelbench"),
     ("scores",),

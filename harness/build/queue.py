@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,11 @@ class BuildQueue:
     def is_ready(self, candidate: Candidate) -> bool:
         """Whether `result` would answer at once."""
         return candidate in self._done or self._coming[candidate].done()
+
+    def wait_for_one(self, candidates: Sequence[Candidate]) -> None:
+        """Return when `result` would answer at once for at least one of `candidates`."""
+        if not any(map(self.is_ready, candidates)):
+            wait([self._coming[candidate] for candidate in candidates], return_when=FIRST_COMPLETED)
 
     @property
     def is_idle(self) -> bool:

@@ -76,6 +76,9 @@ class DeliveredBuilds:
     def is_ready(self, candidate: Candidate) -> bool:
         return candidate.path in self._builds
 
+    def wait_for_one(self, candidates: Sequence[Candidate]) -> None:
+        """Who is given an entry to judge was given its build."""
+
     def close(self) -> None:
         """The queue is the parent's."""
 

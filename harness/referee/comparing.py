@@ -1,14 +1,13 @@
-"""Comparing a candidate's bytes with the truth, on the device: errors in u, or the first thing that is wrong.
+"""What a launch's differences from the truth amount to: error figures with the bounds that hold for its inputs.
 
-The error of an element is |C − C64| / (u·D). Where D is zero, and in integer and boolean outputs, an element must be
-equal. Bounds that do not depend on eager are tried first, since they are the narrower: eager's own error is
-computed only for the few launches that need it.
+Bounds that do not depend on eager are tried first, since they are the narrower: eager's own error is computed only for
+the few launches that need it.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
@@ -16,45 +15,9 @@ from harness.accuracy.bounds import ROW_ELEMENTS, bounds_for, is_exact
 from harness.accuracy.classes import ErrorFigures, excess, within
 from harness.inputs.sets import InputSet
 from harness.records.schema import sizes_text
-from harness.referee.element_errors import element_errors
+from harness.referee.differences import Difference, difference
 from harness.referee.evidence import evidence_of
 from harness.referee.reference import Reference, Truth
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How one output differs: errors in u, and the worst element with what was got and expected there."""
-
-    max_u: float
-    rms_u: float
-    worst_index: tuple[int, ...] | None
-    got: float | None
-    expected: float | None
-    not_finite: int = 0
-    elements: int = 0
-
-
-def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None) -> Difference:
-    """Compare one output. `expected` is float64 with error scale `scale`, or of the output's own exact type.
-
-    An element that must be equal and is not, or that is NaN or infinite where the truth is neither, has an
-    infinite error.
-    """
-    if got.numel() == 0:
-        return Difference(0.0, 0.0, None, None, None)
-    if scale is None or not got.is_floating_point():
-        return _exact_difference(got, expected)
-    wide = got.double()
-    lost = ~wide.isfinite() & expected.isfinite()
-    flat = element_errors(got, expected, scale).flatten()
-    worst = flat.argmax()
-    squares = torch.where(flat.isfinite(), flat, 0.0).square().sum()
-    figures = torch.stack(
-        [flat[worst], squares, worst.double(), wide.flatten()[worst], expected.flatten()[worst], lost.sum().double()]
-    ).tolist()
-    max_u, square_sum, position, got_value, expected_value, lost_count = figures
-    rms_u = math.sqrt(square_sum / flat.numel()) if math.isfinite(max_u) else math.inf
-    return Difference(max_u, rms_u, _unravel(int(position), got.shape), got_value, expected_value, int(lost_count), flat.numel())
 
 
 def judge_outputs(
@@ -109,26 +72,8 @@ def _figures(
     return min(judged, key=excess)
 
 
-def _exact_difference(got: torch.Tensor, expected: torch.Tensor) -> Difference:
-    wrong = (got != expected).flatten()
-    count = int(wrong.sum())
-    if count == 0:
-        return Difference(0.0, 0.0, None, None, None)
-    position = int(wrong.to(torch.uint8).argmax())
-    got_value, expected_value = float(got.flatten()[position]), float(expected.flatten()[position])
-    return Difference(math.inf, math.inf, _unravel(position, got.shape), got_value, expected_value)
-
-
 def _either(found: Difference, got: torch.Tensor, eager: torch.Tensor | None) -> Difference:
     """An output equal to strict eager to the bit is right, whatever float64 says (a branch on a rounded value)."""
     if eager is not None and math.isinf(found.max_u) and torch.equal(got, eager):
         return Difference(0.0, 0.0, None, None, None)
     return found
-
-
-def _unravel(position: int, shape: torch.Size) -> tuple[int, ...]:
-    index = []
-    for size in reversed(shape):
-        index.append(position % size)
-        position //= size
-    return tuple(reversed(index))

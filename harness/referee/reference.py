@@ -125,6 +125,8 @@ class Reference:
         needed = "value" in str(self.shape) or any(
             not spec.torch_dtype.is_floating_point for spec in self.output_specs
         )
+        # First: an answer from the device that is waited for while nothing else is under way there.
+        own_scale = self._is_own_scale(inputs)
         eager, values = [], None
         if with_eager or needed or self._model64 is None:
             with torch.no_grad():
@@ -134,7 +136,7 @@ class Reference:
         for index, spec in enumerate(self.output_specs):
             if not spec.torch_dtype.is_floating_point:
                 outputs[index] = eager[index]
-        return Truth(outputs, self._scales(inputs, outputs), eager, values)
+        return Truth(outputs, self._scales(inputs, outputs, own_scale), eager, values)
 
     def terms(self) -> float | None:
         formula = self.problem.accuracy.terms
@@ -215,12 +217,19 @@ class Reference:
             tensors.append(tensor)
         return tree.rebuild(inputs.skeleton, tensors)
 
-    def _scales(self, inputs: InputSet, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+    def _is_own_scale(self, inputs: InputSet) -> bool:
+        """Whether the sums of magnitudes are the outputs' own magnitudes, since no input is negative."""
+        if self.problem.accuracy.scale != "abs_inputs" or self._model64 is None:
+            return False
+        floating = [tensor for tensor in inputs.tensors() if tensor.is_floating_point()]
+        return not floating or bool(torch.stack([(tensor >= 0).all() for tensor in floating]).all())
+
+    def _scales(
+        self, inputs: InputSet, outputs: Sequence[torch.Tensor], own_scale: bool
+    ) -> list[torch.Tensor | None]:
         if self.problem.accuracy.scale == "abs_inputs" and self._model64 is not None:
-            floating = [tensor for tensor in inputs.tensors() if tensor.is_floating_point()]
-            if all(bool((tensor >= 0).all()) for tensor in floating):
-                return [_magnitude(output) for output in outputs]
-            return [_magnitude(output) for output in self._outputs64(inputs, absolute=True)]
+            magnitudes = outputs if own_scale else self._outputs64(inputs, absolute=True)
+            return [_magnitude(output) for output in magnitudes]
         return [_row_max(output) if output.is_floating_point() else None for output in outputs]
 
 

@@ -1,0 +1,85 @@
+"""How an output differs from the truth, on the device: the largest error in u and where it lies, the mean square, what
+is not finite.
+
+The error of an element is |C − C64| / (u·D). Where D is zero, and in integer and boolean outputs, an element must be
+equal. On a GPU one kernel reads everything once; elsewhere the same is said in PyTorch's operations.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from harness.accuracy.bounds import error_unit
+from harness.referee.element_errors import element_errors
+from harness.referee.error_kernel import RawFigures, error_kernel
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one output differs: errors in u, and the worst element with what was got and expected there."""
+
+    max_u: float
+    rms_u: float
+    worst_index: tuple[int, ...] | None
+    got: float | None
+    expected: float | None
+    not_finite: int = 0
+    elements: int = 0
+
+
+def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None) -> Difference:
+    """Compare one output. `expected` is float64 with error scale `scale`, or of the output's own exact type.
+
+    An element that must be equal and is not, or that is NaN or infinite where the truth is neither, has an
+    infinite error.
+    """
+    if got.numel() == 0:
+        return Difference(0.0, 0.0, None, None, None)
+    if scale is None or not got.is_floating_point():
+        return _exact_difference(got, expected)
+    raw = _on_gpu(got, expected, scale) if got.is_cuda else None
+    raw = raw or _in_torch(got, expected, scale)
+    rms_u = math.sqrt(raw.square_sum / got.numel()) if math.isfinite(raw.max_u) else math.inf
+    place = _unravel(raw.position, got.shape)
+    return Difference(raw.max_u, rms_u, place, raw.got, raw.expected, raw.not_finite, got.numel())
+
+
+def _on_gpu(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor) -> RawFigures | None:
+    """By the kernel, or None for a layout that it does not read."""
+    unit = error_unit(str(got.dtype).removeprefix("torch."))
+    wide = got if got.dtype in (torch.float32, torch.float64) else got.float()
+    return error_kernel(got.device).figures(wide, expected, scale, unit)
+
+
+def _in_torch(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor) -> RawFigures:
+    wide = got.double()
+    lost = ~wide.isfinite() & expected.isfinite()
+    flat = element_errors(got, expected, scale).flatten()
+    worst = flat.argmax()
+    squares = torch.where(flat.isfinite(), flat, 0.0).square().sum()
+    figures = torch.stack(
+        [flat[worst], squares, worst.double(), wide.flatten()[worst], expected.flatten()[worst], lost.sum().double()]
+    ).tolist()
+    max_u, square_sum, position, got_value, expected_value, lost_count = figures
+    return RawFigures(max_u, square_sum, int(position), got_value, expected_value, int(lost_count))
+
+
+def _exact_difference(got: torch.Tensor, expected: torch.Tensor) -> Difference:
+    wrong = (got != expected).flatten()
+    count = int(wrong.sum())
+    if count == 0:
+        return Difference(0.0, 0.0, None, None, None)
+    position = int(wrong.to(torch.uint8).argmax())
+    got_value, expected_value = float(got.flatten()[position]), float(expected.flatten()[position])
+    return Difference(math.inf, math.inf, _unravel(position, got.shape), got_value, expected_value)
+
+
+def _unravel(position: int, shape: torch.Size) -> tuple[int, ...]:
+    index = []
+    for size in reversed(shape):
+        index.append(position % size)
+        position //= size
+    return tuple(reversed(index))
