@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from harness.reading.text_files import shown
 from harness.records.ranking import TIMED, class_of, grouped, rank, shown_time, why_unranked
 from harness.records.schema import Record
 from harness.report import sizes_table, terminal
@@ -217,7 +216,7 @@ def _next_lines(records: list[Record], command: str | None, records_path: object
     elif waiting:
         text = "Next: python run.py doctor   says what this machine lacks to run the others"
     elif own:
-        folder = shown(Path(str(records_path)).parents[1]) if records_path else f"results/{first.problem}"
+        folder = Path(str(records_path)).parent.parent if records_path else f"results/{first.problem}"
         text = f"Next: python run.py compare {folder}/   sets this beside other devices"
     else:
         text = f"Next: put a file with a class ModelNew into candidates/{first.problem}/ and run again"

@@ -49,11 +49,12 @@ class Scores:
 class DeviceScores:
     """The scores of one device: with each problem's best candidate as its sample, and with every candidate as one.
 
-    `unsolved` names the problems without a correct candidate, `left_out` those whose candidates nothing here could
-    run; `candidates_left_out` counts such candidates.
+    `uuid` is that of a GPU; none where several shared the work. `unsolved` names the problems without a correct
+    candidate, `left_out` those whose candidates nothing here could run; `candidates_left_out` counts such candidates.
     """
 
     device_name: str
+    uuid: str | None
     of_problems: Scores
     of_candidates: Scores
     unsolved: tuple[str, ...]
@@ -109,8 +110,9 @@ def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceS
         if best[-1].status not in _CORRECT:
             unsolved.append(name)
     missing = len(without_candidate)
+    cards = {record.uuid for run in runs for record in run.records}
     return DeviceScores(
-        runs[0].device_name, _scores(best, len(best) + missing), _scores(every, len(every) + missing),
+        runs[0].device_name, cards.pop() if len(cards) == 1 else None, _scores(best, len(best) + missing), _scores(every, len(every) + missing),
         tuple(unsolved), tuple(left_out), not_tried,
     )
 

@@ -194,3 +194,8 @@ def test_the_controls_of_several_gpus_are_told_apart_and_their_candidates_stand_
 def test_the_legend_says_how_many_processes_the_intervals_are_over(players, said):
     text = render([ok("a", speedup=1.1, speedup_lo=1.0, speedup_hi=1.2, confidence=0.99, players=players)])
     assert said in text
+
+
+def test_what_to_compare_with_is_where_the_results_went():
+    assert "Next: python run.py compare results/p/ " in render([ok("a")])
+    assert "Next: python run.py compare /tmp/mine/p/ " in render([ok("a")], records_path="/tmp/mine/p/cpu/1.csv")
