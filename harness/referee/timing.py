@@ -23,7 +23,7 @@ from harness.referee.timed import OVERHEAD_TRIM, Pair, Timing
 from harness.referee.turns import Launches
 from harness.settings import Settings
 from harness.statistics import (
-    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, narrows_by, next_look, order_of_round,
+    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, order_of_round,
     reaching, should_stop, trimmed_mean, typical_us,
 )
 from harness.wire.layout import region_bytes
@@ -205,9 +205,15 @@ class Rounds:
         confidence = confidence_at(looks.index(rounds), looks, self._settings.confidence)
         if should_stop(estimate_log_ratio(timing.ratios, confidence), self._settings.half_width):
             return True
-        if not timing.agreeing:
+        return timing.agreeing and self._narrows_no_more(rounds, confidence)
+
+    def _narrows_no_more(self, rounds: int, confidence: float) -> bool:
+        """Whether the speedup is known to its margin, and the rounds to the next look would hardly narrow the interval."""
+        timing = self.timing
+        known = estimate_log_ratio(timing.inside_log_ratios, confidence)
+        if not should_stop(known, margin(min(timing.time_us, timing.baseline_time_us))):
             return False
-        later = next_look(rounds, looks)
+        later = next_look(rounds, self._settings.looks)
         return narrows_by(timing.inside_log_ratios, timing.log_ratios, later, confidence) < _WORTH_MORE_ROUNDS
 
     def _estimate(self) -> None:
