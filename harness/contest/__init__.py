@@ -26,6 +26,7 @@ from harness.referee.reference import Reference
 from harness.report.progress import Progress
 from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
+from harness.statistics import load_ahead
 from harness.verdict import ReasonCode, Status, Verdict
 from harness.workshop import Workshop
 
