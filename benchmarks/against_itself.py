@@ -35,8 +35,8 @@ from timing_process import Died, Timed, interrupt_once  # noqa: E402
 from harness.errors import InputError  # noqa: E402
 from harness.fleet.processes import visible_alone  # noqa: E402
 
-# One size of each class of durations, and one more where times are shortest.
-USUAL = Usual("referee processes", (10, 2), (40.0, 2.0), ((4096, 2048, 768, 256), (1024, 256)))
+# One size of each class of durations.
+USUAL = Usual("referee processes", (10, 2), (40.0, 2.0), ((4096, 2048, 256), (1024, 256)))
 _CONTROLS = (20, 2)
 _LONGEST_S = 600.0  # one process, where --minutes leaves it so long
 _POLL_S = 0.2
@@ -60,8 +60,8 @@ class _Turns:
             return self._number - 1, min(left_s / rounds_left, _LONGEST_S)
 
     def follows(self) -> bool:
-        """Whether a device that begins one now will have another after it."""
-        return self._left >= self._devices
+        """Whether a device that begins one now may have another after it."""
+        return self._left > 0
 
 
 class _Measuring:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -107,12 +108,18 @@ def asked_by(options: argparse.Namespace, usual: Usual) -> Asked:
     devices = devices_of(known, lambda text: None)  # raises for one that is not there
     return Asked(
         utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        command=" ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        command=_command(sys.argv),
         device="this CPU" if is_cpu else torch.cuda.get_device_name(_index(devices[0])), torch=torch.__version__,
         devices=tuple(devices), is_cpu=is_cpu, config=options.config or ("quick" if is_cpu else "default"),
         processes=options.processes or usual.processes[is_cpu], minutes=options.minutes or usual.minutes[is_cpu],
         sizes=tuple(options.sizes or usual.sizes[is_cpu]), json=options.json,
     )
+
+
+def _command(words: Sequence[str]) -> str:
+    """What was typed, without where the figures went."""
+    kept = [word for at, word in enumerate(words) if not word.startswith("--json") and words[at - 1] != "--json"]
+    return shlex.join(["python", f"benchmarks/{Path(kept[0]).name}", *kept[1:]])
 
 
 def _index(device: str) -> int:

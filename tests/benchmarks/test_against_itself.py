@@ -138,6 +138,13 @@ def test_mistakes_are_answered_in_a_sentence(benchmark, benchmark_named, monkeyp
     assert ended.value.code == code and said in capsys.readouterr().err
 
 
+def test_the_command_that_is_kept_names_no_file_of_this_machine(benchmark_named):
+    words = ["/x/benchmarks/against_itself.py", "--devices", "all", "--json", "/tmp/a b.json", "--minutes", "8"]
+    kept = "python benchmarks/against_itself.py --devices all --minutes 8"
+    command = benchmark_named("timing_flags")._command
+    assert command(words) == kept == command([*words[:3], "--json=/tmp/x.json", *words[5:]])
+
+
 def test_the_table_of_an_earlier_run_is_printed_again(measured, benchmark, asked, monkeypatch, capsys):
     measured()
     monkeypatch.setattr(sys, "argv", ["against_itself.py", "--from", str(asked.json)])
