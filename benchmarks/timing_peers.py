@@ -93,7 +93,8 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
     from harness.problem import load_problem
     from harness.report.progress import NullProgress
     from harness.settings import load_settings
-    from harness.workshop import Workshop, alone_on
+    from harness.turn import alone_on
+    from harness.workshop import Workshop
 
     deadline, eager = time.monotonic() + asked["seconds"], BASELINES["eager"]
     problem, settings = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml"), load_settings(asked["config"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -27,10 +28,11 @@ def asked(benchmark_named, tmp_path):
 
 
 class Scripted:
-    """A process that answers at once, or dies."""
+    """A process that answers once another on the other device is asked as well, or dies after its first answer."""
 
     begun: list[dict] = []
     dies = frozenset()
+    met = threading.Barrier(2, timeout=10)
 
     def __init__(self, kind, visible):
         self.visible, self.ended = visible, False
@@ -40,6 +42,7 @@ class Scripted:
         from timing_process import Died
 
         Scripted.begun.append({"asked": told})
+        self.met.wait()
         yield dict(FIGURE)
         if self.visible["CUDA_VISIBLE_DEVICES"] in self.dies:
             raise Died("it fell over")
@@ -59,6 +62,7 @@ def measured(benchmark, asked, monkeypatch):
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         monkeypatch.setattr(Scripted, "begun", [])
         monkeypatch.setattr(Scripted, "dies", frozenset(dies))
+        monkeypatch.setattr(Scripted, "met", threading.Barrier(2, timeout=10))
         monkeypatch.setattr(benchmark, "Timed", Scripted)
         measuring = benchmark._Measuring(replace(asked, **changes), 2)
         measuring.run()
@@ -82,7 +86,8 @@ def test_the_first_control_of_each_process_and_size_is_marked(measured):
 
 def test_a_process_that_dies_costs_no_other(measured, capsys):
     figures = measured(dies={"1"})
-    assert sum(each["device"] == "cuda:0" for each in figures) >= 2
+    assert [each["device"] for each in figures].count("cuda:0") == 4
+    assert [each["device"] for each in figures].count("cuda:1") == 2
     assert "died: it fell over" in capsys.readouterr().err
 
 
