@@ -39,10 +39,11 @@ def block_of(body: dict[str, Any]) -> str:
     gpus = len(body["devices"])
     where = body["device"] if gpus == 1 else f"{gpus} {body['device']} at once"
     return "\n".join([
-        f"```sh\n{body['command']}\n```\n",
-        f"On {where}, PyTorch {body['torch']}, {body['utc'][:10]}; the first full run:\n",
+        f"\n```sh\n{body['command']}\n```\n",
+        f"On {where}, PyTorch {body['torch']}, {body['utc'][:10]}, `--config {body['config']}`:\n",
         *(f"| {' | '.join(cells)} |" for cells in lines), "",
-        "In brackets what is aimed at on an H200, and ! where it is missed.", *sentences(rows), "",
+        "In brackets what is aimed at on an H200, and ! where it is missed:\n", *(f"- {each}" for each in sentences(rows)),
+        "\n",
     ])
 
 

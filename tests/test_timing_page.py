@@ -24,7 +24,7 @@ def test_other_figures_change_the_block_and_nothing_else():
     body = write_timing.read(write_timing.FIGURES)
     changed = {**body, "utc": "2099-12-31T00:00:00+00:00", "devices": ["cuda:0"], "device": "NVIDIA X"}
     page = write_timing.page_with(PAGE, changed)
-    assert "On NVIDIA X, PyTorch" in page and "2099-12-31; the first full run" in page
+    assert "On NVIDIA X, PyTorch" in page and "2099-12-31, `--config" in page
     assert write_timing.page_with(page, body) == PAGE
 
 
