@@ -1,5 +1,5 @@
-"""What the two timing benchmarks can be asked: their flags, what these come to on the device at hand, and the file of JSON
-that is rewritten with each figure.
+"""What the two timing benchmarks can be asked: their flags, what these come to on the device at hand, and the file of
+JSON that is rewritten with each figure.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Asked:
         return {"sizes": list(self.sizes), "device": device, "config": self.config, "is_cpu": self.is_cpu}
 
     def write(self, figures: Sequence[dict[str, Any]], **more: Any) -> None:
-        """Put all `figures` into the file that --json names, if it does; an end in the middle leaves the last whole one."""
+        """Put all `figures` into the file that --json names, if it does; an end in the middle leaves the one before."""
         if self.json is None:
             return
         from harness.records.assembling import harness_hash
@@ -76,7 +76,8 @@ def flags(description: str, usual: Usual, *, several_devices: bool = False) -> a
     gpu, cpu = usual.processes
     parser.add_argument("--processes", type=int, help=f"{usual.processes_are} (default: {gpu}; {cpu} on a CPU)")
     gpu, cpu = usual.minutes
-    parser.add_argument("--minutes", type=float, help=f"begin nothing after so long (default: {gpu:g}; {cpu:g} on a CPU)")
+    told = f"begin nothing after so long (default: {gpu:g}; {cpu:g} on a CPU)"
+    parser.add_argument("--minutes", type=float, help=told)
     parser.add_argument("--sizes", type=int, nargs="+", metavar="M", help="sizes of the product")
     parser.add_argument("--config", help="how long ours measures (default: default; quick on a CPU)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too, as they come")

@@ -1,4 +1,6 @@
-"""Processes that time one function against itself: started ahead of their turn, asked once, ended with what they started."""
+"""Processes that time one function against itself: started ahead of their turn, asked once, ended with what they
+started.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ class Died(Exception):
 
 
 class Timed:
-    """A process of timing_peers.py; it imports PyTorch and waits for its turn. `visible` is added to its environment."""
+    """A process of timing_peers.py; it imports PyTorch and waits for its turn. `visible` goes into its environment."""
 
     def __init__(self, kind: str, visible: Mapping[str, str] | None = None) -> None:
         self.kind = kind

@@ -1,8 +1,8 @@
-"""Puts the table of eager against itself into docs/timing.md, from the JSON that benchmarks/against_itself.py --json wrote.
+"""Puts the table of eager against itself into docs/timing.md, from what benchmarks/against_itself.py --json wrote.
 
-`python docs/write_timing.py` takes docs/figures/against_itself.json, or a file that is named, which it copies there. The
-prose around the markers stays: read it again after it. tests/test_timing_page.py fails while the page is not what the
-file says.
+`python docs/write_timing.py` takes docs/figures/against_itself.json, or a file that is named, which it copies there.
+The prose around the markers stays: read it again after it. tests/test_timing_page.py fails while the page is not what
+the file says.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def block_of(body: dict[str, Any]) -> str:
         f"\n```sh\n{body['command']}\n```\n",
         f"On {where}, PyTorch {body['torch']}, {body['utc'][:10]}, `--config {body['config']}`:\n",
         *(f"| {' | '.join(cells)} |" for cells in lines), "",
-        "In brackets what is aimed at on an H200, and ! where it is missed:\n", *(f"- {each}" for each in sentences(rows)),
-        "\n",
+        "In brackets what is aimed at on an H200, and ! where it is missed:\n",
+        *(f"- {each}" for each in sentences(rows)), "\n",
     ])
 
 

@@ -48,6 +48,7 @@ class Contest:
         self._examiner, self._wanted_extras = examiner, wanted_extras
         self._ahead = Ahead(is_idle=bench.kind == "cpu")
         self._ahead.start(BASELINES["eager"], workshop)  # the control, whose player gets ready meanwhile
+        load_ahead()
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()

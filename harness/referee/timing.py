@@ -43,11 +43,11 @@ _INPUTS_OF = {"A": "A", "B": "B", "I": "B"}
 # it is then in no baseline's time, inside or out.
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 
-# Stop at a look where the rounds to the next one, as many again, would narrow the interval by less than this: noise alone
-# would let them by a third or more. Simulated with what was seen on an H200 (rounds that scatter by 0.43 % at 16 µs and
-# 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) a budget of 33 rounds ends after 29 or 24 and 25 or 18, with an interval
-# wider by 4 or 5 and 7 or 14 %, which holds the truth as often; by chance alone A/A is then within 0.19 to 0.21 % 95 times
-# of 100 at 16 µs, for 0.16 % after all 33.
+# Stop at a look where the rounds to the next one, as many again, would narrow the interval by less than this: noise
+# alone would let them by a third or more. Simulated with what was seen on an H200 (rounds that scatter by 0.43 % at
+# 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) a budget of 33 rounds ends after 29 or 24 and 25 or 18, with
+# an interval wider by 4 or 5 and 7 or 14 %, which holds the truth as often; by chance alone A/A is then within 0.19 to
+# 0.21 % 95 times of 100 at 16 µs, for 0.16 % after all 33.
 _WORTH_MORE_ROUNDS = 0.2
 
 Verifier = Callable[[Sequence[InputSet], Launches], None]
@@ -213,7 +213,8 @@ class Rounds:
         return timing.agreeing and self._narrows_no_more(rounds, confidence)
 
     def _narrows_no_more(self, rounds: int, confidence: float) -> bool:
-        """Whether the speedup is known to its margin, and the rounds to the next look would hardly narrow the interval."""
+        """Whether the speedup is known to its margin, and the rounds to the next look would hardly narrow its interval.
+        """
         timing = self.timing
         known = estimate_log_ratio(timing.inside_log_ratios, confidence)
         if not should_stop(known, margin(min(timing.time_us, timing.baseline_time_us))):

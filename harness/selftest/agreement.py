@@ -30,7 +30,7 @@ class Seen:
 
 
 def read(records: Sequence[Record], csv_path: Path) -> list[Seen]:
-    """The clocks of those of `records` that are ok, from the raw samples beside `csv_path`; a row of one clock has none."""
+    """The clocks of those of `records` that are ok, from the raw samples beside `csv_path`; not those of one clock."""
     found = (
         (record, ThreeClocks.in_samples(read_samples(csv_path, record)))
         for record in records if record.status is Status.OK
@@ -64,4 +64,5 @@ def _furthest(seen: Sequence[Seen], whose: str, time_us: Callable[[ThreeClocks],
         return None
     events_us, other_us = max(read, key=lambda pair: abs(pair[1] / pair[0] - 1))
     share = terminal.number_text(100 * abs(other_us / events_us - 1), 2)
-    return f"{whose} at most {share} % ({terminal.time_text(abs(other_us - events_us))}) off in {len(read)} call{'s' if len(read) > 1 else ''}"
+    calls = f"{len(read)} call{'s' if len(read) > 1 else ''}"
+    return f"{whose} at most {share} % ({terminal.time_text(abs(other_us - events_us))}) off in {calls}"

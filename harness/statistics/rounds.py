@@ -63,12 +63,13 @@ def _mean_log(segments: Sequence[Sequence[float]]) -> float:
 def typical_log(logs: Sequence[float]) -> float:
     """What a segment counts as: the mean of the logs of the middle half of its launches. Raises ValueError without any.
 
-    Not their median: launches on a GPU are of a faster and a slower kind, half of them each, and a median falls on either
-    side of the gap. A whole rotation, or more, is taken apart there: the mean of its faster half and of its slower half,
-    each without an eighth at either end. The middle half would be the slowest of the fast and the fastest of the slow, of
-    which one launch between the two kinds makes another choice. On an H200 (eight times eager against itself at 16 and
-    43 µs, 22 to 34 rounds of 16 launches each) the trimmed mean of the rounds scattered by 0.43 % a round where it did by
-    0.58 % (medians, bootstrapped; less in seven of the eight): as much as 1.8 times as many rounds give.
+    Not their median: launches on a GPU are of a faster and a slower kind, half of them each, and a median falls on
+    either side of the gap. A whole rotation, or more, is taken apart there: the mean of its faster half and of its
+    slower half, each without an eighth at either end. The middle half would be the slowest of the fast and the fastest
+    of the slow, of which one launch between the two kinds makes another choice. On an H200 (eight times eager against
+    itself at 16 and 43 µs, 22 to 34 rounds of 16 launches each) the trimmed mean of the rounds scattered by 0.43 % a
+    round where it did by 0.58 % (medians, bootstrapped; less in seven of the eight): as much as 1.8 times as many
+    rounds give.
     """
     if len(logs) < _WHOLE_ROTATION:
         return trimmed_mean(logs, _LAUNCH_TRIM)

@@ -69,15 +69,15 @@ def tukey_mclaughlin(values: Sequence[float], confidence: float = 0.99, trim: fl
 
 
 def load_ahead() -> None:
-    """Begin to import, beside other work, what the first interval takes: 0.6 s, for which a GPU would wait among its rounds."""
+    """Begin to import, beside other work, what the first interval takes: 0.6 s, while a GPU would wait for a look."""
     threading.Thread(target=lambda: import_module("scipy.special"), name="intervals-ahead", daemon=True).start()
 
 
 def reach_of(n: int, confidence: float = 0.99, trim: float = TRIM) -> float:
     """Half the width of `tukey_mclaughlin`'s interval of `n` values over their winsorised standard deviation.
 
-    At 99.75 % it falls by a half from 10 values to 20, by 38 % to 40, by a third to 80. Raises ValueError for a confidence
-    outside (0, 1) or fewer than two values.
+    At 99.75 % it falls by a half from 10 values to 20, by 38 % to 40, by a third to 80. Raises ValueError for a
+    confidence outside (0, 1) or fewer than two values.
     """
     from scipy.special import stdtrit  # half a second, which only those pay who take an interval
 

@@ -32,11 +32,12 @@ def reaching(inside: Interval, outside: Interval) -> Interval:
 def narrows_by(inside: Sequence[float], outside: Sequence[float], rounds: int, confidence: float) -> float:
     """By which share `reaching` would be narrower after `rounds` rounds than after those so far, at `confidence`.
 
-    Were they to scatter alike: then both intervals shrink about their estimates, and what lies between the two estimates
-    stays. Raises ValueError as `tukey_mclaughlin` does.
+    Were they to scatter alike: then both intervals shrink about their estimates, and what lies between the two
+    estimates stays. Raises ValueError as `tukey_mclaughlin` does.
     """
     both = [tukey_mclaughlin(each, confidence) for each in (inside, outside)]
     shrunk = reach_of(rounds, confidence) / reach_of(len(inside), confidence)
-    later = [Interval(each.estimate, *(each.estimate + sign * shrunk * each.half_width for sign in (-1, 1))) for each in both]
+    reaches = [(each.estimate, shrunk * each.half_width) for each in both]
+    later = [Interval(centre, centre - reach, centre + reach) for centre, reach in reaches]
     now = reaching(*both).half_width
     return 1 - reaching(*later).half_width / now if now else 0.0

@@ -60,8 +60,8 @@ def test_a_cpu_has_no_targets_and_a_size_without_figures_its_reason(table):
 def test_each_target_that_is_missed_is_said_in_a_sentence(table):
     found = table.sentences([table.row_of(CONTROLS, 768, True)])
     assert found == [
-        "M=768, 42.0 µs misses p95 distance from 1: 0.400 %, aimed at 0.250 %; FASTER or SLOWER: 1 of 4, so at most 75.1 %, "
-        "aimed at 2 of 200; hold the mean of all: 3 of 4, aimed at 93 %; hold 1: 3 of 4, aimed at 93 %."
+        "M=768, 42.0 µs misses p95 distance from 1: 0.400 %, aimed at 0.250 %; FASTER or SLOWER: 1 of 4, so at most "
+        "75.1 %, aimed at 2 of 200; hold the mean of all: 3 of 4, aimed at 93 %; hold 1: 3 of 4, aimed at 93 %."
     ]
 
 
