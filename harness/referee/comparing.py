@@ -12,13 +12,17 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from harness.accuracy.bounds import ROW_ELEMENTS, bounds_for, is_exact
+from harness.accuracy.bounds import ROW_ELEMENTS, bounds_for, error_unit, is_exact
 from harness.accuracy.classes import ErrorFigures, excess, within
 from harness.inputs.sets import InputSet
 from harness.records.schema import sizes_text
 from harness.referee.element_errors import element_errors
 from harness.referee.evidence import evidence_of
 from harness.referee.reference import Reference, Truth
+
+# Stands for an error scale of zero, where any difference must show: in units of it none is too small to be large.
+_NO_SCALE = 2.0**-500
+_LARGE_U = 2.0**60
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,31 @@ def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | 
         return Difference(0.0, 0.0, None, None, None)
     if scale is None or not got.is_floating_point():
         return _exact_difference(got, expected)
+    return _ordinary_difference(got, expected, scale) or _any_difference(got, expected, scale)
+
+
+def _ordinary_difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor) -> Difference | None:
+    """The difference of an output without NaN, infinity or a difference where the scale is zero; None for any other.
+
+    Few passes over the output, where telling all cases apart takes three times as long.
+    """
+    if got.dtype == torch.float64:  # as fine as the truth: a difference may be smaller than what stands for zero
+        return None
+    unit = error_unit(str(got.dtype).removeprefix("torch."))
+    wide = got.double()
+    flat = (wide - expected).abs_().div_((scale * unit).clamp_(min=_NO_SCALE)).flatten()
+    worst = flat.argmax()
+    figures = torch.stack(
+        [flat[worst], torch.linalg.vector_norm(flat), worst.double(), wide.flatten()[worst], expected.flatten()[worst]]
+    ).tolist()
+    max_u, norm_u, position, got_value, expected_value = figures
+    if not max_u < _LARGE_U:  # NaN is not either
+        return None
+    rms_u = norm_u / math.sqrt(flat.numel())
+    return Difference(max_u, rms_u, _unravel(int(position), got.shape), got_value, expected_value, 0, flat.numel())
+
+
+def _any_difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor) -> Difference:
     wide = got.double()
     lost = ~wide.isfinite() & expected.isfinite()
     flat = element_errors(got, expected, scale).flatten()
