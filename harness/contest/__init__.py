@@ -26,6 +26,7 @@ from harness.referee.reference import Reference
 from harness.report.progress import Progress
 from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
+from harness.statistics import load_ahead
 from harness.verdict import ReasonCode, Status, Verdict
 from harness.workshop import Workshop
 
@@ -47,6 +48,7 @@ class Contest:
         self._examiner, self._wanted_extras = examiner, wanted_extras
         self._ahead = Ahead(is_idle=bench.kind == "cpu")
         self._ahead.start(BASELINES["eager"], workshop)  # the control, whose player gets ready meanwhile
+        load_ahead()
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()
