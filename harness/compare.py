@@ -50,7 +50,8 @@ def drawn(compared: Compared, form: str, width: int | None, color: bool = False)
 
 
 def _only_one(run: Run, named: Path, notes: list[str]) -> InputError:
-    others = [each for each in sorted(run.path.parent.glob("*.csv")) if each.name != run.path.name and is_readable(each)]
+    beside = [each for each in sorted(run.path.parent.glob("*.csv")) if each.name != run.path.name]
+    others = [each for each in beside if is_readable(each)]
     if others:
         hint = f"`python run.py compare {others[-1]} {run.path}` compares two runs on one device"
     else:

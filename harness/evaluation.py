@@ -156,7 +156,8 @@ class Referee:
         try:
             path.write_text(source, encoding="utf-8")
         except UnicodeEncodeError as error:
-            raise InputError(f"the candidate's source has what no file can hold at {error.start}: {error.reason}") from None
+            said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
+            raise InputError(said) from None
         return path
 
     def _contest(

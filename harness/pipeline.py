@@ -1,7 +1,7 @@
 """The story of a run: open the device → build all candidates → judge each → record each → rank.
 
-Builds go on while a GPU already judges what is ready, and begin while another run has it. Whatever a candidate does costs its own record; only a device
-that no longer answers ends the run early, and then what was won is on disk.
+Builds go on while a GPU already judges what is ready, and begin while another run has it. Whatever a candidate does
+costs its own record; only a device that no longer answers ends the run early, and then what was won is on disk.
 """
 
 from __future__ import annotations

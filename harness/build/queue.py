@@ -44,8 +44,8 @@ _FILES, _FILES_EACH = 512, 16
 class BuildQueue:
     """Builds `candidates` in parallel from the moment it is made. `close` it, or use it in a `with`.
 
-    `problem_init` says how `ModelNew` is constructed: {"reference": path, "sizes": {...}}, or empty. `gently` takes half
-    as many cores: with a compiler on every one, the steps of a run that is timing took 390 µs more.
+    `problem_init` says how `ModelNew` is constructed: {"reference": path, "sizes": {...}}, or empty. `gently` takes
+    half as many cores: with a compiler on every one, the steps of a run that is timing took 390 µs more.
     """
 
     def __init__(

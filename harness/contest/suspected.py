@@ -21,8 +21,8 @@ def with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verd
         if provenance is not None and provenance.kind in ("custom", "mixed"):
             judgement.provenance = replace(provenance, kind="unknown", own_share=None)
             judgement.warnings.append(
-                f"its {found[0].text}: what its process says of its own kernels is not taken from such a source, so it has "
-                "no rank; leave that out and run again"
+                f"its {found[0].text}: what its process says of its own kernels is not taken from such a source, so "
+                "it has no rank; leave that out and run again"
             )
     elif verdict.status in (Status.REJECTED, Status.INCORRECT) and found:
         return replace(verdict, reason=f"{verdict.reason}; its {found[0].text}")

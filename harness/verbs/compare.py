@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print(text: str) -> None:
-    """To stdout; a reader that goes away (`| head`) takes neither the gates nor the files for a build server with it."""
+    """To stdout; a reader that goes away (`| head`) takes neither the gates nor a build server's files with it."""
     try:
         print(text, flush=True)
     except BrokenPipeError:

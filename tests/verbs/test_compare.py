@@ -200,7 +200,9 @@ def test_a_reader_that_goes_away_takes_neither_the_gate_nor_its_files_with_it(ru
     command = [sys.executable, str(REPOSITORY / "run.py"), *words]
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
     os.close(writing)
     assert done.returncode == 3
     assert done.stderr.startswith("--fail-on slower") and "rror" not in done.stderr
