@@ -47,7 +47,7 @@ def test_cores_of_{0}(number):
 
 
 def ended(folder, sources, cores):
-    """How a suite of these files ended in two processes on so many cores, and the folder where its tests leave marks."""
+    """What a suite of these files said, run in two processes on these cores, and where its tests leave marks."""
     marks, tests = folder / "marks", folder / "tests"
     marks.mkdir()
     tests.mkdir()

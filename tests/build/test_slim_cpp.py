@@ -1,7 +1,7 @@
 """C++ launchers of the corpus build with the stand-in for PyTorch's headers, and return what they return without it.
 
 The corpus in tests/fixtures/launchers is written as language models write launchers for KernelBench. Without the
-stand-in those that leave the module's definition to PyTorch are built as one: its headers take longer to read than they.
+stand-in those that leave the module's definition to PyTorch are built as one: its headers take the longest to read.
 """
 
 from __future__ import annotations

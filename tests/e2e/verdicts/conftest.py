@@ -1,8 +1,8 @@
 """The adversarial corpus through the real command line, in lanes: the cases of a lane are judged in one run.
 
-A lane is judged when a test first asks for it, so that `-k answer` costs those cases only. A group of cases is a lane,
-or two where that is long for one process of the suite. What breaks at once, what hangs, and what is never built are lanes
-of their own: their times are of no interest, and they go side by side, each at work while others mostly wait.
+A lane is judged when a test first asks for it, so that `-k answer` costs those cases only. A group of cases is a
+lane, or two where that is long for one process of the suite. What breaks at once, what hangs, and what is never built
+are lanes of their own: their times are of no interest, and they go side by side, at work while others mostly wait.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _named(device: str, lane: str, *, values: tuple, case: str = ""):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every lane on every device for a test of `device` and `lane`, or those that its mark names; every case besides."""
+    """For a test of `device` and `lane` every lane on every device, or those that its mark names; every case besides."""
     if "lane" not in metafunc.fixturenames:
         return
     mark = metafunc.definition.get_closest_marker("lanes")
@@ -79,7 +79,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     ]
     if "case" in metafunc.fixturenames:
         values = [
-            _named(device, lane, values=(case,), case=case.name) for device, lane in wanted for case in LANES[device][lane]
+            _named(device, lane, values=(case,), case=case.name)
+            for device, lane in wanted for case in LANES[device][lane]
         ]
         metafunc.parametrize(("device", "lane", "case"), values)
     else:
@@ -124,8 +125,8 @@ def _protected_files(benches: Iterable) -> dict[Path, str]:
 def lane_judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
     """`lane_judged(device, lane)`: the lane's cases, judged once.
 
-    On a CPU the untimed lanes go side by side. Every other lane has its cores to itself, for what its clocks are to show
-    is another's load as well.
+    On a CPU the untimed lanes go side by side. Every other lane has its cores to itself, for what its clocks are to
+    show is another's load as well.
     """
     made: dict[tuple[str, str], Judged] = {}
 

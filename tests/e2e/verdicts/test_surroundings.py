@@ -1,4 +1,4 @@
-"""What the adversarial corpus leaves of the run, the repository and the machine around it: all that was there, no more."""
+"""What the adversarial corpus leaves of the run, the repository and the machine: all that was there, and no more."""
 
 from __future__ import annotations
 
