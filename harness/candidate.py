@@ -23,6 +23,7 @@ from harness.reading.text_files import decoded, shown
 from harness.verdict import ReasonCode
 
 _CANDIDATES = Path(__file__).resolve().parents[1] / "candidates"  # where `new` puts them
+_MOST_BYTES = 1 << 20  # of what is parsed and searched here, where nobody can end it
 _READ_AS_MISSING = ("NA", "NULL", "NaN", "None", "nan", "null")  # by pandas without options
 
 
@@ -74,6 +75,10 @@ def read_candidate(path: Path, *, tuned: bool = True) -> Candidate:
     except OSError as error:
         fault = f"{path.name}: cannot be read ({error.strerror or error})"
         return Candidate(path.stem, path, "", _hash(b""), "torch", fault, ReasonCode.IMPORT_ERROR)
+    if len(content) > _MOST_BYTES:
+        fault = f"{path.name}: has {len(content) / 1e6:.1f} MB; a candidate may have {_MOST_BYTES / 1e6:.1f}. " \
+            "Put what is long into a file beside it"
+        return Candidate(path.stem, path, "", _hash(content), "torch", fault, ReasonCode.IMPORT_ERROR)
     try:
         source = decoded(content, Path(path.name))
     except InputError as error:

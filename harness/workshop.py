@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from harness.problem import Problem
 from harness.records.assembling import baseline_hash
 from harness.referee.judgement import Contestant
 from harness.referee.players import PlayerStarter
+from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.walls import Wall, best_wall
 from harness.settings import Settings
 
@@ -66,7 +66,7 @@ class Workshop:
 
     def __exit__(self, *_: object) -> None:
         self._builds.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_tree(self._folder)
 
     def wait_for_builds(self, tell: Callable[[str], None]) -> None:
         """Wait until all candidates are built, telling of each that had to be waited for."""

@@ -231,3 +231,16 @@ def test_the_language_is_told_from_calls_and_imports(tmp_path: Path, source: str
 
 def test_a_folder_may_be_given_as_text(tmp_path: Path) -> None:
     assert find_candidates(str(_folder(tmp_path, "a.py")))[0].path == tmp_path / "a.py"
+
+
+def test_a_source_of_a_thousand_branches_is_read(tmp_path):
+    branches = "if a == 0: pass\n" + "".join(f"elif a == {number}: pass\n" for number in range(1, 1000))
+    path = tmp_path / "branches.py"
+    path.write_text(f"import torch\na = 0\n{branches}class ModelNew(torch.nn.Module): pass\n")
+    assert read_candidate(path).fault is None
+
+
+def test_a_source_too_long_to_be_searched_is_a_fault_in_words(tmp_path):
+    path = tmp_path / "long.py"
+    path.write_text("class ModelNew: pass\n" + "#" * (1 << 20))
+    assert "1.0 MB; a candidate may have 1.0" in read_candidate(path).fault

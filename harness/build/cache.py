@@ -22,6 +22,7 @@ from harness.build import slim
 from harness.build.environment import Toolchain
 from harness.build.product import Build
 from harness.candidate import Candidate
+from harness.sandbox.left_behind import remove_tree
 from harness.verdict import Status
 
 BUILD_VERSION = 2
@@ -36,11 +37,13 @@ def default_root() -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file in hex. Raises OSError."""
+    """Return the SHA-256 of a file in hex, of as much as its size says: what /proc has need never end. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
+        left_bytes = os.fstat(file.fileno()).st_size
+        while left_bytes > 0 and (chunk := file.read(min(left_bytes, 1 << 20))):
             digest.update(chunk)
+            left_bytes -= len(chunk)
     return digest.hexdigest()
 
 
@@ -100,6 +103,15 @@ class Cache:
         if build.verdict is not None and build.verdict.status is not Status.COMPILED:
             return build
         made = Path(tempfile.mkdtemp(prefix="entry-", dir=self._staging))
+        try:
+            return self._stored(made, key, build, files, place)
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)  # half of it, on a disk that is full
+            raise
+
+    def _stored(
+        self, made: Path, key: str, build: Build, files: Mapping[str, str] | None, place: Path | None
+    ) -> Build:
         moved = []
         for number, extension in enumerate(build.extensions):
             if not extension.path.is_file():
@@ -145,7 +157,7 @@ class Cache:
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
 
 
 def _reads_beside(candidate: Candidate) -> bool:

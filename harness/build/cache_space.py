@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.sandbox.left_behind import folders_and_files, remove_tree
 
 LIMIT_VARIABLE = "KERNEL_REFEREE_CACHE_LIMIT"
 DEFAULT_LIMIT_BYTES = 10 << 30
@@ -113,7 +113,7 @@ def _remove_whole(root: Path, path: Path) -> bool:
         os.rename(path, grave / "it")
     except OSError:
         return False
-    shutil.rmtree(grave, ignore_errors=True)
+    remove_tree(grave)
     return True
 
 
@@ -141,7 +141,7 @@ def _clock_of(holding: Holding) -> Path:
 def _holding(kind: str, path: Path, clock: Path) -> Holding | None:
     try:
         used_s = (clock if clock.exists() else path).stat().st_mtime
-        size = sum(file.lstat().st_size for file in path.rglob("*"))
+        size = sum(entry.stat(follow_symlinks=False).st_size for entry in folders_and_files(path))
     except OSError:
         return None  # another run removed it in this moment
     return Holding(kind, path, size, used_s)

@@ -18,8 +18,11 @@ from harness.build.report import KernelReport, kernel_reports, summary
 from harness.candidate import Candidate
 from harness.verdict import ReasonCode, Status, Verdict
 
-_LOG_CHARACTERS = 200_000
-_GENERATED_BYTES = 1 << 20
+_LOG_CHARACTERS, _LINE_CHARACTERS = 200_000, 4000
+_GENERATED_BYTES, _MOST_GENERATED = 1 << 20, 64
+# What a build says it made and read is copied and hashed here, where nobody ends it.
+_MOST_EXTENSIONS, _MOST_EXTENSION_BYTES = 64, 2 << 30
+_MOST_FILES, _MOST_FILE_BYTES = 5000, 512 << 20
 _FAILURE_CODES = {
     "syntax_error": ReasonCode.SYNTAX_ERROR, "import_error": ReasonCode.IMPORT_ERROR,
     "no_model_new": ReasonCode.NO_MODEL_NEW, "compile_error": ReasonCode.COMPILE_ERROR,
@@ -77,7 +80,7 @@ def _judge(
     if ending.answer is None:
         return Build(_without_answer(ending, timeout_s), seconds=seconds, log=ending.output), []
     answer = ending.answer
-    log = str(answer["log"])[-_LOG_CHARACTERS:]
+    log = _shortened(answer["log"])
     generated = _generated(private)
     cuda = any(each["cuda"] for each in answer["extensions"]) or candidate.language == "cuda"
     kernels = kernel_reports(log)
@@ -88,7 +91,7 @@ def _judge(
         reason = f"for {_compiled_for(answer['extensions'], kernels, toolchain)}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
     compiler_warnings = first_warnings(log, candidate.source, candidate.path, generated)
-    extensions = tuple(_extension(each, private) for each in answer["extensions"]) if verdict is None else ()
+    extensions = _extensions(answer["extensions"], private) if verdict is None else ()
     build = Build(
         verdict=verdict,
         extensions=extensions,
@@ -98,10 +101,10 @@ def _judge(
         headers=_headers(answer["extensions"]),
         built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(answer["extensions"])),
         log=log,
-        warnings="\n".join(map(str, answer["warnings"])),
+        warnings=_shortened("\n".join(map(str, answer["warnings"]))),
         compiler_warnings="\n".join(compiler_warnings),
     )
-    return build, [str(path) for path in answer["files"] if Path(path).is_file()]
+    return build, _files(answer["files"])
 
 
 def _compiled_for(
@@ -137,13 +140,13 @@ def _failure(
     failure: Mapping[str, Any], log: str, candidate: Candidate, generated: Mapping[str, str]
 ) -> Verdict:
     """Put a builder's failure into words, against the candidate's own lines."""
-    kind, message = failure["kind"], str(failure["message"])
+    kind, message = failure["kind"], _shortened(failure["message"])
     if kind == "no_nvcc":
         return _no_nvcc()
     if kind == "no_triton":
         return _no_triton()
     if kind == "compile_error":
-        output = str(failure.get("log", "")) or log
+        output = _shortened(failure.get("log", "")) or log
         missing = needs_architecture(output)
         if missing:
             return Verdict(Status.SKIPPED, ReasonCode.NEEDS_ARCH, missing)
@@ -162,6 +165,36 @@ def _failure(
     return Verdict(Status.BUILD_FAILED, _FAILURE_CODES[kind], f"{place}: {message}")
 
 
+def _shortened(text: Any) -> str:
+    """The end of a log, no line of it so long that a search through it takes long."""
+    return "\n".join(line[:_LINE_CHARACTERS] for line in str(text)[-_LOG_CHARACTERS:].split("\n"))
+
+
+def _extensions(entries: Sequence[Mapping[str, Any]], private: Path) -> tuple[BuiltExtension, ...]:
+    """What was built. Raises ValueError for more than any candidate builds."""
+    if len(entries) > _MOST_EXTENSIONS:
+        raise ValueError(f"{len(entries)} extensions, where {_MOST_EXTENSIONS} are the most")
+    found = tuple(_extension(each, private) for each in entries)
+    size_bytes = sum(each.path.stat().st_size for each in found)
+    if size_bytes > _MOST_EXTENSION_BYTES:
+        raise ValueError(f"extensions of {size_bytes / 1e9:.1f} GB, where {_MOST_EXTENSION_BYTES / 1e9:.1f} are the most")
+    return found
+
+
+def _files(named: Sequence[Any]) -> list[str]:
+    """The files that a build depends on besides the candidate, each once. Raises ValueError for too many of them."""
+    paths = sorted({str(path) for path in named})
+    if len(paths) > _MOST_FILES:
+        raise ValueError(f"it names {len(paths)} files that it read, where {_MOST_FILES} are the most")
+    found = [path for path in paths if Path(path).is_file()]
+    size_bytes = sum(Path(path).stat().st_size for path in found)
+    if size_bytes > _MOST_FILE_BYTES:
+        raise ValueError(
+            f"it names files of {size_bytes / 1e9:.1f} GB that it read, where {_MOST_FILE_BYTES / 1e9:.1f} are the most"
+        )
+    return found
+
+
 def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
     """Take one extension from the answer. Raises ValueError for a path that is no file of the builder's own.
     """
@@ -177,7 +210,8 @@ def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
 def _generated(private: Path) -> dict[str, str]:
     """Read the files that the compilers were fed, for finding the way from their lines to the candidate's."""
     found = {}
-    for path in sorted([*(private / "build").glob("*/main.cpp"), *(private / "build").glob("*/cuda.cu")]):
+    paths = sorted([*(private / "build").glob("*/main.cpp"), *(private / "build").glob("*/cuda.cu")])
+    for path in paths[:_MOST_GENERATED]:
         if not path.is_symlink() and path.is_file() and path.stat().st_size <= _GENERATED_BYTES:
             found[str(path)] = path.read_text(encoding="utf-8", errors="replace")
     return found

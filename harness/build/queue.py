@@ -131,6 +131,10 @@ class BuildQueue:
             another = f"name another folder in {ENVIRONMENT_VARIABLE}"
             reason = f"could not be built in {self._cache.root} ({error}); {another}"
             return Build(Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason))
+        except Exception as error:
+            # What a hostile builder left got past the checks on it: its own row pays, not the run.
+            reason = f"what its build left could not be made sense of ({type(error).__name__}: {error})"
+            return Build(Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason))
 
     def _build_or_raise(self, candidate: Candidate) -> Build:
         key, place = self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent

@@ -15,6 +15,7 @@ from harness.contest.device_facts import measured_facts
 from harness.contest.running_order import as_they_get_ready
 from harness.contest.suspected import with_suspicions
 from harness.device.bench import Bench
+from harness.errors import HarnessError
 from harness.problem import Problem
 from harness.records.assembling import record_of, samples_of
 from harness.records.writer import RunFiles
@@ -155,7 +156,9 @@ class Contest:
             judgement = self._judge.judge(
                 contestant, [starter.start] * players, lambda text: self._progress.stage(entry.name, text)
             )
-        except (KeyError, IndexError, TypeError, ValueError, OSError, RuntimeError) as error:
+        except HarnessError:
+            raise
+        except Exception as error:
             # What a hostile process sent or did got past the session's checks: its own row pays, not the run.
             said = f"{type(error).__name__}: {error}"
             judgement = Judgement(failures.protocol(f"the referee could not make sense of it ({said})").verdict)

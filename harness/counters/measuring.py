@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from harness.counters.inside import REPORT
 from harness.counters.reading import Read, read_log
 from harness.problem import REPOSITORY
+from harness.sandbox.left_behind import content_of, remove_tree
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import spawn
 from harness.sandbox.walls import Wall
@@ -55,15 +55,11 @@ def measure(
             return Read(trouble=f"ncu wrote nothing ({child.death()}): {said}")
         return read
     finally:
-        shutil.rmtree(private, ignore_errors=True)
+        remove_tree(private)
 
 
 def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(_LARGEST_REPORT_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
+    return content_of(path, _LARGEST_REPORT_BYTES).decode(errors="replace")
 
 
 def _raised(private: Path) -> str | None:

@@ -64,6 +64,7 @@ class CpuBench:
 
     def prepare_command(self) -> dict[str, Any]:
         self._flags.reset()
+        self.arena.reclaim()
         return {
             "op": "prepare", "device": "cpu", "threads": torch.get_num_threads(), "evicted": self._evicted,
         }

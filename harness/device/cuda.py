@@ -84,6 +84,7 @@ class CudaBench:
     def prepare_command(self) -> dict[str, Any]:
         self._reached = self._cooled = self._mail = 0
         self._flags.reset()
+        self.arena.reclaim()
         return {
             "op": "prepare", "device": "cuda", "kernels": self._cubin.hex(), "blocks": self._blocks,
             "cooling": self._cache.command(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from harness.errors import InputError
 from harness.reading.python_source import SourceFault, parsed
 from harness.reading.text_files import decoded
 
-_C_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+# A comment that nobody closes goes on to the end; a search for its end from each place would take for ever.
+_C_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _C_TOKEN = re.compile(r"[A-Za-z_]\w*|\S")
 # Attributes that may stand between __global__ and the name, with an argument list of their own.
 _ATTRIBUTES = frozenset({
@@ -26,7 +27,6 @@ _ATTRIBUTES = frozenset({
 })
 _PYTHON_DEFINITION = re.compile(r"^[ \t]*def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
 _OPERATORS = re.compile(r"TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?\s*\(\s*(\w+)")
-_LONGEST_PARAMETERS = 4000
 
 
 @dataclass(frozen=True)
@@ -58,38 +58,41 @@ def source_text(path: Path) -> str:
 def kernels_in(cuda: str) -> set[str]:
     """The names of the `__global__` functions that CUDA source `cuda` defines; a declaration defines nothing."""
     tokens = _C_TOKEN.findall(_C_COMMENT.sub(" ", cuda))
+    closing = _closing_of(tokens)
     return {
         name for position, token in enumerate(tokens) if token == "__global__"
-        if (name := _defined_after(tokens, position + 1)) is not None
+        if (name := _defined_after(tokens, position + 1, closing)) is not None
     }
 
 
-def _defined_after(tokens: list[str], position: int) -> str | None:
+def _defined_after(tokens: list[str], position: int, closing: Mapping[int, int]) -> str | None:
     """The name of the function whose definition goes on at `position`; None for a declaration or no function."""
     name = None
     while position < len(tokens):
         token = tokens[position]
         if token == "(":
-            after = _past_parentheses(tokens, position)
+            after = closing.get(position, len(tokens) - 1) + 1
             if name in _ATTRIBUTES:
                 name, position = None, after
                 continue
             is_definition = after < len(tokens) and tokens[after] == "{"
             return name if is_definition else None
-        if token in "{};":
+        if token in "{};" or token == "__global__":
             return None
         name = token if token.isidentifier() else None
         position += 1
     return None
 
 
-def _past_parentheses(tokens: list[str], position: int) -> int:
-    depth = 0
-    for index in range(position, min(len(tokens), position + _LONGEST_PARAMETERS)):
-        depth += {"(": 1, ")": -1}.get(tokens[index], 0)
-        if depth == 0:
-            return index + 1
-    return len(tokens)
+def _closing_of(tokens: list[str]) -> dict[int, int]:
+    """Where each parenthesis that is closed is closed."""
+    open_at, found = [], {}
+    for position, token in enumerate(tokens):
+        if token == "(":
+            open_at.append(position)
+        elif token == ")" and open_at:
+            found[open_at.pop()] = position
+    return found
 
 
 def _texts(path: Path) -> Iterator[str]:

@@ -32,20 +32,15 @@ from typing import NamedTuple
 
 from harness.provenance.names import bare_name
 from harness.provenance.source_names import SourceNames, source_names
+from harness.sandbox.left_behind import content_of
 
 LONGEST_NAME = 8000  # what the player lists of a name; CUTLASS's run to thousands of characters
 # `STT_FUNC STB_GLOBAL STO_ENTRY name` up to CUDA 13.1, `FUNC GLOBAL DEFAULT ENTRY name` since.
 _ENTRY_LINE = re.compile(r"^(?:STT_)?FUNC\s.*\s(?:STO_)?ENTRY\s.*?(\S+)$", re.MULTILINE)
 _STRING = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]{2,2000}(?=\x00)")
 _ANONYMOUS_PART = re.compile(r"(\d+)(_GLOBAL__N_)")
-_SYMBOL_TABLE, _DYNAMIC_TABLE, _UNDEFINED, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 11, 0, 2, 0x10, 24
+_SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 2, 0x10, 24
 _NO_ELF = (struct.error, IndexError, ValueError, OverflowError)
-# BLAS in its spellings, oneDNN, PyTorch's kernels past its dispatcher, and the dynamic linker's search.
-_FOREIGN = re.compile(
-    r"(?i:[sdcz](?:gemm|gemv|ger|symm|symv|hemm|hemv|syrk|syr2k|herk|trmm|trmv|trsm|trsv)_?$|"
-    r"cblas_|mkl_|dnnl_|openblas|armpl)|"
-    r"_ZN(?:2at3cpu|2at6native|4dnnl)|dlv?sym$|dlm?open$|dl_iterate_phdr$"
-)
 _LARGEST_CUBIN_BYTES = 64 << 20  # the candidate writes them
 _CHUNK_BYTES, _LONGEST_SYMBOL = 64 << 20, 64 << 10
 _TOOL_TIMEOUT_S = 60
@@ -134,17 +129,6 @@ def entry_symbols(cubin: bytes) -> set[str]:
     return {each.name for each in found if each.kind == _FUNCTION and each.other & _CUDA_ENTRY}
 
 
-def foreign_functions(extension: Path) -> list[str]:
-    """Functions that a shared object takes from elsewhere and that do arithmetic unseen by PyTorch's profiler, or look
-    functions up by name, so that nothing is known of what it calls.
-    """
-    try:
-        found = list(_symbols(_content(extension), _DYNAMIC_TABLE))
-    except _NO_ELF:
-        return []
-    return sorted({each.name for each in found if each.section == _UNDEFINED and _FOREIGN.match(each.name)})
-
-
 def shipped_by_pytorch(symbols: Iterable[str], folder: Path | None = None) -> set[str]:
     """Those of the mangled `symbols` that PyTorch's CUDA libraries carry as well.
 
@@ -181,12 +165,12 @@ def demangled(symbol: str) -> str:
 def _is_kernel(description: Path, name: str) -> bool:
     """Whether a description in Triton's cache is of `name`, and the cubin beside it has it as an entry."""
     try:
-        body = json.loads(_content(description, _LARGEST_CUBIN_BYTES))
+        body = json.loads(content_of(description, _LARGEST_CUBIN_BYTES))
     except (ValueError, RecursionError):
         return False
     if not isinstance(body, dict) or body.get("name") != name:
         return False
-    return name in entry_symbols(_content(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES))
+    return name in entry_symbols(content_of(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES))
 
 
 def _symbols(elf: bytes, table: int) -> Iterator[_Symbol]:
@@ -238,16 +222,8 @@ def _chunks(path: Path) -> Iterator[bytes]:
         return
 
 
-def _content(path: Path, most_bytes: int = -1) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(most_bytes)
-    except OSError:
-        return b""
-
-
 def _strings_of(path: Path) -> set[str]:
-    return {match.decode() for match in _STRING.findall(_content(path))}
+    return {match.decode() for match in _STRING.findall(content_of(path))}
 
 
 @functools.lru_cache(maxsize=1)

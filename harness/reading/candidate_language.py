@@ -69,12 +69,13 @@ def _gives_cuda_sources(builds: list[ast.Call], keywords: set[str | None], texts
     """Whether any load_inline gets CUDA, also through ``**options`` built elsewhere in the file, whose `keywords` and
     `texts` are all that it has.
     """
+    spoken_of = "cuda_sources" in keywords or "cuda_sources" in texts
     for call in builds:
         given = [keyword.value for keyword in call.keywords if keyword.arg == "cuda_sources"]
         given += call.args[_CUDA_SOURCES_POSITION : _CUDA_SOURCES_POSITION + 1]
         if any(not _is_nothing(value) for value in given):
             return True
-        if any(keyword.arg is None for keyword in call.keywords) and "cuda_sources" in {*keywords, *texts}:
+        if any(keyword.arg is None for keyword in call.keywords) and spoken_of:
             return True
     return False
 

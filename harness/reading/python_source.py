@@ -93,14 +93,15 @@ def _plain_assignment(statement: ast.stmt) -> Iterator[tuple[str, int]]:
 
 def _at_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements that run at import, those inside `if`, `try`, `with` and loops included."""
-    for statement in body:
+    waiting = list(reversed(body))  # a thousand elif lie in one another
+    while waiting:
+        statement = waiting.pop()
         yield statement
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             continue
-        for block in ("body", "orelse", "finalbody"):
-            yield from _at_top_level(getattr(statement, block, []))
-        for handler in getattr(statement, "handlers", []):
-            yield from _at_top_level(handler.body)
+        inside = [each for block in ("body", "orelse", "finalbody") for each in getattr(statement, block, [])]
+        inside += [each for handler in getattr(statement, "handlers", []) for each in handler.body]
+        waiting += reversed(inside)
 
 
 def _stored_names(statement: ast.stmt) -> Iterator[str]:

@@ -11,6 +11,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from harness.reading.python_source import SourceFault, parsed
+
+_LONGEST_PATH = 50  # each link of a chain of attributes is looked at as the end of one
 _WATCHED_MODULES = ("torch", "time", "harness", "builtins", "sys", "os", "gc", "inspect", "numpy")
 _REACHING = {
     "gc.get_objects": "looks through all objects of its process",
@@ -43,8 +46,8 @@ class Suspicion:
 def suspicions_in(source: str) -> list[Suspicion]:
     """Findings in order of their lines; none for a source that does not parse."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+        tree = parsed(source)
+    except SourceFault:
         return []
     found = {(each.line, each.words): each for each in _all(tree)}
     return sorted(found.values(), key=lambda each: each.line)
@@ -94,10 +97,15 @@ def _imported(tree: ast.Module) -> dict[str, str]:
 
 
 def _path(node: ast.AST, names: dict[str, str]) -> str:
-    if isinstance(node, ast.Attribute):
-        before = _path(node.value, names)
-        return f"{before}.{node.attr}" if before else ""
-    return names.get(node.id, "") if isinstance(node, ast.Name) else ""
+    """The dotted path of what was imported; "" for anything else, a path of very many names among it."""
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+        if len(attributes) > _LONGEST_PATH:
+            return ""
+    begins = names.get(node.id, "") if isinstance(node, ast.Name) else ""
+    return ".".join([begins, *reversed(attributes)]) if begins else ""
 
 
 def _is_watched(path: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from harness.device.bench import Bench
 from harness.problem import REPOSITORY
 from harness.sandbox.ahead import PRELOADED
 from harness.sandbox.environment import scrubbed
+from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child, spawn
 from harness.sandbox.walls import Wall
@@ -73,4 +73,4 @@ class PlayerStarter:
         if self._ahead is not None:
             self._ahead.kill()
         for folder in self._folders:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)

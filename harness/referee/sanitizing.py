@@ -12,6 +12,7 @@ from harness.device.bench import Bench
 from harness.provenance.source_names import source_text
 from harness.referee.reference import Reference
 from harness.sandbox.environment import scrubbed
+from harness.sandbox.left_behind import content_of
 from harness.sandbox.walls import Wall
 from harness.sanitizer.crossing import SmallLaunch
 from harness.sanitizer.examining import Examiner, Uses
@@ -83,9 +84,5 @@ def _ptx(triton_cache: Path | None) -> list[str]:
     """What Triton made of the candidate's kernels, for a look at the instructions that they use."""
     texts = []
     for path in sorted(triton_cache.glob("*/*.ptx"))[:_MOST_PTX_FILES] if triton_cache is not None else ():
-        try:
-            with path.open("rb") as file:
-                texts.append(file.read(_LARGEST_PTX_BYTES).decode(errors="replace"))
-        except OSError:
-            continue
+        texts.append(content_of(path, _LARGEST_PTX_BYTES).decode(errors="replace"))
     return texts

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.provenance.kinds import Provenance, Span, kind_on_cpu, kind_on_gpu
+from harness.provenance.linked import foreign_functions
 from harness.provenance.source_names import source_names
-from harness.provenance.symbols import foreign_functions, gather
+from harness.provenance.symbols import gather
 from harness.referee import checking, failures
 from harness.referee.comparing import judge_outputs
 from harness.referee.failures import Failed

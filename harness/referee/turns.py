@@ -117,7 +117,7 @@ class Run:
             raise self._too_slow() from None
         except ChannelClosed:
             raise self._death(self._words.dying) from None
-        except (BadFrame, KeyError, TypeError, ValueError) as error:
+        except (BadFrame, KeyError, OverflowError, TypeError, ValueError) as error:
             raise failures.protocol(str(error) or type(error).__name__) from None
 
     def read(self, reply: dict[str, Any], inputs_kept: list[bool]) -> Launches:

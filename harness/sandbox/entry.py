@@ -124,6 +124,8 @@ def main(plan: dict, start: Callable[[dict], int] = _start) -> int:
                 plan["repository"], plan["writable"], own_shared_memory=plan["own_shared_memory"]
             )
         _set_resource_limits(plan)
+        if "user" in plan["namespaces"]:
+            mounts.forbid_user_namespaces()
         if sys.platform == "linux":
             mounts.adopt_orphans()
             mounts.give_up_powers()

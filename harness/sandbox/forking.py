@@ -120,8 +120,12 @@ class ForkServer:
         body = json.dumps(request).encode()
         with self._lock:
             socket.send_fds(self._control, [struct.pack(">I", len(body))], list(descriptors))
-            self._control.sendall(body)
-            return self._read()
+            try:
+                self._control.sendall(body)
+                return self._read()
+            except (OSError, ValueError):
+                self._process.kill()  # what it answers late would be taken for the answer to the next question
+                raise
 
     def _read(self) -> dict[str, Any]:
         return json.loads(self._exactly(struct.unpack(">I", self._exactly(4))[0]))

@@ -109,6 +109,19 @@ def give_up_powers() -> None:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
+def forbid_user_namespaces() -> None:
+    """Let nobody in this user namespace make another, where this process may say so.
+
+    In one of its own a process has every power again over what it makes there; and a machine has only so many of them,
+    which one child that keeps all would take from every other that is to be started.
+    """
+    try:
+        with open("/proc/sys/user/max_user_namespaces", "w", encoding="ascii") as file:
+            file.write("0")
+    except OSError:
+        pass  # bubblewrap leaves its child no power to
+
+
 def drop_capabilities() -> None:
     """Give up every capability now: for a program that is forked, where no exec would take them. Raises OSError."""
     _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)

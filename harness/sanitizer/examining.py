@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.provenance.names import is_shipped
+from harness.sandbox.left_behind import content_of, remove_tree
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import spawn
 from harness.sandbox.walls import Wall
@@ -107,7 +107,7 @@ class Examiner:
                         break  # what keeps one tool from working keeps the others
             return Examination(None, tuple(warnings))
         finally:
-            shutil.rmtree(private, ignore_errors=True)
+            remove_tree(private)
 
     def _run(self, tool: str, private: Path, triton_cache: Path | None) -> str | None:
         """Run one tool to its end; a sentence when it did not come to it in time."""
@@ -166,11 +166,7 @@ def trouble_of(report: Report) -> str | None:
 
 
 def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(_LARGEST_REPORT_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
+    return content_of(path, _LARGEST_REPORT_BYTES).decode(errors="replace")
 
 
 def _raised(private: Path) -> str | None:

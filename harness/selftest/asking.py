@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from typing import Any
 
 from harness.problem import REPOSITORY, Problem
 from harness.sandbox.environment import scrubbed
+from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child, spawn
 from harness.selftest.corpus import Case
@@ -45,7 +45,7 @@ class NaiveJudge:
 
     def __exit__(self, *_: object) -> None:
         self._end()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_tree(self._folder)
 
     def judge(self, case: Case, problem: Problem, manifest: Mapping[str, Any]) -> NaiveResult:
         """What the naive judge says of `case`, whose built extensions are in `manifest`."""

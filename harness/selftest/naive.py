@@ -10,7 +10,6 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.sandbox import mounts, processes
+from harness.sandbox.left_behind import remove_tree
 from harness.wire.frames import Channel
 
 _LONGEST_ANSWER_BYTES = 64 * 1024
@@ -57,7 +57,7 @@ def run_case(
     said, status = _listen(child, reading, float(request["limit_s"]))
     os.close(reading)
     _end_everything(child)
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_tree(folder)
     answer = _parsed(said)
     return {"answer": answer, "end": _ending(status, answered=answer is not None)}
 

@@ -1,7 +1,8 @@
 """Host memory that referee and player both see: one anonymous file, inherited by descriptor.
 
 Its first page holds the flags that order launches on a GPU; the rest is cut into regions. It can
-grow but is sealed against shrinking, since a player that cut it short would kill the referee with SIGBUS.
+grow but is sealed against shrinking, since a player that cut it short would kill the referee with SIGBUS, and against
+further seals, since one player's would hold for all that come after it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ FLAGS_BYTES = mmap.PAGESIZE
 TURN_BYTE, GO_BYTE, KEY_BYTE, WORD_BYTE, MAIL_BYTE, WINDOW_BYTE, COOLED_BYTE = 0, 64, 128, 144, 192, 256, 320
 KEY_BYTES = 16
 SECRET_BYTES = KEY_BYTES + 8  # the key and, right behind it, the word for the flush
-_F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 0x0002
+_F_ADD_SEALS, _F_SEAL_SEAL, _F_SEAL_SHRINK = 1033, 0x0001, 0x0002
+_KEEP_SIZE_AND_PUNCH_HOLE = 0x01 | 0x02
 
 
 class Arena:
@@ -34,15 +36,24 @@ class Arena:
         """A fresh arena of one page of flags. Raises OSError where the system has no sealed anonymous files."""
         descriptor = os.memfd_create("launches", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, FLAGS_BYTES)
-        fcntl.fcntl(descriptor, _F_ADD_SEALS, _F_SEAL_SHRINK)
+        fcntl.fcntl(descriptor, _F_ADD_SEALS, _F_SEAL_SHRINK | _F_SEAL_SEAL)
         return Arena(descriptor)
 
     def grow(self, size_bytes: int) -> int:
         """Add `size_bytes` (whole pages) at the end; returns their offset. The referee alone calls this."""
         offset = self.end
         self.end += -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
-        os.ftruncate(self.descriptor, self.end)
+        if os.fstat(self.descriptor).st_size < self.end:  # a player may have let it grow, and what has cannot shrink
+            os.ftruncate(self.descriptor, self.end)
         return offset
+
+    def reclaim(self) -> None:
+        """Give back the memory of what a player has written behind the last region; it would stay for the whole run."""
+        behind = os.fstat(self.descriptor).st_size - self.end
+        if behind > 0:
+            punch = ctypes.CDLL(None, use_errno=True).fallocate
+            punch.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+            punch(self.descriptor, _KEEP_SIZE_AND_PUNCH_HOLE, self.end, behind)
 
     def named(self, name: str, size_bytes: int) -> dict[str, int]:
         """The region called `name` as {"offset", "bytes"}, at least `size_bytes` long; used over and over."""

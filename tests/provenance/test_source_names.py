@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from harness.provenance.source_names import kernels_in, source_names
@@ -69,3 +71,14 @@ def test_a_file_that_cannot_be_read_defines_nothing(tmp_path, content):
     path.write_bytes(content)
     assert source_names(path).kernels == source_names(path).functions == frozenset()
     assert source_names(tmp_path / "gone.py").kernels == frozenset()
+
+
+def test_reading_a_megabyte_takes_seconds_whatever_it_holds():
+    began = time.monotonic()
+    for text in ("/*x", "__global__ ", "__global__ x(", "__global__ __launch_bounds__(1) ", "//x ", "(", ")("):
+        kernels_in((1 << 20) // len(text) * text)
+    assert time.monotonic() - began < 30
+
+
+def test_a_comment_that_nobody_closes_goes_on_to_the_end():
+    assert kernels_in("__global__ void one() {} /* __global__ void two() {}") == {"one"}

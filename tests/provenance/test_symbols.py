@@ -11,7 +11,7 @@ import pytest
 
 from harness.provenance import symbols
 from harness.provenance.symbols import (
-    demangled, device_symbols, entry_symbols, find_cuobjdump, foreign_functions, gather, shipped_by_pytorch,
+    demangled, device_symbols, entry_symbols, find_cuobjdump, gather, shipped_by_pytorch,
     triton_kernels,
 )
 
@@ -206,29 +206,3 @@ def test_a_namespace_that_ends_in_digits_does_not_confuse_the_count_of_letters(t
     symbol = "_ZN4foo1" + HIDDEN[3:]
     (tmp_path / "libtorch_cuda.so").write_bytes(b"\0_ZN4foo141_GLOBAL__N__00000000_9_other_cu_11111111_226hiddenEPf\0")
     assert shipped_by_pytorch([symbol], tmp_path) == {symbol}
-
-
-@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
-def test_functions_that_a_shared_object_takes_from_a_library_are_found_and_its_own_are_not(tmp_path):
-    source, built = tmp_path / "x.cpp", tmp_path / "x.so"
-    source.write_text("""
-#include <cmath>
-extern "C" void cblas_sgemm(int); extern "C" void sgemm_(int); extern "C" void* dlsym(void*, const char*);
-extern "C" float my_dgemm_like(float x) { return std::exp(x); }
-extern "C" void call() { cblas_sgemm(1); sgemm_(2); dlsym(nullptr, "x"); my_dgemm_like(3.0f); }
-""")
-    subprocess.run(["g++", "-shared", "-fPIC", "-o", built, source], check=True, timeout=60)
-    assert foreign_functions(built) == ["cblas_sgemm", "dlsym", "sgemm_"]
-    assert foreign_functions(source) == foreign_functions(tmp_path / "gone.so") == []
-
-
-@pytest.mark.parametrize("name", ["sgemm", "DGEMM", "sgemv_", "ssyrk", "strsm_", "cblas_sdot", "mkl_sgemm", "dlopen"])
-def test_blas_is_known_in_its_spellings(name):
-    assert symbols._FOREIGN.match(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["expf", "GOMP_parallel", "_ZN2at4_ops6matmul4callE", "my_sgemm", "dgemm_like", "dlerror"]
-)
-def test_what_every_extension_calls_is_no_library_unseen(name):
-    assert not symbols._FOREIGN.match(name)

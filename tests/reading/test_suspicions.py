@@ -38,3 +38,9 @@ def test_the_shipped_candidates_give_nothing_away():
 
     for path in (REPOSITORY / "candidates").rglob("*.py"):
         assert suspicions_in(path.read_text(encoding="utf-8")) == [], path
+
+
+def test_a_path_of_thousands_of_names_is_no_error():
+    source = "import torch\ndef never():\n    torch" + 900 * ".a" + "\n    torch.cuda.Event = None\n"
+    assert [each.text for each in suspicions_in(source)] == ["line 4 replaces torch.cuda.Event"]
+    assert suspicions_in("x" + 100_000 * ".a") == []

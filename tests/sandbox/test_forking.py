@@ -182,3 +182,13 @@ def test_two_that_ask_at_once_how_a_child_ended_hear_the_same_and_close_nothing_
     with ThreadPoolExecutor(2) as both:
         assert list(both.map(lambda _: child.poll(), range(2))) == [7, 7]
     child.stdout.close()
+
+
+def test_a_server_that_answers_late_is_ended_and_its_answer_is_nobodys(start, server):
+    os.kill(server.pid, signal.SIGSTOP)
+    server._control.settimeout(0.3)
+    assert start("exits_seven").wait(10) == 7  # started anew
+    assert not server.is_alive
+    another = forking.server_for(best_wall(), scrubbed(os.environ), MODULES)
+    assert another is not server
+    assert start("exits_seven").wait(10) == 7

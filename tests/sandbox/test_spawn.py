@@ -291,3 +291,10 @@ def test_a_wall_that_cannot_be_built_starts_nothing(start, folders, monkeypatch)
     child.wait(10)
     assert "the wall could not be built" in child.death()
     assert not (folders / "private" / "touched").exists()
+
+
+@linux
+def test_a_child_makes_no_user_namespaces_of_which_a_machine_has_only_so_many(start, wall):
+    if "user" not in wall.namespaces or wall.name == "bubblewrap":
+        pytest.skip("what is not of our making has the machine's own limit")
+    assert start("makes_namespaces", 3, wall=wall).channel.receive(30) == {"held": 0}

@@ -102,3 +102,21 @@ def test_words_of_two_sides_do_not_share_a_cache_line():
     assert WORD_BYTE >= KEY_BYTE + KEY_BYTES
     assert WORD_BYTE % 8 == 0
     assert KEY_BYTE + KEY_BYTES <= FLAGS_BYTES
+
+
+def test_nobody_can_seal_it_further_for_those_that_come_later(arena):
+    f_add_seals, against_growing, against_writing_later = 1033, 0x4, 0x10
+    with pytest.raises(PermissionError):
+        fcntl.fcntl(arena.descriptor, f_add_seals, against_growing | against_writing_later)
+    arena.map(arena.grow(1 << 20), 1 << 20).fill_(1)
+
+
+def test_it_grows_on_after_a_player_has_let_it_grow_and_gives_back_what_was_written_there(arena):
+    arena.map(arena.grow(1 << 16), 1 << 16).fill_(5)
+    os.posix_fallocate(arena.descriptor, arena.end, 64 << 20)
+    before_bytes = 512 * os.fstat(arena.descriptor).st_blocks
+    offset = arena.grow(1 << 16)
+    arena.map(offset, 1 << 16).fill_(7)
+    arena.reclaim()
+    assert before_bytes - 512 * os.fstat(arena.descriptor).st_blocks > 60 << 20
+    assert arena.map(offset, 1 << 16).tolist() == [7] * (1 << 16)

@@ -1,0 +1,94 @@
+"""What a candidate's shared object takes from elsewhere, read as the dynamic loader reads it.
+
+A loader goes by the program headers and by what is to be relocated; the table of sections is for other tools, and who wrote the
+file may have cut it off or put a harmless one in its place. What cannot be read this way is not known to call nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from harness.sandbox.left_behind import content_of
+
+UNREADABLE = "what cannot be read"
+_MOST_BYTES, _MOST_RELOCATIONS = 256 << 20, 1_000_000
+_LOADED, _DYNAMIC = 1, 2
+_STRINGS, _SYMBOLS, _RELOCATIONS, _RELOCATIONS_BYTES, _CALLS_BYTES, _CALLS = 5, 6, 7, 8, 2, 23
+_SYMBOL_BYTES, _RELOCATION_BYTES = 24, 24
+# BLAS in its spellings, oneDNN, PyTorch's kernels past its dispatcher, what goes on behind the place where its dispatcher
+# records or stops it recording, the dynamic linker's search, and calls of Python's functions other than the one of
+# which pybind11 makes use in every extension.
+_FOREIGN = re.compile(
+    r"(?i:[sdcz](?:gemm|gemv|ger|symm|symv|hemm|hemv|syrk|syr2k|herk|trmm|trmv|trsm|trsv)_?$|"
+    r"cblas_|mkl_|dnnl_|openblas|armpl)|"
+    r"_ZN(?:2at3cpu|2at6native|4dnnl)|dlv?sym$|dlm?open$|dl_iterate_phdr$|"
+    r"_ZNK?2at4_ops\w*10redispatchE|_ZNK?3c1010Dispatcher|_ZNK?3c1014KernelFunction|_ZNK?5torch3jit|"
+    r"_ZN2at\w*(?:enableRecordFunction|set_record_function_tls_|(?:clear|remove|disable)\w*Callbacks?)|"
+    r"_ZN2at16ThreadLocalState|_ZN5torch(?:8autograd)?8profiler|"
+    r"PyObject_(?:Call(?:Object|Method\w*|NoArgs|OneArg|Function)?|Vectorcall\w*)$|PyVectorcall|PyEval_Eval|PyRun_"
+)
+# In a thread of an extension's own no profiler follows what PyTorch is called for.
+_THREADS = re.compile(r"pthread_create$|_ZNSt6thread|thrd_create$|clone3?$|GOMP_(?:parallel|task)|_ZN2at\w*(?:6launch|parallel)")
+_PRODUCT = re.compile(
+    r"_ZNK?2at4_ops\d+_?(?:matmul|mm|bmm|addmm|addbmm|baddbmm|linear|mv|addmv|dot|vdot|inner|einsum|tensordot|"
+    r"linalg_\w*?|conv\w*?|mkldnn_\w*?|scaled_dot\w*?)_?(?:out)?4callE"
+)
+_NO_LIBRARY = (struct.error, LookupError, ValueError, OverflowError)
+
+
+def foreign_functions(extension: Path) -> list[str]:
+    """Functions that a shared object takes from elsewhere and that do arithmetic unseen by PyTorch's profiler, or look
+    functions up by name, so that nothing is known of what it calls. `UNREADABLE` for what no loader would load.
+    """
+    try:
+        taken = set(_taken(content_of(extension, _MOST_BYTES + 1)))
+    except _NO_LIBRARY:
+        return [UNREADABLE]
+    return sorted(_foreign_of(taken))
+
+
+def _foreign_of(taken: Collection[str]) -> set[str]:
+    found = {name for name in taken if _FOREIGN.match(name)}
+    if any(_THREADS.match(name) for name in taken):
+        found |= {name for name in taken if _PRODUCT.match(name)}
+    return found
+
+
+def _taken(elf: bytes) -> Iterator[str]:
+    """The names that the loader looks up elsewhere for `elf` (ELF64, little-endian). Raises ValueError and its like."""
+    if elf[:6] != b"\x7fELF\x02\x01" or len(elf) > _MOST_BYTES:
+        raise ValueError("no library that is looked into")
+    (headers_at,), (size, count) = struct.unpack_from("<Q", elf, 32), struct.unpack_from("<HH", elf, 54)
+    headers = [struct.unpack_from("<IIQQQQQQ", elf, headers_at + index * size) for index in range(count)]
+    loaded = [(address, offset, length) for kind, _, offset, address, _, length, _, _ in headers if kind == _LOADED]
+    dynamic = [(address, length) for kind, _, _, address, _, length, _, _ in headers if kind == _DYNAMIC]
+
+    def place(address: int) -> int:
+        for begin, offset, length in reversed(loaded):  # of what lies on top of one another the last, as in memory
+            if begin <= address < begin + length:
+                return address - begin + offset
+        raise ValueError("an address that is in no segment")
+
+    tags, at = {}, place(dynamic[-1][0])
+    while (entry := struct.unpack_from("<qQ", elf, at))[0]:
+        tags[entry[0]] = entry[1]
+        at += 16
+    symbols_at, names_at = place(tags[_SYMBOLS]), place(tags[_STRINGS])
+    used: set[int] = set()
+    for table, length in ((_RELOCATIONS, _RELOCATIONS_BYTES), (_CALLS, _CALLS_BYTES)):
+        if tags.get(length):
+            used |= _symbols_in(elf, place(tags[table]), tags[length])
+    for index in sorted(used - {0}):
+        name_at, _, _, section = struct.unpack_from("<IBBH", elf, symbols_at + index * _SYMBOL_BYTES)
+        if section == 0:
+            begin = names_at + name_at
+            yield elf[begin : elf.index(b"\0", begin)].decode(errors="replace")
+
+
+def _symbols_in(elf: bytes, begin: int, length: int) -> set[int]:
+    if length > _MOST_RELOCATIONS * _RELOCATION_BYTES:
+        raise ValueError("more relocations than are looked at")
+    return {struct.unpack_from("<I", elf, at + 12)[0] for at in range(begin, begin + length, _RELOCATION_BYTES)}
