@@ -1,7 +1,7 @@
 """One process that times one function twice, in each of several ways, and prints the ratios.
 
 Started by timing_vs_peers.py, where a peer is timed as its users do, the function twice in a row in one process, and by
-against_itself.py, which asks for many of our own.
+against_itself.py, which asks for many of our own. It is told what to do in a line of JSON on its standard input.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from harness.clocks.openmp import shorten_spinning  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
 
 OURS, EVENTS, DO_BENCH, AUTORANGE = "kernel-referee", "mean of 100, L2 flushed", "triton do_bench", "blocked_autorange"
 _TRIALS = 100
@@ -32,7 +33,12 @@ def main() -> None:
     """`timing_peers.py ours|peers|controls`: say hello, wait for a line of JSON, answer with a line for each figure."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what others print is not an answer
-    shorten_spinning(os.environ)
+    if sys.argv[1] == "peers":
+        shorten_spinning(os.environ)
+    else:
+        from harness.sandbox.ahead import start_ahead
+
+        start_ahead()  # as the command that judges candidates does
     import torch
 
     print(json.dumps({"hello": torch.__version__}), file=answers, flush=True)
@@ -41,11 +47,16 @@ def main() -> None:
     def tell(figure: dict[str, Any]) -> None:
         print(json.dumps(figure), file=answers, flush=True)
 
-    if sys.argv[1] == "controls":
-        controls(asked, tell)
-        return
-    for figure in ours(asked) if sys.argv[1] == "ours" else peers(asked):
-        tell(figure)
+    try:
+        if sys.argv[1] == "controls":
+            controls(asked, tell)
+            return
+        for figure in ours(asked) if sys.argv[1] == "ours" else peers(asked):
+            tell(figure)
+    except HarnessError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
 
 
 def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -72,8 +83,9 @@ def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
     """`asked["controls"]` times eager in a fresh player against eager here, at each size, on one bench.
 
-    Each is judged as a run judges its entries, the next one's player importing PyTorch meanwhile; `seconds` is from the
-    record before it to its own. None is begun `asked["seconds"]` after the start.
+    Each is judged as a run judges its entries, the next one's player being started meanwhile; `seconds` is from the
+    record before it to its own. None is begun `asked["seconds"]` after the start, of which each size that is left has as
+    much as the others: what an early end leaves is of all sizes.
     """
     from harness.baselines import BASELINES
     from harness.contest import Contest
@@ -81,23 +93,26 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
     from harness.problem import load_problem
     from harness.report.progress import NullProgress
     from harness.settings import load_settings
-    from harness.workshop import Workshop, alone_on
+    from harness.turn import alone_on
+    from harness.workshop import Workshop
 
     deadline, eager = time.monotonic() + asked["seconds"], BASELINES["eager"]
     problem, settings = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml"), load_settings(asked["config"])
     bench, progress = open_bench(asked["device"]), NullProgress()
-    for size in asked["sizes"]:
-        if time.monotonic() > deadline:
+    for position, size in enumerate(asked["sizes"]):
+        now = time.monotonic()
+        if now > deadline:
             return
+        share_ends = now + (deadline - now) / (len(asked["sizes"]) - position)
         sizes = {"M": size}
         chosen = replace(problem, sizes=sizes, cpu_sizes=sizes, check_sizes=(), baselines=("eager",))
         with Workshop(chosen, [], bench, settings) as workshop, alone_on(bench, progress):
             line = _Line(size, tell)
             contest = Contest(chosen, settings, bench, workshop, line, progress, "")
 
-            def entries() -> Iterator[tuple[Any, Any]]:
+            def entries(share_ends: float = share_ends) -> Iterator[tuple[Any, Any]]:
                 for left in reversed(range(asked["controls"])):
-                    if time.monotonic() > deadline:
+                    if time.monotonic() > share_ends:
                         return
                     yield eager, eager if left else None
 
@@ -128,6 +143,7 @@ def _measured(record: Any) -> dict[str, Any]:
     return {
         "ratio": record.speedup, "time_us": record.time_us, "lo": record.speedup_lo, "hi": record.speedup_hi,
         "call": record.call, "sm_mhz": record.sm_mhz, "rounds": record.rounds, "status": record.status.value,
+        "baseline_us": record.baseline_us, "baseline_inside_us": record.baseline_inside_us,
     }
 
 

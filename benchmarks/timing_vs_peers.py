@@ -11,14 +11,8 @@ printed whatever it is: the first run of it, and not the best of several.
 
 from __future__ import annotations
 
-import argparse
-import json
-import signal
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,61 +21,23 @@ from tabulate import tabulate
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 
+from timing_flags import Asked, Usual, asked_by, carried_out, flags  # noqa: E402
 from timing_peers import AUTORANGE, DO_BENCH, EVENTS, OURS  # noqa: E402
+from timing_process import Died, Timed, interrupt_once  # noqa: E402
 
 from harness.report import terminal  # noqa: E402
 from harness.statistics import Interval  # noqa: E402
 from harness.statistics.scatter import Scatter, held  # noqa: E402
 
-GPU_SIZES, CPU_SIZES = (4096, 2048, 768, 256), (1024, 256)
+USUAL = Usual("of each sort", (8, 3), (10.0, 2.0), ((4096, 2048, 768, 256), (1024, 256)))
 
 
-class Timed:
-    """A process of timing_peers.py; it has imported PyTorch and waits for its turn."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self._said = tempfile.TemporaryFile(mode="w+", encoding="utf-8")
-        command = [sys.executable, str(REPOSITORY / "benchmarks" / "timing_peers.py"), kind]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True, cwd=REPOSITORY,
-            start_new_session=True,  # an interrupt is this process's, which ends them
-        )
-
-    def ask(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The figures of this process as they come; exits with its last words where it died."""
-        self._process.stdin.write(json.dumps(asked) + "\n")
-        self._process.stdin.flush()
-        self._process.stdout.readline()  # its hello
-        for line in self._process.stdout:
-            yield json.loads(line)
-        if self._process.wait():
-            self._said.seek(0)
-            sys.exit(f"a process died: {(self._said.read().strip().splitlines() or ['it said nothing'])[-1]}")
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-
-def interrupt_once() -> None:
-    """Have the first SIGINT or SIGTERM raise KeyboardInterrupt, and no later one: `timeout` sends two."""
-
-    def end(number: int, frame: object) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, end)
-
-
-def measure(asked: dict[str, Any], processes: int, minutes: float) -> list[dict[str, Any]]:
+def measure(asked: Asked) -> list[dict[str, Any]]:
     """Figures of up to `processes` processes of each sort; none is begun when `minutes` have passed.
 
-    An interrupt ends it with the figures that there are.
+    An interrupt, or a process that dies, ends it with the figures that there are.
     """
-    deadline, figures = time.monotonic() + 60 * minutes, []
+    deadline, figures, processes = time.monotonic() + 60 * asked.minutes, [], asked.processes
     kinds = [kind for _ in range(processes) for kind in ("ours", "peers")]
     waiting: list[Timed] = []
     interrupt_once()
@@ -90,15 +46,18 @@ def measure(asked: dict[str, Any], processes: int, minutes: float) -> list[dict[
             if number % 2 == 0 and number and time.monotonic() > deadline:
                 break
             # The next one imports PyTorch meanwhile, but not on a CPU, whose cores are being timed.
-            for kind in kinds[number + len(waiting) : number + (1 if asked["is_cpu"] else 2)]:
+            for kind in kinds[number + len(waiting) : number + (1 if asked.is_cpu else 2)]:
                 waiting.append(Timed(kind))
             now = waiting[0]
-            for figure in now.ask({**asked, "turn": number // 2}):
+            for figure in now.ask({**asked.for_process(asked.devices[0]), "turn": number // 2}):
                 figures.append({**figure, "process": number // 2})
+                asked.write(figures)
                 print(f"{now.kind} {number // 2 + 1} of {processes}: {_told(figure)}", file=sys.stderr, flush=True)
             waiting.pop(0).end()
     except KeyboardInterrupt:
         print("interrupted: this is what there is", file=sys.stderr)
+    except Died as died:
+        print(f"a process died, and this is what there is: {died}", file=sys.stderr)
     finally:
         for each in waiting:
             each.end()
@@ -158,29 +117,12 @@ def own_row(figures: list[dict[str, Any]], size: int) -> list[str]:
 
 def main() -> None:
     """Measure, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: auto)")
-    parser.add_argument("--processes", type=int, help="of each sort (default: 8; 3 on a CPU)")
-    parser.add_argument("--minutes", type=float, help="begin no process after so long (default: 10; 2 on a CPU)")
-    parser.add_argument("--sizes", type=int, nargs="+", metavar="M", help="sizes of the product")
-    parser.add_argument("--config", help="how long ours measures (default: default; quick on a CPU)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    options = parser.parse_args()
-    import torch
-
-    is_cpu = options.device == "cpu" or not torch.cuda.is_available()
-    sizes = options.sizes or (CPU_SIZES if is_cpu else GPU_SIZES)
-    processes, minutes = options.processes or (3 if is_cpu else 8), options.minutes or (2.0 if is_cpu else 10.0)
-    config = options.config or ("quick" if is_cpu else "default")
-    asked = {"sizes": list(sizes), "device": options.device, "config": config, "is_cpu": is_cpu}
-    where = "this CPU" if is_cpu else torch.cuda.get_device_name()
-    print(f"On {where}, PyTorch {torch.__version__}; ours with --config {config}.\n", flush=True)
-    figures = measure(asked, processes, minutes)
+    asked = asked_by(flags(__doc__, USUAL).parse_args(), USUAL)
+    print(f"On {asked.device}, PyTorch {asked.torch}; ours with --config {asked.config}.\n", flush=True)
+    figures = measure(asked)
     if not figures:
         sys.exit("nothing was measured")
-    if options.json:
-        body = {"device": where, "torch": torch.__version__, "config": config, "figures": figures}
-        options.json.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+    sizes = asked.sizes
     methods = [name for name in (OURS, EVENTS, DO_BENCH, AUTORANGE) if any(each["method"] == name for each in figures)]
     rows, sentences = zip(*(row_of(figures, size, methods) for size in sizes))
     print(tabulate(rows, ["pair", *methods], tablefmt="github", disable_numparse=True))
@@ -191,4 +133,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    carried_out(main)

@@ -22,6 +22,7 @@ from harness.spelling import listed, nearest
 from harness.reading.text_files import decoded, shown
 from harness.verdict import ReasonCode
 
+_CANDIDATES = Path(__file__).resolve().parents[1] / "candidates"  # where `new` puts them
 _MOST_BYTES = 1 << 20  # of what is parsed and searched here, where nobody can end it
 _READ_AS_MISSING = ("NA", "NULL", "NaN", "None", "nan", "null")  # by pandas without options
 
@@ -175,6 +176,7 @@ def _no_such_folder(directory: Path) -> InputError:
         beside = []
     guess = nearest(directory.name, beside)
     hint = f"Did you mean {shown(parent / guess)}?" if guess else \
+        f"Type python run.py new {directory.name} my_first" if parent.resolve() == _CANDIDATES else \
         f"There are {listed([shown(parent / name) for name in beside])}." if len(beside) > 1 else \
         f"Make it with: mkdir -p {shown(directory)}"
     return InputError("there is no such folder of candidates", shown(directory), hint=hint)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from harness.errors import HarnessError
 from harness.flags import understood
@@ -18,7 +21,8 @@ from harness.flags import understood
 def main(arguments: Sequence[str]) -> int:
     """Carry out the command line `arguments` and return the exit code."""
     try:
-        return _carry_out(understood(arguments))
+        with _ended_in_order():
+            return _carry_out(understood(arguments))
     except HarnessError as error:
         print(str(error), file=sys.stderr)
         return error.exit_code
@@ -27,6 +31,22 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted; what was measured so far is in the results file", file=sys.stderr)
         return 130
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Meanwhile SIGTERM is as Ctrl-C: `kill` and `timeout` leave no player, no compiler and no folder behind either."""
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.errors import InputError
 from harness.records.compared import Compared
 from harness.records.comparison import JOINS, join
-from harness.records.runs import Run, find_runs
+from harness.records.runs import Run, find_runs, is_readable
 from harness.spelling import hint_for
 
 
@@ -50,11 +50,13 @@ def drawn(compared: Compared, form: str, width: int | None, color: bool = False)
 
 
 def _only_one(run: Run, named: Path, notes: list[str]) -> InputError:
-    others = sorted(each for each in run.path.parent.glob("*.csv") if each.name != run.path.name)
+    beside = [each for each in sorted(run.path.parent.glob("*.csv")) if each.name != run.path.name]
+    others = [each for each in beside if is_readable(each)]
     if others:
         hint = f"`python run.py compare {others[-1]} {run.path}` compares two runs on one device"
     else:
         hint = "Name a second CSV, or a folder with the results of several devices"
     found = f"{run.device_name}, {run.utc}"
-    passed_over = f"; {notes[0]}" if notes else ""
+    more = f"; and {len(notes) - 1} more" if len(notes) > 1 else ""
+    passed_over = f"; {notes[0]}{more}" if notes else ""
     return InputError(f"there is one run here ({found}), so nothing to compare{passed_over}", named, hint=hint)

@@ -33,7 +33,8 @@ from harness.scaffold import checked_name
 from harness.settings import Settings, load_settings
 from harness.spelling import hint_for
 from harness.wire.passes import MODES
-from harness.workshop import Workshop, alone_on
+from harness.turn import alone_on
+from harness.workshop import Workshop
 
 _MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
 
@@ -152,7 +153,11 @@ class Referee:
                 return source
             source = source.read_text(encoding="utf-8", errors="replace")
         path = self._folder / f"{checked_name(name or 'candidate')}.py"
-        path.write_text(source, encoding="utf-8")
+        try:
+            path.write_text(source, encoding="utf-8")
+        except UnicodeEncodeError as error:
+            said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
+            raise InputError(said) from None
         return path
 
     def _contest(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from harness.records.ranking import TIMED, class_of, grouped, rank, shown_time, why_unranked
 from harness.records.schema import Record
@@ -22,6 +23,7 @@ __all__ = ["class_of", "rank", "render", "title_of"]
 _CALL_STYLES = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
 _U_EXPONENTS = {"float64": "⁻⁵³", "float32": "⁻²⁴", "float16": "⁻¹¹", "bfloat16": "⁻⁸"}
 _LONGEST_NAME = 32
+_MOST_NAMED = 3  # rows by name that have the same note
 _DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by")  # what a narrow terminal loses, in order
 
 
@@ -145,7 +147,8 @@ def _legend(group: list[Record]) -> str:
         parts.append(f"time: {call}, mean of the middle half{f' (cache: {policy})' if policy else ''}")
     with_interval = [record for record in timed if record.speedup_lo is not None]
     if with_interval and with_interval[0].confidence:
-        over = {record.players for record in with_interval if record.role == "candidate"} - {None}
+        own = [record for record in with_interval if record.role == "candidate"] or with_interval
+        over = {record.players for record in own} - {None}
         where = f" over {max(over)} processes" if over and max(over) > 1 else " in one process" if over else ""
         parts.append(f"[ ]: {with_interval[0].confidence * 100:g} % interval{where}")
     limits = {(record.sol_us, record.bound_by) for record in timed if record.sol_us}
@@ -171,8 +174,19 @@ def _remarks(record: Record, group: list[Record]) -> list[str]:
         remarks.append(f"{record.candidate}: {record.status.value}: {reason}")
     elif record.role == "candidate" and record.rank is None:
         remarks.append(f"{record.candidate}: ok, without a rank: {why_unranked(record, group)}")
-    warnings = [line for line in (record.warnings or "").splitlines() if line.strip()]
-    return remarks + [f"{record.candidate}: note: {line}" for line in warnings]
+    return remarks + [f"{whose}: note: {line}" for line in _notes_of(record) if (whose := _noted(line, record, group))]
+
+
+def _notes_of(record: Record) -> list[str]:
+    return [line for line in (record.warnings or "").splitlines() if line.strip()]
+
+
+def _noted(line: str, record: Record, group: list[Record]) -> str | None:
+    """The rows that have this note, where `record` is the first of them; None where another has said it already."""
+    rows = [each for each in group if line in _notes_of(each)]
+    if rows[0] is not record:
+        return None
+    return ", ".join(each.candidate for each in rows) if len(rows) <= _MOST_NAMED else f"{len(rows)} of {len(group)} rows"
 
 
 def _too_close(group: list[Record]) -> list[str]:
@@ -202,7 +216,8 @@ def _next_lines(records: list[Record], command: str | None, records_path: object
     elif waiting:
         text = "Next: python run.py doctor   says what this machine lacks to run the others"
     elif own:
-        text = f"Next: python run.py compare results/{first.problem}/   sets this beside other devices"
+        folder = Path(str(records_path)).parent.parent if records_path else f"results/{first.problem}"
+        text = f"Next: python run.py compare {folder}/   sets this beside other devices"
     else:
         text = f"Next: put a file with a class ModelNew into candidates/{first.problem}/ and run again"
     return ([f"Results: {records_path}"] if records_path else []) + [text]

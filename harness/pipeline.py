@@ -1,7 +1,7 @@
 """The story of a run: open the device → build all candidates → judge each → record each → rank.
 
-Builds go on while a GPU already judges what is ready. Whatever a candidate does costs its own record; only a device
-that no longer answers ends the run early, and then what was won is on disk.
+Builds go on while a GPU already judges what is ready, and begin while another run has it. Whatever a candidate does
+costs its own record; only a device that no longer answers ends the run early, and then what was won is on disk.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from harness.report.progress import Progress
 from harness.sandbox.walls import best_wall
 from harness.sanitizer.tool import require_tool
 from harness.settings import Settings
+from harness.turn import Turn
 from harness.verdict import Status
-from harness.workshop import Workshop, alone_on
+from harness.workshop import Workshop
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,16 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
     for each in request.kept:
         files.append(each.record, each.samples())
-    with alone_on(bench, progress):
+    with Turn.on(bench, progress) as turn:
+        if bench.kind == "cpu":
+            turn.wait()  # compilers would take the very cores that the other run is timing
         for at_one in problem.each_size():
             if problem.more_sizes:
                 progress.note(f"at {sizes_text(at_one.timed_sizes(bench.kind))}")
-            with Workshop(at_one, request.candidates, bench, settings, request.archs) as workshop:
+            with Workshop(
+                at_one, request.candidates, bench, settings, request.archs, gently=turn.is_awaited
+            ) as workshop:
+                turn.wait(lambda: workshop.is_quiet)
                 if bench.kind == "cpu":
                     # Compilers would take the very cores that are about to be timed.
                     progress.note("building all candidates before the CPU is timed")

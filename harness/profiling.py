@@ -23,7 +23,8 @@ from harness.sandbox.environment import scrubbed
 from harness.sandbox.walls import best_wall
 from harness.sanitizer.crossing import SmallLaunch
 from harness.settings import Settings
-from harness.workshop import Workshop, alone_on
+from harness.turn import alone_on
+from harness.workshop import Workshop
 
 _LIMIT_S = 300.0
 

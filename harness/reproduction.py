@@ -28,7 +28,8 @@ from harness.referee.session import Session
 from harness.report.progress import Progress
 from harness.settings import Settings
 from harness.verdict import OK, Verdict
-from harness.workshop import Workshop, alone_on
+from harness.turn import alone_on
+from harness.workshop import Workshop
 
 
 @dataclass(frozen=True)

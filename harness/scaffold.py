@@ -86,7 +86,9 @@ def new_problem(name: str, folder: Path) -> tuple[Path, Path]:
     """Write `NAME.yaml` and `NAME.py` in `folder` and return their paths. Raises InputError where one is there."""
     stem = checked_name(name)
     if not stem.isidentifier():
-        raise InputError(f"'{name}' is no name for a Python module", hint=f"Type {re.sub(r'[^A-Za-z0-9]', '_', stem)}")
+        plain = re.sub(r"[^A-Za-z0-9]", "_", stem)
+        meant = plain if plain.isidentifier() else f"problem_{plain}"
+        raise InputError(f"'{name}' is no name for a Python module", hint=f"Type {meant}")
     title = stem.replace("_", " ").capitalize()
     yaml_path, reference_path = folder / f"{stem}.yaml", folder / f"{stem}.py"
     _write({

@@ -49,11 +49,12 @@ class Scores:
 class DeviceScores:
     """The scores of one device: with each problem's best candidate as its sample, and with every candidate as one.
 
-    `unsolved` names the problems without a correct candidate, `left_out` those whose candidates nothing here could
-    run; `candidates_left_out` counts such candidates.
+    `uuid` is that of a GPU; none where several shared the work. `unsolved` names the problems without a correct
+    candidate, `left_out` those whose candidates nothing here could run; `candidates_left_out` counts such candidates.
     """
 
     device_name: str
+    uuid: str | None
     of_problems: Scores
     of_candidates: Scores
     unsolved: tuple[str, ...]
@@ -90,15 +91,16 @@ def _share(devices: Sequence[Sequence[Run]]) -> bool:
 
 
 def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceScores:
-    problems: dict[str, list[Record]] = {}
-    for run in runs:
+    problems: dict[str, dict[str, Record]] = {}
+    for run in sorted(runs, key=lambda run: run.utc):  # a candidate that was judged twice is one sample: its newest
         for record in run.records:
             if record.role == "candidate":
                 mode = "" if record.mode in (None, "forward") else record.mode
                 name = " ".join(filter(None, (record.problem, record.sizes, mode)))
-                problems.setdefault(name, []).append(record)
+                problems.setdefault(name, {})[record.candidate] = record
     best, every, unsolved, left_out, not_tried = [], [], list(without_candidate), [], 0
-    for name, records in problems.items():
+    for name, by_candidate in problems.items():
+        records = list(by_candidate.values())
         tried = [record for record in records if record.status not in _NOT_TRIED]
         not_tried += len(records) - len(tried)
         every += tried
@@ -109,9 +111,10 @@ def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceS
         if best[-1].status not in _CORRECT:
             unsolved.append(name)
     missing = len(without_candidate)
+    cards = {record.uuid for run in runs for record in run.records}
     return DeviceScores(
-        runs[0].device_name, _scores(best, len(best) + missing), _scores(every, len(every) + missing),
-        tuple(unsolved), tuple(left_out), not_tried,
+        runs[0].device_name, cards.pop() if len(cards) == 1 else None,
+        _scores(best, len(best) + missing), _scores(every, len(every) + missing), tuple(unsolved), tuple(left_out), not_tried,
     )
 
 

@@ -1,13 +1,10 @@
-"""What lasts as long as a run: the builds, the wall, the caches, the files that the baselines are written to, and the
-device's lock.
-"""
+"""What lasts as long as a run: the builds, the wall, the caches, and the files that the baselines are written to."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -18,19 +15,13 @@ from harness.build.product import Build
 from harness.build.queue import BuildQueue
 from harness.candidate import Candidate
 from harness.device.bench import Bench
-from harness.device.choose import device_lock
-from harness.errors import HarnessError
 from harness.problem import Problem
 from harness.records.assembling import baseline_hash
 from harness.referee.judgement import Contestant
 from harness.referee.players import PlayerStarter
-from harness.report.progress import Progress
 from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.walls import Wall, best_wall
 from harness.settings import Settings
-
-
-_LOCK_WAIT_S = 3600
 
 
 class Builds(Protocol):
@@ -50,11 +41,14 @@ class Builds(Protocol):
 
 
 class Workshop:
-    """Builds `candidates` from the moment it is made, or takes them from `builds`; use it in a `with`."""
+    """Builds `candidates` from the moment it is made, or takes them from `builds`; use it in a `with`.
+
+    It builds `gently`, on half the cores, where another run is timing meanwhile.
+    """
 
     def __init__(
         self, problem: Problem, candidates: Sequence[Candidate], bench: Bench, settings: Settings,
-        archs: Sequence[str] = (), builds: Builds | None = None,
+        archs: Sequence[str] = (), builds: Builds | None = None, gently: bool = False,
     ) -> None:
         self._problem, self._bench = problem, bench
         self._sizes: Mapping[str, int] = problem.timed_sizes(bench.kind)
@@ -64,7 +58,7 @@ class Workshop:
         self._sound = [candidate for candidate in candidates if candidate.fault is None]
         self.wall = best_wall()
         self._builds = builds or queue_for(
-            problem, self._sound, self._toolchain, settings, self._sizes, self._cache, self.wall
+            problem, self._sound, self._toolchain, settings, self._sizes, self._cache, self.wall, gently
         )
 
     def __enter__(self) -> Workshop:
@@ -144,41 +138,8 @@ def toolchain_for(capability: str | None, archs: Sequence[str]) -> Toolchain:
 
 def queue_for(
     problem: Problem, sound: Sequence[Candidate], toolchain: Toolchain, settings: Settings, sizes: Mapping[str, int],
-    cache: Cache, wall: Wall,
+    cache: Cache, wall: Wall, gently: bool = False,
 ) -> BuildQueue:
     """The queue that builds candidates without fault for `problem` at `sizes`."""
     init = {"reference": str(problem.reference_path.resolve()), "sizes": dict(sizes)}
-    return BuildQueue(sound, toolchain, cache, settings, wall, init)
-
-
-@contextmanager
-def alone_on(bench: Bench, progress: Progress) -> Iterator[None]:
-    """Hold the device's lock, with a word to the user when another run has it. Raises HarnessError after an hour."""
-    with _locked(bench.identity.uuid, bench.identity.name, progress):
-        yield
-
-
-@contextmanager
-def cpu_alone(progress: Progress) -> Iterator[None]:
-    """The same for the CPU before there is a bench."""
-    with _locked(None, "the CPU", progress):
-        yield
-
-
-@contextmanager
-def _locked(uuid: str | None, name: str, progress: Progress) -> Iterator[None]:
-    from filelock import Timeout
-
-    lock = device_lock(uuid)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        progress.note("another run is timing on this device; waiting for it to end")
-        try:
-            lock.acquire(timeout=_LOCK_WAIT_S)
-        except Timeout:
-            raise HarnessError(f"another run has held {name} for an hour; try again later") from None
-    try:
-        yield
-    finally:
-        lock.release()
+    return BuildQueue(sound, toolchain, cache, settings, wall, init, gently)

@@ -1,14 +1,16 @@
-"""How the suite runs: what needs a GPU is skipped, visibly, where there is none; what times is alone on the machine.
+"""How the suite runs: what needs a GPU is skipped, visibly, where there is none; what times has its cores to itself.
 
-The whole suite, on a machine without a GPU, runs in several processes (pytest-xdist), a file of tests in one of them.
-Tests marked `alone` measure time: while one runs, none of another process does.
+The whole suite, on a machine without a GPU, runs in several processes (pytest-xdist), each on cores of its own with all
+that it starts, and a file of tests in one of them. Where there are fewer cores than processes, tests marked `alone`
+take turns: they measure time, and while one runs, none of another process does.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +18,9 @@ import pytest
 
 MOST_PROCESSES = 4
 GPU = Path("/dev/nvidia0")
+# The longest come early, and the short ones at the end even the processes out.
+FIRST = ("verdicts", "build", "e2e")
+_TOGETHER = re.compile(r"\[([\w-]+@\w+)")
 _TURNS = pytest.StashKey[Path]()
 
 
@@ -33,13 +38,45 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if unsaid and whole and cores > 1 and not GPU.exists():
         config.option.numprocesses = min(cores, MOST_PROCESSES)
         config.option.dist = "loadfile"
-        # In the order of the files: the longest come early, and the short ones at the end even the processes out.
-        config.option.loadscopereorder = False
+        config.option.loadscopereorder = False  # in the order of the files
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """With --dist loadfile, tests whose parameters begin with the same WORD@DEVICE are kept together as well.
+
+    What they share takes minutes, and the files that they are in would be too much for one process.
+    """
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            found = _TOGETHER.search(nodeid)
+            return found[1] if found else super()._split_scope(nodeid)
+
+    return Scheduling(config, log)
+
+
+def share_of(cores: Sequence[int], number: int, count: int) -> set[int]:
+    """The cores of process `number` of `count`; empty where there are not enough for each to have its own."""
+    first, end = (place * len(cores) // count for place in (number, number + 1))
+    return set(cores[first:end]) if len(cores) >= count else set()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput"):
-        config.stash[_TURNS] = Path(config.workerinput["turns"])
+    """In one process of several: take cores of its own, before anything counts them, or else turns."""
+    told = getattr(config, "workerinput", None)
+    if told is None:
+        return
+    count = told["workercount"]
+    # One that takes the place of another has the next number.
+    own = share_of(sorted(os.sched_getaffinity(0)), int(told["workerid"].removeprefix("gw")) % count, count)
+    if own:
+        os.sched_setaffinity(0, own)
+    else:
+        config.stash[_TURNS] = Path(told["turns"])
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -68,7 +105,9 @@ def _turn(folder: Path, *, alone: bool) -> Iterator[None]:
         yield
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=_place)
     needing_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if not needing_gpu:
         return
@@ -79,3 +118,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skipped = pytest.mark.skip(reason="needs an NVIDIA GPU that PyTorch can use; there is none here")
     for item in needing_gpu:
         item.add_marker(skipped)
+
+
+def _place(item: pytest.Item) -> int:
+    """How late it comes: the folders of `FIRST`, then all others in their order."""
+    folders = item.nodeid.partition("::")[0].split("/")
+    return next((place for place, name in enumerate(FIRST) if name in folders), len(FIRST))

@@ -11,6 +11,7 @@ import pytest
 
 from harness.candidate import Candidate, find_candidates, read_candidate
 from harness.errors import InputError, NothingToRun
+from harness.problem import REPOSITORY
 from harness.verdict import ReasonCode
 
 MODEL = "class ModelNew:\n    pass\n"
@@ -109,6 +110,11 @@ def test_a_missing_folder_offers_the_nearest(tmp_path: Path) -> None:
 def test_a_missing_folder_with_no_neighbour_says_how_to_make_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Make it with: mkdir -p "):
         find_candidates(tmp_path / "mine")
+
+
+def test_a_problem_of_ours_that_has_no_candidates_yet_is_told_how_to_get_one() -> None:
+    with pytest.raises(InputError, match="Type python run.py new wibble_of_rows my_first"):
+        find_candidates(REPOSITORY / "candidates" / "wibble_of_rows")
 
 
 def test_a_file_in_place_of_the_folder_says_what_to_type(tmp_path: Path) -> None:

@@ -86,7 +86,11 @@ def test_a_reader_that_went_away_is_no_error(monkeypatch):
     [
         (["docter"], "doctor"),
         (["compair"], "compare"),
-        (["x.yaml", "--unknown"], "--help"),
+        (["x.yaml", "--unknown"], "Type python run.py run --help"),
+        (["x.yaml", "--cofnig", "quick"], "run has no flag --cofnig. Did you mean --config?"),
+        (["cache", "--claer"], "Did you mean --clear?"),
+        (["cache", "everything"], "'everything' is one word too many for cache"),
+        (["tril_matmull"], "Did you mean problems/tril_matmul.yaml?"),
         (["x.yaml", "--device"], "--device"),
         (["compare"], "CSV|DIR|GLOB"),
     ],

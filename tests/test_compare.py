@@ -73,6 +73,15 @@ def test_one_run_alone_is_refused_with_the_older_one_to_compare_it_with(results)
     )
 
 
+def test_a_file_that_was_passed_over_is_not_the_one_to_compare_with(tmp_path):
+    for name, content in (("a", (HERE / "records/samples/h200_may_1.csv").read_text()), ("b", "x,y\n1,2\n"), ("c", "")):
+        (tmp_path / f"{name}.csv").write_text(content)
+    with pytest.raises(InputError) as caught:
+        compare([tmp_path])
+    assert "Name a second CSV" in str(caught.value) and "b.csv" in str(caught.value)
+    assert "; and 1 more" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [(None, "no such file"), ("", "the file is empty"), ("a,b\n1,2\n", "not a file of results")],

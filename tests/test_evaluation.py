@@ -40,6 +40,8 @@ def test_what_is_no_problem_no_setting_and_no_file_is_said_before_anything_is_bu
         referee.evaluate("tril_matmul", "x", config="quik")
     with pytest.raises(InputError, match="no such candidate file"):
         referee.evaluate("tril_matmul", Path("/nowhere.py"))
+    with pytest.raises(InputError, match="what no file can hold at 4: surrogates not allowed"):
+        referee.evaluate("tril_matmul", "x = \ud800", config="quick")
     with pytest.raises(InputError, match="no name for a file"):
         referee.evaluate("tril_matmul", "x", name="../../up")
 

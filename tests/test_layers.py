@@ -28,7 +28,7 @@ LAYERS = (
     ("fleet",),
     ("pipeline",),
     ("contest",),
-    ("workshop", "running_order"),
+    ("workshop", "turn"),
     ("leaderboard", "compare", "diagnosis", "scaffold"),
     ("report", "kernelbench"),
     ("scores",),

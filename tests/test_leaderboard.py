@@ -120,6 +120,27 @@ def test_warnings_stand_below_the_table():
     assert "  a: note: power cap reached\n  a: note: launch not hidden" in text
 
 
+def test_a_note_that_rows_share_stands_there_once():
+    def notes(*names):
+        lines = render([ok(name, warnings="no counter of energy") for name in names]).splitlines()
+        return [line for line in lines if "note" in line]
+
+    assert notes("a", "b") == ["  a, b: note: no counter of energy"]
+    assert notes("a", "b", "c", "d") == ["  4 of 4 rows: note: no counter of energy"]
+
+
+def test_an_interval_over_several_processes_says_over_how_many():
+    measured = {"players": 5, "confidence": 0.99, "speedup": 1.0, "speedup_lo": 0.9, "speedup_hi": 1.1}
+    assert "interval over 5 processes" in render([ok("a", **measured)])
+    baseline = ok("eager", role="baseline", **measured)
+    assert "interval over 5 processes" in render([baseline, ok("a", status="unsure", reason_code="noisy", reason="b")])
+
+
+def test_what_is_compared_next_is_the_folder_that_the_run_wrote_to():
+    text = render(rank([ok("a")], ["custom"]), records_path="/elsewhere/p/gpu/20260101T000000Z.csv")
+    assert text.splitlines()[-1].startswith("Next: python run.py compare /elsewhere/p/ ")
+
+
 def test_each_size_has_its_own_table():
     text = render(rank([ok("a", sizes="M=1"), ok("a", sizes="M=2")], ["custom"]))
     assert text.count("candidate") == 2 and "p · M=1 · float32" in text and "p · M=2 · float32" in text
@@ -173,3 +194,8 @@ def test_the_controls_of_several_gpus_are_told_apart_and_their_candidates_stand_
 def test_the_legend_says_how_many_processes_the_intervals_are_over(players, said):
     text = render([ok("a", speedup=1.1, speedup_lo=1.0, speedup_hi=1.2, confidence=0.99, players=players)])
     assert said in text
+
+
+def test_what_to_compare_with_is_where_the_results_went():
+    assert "Next: python run.py compare results/p/ " in render([ok("a")])
+    assert "Next: python run.py compare /tmp/mine/p/ " in render([ok("a")], records_path="/tmp/mine/p/cpu/1.csv")

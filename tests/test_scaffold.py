@@ -98,6 +98,13 @@ def test_a_name_that_would_lie_elsewhere_or_be_passed_over_is_refused(name, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("name", "meant"), [("3x", "problem_3x"), ("row-softmax", "row_softmax")])
+def test_a_problem_is_named_as_python_names_things_and_told_how(name, meant, tmp_path):
+    with pytest.raises(InputError, match=f"Type {meant}$"):
+        new_problem(name, tmp_path)
+    assert meant.isidentifier()
+
+
 def test_a_rung_that_is_not_there_is_told_with_the_nearest(tmp_path):
     with pytest.raises(InputError, match="Did you mean 'naive_per_element'"):
         new_candidate(load_problem(TRIL, tmp_path), "mine", "naive_per_elment")

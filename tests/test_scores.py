@@ -105,3 +105,24 @@ def test_gpus_of_one_model_that_shared_the_work_have_scores_in_common():
 def test_gpus_of_one_model_that_both_did_the_work_have_scores_of_their_own():
     both = [Run(Path(f"{uuid}.csv"), (row("p", 2.0, uuid=uuid), row("q", 1.0, uuid=uuid))) for uuid in ("GPU-1", "GPU-2")]
     assert [found.of_problems.n for found in scores_of(both)] == [2, 2]
+
+
+def test_two_cards_of_one_model_are_told_apart_in_words_and_as_json():
+    runs = [Run(Path(f"{card}.csv"), (row("p", 2.0, uuid=f"GPU-{card * 8}-rest"),)) for card in ("a", "b")]
+    found = scores_of(runs)
+    assert [each["uuid"] for each in score_json(found)] == ["GPU-aaaaaaaa-rest", "GPU-bbbbbbbb-rest"]
+    assert "NVIDIA H200 (GPU-aaaaaaaa)\n" in score_text(found)
+    assert "NVIDIA H200\n" in score_text(found[:1])
+
+
+def test_one_candidate_that_nothing_could_run_is_one():
+    [found] = scores_of([Run(Path("r.csv"), (row("p", 2.0), row("p", status="skipped", name="b")))])
+    assert "could run it: 1 candidate\n" in score_text([found]) + "\n"
+
+
+def test_a_candidate_that_was_judged_in_two_runs_is_one_sample_and_the_newest_counts():
+    newer = Run(Path("b.csv"), (row("p", 3.0, utc="2026-05-08T00:00:00Z"),))
+    older = Run(Path("a.csv"), (row("p", 0.7), row("p", 1.2, name="b")))
+    [found] = scores_of([newer, older])
+    assert found.of_candidates.n == 2
+    assert found.of_candidates.fast[-1] == 0.5

@@ -1,7 +1,8 @@
-"""The suite in several processes: which tests run beside others, and which have the machine to themselves."""
+"""The suite in several processes: each on cores of its own, or, where there are too few, some tests alone."""
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import subprocess
@@ -35,21 +36,59 @@ def test_alone():
 """
 
 
-def test_a_test_that_is_alone_has_none_beside_it(tmp_path):
-    marks = tmp_path / "marks"
+CORES = """
+import os, re
+from pathlib import Path
+import pytest
+@pytest.mark.parametrize("number", range(3), ids="{0}@cpu-{{}}".format)
+def test_cores_of_{0}(number):
+    Path(os.environ["MARKS"], f"{0}-{{__name__}}-{{number}}").write_text(str(sorted(os.sched_getaffinity(0))))
+"""
+
+
+def ended(folder, sources, cores):
+    """What a suite of these files said, run in two processes on these cores, and where its tests leave marks."""
+    marks, tests = folder / "marks", folder / "tests"
     marks.mkdir()
-    tests = tmp_path / "tests"
     tests.mkdir()
     (tests / "conftest.py").write_text(Path(__file__).with_name("conftest.py").read_text(encoding="utf-8"))
-    (tests / "test_a.py").write_text(ALONE.replace("COUNT", "2"))
-    (tests / "test_b.py").write_text(BESIDE.replace("COUNT", "12"))
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = alone: by itself\n")
+    for name, source in sources.items():
+        (tests / f"test_{name}.py").write_text(source)
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = alone: by itself\naddopts = --import-mode=importlib\n")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile", str(tests)],
-        cwd=tmp_path, env={**os.environ, "MARKS": str(marks)}, capture_output=True, text=True, timeout=120, check=False,
+        cwd=folder, env={**os.environ, "MARKS": str(marks)}, capture_output=True, text=True, timeout=120, check=False,
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
     )
     assert done.returncode == 0, done.stdout
-    assert "15 passed" in done.stdout
+    return done.stdout, marks
+
+
+def test_where_cores_are_too_few_a_test_that_is_alone_has_none_beside_it(tmp_path):
+    one = {min(os.sched_getaffinity(0))}
+    said, _ = ended(tmp_path, {"a": ALONE.replace("COUNT", "2"), "b": BESIDE.replace("COUNT", "12")}, one)
+    assert "15 passed" in said
+
+
+def test_each_process_has_cores_of_its_own_and_what_belongs_together_stays_together(tmp_path):
+    cores = os.sched_getaffinity(0)
+    if len(cores) < 2:
+        pytest.skip("there is one core here")
+    sources = {"a": CORES.format("x") + CORES.format("y"), "b": CORES.format("x") + CORES.format("y")}
+    said, marks = ended(tmp_path, sources, cores)
+    assert "12 passed" in said
+    found = {word: {path.read_text() for path in marks.glob(f"{word}-*")} for word in "xy"}
+    assert [len(places) for places in found.values()] == [1, 1]
+    own = [set(json.loads(text)) for places in found.values() for text in places]
+    assert not own[0] & own[1] and own[0] | own[1] == cores
+
+
+@pytest.mark.parametrize(("cores", "count", "shares"), [
+    ([4, 5], 2, [{4}, {5}]), ([0, 1, 2, 3, 4], 2, [{0, 1}, {2, 3, 4}]), ([3], 2, [set(), set()]),
+])
+def test_cores_are_shared_out_evenly(cores, count, shares):
+    conftest = runpy.run_path(str(Path(__file__).with_name("conftest.py")))
+    assert [conftest["share_of"](cores, number, count) for number in range(count)] == shares
 
 
 def test_a_process_of_several_starts_none_of_its_own(monkeypatch):

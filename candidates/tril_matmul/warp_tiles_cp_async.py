@@ -31,20 +31,21 @@ constexpr int kRows = kWarpRows / 8;  // of a thread's patch
 constexpr int kColumns = kWarpColumns / 4;
 constexpr int kThreads = 32 * (kTile / kWarpRows) * (kTile / kWarpColumns);
 
-struct Stage {
-  float a[kDepth][kTile + 4];  // [k][i], padded: a warp's copies go to eight k of four i
-  float b[kDepth][kTile];      // [k][j]
-};
+constexpr unsigned kBytes = sizeof(float);
+
+// A stage of shared memory: a slice of A as [k][i], its rows padded since a warp's copies go to eight k of four i, and
+// one of B as [k][j].
+constexpr unsigned kStride = kTile + 4;
+constexpr unsigned kPlaceOfB = kBytes * kDepth * kStride, kStage = kPlaceOfB + kBytes * kDepth * kTile;
 
 // kWidth floats, or as many zeros where the source lies outside the matrix.
 template <int kWidth, bool kRagged>
-__device__ __forceinline__ void copy_async(float* to, const float* from, bool inside) {
-  const unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(to));
+__device__ __forceinline__ void copy_async(unsigned to, const float* from, bool inside) {
   const int bytes = !kRagged || inside ? 4 * kWidth : 0;
   if constexpr (kWidth == 4) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
   }
 }
 
@@ -54,54 +55,64 @@ template <int kWidth, bool kRagged>
 struct Copies {
   static constexpr int kStepA = kThreads / 8, kStepB = kThreads * kWidth / kTile;  // in rows
   const float *from_a, *from_b;
-  int64_t M;
-  int i, j, k_of_a, k_of_b;
+  int M, i, j, k_of_a, k_of_b;
 
   __device__ Copies(const float* A, const float* B, int side, int first_i, int first_j, int first_k) : M(side) {
     i = first_i + threadIdx.x / 8, k_of_a = first_k + threadIdx.x % 8;
     j = first_j + threadIdx.x * kWidth % kTile, k_of_b = first_k + threadIdx.x * kWidth / kTile;
-    from_a = A + i * M + k_of_a;
-    from_b = B + k_of_b * M + j;
+    from_a = A + static_cast<int64_t>(i) * M + k_of_a;
+    from_b = B + static_cast<int64_t>(k_of_b) * M + j;
   }
 
   // Starts the copies of one slice, and moves on to the next.
-  __device__ __forceinline__ void start(Stage& stage) {
-    float *a = &stage.a[threadIdx.x % 8][threadIdx.x / 8], *b = &stage.b[0][0] + threadIdx.x * kWidth;
+  __device__ __forceinline__ void start(unsigned to_a, unsigned to_b) {
 #pragma unroll
     for (int step = 0; step < kTile; step += kStepA) {
 #pragma unroll
       for (int k = 0; k < kDepth; k += 8) {
-        copy_async<1, kRagged>(a + k * (kTile + 4) + step, from_a + step * M + k, i + step < M && k_of_a + k < M);
+        copy_async<1, kRagged>(to_a + kBytes * (k * kStride + step), from_a + step * M + k,
+                               i + step < M && k_of_a + k < M);
       }
     }
 #pragma unroll
     for (int step = 0; step < kDepth; step += kStepB) {
-      copy_async<kWidth, kRagged>(b + step * kTile, from_b + step * M, j < M && k_of_b + step < M);
+      copy_async<kWidth, kRagged>(to_b + kBytes * step * kTile, from_b + step * M, j < M && k_of_b + step < M);
     }
     from_a += kDepth, k_of_a += kDepth;
     from_b += kDepth * M, k_of_b += kDepth;
   }
 };
 
+__device__ __forceinline__ float4 load_shared(unsigned from) {
+  float4 value;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w) : "r"(from) : "memory");
+  return value;
+}
+
 // The thread's patch += its rows of A times its columns of B, over one slice. Up one column and down the next: each
-// product shares an operand with the one before, which then need not be read from the register file again.
-__device__ __forceinline__ void multiply(const Stage& stage, int row, int column, float (&sum)[kRows][kColumns]) {
+// product shares an operand with the one before, which then need not be read from the register file again. The orders of
+// rows and columns were searched on an H200: which registers the compiler takes, and how often a product's operands
+// come from one bank, hangs on them.
+__device__ __forceinline__ void multiply(unsigned from_a, unsigned from_b, float (&sum)[kRows][kColumns]) {
+  constexpr int kRowOrder[] = {0, 3, 1, 2}, kColumnOrder[] = {0, 2, 1, 3, 4, 6, 5, 7};
 #pragma unroll kUnroll
   for (int k = 0; k < kDepth; ++k) {
     float a[kRows], b[kColumns];
 #pragma unroll
     for (int r = 0; r < kRows; r += 4) {
-      *reinterpret_cast<float4*>(a + r) = *reinterpret_cast<const float4*>(&stage.a[k][row + 8 * r]);
+      *reinterpret_cast<float4*>(a + r) = load_shared(from_a + kBytes * (k * kStride + 8 * r));
     }
 #pragma unroll
     for (int c = 0; c < kColumns; c += 4) {
-      *reinterpret_cast<float4*>(b + c) = *reinterpret_cast<const float4*>(&stage.b[k][column + 4 * c]);
+      *reinterpret_cast<float4*>(b + c) = load_shared(from_b + kBytes * (k * kTile + 4 * c));
     }
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) {
+    for (int n = 0; n < kColumns; ++n) {
+      const int c = kColumnOrder[n];
 #pragma unroll
       for (int d = 0; d < kRows; ++d) {
-        const int r = c % 2 ? kRows - 1 - d : d;
+        const int r = kRowOrder[n % 2 ? kRows - 1 - d : d];
         sum[r][c] = fmaf(a[r], b[c], sum[r][c]);
       }
     }
@@ -126,8 +137,7 @@ __device__ __forceinline__ void store(float* __restrict__ C, int M, int i, int j
 template <int kWidth, bool kRagged>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
 warp_tiles_kernel(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C, int M) {
-  extern __shared__ __align__(16) char shared_bytes[];
-  Stage* stages = reinterpret_cast<Stage*>(shared_bytes);
+  extern __shared__ __align__(16) char stages[];
 
   // Tiles are numbered from the lower left corner of C: diagonal after diagonal, n + 1 tiles on the n-th.
   const int number = blockIdx.x;
@@ -147,32 +157,43 @@ warp_tiles_kernel(const float* __restrict__ A, const float* __restrict__ B, floa
   const int warp_column = (warp_row == 0 ? place : kTile / kWarpColumns - 1 - place) * kWarpColumns;
   const int row = warp_row + 4 * (lane / 2 % 8), column = warp_column + 4 * (lane % 2 + lane / 16 * 2);
 
+  // Addresses in the first stage. The compiler is kept from knowing what they are: it would work them out again in each
+  // slice, and the warps would wait for that.
+  unsigned to_a = static_cast<unsigned>(__cvta_generic_to_shared(stages)), to_b = to_a + kPlaceOfB;
+  unsigned from_a = to_a + kBytes * row, from_b = to_b + kBytes * column;
+  to_a += kBytes * (threadIdx.x % 8 * kStride + threadIdx.x / 8), to_b += kBytes * threadIdx.x * kWidth;
+  asm volatile("" : "+r"(to_a), "+r"(to_b), "+r"(from_a), "+r"(from_b));
+
   Copies<kWidth, kRagged> copies(A, B, M, first_i, first_j, first_j);
 #pragma unroll
   for (int s = 0; s < kStages - 1; ++s) {
-    if (s < slices) copies.start(stages[s]);
+    if (s < slices) copies.start(to_a + s * kStage, to_b + s * kStage);
     asm volatile("cp.async.commit_group;");
   }
+
+  // Those slices of which the warp's part is not all zeros.
+  const int from_slice = warp_column / kDepth;
+  const int to_slice = (first_i + warp_row + kWarpRows - first_j + kDepth - 1) / kDepth;
+
+  float sum[kRows][kColumns] = {};
+  unsigned stage = 0;  // in bytes
+  for (int slice = 0; slice < slices; ++slice) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
+    __syncthreads();  // this slice has arrived, and the stage filled next has been read by all
+    if (slice + kStages - 1 < slices) {
+      const unsigned next = stage == 0 ? (kStages - 1) * kStage : stage - kStage;
+      copies.start(to_a + next, to_b + next);
+    }
+    asm volatile("cp.async.commit_group;");
+    if (slice >= from_slice && slice < to_slice) multiply(from_a + stage, from_b + stage, sum);
+    stage = stage == (kStages - 1) * kStage ? 0 : stage + kStage;
+  }
+
   if (first_i > first_j) {
     for (int at = 4 * threadIdx.x; at < kTile * kTile; at += 4 * kThreads) {
       store<kWidth>(C, M, first_j + at / kTile, first_i + at % kTile, make_float4(0.0f, 0.0f, 0.0f, 0.0f));
     }
   }
-
-  float sum[kRows][kColumns] = {};
-  int stage = 0;
-  for (int slice = 0; slice < slices; ++slice) {
-    const int k = first_j + slice * kDepth;
-    asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
-    __syncthreads();  // this slice has arrived, and the stage filled next has been read by all
-    if (slice + kStages - 1 < slices) copies.start(stages[stage == 0 ? kStages - 1 : stage - 1]);
-    asm volatile("cp.async.commit_group;");
-    if (k + kDepth > first_j + warp_column && k < first_i + warp_row + kWarpRows) {
-      multiply(stages[stage], row, column, sum);
-    }
-    stage = stage == kStages - 1 ? 0 : stage + 1;
-  }
-
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const int i = first_i + row + r / 4 * 32 + r % 4;
@@ -187,12 +208,12 @@ warp_tiles_kernel(const float* __restrict__ A, const float* __restrict__ B, floa
 
 template <int kWidth, bool kRagged>
 static void launch(const torch::Tensor& A, const torch::Tensor& B, torch::Tensor& C) {
-  constexpr int kBytes = kStages * sizeof(Stage);
+  constexpr int kShared = kStages * kStage;
   const auto kernel = warp_tiles_kernel<kWidth, kRagged>;
-  C10_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  C10_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
   const int M = static_cast<int>(A.size(0));
   const unsigned tiles = (M + kTile - 1) / kTile;
-  kernel<<<tiles * (tiles + 1) / 2, kThreads, kBytes, c10::cuda::getCurrentCUDAStream()>>>(
+  kernel<<<tiles * (tiles + 1) / 2, kThreads, kShared, c10::cuda::getCurrentCUDAStream()>>>(
       A.data_ptr<float>(), B.data_ptr<float>(), C.data_ptr<float>(), M);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }

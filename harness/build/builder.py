@@ -59,7 +59,10 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     except NoCompiler as error:
         failure = {"kind": "no_nvcc", "message": str(error)}
     except NotCompiled as error:
-        failure = {"kind": "compile_error", "message": str(error), "log": error.log[-_LOG_CHARACTERS:]}
+        failure = {
+            "kind": "compile_error", "message": str(error), "log": error.log[-_LOG_CHARACTERS:],
+            "slim_log": error.slim_log[-_LOG_CHARACTERS:],
+        }
     except OnlyCompiled as error:
         warnings.append(str(error))
     except KeyboardInterrupt:

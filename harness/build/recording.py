@@ -28,10 +28,12 @@ _COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cf
 
 
 class NotCompiled(Exception):
-    """Raised in place of what torch raises when a build fails; `log` is the compiler's output."""
+    """Raised in place of what torch raises when a build fails; `log` is the compiler's output, `slim_log` what it had
+    said with the stand-in for PyTorch's headers.
+    """
 
-    def __init__(self, message: str, log: str) -> None:
-        self.log = log
+    def __init__(self, message: str, log: str, slim_log: str = "") -> None:
+        self.log, self.slim_log = log, slim_log
         super().__init__(message)
 
 
@@ -73,6 +75,7 @@ class Recorder:
         self.files: set[str] = set()
         self.failures: list[NotCompiled] = []
         self.log = ""
+        self._slim_log = ""
         self._modules: dict[str, Any] = {}
 
     def install(self) -> None:
@@ -113,7 +116,7 @@ class Recorder:
             if not went:
                 module = build(kind, real, key, arguments)
         except (RuntimeError, ImportError, OSError, NotCompiled) as error:
-            self.failures.append(NotCompiled(str(error), self.log))
+            self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
             raise self.failures[-1] from error
         self._note_built(key, arguments, place, module, cuda=bool(cuda), headers="slim" if went else "stock")
         return module
@@ -127,7 +130,7 @@ class Recorder:
         """
         place, headers = self.folder / key, self.folder / f"{key}-headers"
         versions = getattr(getattr(cpp_extension, "JIT_EXTENSION_VERSIONER", None), "entries", {})
-        log, version = self.log, versions.get(arguments.get("name"))
+        self._slim_log, log, version = "", self.log, versions.get(arguments.get("name"))
         try:
             texts = _texts(kind, arguments)
             torch_include = Path(cpp_extension.include_paths()[0])
@@ -136,7 +139,7 @@ class Recorder:
             paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
             return True, build(kind, real, key, {**arguments, "extra_include_paths": paths})
         except Exception:
-            self.log = log
+            self._slim_log, self.log = self.log[len(log):], log
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True, exist_ok=True)
             # torch counts the builds of a name and would call the module NAME_v1 the second time.

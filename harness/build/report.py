@@ -117,6 +117,13 @@ def _template_arguments(rest: str) -> tuple[str, str]:
             value = literal[2].replace("n", "-")
             arguments.append({"0": "false", "1": "true"}.get(value, value) if literal[1] == "b" else value)
             rest = rest[literal.end():]
+        elif enumerator := re.match(r"L(\d+)", rest):
+            end = enumerator.end() + int(enumerator[1])
+            value = re.match(r"(n?\d+)E", rest[end:])
+            if value is None:
+                return ", ".join([*arguments, "…"]), ""
+            arguments.append(f"({rest[enumerator.end():end]}){value[1].replace('n', '-')}")
+            rest = rest[end + value.end():]
         elif rest[0] in _TYPES:
             arguments.append(_TYPES[rest[0]])
             rest = rest[1:]

@@ -46,7 +46,10 @@ def understood(arguments: Sequence[str]) -> argparse.Namespace:
     """What `arguments` ask for; `verb` is among it. Raises InputError for what no verb or flag is."""
     parser = _parser()
     answer_the_shell(parser, VERBS)
-    return parser.parse_args(_with_verb(list(arguments)))
+    options, unknown = parser.parse_known_args(_with_verb(list(arguments)))
+    if unknown:
+        raise _no_such_flag(options.verb, unknown, parser)
+    return options
 
 
 def _with_verb(arguments: list[str]) -> list[str]:
@@ -56,15 +59,30 @@ def _with_verb(arguments: list[str]) -> list[str]:
         return arguments
     if not Path(first).suffix and not Path(first).exists() and not set(first) & set("*?["):
         from harness.problem import PROBLEMS_DIR
-        from harness.spelling import hint_for
+        from harness.spelling import hint_for, nearest
 
         if (PROBLEMS_DIR / f"{first}.yaml").exists():
             raise InputError(f"'{first}' is no verb", hint=f"Type python run.py problems/{first}.yaml")
-        raise InputError(f"'{first}' is neither a verb nor a problem file", hint=hint_for(first, VERBS, "The verbs are"))
+        problems = [] if nearest(first, VERBS) else [each.stem for each in PROBLEMS_DIR.glob("*.yaml")]
+        meant = nearest(first, problems)
+        hint = f"Did you mean problems/{meant}.yaml?" if meant else hint_for(first, VERBS, "The verbs are")
+        raise InputError(f"'{first}' is neither a verb nor a problem file", hint=hint)
     return ["run", *arguments]
 
 
-def _parser() -> argparse.ArgumentParser:
+def _no_such_flag(verb: str, unknown: Sequence[str], parser: Parser) -> InputError:
+    """What was typed that `verb` does not know, with the nearest flag that it does."""
+    from harness.spelling import nearest
+
+    help_of = f"Type python run.py {verb} --help for the flags"
+    flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
+    if flag is None:
+        return InputError(f"'{unknown[0]}' is one word too many for {verb}", hint=help_of)
+    meant = nearest(flag.lstrip("-"), [known.lstrip("-") for known in parser.flags_of(verb)])
+    return InputError(f"{verb} has no flag {flag}", hint=f"Did you mean --{meant}?" if meant else help_of)
+
+
+def _parser() -> Parser:
     parser = Parser(
         prog="python run.py", description="A referee for GPU kernels: builds, checks, times and ranks candidates.",
         epilog=f"{_EXAMPLES}\n\n{EXIT_CODES}", formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -20,7 +20,7 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
     run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)")
-    _add_devices(run)
+    add_devices(run)
     run.add_argument("--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file")
     run.add_argument(
         "--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
@@ -87,7 +87,7 @@ def add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest.add_argument(
         "--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)"
     )
-    _add_devices(selftest)
+    add_devices(selftest)
     selftest.add_argument(
         "--only", action="append", default=[], metavar="GLOB", help="only cases whose name, or group/name, matches"
     )
@@ -100,7 +100,8 @@ def add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _add_devices(verb: argparse.ArgumentParser) -> None:
+def add_devices(verb: argparse.ArgumentParser) -> None:
+    """--devices, for `choose.check_device_names` to read."""
     verb.add_argument(
         "--devices", metavar="all|cuda:0,cuda:2", help="several GPUs of this machine at once, each with its own referee"
     )

@@ -13,7 +13,12 @@ EXIT_CODES = """exit codes:
 
 
 class Parser(argparse.ArgumentParser):
-    """Mistakes in flags are InputErrors, with the nearest right flag."""
+    """Mistakes in flags are InputErrors."""
 
     def error(self, message: str) -> None:
         raise InputError(message, hint=f"Type {self.prog} --help for the flags")
+
+    def flags_of(self, verb: str) -> list[str]:
+        """The long flags that `verb` has."""
+        (verbs,) = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
+        return [flag for flag in verbs.choices[verb]._option_string_actions if flag.startswith("--")]

@@ -138,7 +138,8 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.referee.sanitizing import open_examiner
     from harness.sandbox.walls import best_wall
     from harness.sanitizer.tool import require_tool
-    from harness.workshop import Workshop, alone_on
+    from harness.turn import alone_on
+    from harness.workshop import Workshop
 
     progress, builds = _Told(pipe), DeliveredBuilds(pipe)
     bench = open_bench(assigned.device)

@@ -21,7 +21,7 @@ from harness.pipeline import RunRequest, RunResult
 from harness.pipeline import run as run_on_one
 from harness.records.schema import Record
 from harness.report.progress import Progress, name_on
-from harness.workshop import cpu_alone
+from harness.turn import Turn
 
 _LOOK_S = 0.05  # for builds that have become ready
 
@@ -40,7 +40,7 @@ def run(
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     with ExitStack() as stack:
         if "cpu" in devices:
-            stack.enter_context(cpu_alone(progress))
+            stack.enter_context(Turn(None, "this CPU", progress)).wait()
         return _Fleet(request, devices, progress, stack, early).run()
 
 

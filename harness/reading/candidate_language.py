@@ -17,13 +17,15 @@ _CPP_FILES = (".cpp", ".cc", ".cxx", ".c")
 
 def language_of(tree: ast.Module) -> str:
     """"cuda", "triton", "cpp" or "torch"; a file that mixes them is called by the first that applies."""
-    imported = _imported_modules(tree)
-    builds = _calls(tree, _names_of(tree, "load_inline"))
-    loads = _calls(tree, _names_of(tree, "load"))
-    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    texts = [value for value in constants if isinstance(value, str)]
-    runtime = _calls(tree, {"_compile_kernel", "RawKernel", "RawModule"})
-    if runtime or _any_below(imported, _CUDA_MODULES) or _gives_cuda_sources(tree, builds, texts):
+    nodes = list(ast.walk(tree))  # once: `list` reads every candidate of every problem
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    imported = _imported_modules(froms, [node for node in nodes if isinstance(node, ast.Import)])
+    builds, loads = (_named(calls, _names_of(froms, function)) for function in ("load_inline", "load"))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    runtime = _named(calls, {"_compile_kernel", "RawKernel", "RawModule"})
+    keywords = {node.arg for node in nodes if isinstance(node, ast.keyword)}
+    if runtime or _any_below(imported, _CUDA_MODULES) or _gives_cuda_sources(builds, keywords, texts):
         return "cuda"
     if loads and any(text.endswith(_CUDA_FILES) for text in texts):
         return "cuda"
@@ -34,12 +36,10 @@ def language_of(tree: ast.Module) -> str:
     return "torch"
 
 
-def _imported_modules(tree: ast.Module) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+def _imported_modules(froms: list[ast.ImportFrom], plain: list[ast.Import]) -> set[str]:
+    found = {alias.name for node in plain for alias in node.names}
+    for node in froms:
+        if node.module and not node.level:
             found.add(node.module)
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
     return found
@@ -49,17 +49,14 @@ def _any_below(imported: set[str], modules: tuple[str, ...]) -> bool:
     return any(name == module or name.startswith(f"{module}.") for name in imported for module in modules)
 
 
-def _names_of(tree: ast.Module, function: str) -> set[str]:
+def _names_of(froms: list[ast.ImportFrom], function: str) -> set[str]:
     """The names under which the file may call `function`: its own, and those of ``import … as``."""
-    names = {function}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            names.update(alias.asname for alias in node.names if alias.name == function and alias.asname)
-    return names
+    aliases = [alias for node in froms for alias in node.names if alias.name == function and alias.asname]
+    return {function, *(alias.asname for alias in aliases)}
 
 
-def _calls(tree: ast.Module, names: set[str]) -> list[ast.Call]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called_name(node) in names]
+def _named(calls: list[ast.Call], names: set[str]) -> list[ast.Call]:
+    return [call for call in calls if _called_name(call) in names]
 
 
 def _called_name(call: ast.Call) -> str:
@@ -68,11 +65,11 @@ def _called_name(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
-def _gives_cuda_sources(tree: ast.Module, builds: list[ast.Call], texts: list[str]) -> bool:
-    """Whether any load_inline gets CUDA, also through ``**options`` built elsewhere in the file."""
-    spoken_of = "cuda_sources" in texts or any(
-        isinstance(node, ast.keyword) and node.arg == "cuda_sources" for node in ast.walk(tree)
-    )
+def _gives_cuda_sources(builds: list[ast.Call], keywords: set[str | None], texts: list[str]) -> bool:
+    """Whether any load_inline gets CUDA, also through ``**options`` built elsewhere in the file, whose `keywords` and
+    `texts` are all that it has.
+    """
+    spoken_of = "cuda_sources" in keywords or "cuda_sources" in texts
     for call in builds:
         given = [keyword.value for keyword in call.keywords if keyword.arg == "cuda_sources"]
         given += call.args[_CUDA_SOURCES_POSITION : _CUDA_SOURCES_POSITION + 1]

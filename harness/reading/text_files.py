@@ -78,7 +78,8 @@ def files_in(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 def _no_such_file(path: Path, suffixes: Sequence[str], also: Sequence[Path]) -> InputError:
     here = files_in(path.parent, suffixes or (path.suffix,))
     # where a name fits several files, the kind of file named first is meant
-    known = here + [file for folder in also for file in files_in(folder, suffixes) if file not in here]
+    elsewhere = [folder for folder in also if not _is_same(folder, path.parent)]
+    known = here + [file for folder in elsewhere for file in files_in(folder, suffixes)]
     known.sort(key=lambda file: suffixes.index(file.suffix) if file.suffix in suffixes else len(suffixes))
     by_name: dict[str, Path] = {}
     by_stem: dict[str, Path] = {}
@@ -97,6 +98,13 @@ def _no_such_file(path: Path, suffixes: Sequence[str], also: Sequence[Path]) -> 
         hint = f"There {'is' if len(alike) == 1 else 'are'} {listed(alike)}." if alike else None
     missing = "no such file" if path.parent.is_dir() else f"no such file: there is no folder {path.parent}"
     return InputError(missing, path, hint=hint)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
 
 
 def _is_a_folder(path: Path, suffixes: Sequence[str]) -> InputError:

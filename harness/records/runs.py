@@ -140,5 +140,10 @@ def _readable(path: Path, notes: list[str]) -> list[Run]:
     return found
 
 
+def is_readable(path: Path) -> bool:
+    """Whether the file is a CSV of ours with at least one record."""
+    return bool(_readable(path, []))
+
+
 def _first_of(notes: list[str]) -> str | None:
     return notes[0][0].upper() + notes[0][1:] if notes else None

@@ -41,6 +41,13 @@ def compiler_reports(samples: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [each for each in kernels if isinstance(each, dict)] if isinstance(kernels, list) else []
 
 
+def compiler_warnings(samples: Mapping[str, Any]) -> list[str]:
+    """What the compilers warned of on the candidate's own lines."""
+    build = samples.get("build")
+    warnings = build.get("compiler_warnings") if isinstance(build, Mapping) else None
+    return [str(each) for each in warnings] if isinstance(warnings, list) else []
+
+
 def evidence_in(samples: dict[str, Any]) -> Evidence | None:
     """The evidence on the launch that failed; None for none, and for what is no evidence of ours."""
     body = samples.get("evidence")

@@ -12,7 +12,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,21 +83,40 @@ class RunFiles:
         }
         text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         self._unwritten.append(text + "\n")
-        refusals = [self._guarded(self._rewrite), self._guarded(self._add_lines)]
-        return refusals[0] or refusals[1]
+        refusal = self._refusal()
+        return refusal and f"{refusal}; what it lacks is kept in memory and tried again"
 
     def finish(self, records: Iterable[Record]) -> str | None:
-        """Put `records`, now with their ranks, in the place of what was written. Returns as `append`."""
+        """Put `records`, now with their ranks, in the place of what was written. Returns None, or one sentence when the
+        disk still refuses: then both files are below the temporary folder, and `csv_path` says where.
+        """
         self.records = list(records)
-        return self._guarded(self._rewrite)
+        refusal = self._refusal()
+        return refusal and f"{refusal}; {self._save_elsewhere()}"
 
-    def _guarded(self, write: Callable[[], None]) -> str | None:
+    def _refusal(self) -> str | None:
+        """Write what is not on the disk yet; what the disk said, if it refused any of it."""
+        refusals = []
+        for write in (self._rewrite, self._add_lines):
+            try:
+                write()
+            except OSError as error:
+                refusals.append(f"could not write {self.csv_path}: {error.strerror or error}")
+        return refusals[0] if refusals else None
+
+    def _save_elsewhere(self) -> str:
+        """Where the whole run is now, in words: nothing tries again once it has ended."""
         try:
-            write()
-        except OSError as error:
-            why = error.strerror or error
-            return f"could not write {self.csv_path}: {why}; what it lacks is kept in memory and tried again"
-        return None
+            folder = Path(tempfile.mkdtemp(prefix="kernel-referee-results-"))
+            csv_path, jsonl_path = folder / self.csv_path.name, folder / self.jsonl_path.name
+            csv_path.write_text(csv_text(self.records), encoding="utf-8", newline="")
+            there = self.jsonl_path.read_text(encoding="utf-8") if self.jsonl_path.is_file() else ""
+            jsonl_path.write_text(there + "".join(self._unwritten), encoding="utf-8", newline="")
+        except OSError:
+            return "nor could the temporary folder take it: what is printed is all that there is of the missing rows"
+        self.csv_path, self.jsonl_path = csv_path, jsonl_path
+        self._unwritten.clear()
+        return f"the whole run is in {csv_path} instead"
 
     def _rewrite(self) -> None:
         part = self.csv_path.with_suffix(".csv.part")

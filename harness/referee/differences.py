@@ -2,7 +2,8 @@
 is not finite.
 
 The error of an element is |C − C64| / (u·D). Where D is zero, and in integer and boolean outputs, an element must be
-equal. On a GPU one kernel reads everything once; elsewhere the same is said in PyTorch's operations.
+equal. On a GPU one kernel reads everything once; elsewhere the same is said in PyTorch's operations, ordinary outputs in few
+of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import torch
 from harness.accuracy.bounds import error_unit
 from harness.referee.element_errors import element_errors
 from harness.referee.error_kernel import RawFigures, error_kernel
+
+# Stands for an error scale of zero, where any difference must show: in units of it none is too small to be large.
+_NO_SCALE = 2.0**-500
+_LARGE_U = 2.0**60
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | 
         return Difference(0.0, 0.0, None, None, None)
     if scale is None or not got.is_floating_point():
         return _exact_difference(got, expected)
-    raw = _on_gpu(got, expected, scale) if got.is_cuda else None
+    raw = _on_gpu(got, expected, scale) if got.is_cuda else _in_few_passes(got, expected, scale)
     raw = raw or _in_torch(got, expected, scale)
     rms_u = math.sqrt(raw.square_sum / got.numel()) if math.isfinite(raw.max_u) else math.inf
     place = _unravel(raw.position, got.shape)
@@ -52,6 +57,26 @@ def _on_gpu(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor) -> R
     unit = error_unit(str(got.dtype).removeprefix("torch."))
     wide = got if got.dtype in (torch.float32, torch.float64) else got.float()
     return error_kernel(got.device).figures(wide, expected, scale, unit)
+
+
+def _in_few_passes(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor) -> RawFigures | None:
+    """Those of an output without NaN, infinity or a difference where the scale is zero; None for any other.
+
+    On a CPU, to tell all cases apart takes three times as long.
+    """
+    if got.dtype == torch.float64:  # as fine as the truth: a difference may be smaller than what stands for zero
+        return None
+    unit = error_unit(str(got.dtype).removeprefix("torch."))
+    wide = got.double()
+    flat = (wide - expected).abs_().div_((scale * unit).clamp_(min=_NO_SCALE)).flatten()
+    worst = flat.argmax()
+    figures = torch.stack(
+        [flat[worst], torch.linalg.vector_norm(flat), worst.double(), wide.flatten()[worst], expected.flatten()[worst]]
+    ).tolist()
+    max_u, norm_u, position, got_value, expected_value = figures
+    if not max_u < _LARGE_U:  # NaN is not either
+        return None
+    return RawFigures(max_u, norm_u * norm_u, int(position), got_value, expected_value, 0)
 
 
 def _in_torch(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor) -> RawFigures:

@@ -107,7 +107,7 @@ class Judge:
         judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms())
         try:
             for position, start in enumerate(players):
-                self._play(contestant, start, judgement, tell, first=position == 0)
+                self._play(contestant, start, judgement, _told_of(tell, position, len(players)), first=position == 0)
             self._conclude(contestant, judgement)
             if self._examiner is not None and not contestant.is_baseline:
                 sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
@@ -282,6 +282,11 @@ def compilation_notes(name: str, before: int, after: int) -> list[str]:
     if name == "torch.compile" and not after:
         return ["torch.compile compiled nothing: what was timed is eager"]
     return []
+
+
+def _told_of(tell: Callable[[str], None], position: int, players: int) -> Callable[[str], None]:
+    """`tell`, with the number of the process where there are several."""
+    return tell if players == 1 else lambda text: tell(f"{text}, in process {position + 1} of {players}")
 
 
 def _is_doubted(judgement: Judgement) -> bool:

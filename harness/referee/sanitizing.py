@@ -12,6 +12,7 @@ from harness.device.bench import Bench
 from harness.provenance.source_names import source_text
 from harness.referee.reference import Reference
 from harness.sandbox.environment import scrubbed
+from harness.sandbox.left_behind import content_of
 from harness.sandbox.walls import Wall
 from harness.sanitizer.crossing import SmallLaunch
 from harness.sanitizer.examining import Examiner, Uses

@@ -12,7 +12,7 @@ from typing import Any
 from harness.reading.text_files import shown
 from harness.records.evidence import Evidence
 from harness.records.ranking import shown_time
-from harness.records.samples import compiler_reports
+from harness.records.samples import compiler_reports, compiler_warnings
 from harness.records.schema import Record
 from harness.records.three_clocks import ThreeClocks
 from harness.report import terminal
@@ -201,17 +201,27 @@ def _build(record: Record, samples: Mapping[str, Any]) -> list[str]:
     took = "from the cache" if record.cached else None
     if not record.cached and record.build_s is not None:
         took = terminal.seconds_text(record.build_s)
-    first = _joined(record.language if record.role == "candidate" else None, took, record.arch)
+    headers = record.headers and f"{record.headers} headers"
+    first = _joined(record.language if record.role == "candidate" else None, took, record.arch, headers)
     kernels = compiler_reports(samples)
-    lines = [
-        f"{each.get('kernel')}: {each.get('registers')} registers, {each.get('spill_bytes')} bytes spilled, "
-        f"{each.get('shared_bytes')} bytes shared, {each.get('stack_bytes')} bytes stack"
-        for each in kernels[:_MOST_KERNELS]
-    ]
+    several = len({each.get("arch") for each in kernels}) > 1
+    lines = [_compiled(each, with_arch=several) for each in kernels[:_MOST_KERNELS]]
+    lines += [f"and {len(kernels) - _MOST_KERNELS} more"] if len(kernels) > _MOST_KERNELS else []
+    lines += [f"warning: {terminal.one_line(each)}" for each in compiler_warnings(samples)[:_MOST_KERNELS]]
     if not lines and record.registers is not None:
         spilled, shared = f"{record.spills} bytes spilled", f"{record.shared_bytes} bytes shared"
         lines = [f"at most {record.registers} registers, {spilled}, {shared}"]
     return [*([first] if first else []), *lines]
+
+
+def _compiled(kernel: Mapping[str, Any], with_arch: bool) -> str:
+    """What the compiler said of one kernel; constant memory only where it said something of it."""
+    constant = kernel.get("constant_bytes")
+    return f"{kernel.get('kernel')}{' for ' + str(kernel.get('arch')) if with_arch else ''}: " + ", ".join(filter(None, (
+        f"{kernel.get('registers')} registers", f"{kernel.get('spill_bytes')} bytes spilled",
+        f"{kernel.get('shared_bytes')} bytes shared", f"{kernel.get('stack_bytes')} bytes stack",
+        f"{constant} bytes constant" if constant else None,
+    )))
 
 
 def _device(record: Record) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from harness.spelling import listed
 def score_text(found: Sequence[DeviceScores], width: int | None = 140) -> str:
     """A table for each device, and below it what was not solved and what was left out."""
     blocks = []
+    names = Counter(each.device_name for each in found)
     for each in found:
         both = [each.of_problems, each.of_candidates]
         columns = [
@@ -25,7 +27,8 @@ def score_text(found: Sequence[DeviceScores], width: int | None = 140) -> str:
               for place, p in enumerate(THRESHOLDS)),
             Column("geometric mean speedup", "left", [_mean(scores) for scores in both]),
         ]
-        lines = [f"KernelBench scores · {each.device_name}", "", table_text(columns), ""]
+        card = f" ({each.uuid[:12]})" if names[each.device_name] > 1 and each.uuid else ""
+        lines = [f"KernelBench scores · {each.device_name}{card}", "", table_text(columns), ""]
         remarks = ["fast_p: share of n that is correct with a speedup over eager greater than p; the mean is over "
                    "those that are correct"]
         remarks += _remarks(each)
@@ -37,7 +40,7 @@ def score_json(found: Sequence[DeviceScores]) -> list[dict[str, Any]]:
     """The scores under stable keys; shares from 0 to 1, null where there is nothing to divide by."""
     return [
         {
-            "device_name": each.device_name, "best_of_each_problem": _as_json(each.of_problems),
+            "device_name": each.device_name, "uuid": each.uuid, "best_of_each_problem": _as_json(each.of_problems),
             "every_candidate": _as_json(each.of_candidates), "unsolved": list(each.unsolved),
             "left_out": list(each.left_out), "candidates_left_out": each.candidates_left_out,
         }
@@ -68,7 +71,9 @@ def _remarks(each: DeviceScores) -> list[str]:
     if each.left_out:
         remarks.append(f"left out, for nothing here could run their candidates: {listed(each.left_out)}")
     elif each.candidates_left_out:
-        remarks.append(f"left out, for nothing here could run them: {each.candidates_left_out} candidates")
+        one = each.candidates_left_out == 1
+        remarks.append("left out, for nothing here could run it: 1 candidate" if one else
+                       f"left out, for nothing here could run them: {each.candidates_left_out} candidates")
     return remarks
 
 

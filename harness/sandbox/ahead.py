@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from importlib.util import find_spec
 
 from harness.clocks.openmp import SPIN, shorten_spinning
 from harness.sandbox.environment import scrubbed
@@ -14,7 +15,8 @@ from harness.sandbox.forking import server_for
 from harness.sandbox.walls import best_wall
 
 # Not more of PyTorch than this: some of its modules look for a GPU when they are imported, and CUDA then works in no fork.
-PRELOADED = ("torch",)
+# setuptools is what takes the longest of torch.utils.cpp_extension, which every builder and player imports.
+PRELOADED = ("torch", *(name for name in ("setuptools",) if find_spec(name)))
 
 
 def start_ahead() -> None:

@@ -7,8 +7,10 @@ the middle of the values only, and its interval stays honest where that of the p
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 TRIM = 0.2  # the fraction cut from each end; 20 % is what Wilcox (2012) recommends where tails are unknown
 
@@ -61,15 +63,30 @@ def tukey_mclaughlin(values: Sequence[float], confidence: float = 0.99, trim: fl
     at ten (simulated, one round in ten ten times as noisy). Raises ValueError as `winsorised_variance` does,
     and for a confidence outside (0, 1).
     """
+    centre = trimmed_mean(values, trim)
+    reach = math.sqrt(winsorised_variance(values, trim)) * reach_of(len(values), confidence, trim)
+    return Interval(centre, centre - reach, centre + reach)
+
+
+def load_ahead() -> None:
+    """Begin to import, beside other work, what the first interval takes: 0.6 s, while a GPU would wait for a look."""
+    threading.Thread(target=lambda: import_module("scipy.special"), name="intervals-ahead", daemon=True).start()
+
+
+def reach_of(n: int, confidence: float = 0.99, trim: float = TRIM) -> float:
+    """Half the width of `tukey_mclaughlin`'s interval of `n` values over their winsorised standard deviation.
+
+    At 99.75 % it falls by a half from 10 values to 20, by 38 % to 40, by a third to 80. Raises ValueError for a
+    confidence outside (0, 1) or fewer than two values.
+    """
     from scipy.special import stdtrit  # half a second, which only those pay who take an interval
 
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence lies between 0 and 1, not {confidence}")
-    centre = trimmed_mean(values, trim)
-    n, cut = len(values), _cut(len(values), trim)
-    error = math.sqrt(winsorised_variance(values, trim)) / ((1 - 2 * trim) * math.sqrt(n))
-    reach = float(stdtrit(n - 2 * cut - 1, 0.5 + confidence / 2)) * error
-    return Interval(centre, centre - reach, centre + reach)
+    if n < 2:
+        raise ValueError("an interval needs two values or more")
+    freedom = n - 2 * _cut(n, trim) - 1
+    return float(stdtrit(freedom, 0.5 + confidence / 2)) / ((1 - 2 * trim) * math.sqrt(n))
 
 
 def _cut(n: int, trim: float) -> int:

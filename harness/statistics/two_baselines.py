@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from harness.statistics.trimmed import Interval, trimmed_mean
+from harness.statistics.trimmed import Interval, reach_of, trimmed_mean, tukey_mclaughlin
 
 # How far one function may differ between two processes: a share, and at least so many µs.
 APART_SHARE, APART_LEAST_US = 0.03, 1.0
@@ -27,3 +27,17 @@ def baselines_agree(inside: Sequence[float], outside: Sequence[float], baseline_
 def reaching(inside: Interval, outside: Interval) -> Interval:
     """The interval over the baseline inside, down to the low end of that over the one outside and up to its estimate."""
     return Interval(inside.estimate, min(inside.lo, outside.lo), max(inside.hi, outside.estimate))
+
+
+def narrows_by(inside: Sequence[float], outside: Sequence[float], rounds: int, confidence: float) -> float:
+    """By which share `reaching` would be narrower after `rounds` rounds than after those so far, at `confidence`.
+
+    Were they to scatter alike: then both intervals shrink about their estimates, and what lies between the two
+    estimates stays. Raises ValueError as `tukey_mclaughlin` does.
+    """
+    both = [tukey_mclaughlin(each, confidence) for each in (inside, outside)]
+    shrunk = reach_of(rounds, confidence) / reach_of(len(inside), confidence)
+    reaches = [(each.estimate, shrunk * each.half_width) for each in both]
+    later = [Interval(centre, centre - reach, centre + reach) for centre, reach in reaches]
+    now = reaching(*both).half_width
+    return 1 - reaching(*later).half_width / now if now else 0.0

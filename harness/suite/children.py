@@ -5,6 +5,7 @@ defaults costs its own problem. The parent never imports torch: that is what mak
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +94,7 @@ class Child:
             self._process.join()
             kind, said = "failed", _end_of(self._process.exitcode)
         except KeyboardInterrupt:
-            self.wait_for_end()
+            self.interrupt()
             raise
         finally:
             self.pipe.close()
@@ -104,12 +105,21 @@ class Child:
             raise ChildFailed(said)
         return said
 
-    def wait_for_end(self) -> None:
-        """After Ctrl-C: it had the same signal, and puts its players away."""
+    def interrupt(self) -> None:
+        """End it as Ctrl-C does, if it has not had the same signal already, and wait while it puts its players away."""
+        if self._process.is_alive():
+            os.kill(self._process.pid, signal.SIGINT)
         self._process.join(60)
 
 
 def _answer(work: Callable[[], Any], sender: Connection) -> None:
+    def interrupted(*_: object) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):  # once is enough: what follows puts things away
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, interrupted)
     try:
         answer = ("done", work())
     except NothingToRun as error:

@@ -105,7 +105,7 @@ def each_judged(
                 yield _guarded(asked, lambda: asked.outcome([Path(each) for each in child.answer()]))
     except KeyboardInterrupt:
         for child, _, _ in at_work.values():
-            child.wait_for_end()
+            child.interrupt()
         raise
 
 

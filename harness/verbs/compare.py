@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     gates = [Gate.parse(text) for text in options.fail_on]
     compared = compare(options.paths, by=options.by, force=options.force)
     form = "json" if options.json else options.format
-    print(drawn(compared, form, terminal.width_of(sys.stdout), terminal.color_wanted(sys.stdout)))
+    _print(drawn(compared, form, terminal.width_of(sys.stdout), terminal.color_wanted(sys.stdout)))
     stopped = _stopped(compared, gates)
     gate_lines = _gate_lines(stopped)
     for line in gate_lines:
@@ -41,6 +41,14 @@ def run(options: argparse.Namespace) -> int:
               "makes them all the same", file=sys.stderr)
         return EXIT_REFUSED
     return 0
+
+
+def _print(text: str) -> None:
+    """To stdout; a reader that goes away (`| head`) takes neither the gates nor a build server's files with it."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _stopped(compared: Compared, gates: list[Gate]) -> list[Tripped]:

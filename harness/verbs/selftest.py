@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _timing(options: argparse.Namespace) -> int:
-    from harness.selftest import control, known
+    from harness.selftest import agreement, control, known
 
     kind, folder, began = device_kind(options.device), options.out or control.new_folder(), time.monotonic()
     with open_progress(silent=options.json) as progress:
@@ -62,16 +62,24 @@ def _timing(options: argparse.Namespace) -> int:
         waits, more = known.run_waits(kind, options.device, folder, progress)
     alike = [*records, *(each for wait in waits for each in wait.records if each.candidate in ("eager", "itself"))]
     rows = len(records) + sum(len(wait.records) for wait in waits)
+    seen = [each for wait, path in zip(waits, more) for each in agreement.read(wait.records, path)]
     seconds = (time.monotonic() - began) / rows
     trusted = control.can_be_trusted(alike) and all(wait.adds_up for wait in waits)
+    lines = [
+        *map(known.sentence, waits), *agreement.sentences(seen), *control.sentences(alike),
+        f"A row took {seconds:.1f} s, builds included.",
+    ]
     if options.json:
+        clocks = [
+            {"candidate": each.record.candidate, "sizes": each.record.sizes, **each.clocks.to_json()} for each in seen
+        ]
         print(json.dumps({
             "csv": list(map(str, [*paths, *more])), "as_expected": trusted, "seconds_per_row": seconds,
             "records": [record.to_json() for record in records], "waits": [_wait_json(wait) for wait in waits],
+            "clocks": clocks, "sentences": lines,
         }))
     else:
-        lines = [*map(known.sentence, waits), *control.sentences(alike)]
-        print("\n".join([*lines, f"A row took {seconds:.1f} s, builds included.", "", _where([*paths, *more])]))
+        print("\n".join([*lines, "", _where([*paths, *more])]))
     return 0 if trusted else EXIT_NOT_AS_EXPECTED
 
 

@@ -78,6 +78,9 @@ def _job(line: str) -> Mapping[str, Any]:
             raise InputError(f"a job has no key '{key}'", hint=hint_for(key, _KEYS, "The keys are"))
         if key != "id" and not isinstance(value, str):
             raise InputError(f"'{key}' of a job is text, not {json.dumps(value)[:60]}")
+        if key != "id" and any("\ud800" <= character <= "\udfff" for character in value):
+            raise InputError(f"'{key}' of a job has half of a surrogate pair in it, which no file can hold",
+                             hint="Write the character itself, or both halves")
     if "problem" not in job:
         raise InputError("a job names its problem", hint='Add "problem": "tril_matmul", or the path of a file')
     if ("source" in job) == ("path" in job):

@@ -1,62 +1,160 @@
-"""The table of eager against itself: each figure from the controls, beside its target, with its n."""
+"""Eager against itself on several devices: who is given how much time, what is kept, and what ends it."""
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
+import json
 import sys
+import threading
+from dataclasses import replace
 
 import pytest
 
-from harness.problem import REPOSITORY
+FIGURE = {"size": 64, "ratio": 1.0, "lo": 0.999, "hi": 1.001, "time_us": 20.0, "call": "SAME", "seconds": 1.0}
 
 
-@pytest.fixture(scope="module")
-def benchmark():
-    path = REPOSITORY / "benchmarks" / "against_itself.py"
-    spec = importlib.util.spec_from_file_location("against_itself", path)
-    module = sys.modules["against_itself"] = importlib.util.module_from_spec(spec)  # where dataclasses look
-    before = list(sys.path)
-    spec.loader.exec_module(module)
-    sys.path[:] = before
-    return module
+@pytest.fixture
+def benchmark(benchmark_named):
+    return benchmark_named("against_itself")
 
 
-def figure(process: int, ratio: float, *, first=False, time_us=42.0, call="SAME", half=0.002, seconds=1.5):
-    return {
-        "size": 768, "process": process, "first": first, "ratio": ratio, "lo": ratio - half, "hi": ratio + half,
-        "time_us": time_us, "call": call, "seconds": 9.0 if first else seconds,
-    }
+@pytest.fixture
+def asked(benchmark_named, tmp_path):
+    flags = benchmark_named("timing_flags")
+    return flags.Asked(
+        utc="2026-01-01T00:00:00+00:00", command="python benchmarks/against_itself.py", device="a GPU", torch="2",
+        devices=("cuda:0", "cuda:1"), is_cpu=False, config="default", processes=4, minutes=1.0, sizes=(64,),
+        json=tmp_path / "figures.json",
+    )
 
 
-CONTROLS = [
-    figure(0, 1.001, first=True), figure(0, 1.000), figure(1, 0.999, first=True), figure(1, 1.004, call="FASTER"),
-    {"size": 768, "process": 1, "first": False, "failed": "unsure: noisy", "seconds": 3.0},
-]
+class Scripted:
+    """A process that answers once another on the other device is asked as well, or dies after its first answer."""
+
+    begun: list[dict] = []
+    dies = frozenset()
+    met = threading.Barrier(2, timeout=1)
+
+    def __init__(self, kind, visible):
+        self.visible, self.ended = visible, False
+        Scripted.begun.append({"visible": visible})
+
+    def ask(self, told):
+        from timing_process import Died
+
+        Scripted.begun.append({"asked": told})
+        with contextlib.suppress(threading.BrokenBarrierError):  # after an interrupt the other may not come
+            self.met.wait()
+        yield dict(FIGURE)
+        if self.visible["CUDA_VISIBLE_DEVICES"] in self.dies:
+            raise Died("it fell over")
+        yield {"size": 64, "failed": "unsure: noisy", "seconds": 2.0}
+
+    def interrupt(self):
+        self.ended = True
+
+    end = interrupt
 
 
-def test_each_figure_stands_beside_the_target_of_its_class(benchmark):
-    cells = dict(zip(benchmark.HEADS, benchmark.row_of(CONTROLS, 768, True)))
-    assert cells["pair"] == "M=768, 42.0 µs" and cells["n"] == "4 of 5"
-    assert cells["p95 distance from 1"] == "0.400 % (0.250 %) !"
-    # of the first controls 1.001 and 0.999, of the second 1.000 and 1.004
-    assert cells["largest / smallest − 1"] == "0.300 %, at most 0.400 %, 2 processes (0.400 %)"
-    assert cells["FASTER or SLOWER"].startswith("1 of 4") and cells["FASTER or SLOWER"].endswith("(2 of 200) !")
-    assert cells["hold 1"] == "3 of 4 (93 %) !"
-    assert cells["s a control"] == "1.5 (2)", "the first of a process has its start before it and does not count"
+@pytest.fixture
+def measured(benchmark, asked, monkeypatch):
+    """`measured(…)`: the figures of a run with scripted processes; the changes are to what was asked."""
+
+    def measure(dies=(), **changes):
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        monkeypatch.setattr(Scripted, "begun", [])
+        monkeypatch.setattr(Scripted, "dies", frozenset(dies))
+        monkeypatch.setattr(Scripted, "met", threading.Barrier(2, timeout=1))
+        monkeypatch.setattr(benchmark, "Timed", Scripted)
+        measuring = benchmark._Measuring(replace(asked, **changes), 2)
+        measuring.run()
+        return measuring.figures
+
+    return measure
 
 
-def test_intervals_are_held_against_the_mean_of_all_as_well(benchmark):
-    off = [figure(0, 1.01, first=True), figure(0, 1.0102), figure(1, 1.0098, first=True), figure(1, 1.01)]
-    cells = dict(zip(benchmark.HEADS, benchmark.row_of(off, 768, True)))
-    assert cells["hold the mean of all"] == "4 of 4 (93 %)" and cells["hold 1"] == "0 of 4 (93 %) !"
+def test_each_device_has_its_processes_one_after_the_other_and_sees_no_other(measured):
+    figures = measured()
+    assert {each["device"] for each in figures} == {"cuda:0", "cuda:1"}
+    assert {each["process"] for each in figures} == {0, 1, 2, 3} and len(figures) == 8
+    assert {each["visible"]["CUDA_VISIBLE_DEVICES"] for each in Scripted.begun if "visible" in each} == {"0", "1"}
+    told = [each["asked"] for each in Scripted.begun if "asked" in each]
+    assert {each["device"] for each in told} == {"cuda:0"} and all(each["controls"] == 2 for each in told)
 
 
-@pytest.mark.parametrize(("time_us", "p95"), [(2700.0, 0.0005), (1000.0, 0.0005), (356.0, 0.001), (16.0, 0.0025)])
-def test_a_class_of_durations_has_its_own_targets(benchmark, time_us, p95):
-    assert benchmark.target_for(time_us).p95 == p95
+def test_the_first_control_of_each_process_and_size_is_marked(measured):
+    assert [each["first"] for each in sorted(measured(processes=2), key=lambda each: each["process"])] == [True, False] * 2
 
 
-def test_a_cpu_has_no_targets_and_a_size_without_figures_its_reason(benchmark):
-    assert benchmark.row_of(CONTROLS, 768, False)[2] == "0.400 %"
-    failed = benchmark.row_of(CONTROLS[-1:], 768, True)
-    assert failed[0] == "M=768" and failed[-1] == "unsure: noisy" and len(failed) == len(benchmark.HEADS)
+def test_a_process_that_dies_costs_no_other(measured, capsys):
+    figures = measured(dies={"1"})
+    assert [each["device"] for each in figures].count("cuda:0") == 4
+    assert [each["device"] for each in figures].count("cuda:1") == 2
+    assert "died: it fell over" in capsys.readouterr().err
+
+
+def test_the_file_has_each_figure_as_it_comes_and_is_read_back(measured, benchmark, asked):
+    figures = measured()
+    body = benchmark.read(asked.json)
+    assert body["figures"] == figures and body["controls"] == 2 and body["devices"] == ["cuda:0", "cuda:1"]
+    assert "harness_hash" in body and "json" not in body
+
+
+def test_an_interrupt_leaves_what_there_is(measured, benchmark, monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(benchmark.time, "sleep", interrupted)
+    assert len(measured()) <= 8
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_devices_share_the_time_that_is_left(benchmark):
+    import time
+
+    turns = benchmark._Turns(5, 2, time.monotonic() + 60)
+    numbers, seconds = zip(*(turns.take() for _ in range(5)))
+    assert numbers == (0, 1, 2, 3, 4) and turns.take() is None
+    assert seconds[0] == pytest.approx(20, abs=1), "the first device has three of five"
+    assert seconds[-1] == pytest.approx(60, abs=1), "nothing was used meanwhile, and it is the last"
+
+
+def test_without_time_only_the_first_of_each_device_is_begun(benchmark):
+    turns = benchmark._Turns(10, 2, 0.0)
+    assert [turns.take() is None for _ in range(3)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--device", "toaster"], 2, "is no device"),
+        (["--devices", "all", "--device", "cpu"], 2, "say two things"),
+        (["--devices", "cuda:0,cpuu"], 2, "is no device"),
+        (["--config", "defalt"], 2, "Did you mean 'default'"),
+        (["--controls", "0"], 2, "--controls cannot be 0"),
+        (["--sizes", "64", "-1"], 2, "--sizes cannot be -1"),
+        (["--json", "no-such-folder/x.json"], 2, "there is no folder"),
+        (["--from", "README.md"], 2, "no file that --json"),
+        (["--from", "no-such-file.json"], 2, "No such file"),
+    ],
+)
+def test_mistakes_are_answered_in_a_sentence(benchmark, benchmark_named, monkeypatch, capsys, words, code, said):
+    monkeypatch.setattr(sys, "argv", ["against_itself.py", *words])
+    with pytest.raises(SystemExit) as ended:
+        benchmark_named("timing_flags").carried_out(benchmark.main)
+    assert ended.value.code == code and said in capsys.readouterr().err
+
+
+def test_the_command_that_is_kept_names_no_file_of_this_machine(benchmark_named):
+    words = ["/x/benchmarks/against_itself.py", "--devices", "all", "--json", "/tmp/a b.json", "--minutes", "8"]
+    kept = "python benchmarks/against_itself.py --devices all --minutes 8"
+    command = benchmark_named("timing_flags")._command
+    assert command(words) == kept == command([*words[:3], "--json=/tmp/x.json", *words[5:]])
+
+
+def test_the_table_of_an_earlier_run_is_printed_again(measured, benchmark, asked, monkeypatch, capsys):
+    measured()
+    monkeypatch.setattr(sys, "argv", ["against_itself.py", "--from", str(asked.json)])
+    benchmark.main()
+    said = capsys.readouterr().out
+    assert "On a GPU, 2026-01-01" in said and "4 of 8" in said and json.loads(asked.json.read_text())["torch"] == "2"

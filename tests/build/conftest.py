@@ -93,11 +93,21 @@ def workshop(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def built_workshop(tmp_path_factory):
+def new_workshop(tmp_path_factory):
+    """Makes a workshop of its own for each caller that several tests share."""
+
+    def make(name: str) -> Workshop:
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "candidates").mkdir()
+        return Workshop(folder / "candidates", Cache(folder / "cache"))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def built_workshop(new_workshop):
     """A workshop in which a C++ and a CUDA candidate have really been built, in parallel."""
-    folder = tmp_path_factory.mktemp("built")
-    (folder / "candidates").mkdir()
-    workshop = Workshop(folder / "candidates", Cache(folder / "cache"))
+    workshop = new_workshop("built")
     candidates = [workshop.write("doubled", CPP_CANDIDATE), workshop.write("reversed", CUDA_CANDIDATE)]
     workshop.build(*candidates)
     return workshop

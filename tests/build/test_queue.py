@@ -206,6 +206,17 @@ def test_closing_the_queue_ends_what_is_being_built(workshop):
     assert not list((workshop.cache.root / "staging").iterdir())
 
 
+@pytest.mark.parametrize(("gently", "builders"), [(False, 4), (True, 2)])
+def test_beside_another_run_that_is_timing_half_as_many_builders_run(workshop, monkeypatch, gently, builders):
+    monkeypatch.setattr("harness.build.queue.builders_at_once", lambda: 4)
+    candidates = [workshop.write(f"number_{each}", f"{PLAIN_CANDIDATE}\n# {each}\n") for each in range(6)]
+    queue = BuildQueue(candidates, find_toolchain(None), workshop.cache, SETTINGS, gently=gently)
+    try:
+        assert queue._pool._max_workers == builders
+    finally:
+        queue.close()
+
+
 def test_at_least_one_builder_runs_however_small_the_machine():
     assert builders_at_once() >= 1
 

@@ -49,6 +49,7 @@ def test_output_without_kernels_has_none():
     ("_ZN12_GLOBAL__N_16hiddenEPf", "hidden"),
     ("_Z4tileILi32ELb1EEvPf", "tile<32, true>"),
     ("_Z4copyI6float4EvPT_", "copy<float4>"),
+    ("_Z12split_kernelIL7Product1ELb0EEvPKf", "split_kernel<(Product)1, false>"),
     ("extern_c_kernel", "extern_c_kernel"),
 ])
 def test_a_symbol_is_shortened_to_what_a_person_wrote(symbol, name):

@@ -243,15 +243,16 @@ def test_list_and_doctor_answer(bench):
 
 
 @pytest.mark.alone
-def test_an_interrupted_run_leaves_its_results_and_nothing_else(new_bench):
-    bench = new_bench("interrupted")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_its_results_and_nothing_else(new_bench, how):
+    bench = new_bench(f"interrupted-{how.name}")
     bench.candidates([CORPUS / "machine" / "hang_leaves_child.py", CORPUS / "form" / "no_model_new.py"])
     process = bench.judge(bench.folder / "tril_small.yaml", bench.folder / "candidates", "cpu")
     for line in process.stderr:
         if "hang_leaves_child: checking" in line:
             break
     time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     end = bench.end(process, 60)
     assert end.code == 130
     assert "interrupted" in end.err

@@ -25,6 +25,22 @@ def test_two_draws_are_never_the_same_even_after_the_same_seed():
     assert not torch.equal(first.region, second.region)
 
 
+def test_a_draw_is_what_its_seed_gives():
+    drawn = draw_set(two_matrices, CPU)
+    torch.manual_seed(drawn.seed)
+    assert all(torch.equal(own, other) for own, other in zip(drawn.arguments(), two_matrices()))
+
+
+def test_a_draw_leaves_nothing_behind_that_grows(monkeypatch):
+    kept = []
+    monkeypatch.setattr("traceback.format_stack", lambda *a, **k: kept.append(1) or [])
+    torch.manual_seed(1)
+    assert kept, "torch.manual_seed no longer keeps the stack of each call: then a draw may use it"
+    kept.clear()
+    draw_set(two_matrices, CPU)
+    assert not kept
+
+
 def test_the_seed_of_a_draw_cannot_be_read_off_what_comes_after_it():
     draw_set(two_matrices, CPU)
     first = torch.initial_seed()

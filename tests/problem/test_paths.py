@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InputError
-from harness.problem import list_problems, load_problem
+from harness.problem import REPOSITORY, list_problems, load_problem
 
 
 @pytest.mark.parametrize(("path", "says"), [
@@ -33,6 +33,13 @@ def test_a_path_that_is_no_problem_file_offers_the_nearest(files, path, says):
     with pytest.raises(InputError) as caught:
         load_problem(path)
     assert str(caught.value).startswith(f"{path}{says}")
+
+
+def test_from_the_repository_s_own_folder_each_problem_is_offered_once(monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    with pytest.raises(InputError) as caught:
+        load_problem("problems/wibble.yaml")
+    assert str(caught.value).count("problems/tril_matmul.yaml") == 1
 
 
 def test_a_file_that_may_not_be_read_says_what_to_type(files, monkeypatch):

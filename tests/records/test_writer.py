@@ -114,6 +114,41 @@ def test_a_full_disk_costs_a_sentence_and_keeps_the_record_for_the_next_try(
     ]
 
 
+def test_a_disk_that_is_full_to_the_end_costs_neither_rows_nor_samples(tmp_path, make_record, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    files = created(tmp_path)
+    assert files.append(make_record(candidate="first")) is None
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(writer.RunFiles, "_rewrite", full)
+    monkeypatch.setattr(writer.RunFiles, "_add_lines", full)
+    assert "tried again" in files.append(make_record(candidate="second"))
+    refused = files.csv_path
+    said = files.finish(files.records)
+    assert said.startswith(f"could not write {refused}: No space left on device; the whole run is in {files.csv_path}")
+    assert files.csv_path.is_relative_to(temporary)
+    assert [record.candidate for record in read_records(files.csv_path)] == ["first", "second"]
+    assert len(files.jsonl_path.read_text().splitlines()) == 2
+
+
+def test_what_is_nowhere_is_not_said_to_be_somewhere(tmp_path, make_record, monkeypatch):
+    files = created(tmp_path)
+    files.append(make_record())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "not there"))
+
+    def gone(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(writer.RunFiles, "_rewrite", gone)
+    before = files.csv_path
+    assert "what is printed is all" in files.finish(files.records)
+    assert files.csv_path == before
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "slug"),
     [

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.referee.comparing import difference, judge_outputs
+from harness.referee import differences
+from harness.referee.comparing import judge_outputs
+from harness.referee.differences import difference
 
 U = 2.0**-24
 EXPECTED = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
@@ -156,3 +159,30 @@ def test_without_eager_the_verdict_is_the_same_and_eager_is_computed_only_when_n
     far = judged(reference, lambda tensor: tensor + 1, with_eager=False)
     assert far.eager_max_u > 0
     assert calls == [{"with_eager": False}] * 2  # and eager alone, not the truth once more
+
+
+UNUSUAL = {
+    "NaN": lambda got, expected, scale: got[0].fill_(math.nan),
+    "infinity": lambda got, expected, scale: got[0].fill_(math.inf),
+    "infinity in both": lambda got, expected, scale: [each[0].fill_(math.inf) for each in (got, expected, scale)],
+    "NaN in both": lambda got, expected, scale: [each[0].fill_(math.nan) for each in (got, expected)],
+    "a value where the scale is zero": lambda got, expected, scale: [each[0].fill_(0) for each in (expected, scale)],
+    "nothing where the scale is zero": lambda got, expected, scale: [each[0].fill_(0) for each in (got, expected, scale)],
+    "far off": lambda got, expected, scale: got[0].fill_(1e30),
+    "subnormal": lambda got, expected, scale: [each.mul_(1e-40) for each in (got, expected, scale)],
+    "nothing": lambda got, expected, scale: None,
+}
+
+
+@pytest.mark.parametrize("change", UNUSUAL.values(), ids=UNUSUAL)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_the_few_passes_over_an_ordinary_output_find_what_the_many_do(dtype, change, monkeypatch):
+    expected = torch.randn(40, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    got, scale = expected.to(dtype), expected.abs()
+    change(got, expected, scale)
+    found = difference(got, expected, scale)
+    monkeypatch.setattr(differences, "_in_few_passes", lambda *tensors: None)
+    thorough = difference(got, expected, scale)
+    assert found.rms_u == pytest.approx(thorough.rms_u, rel=1e-12)
+    # As text, where NaN equals NaN.
+    assert str(replace(found, rms_u=0.0)) == str(replace(thorough, rms_u=0.0))

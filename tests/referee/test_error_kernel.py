@@ -23,7 +23,8 @@ def drawn(*shape, dtype=torch.float32, seed=3):
 
 
 def both(got, expected, scale):
-    return error_kernel(DEVICE).figures(got, expected, scale, UNIT), _in_torch(got, expected, scale)
+    unit = error_unit(str(got.dtype).removeprefix("torch."))
+    return error_kernel(DEVICE).figures(got, expected, scale, unit), _in_torch(got, expected, scale)
 
 
 def assert_alike(own, other):

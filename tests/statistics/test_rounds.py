@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import random
+from statistics import stdev
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.statistics import estimate_speedup, log_ratio, median, order_of_round
+from harness.statistics import estimate_speedup, log_ratio, median, order_of_round, trimmed_mean
+from harness.statistics.rounds import typical_log
 
 TIMES = st.lists(st.floats(0.5, 1e6), min_size=1, max_size=20)
 ARM = st.lists(TIMES, min_size=2, max_size=2)
@@ -32,6 +35,47 @@ def test_launches_of_two_kinds_count_half_each_whichever_is_one_more():
     assert even == pytest.approx((math.log(15) + math.log(17)) / 2 - math.log(16))
     one_more = log_ratio([[16.0], [16.0]], [fast + slow + [17.0], fast + slow + [15.0]])
     assert one_more == pytest.approx(even, abs=1e-2)
+
+
+FAST = [15.0, 15.2, 15.4, 15.5, 15.6, 15.7, 15.8, 15.9]
+SLOW = [17.0, 17.2, 17.4, 17.5, 17.6, 17.7, 17.8, 17.9]
+
+
+def logs(times_us):
+    return [math.log(time_us) for time_us in times_us]
+
+
+def test_one_slow_launch_in_a_whole_rotation_moves_nothing():
+    still = typical_log(logs([*FAST, *SLOW]))
+    assert typical_log(logs([*FAST, *SLOW[:-1], 900.0])) == pytest.approx(still, abs=1e-15)
+
+
+def test_a_launch_between_the_two_kinds_moves_a_whole_rotation_less_than_its_middle_half():
+    between = logs([*FAST, *SLOW[1:], 16.4])
+    still = logs([*FAST, *SLOW])
+    by_halves = abs(typical_log(between) - typical_log(still))
+    by_the_middle = abs(trimmed_mean(between, 0.25) - trimmed_mean(still, 0.25))
+    assert by_halves < 0.6 * by_the_middle
+
+
+def test_rounds_of_whole_rotations_scatter_less_than_their_middle_halves_would():
+    """Launches of 15.6 and 17.6 µs that scatter by 2 % each, and one in eight between the kinds, as on an H200."""
+    rng = random.Random(7)
+
+    def segment():
+        return [
+            math.log((16.5 if rng.random() < 1 / 8 else kind) * (1 + rng.gauss(0, 0.02)))
+            for kind in [15.6] * 8 + [17.6] * 8
+        ]
+
+    drawn = [segment() for _ in range(2000)]
+    assert stdev(map(typical_log, drawn)) < 0.85 * stdev(trimmed_mean(each, 0.25) for each in drawn)
+
+
+def test_fewer_launches_count_as_their_middle_half():
+    assert typical_log([0.0, 1.0, 2.0, 30.0]) == 1.5
+    with pytest.raises(ValueError):
+        typical_log([])
 
 
 @given(ARM, ARM)

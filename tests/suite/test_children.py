@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 
 import pytest
 
 from harness.errors import HarnessError, InputError, NothingToRun
-from harness.suite.children import ChildFailed, in_child
+from harness.suite.children import Child, ChildFailed, in_child
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
 
@@ -56,3 +57,22 @@ def test_a_child_that_leaves_without_a_word_is_told_of_by_its_code():
 def test_what_a_child_changes_is_not_changed_here():
     in_child(lambda: sys.modules.update(nonsense_module=None))
     assert "nonsense_module" not in sys.modules
+
+
+def test_a_child_that_is_interrupted_puts_its_things_away_and_is_interrupted_once(tmp_path):
+    begun, away = tmp_path / "begun", tmp_path / "away"
+
+    def work():
+        begun.touch()
+        try:
+            time.sleep(60)
+        finally:
+            time.sleep(0.3)
+            away.touch()
+
+    child = Child(work)
+    while not begun.exists():
+        time.sleep(0.01)
+    os.kill(child._process.pid, signal.SIGINT)  # of the terminal, to all of the foreground
+    child.interrupt()
+    assert away.exists() and child._process.exitcode == 0

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.cli import main
+from harness.problem import REPOSITORY
 from harness.records.reader import read_records
 from harness.records.writer import csv_text
 
@@ -189,6 +193,20 @@ def test_a_gate_without_two_runs_of_one_gpu_is_no_pass(runs, capsys):
 def test_a_summary_that_cannot_be_written_is_our_failure_in_words(runs, capsys):
     assert main(["compare", *runs(new=slower(1.0)), "--junit", "nowhere/x.xml"]) == 1
     assert "--junit: cannot write nowhere/x.xml" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_takes_neither_the_gate_nor_its_files_with_it(runs, tmp_path):
+    words = ["compare", *runs(new=slower(0.9)), "--fail-on", "slower:1%", "--junit", "gate.xml"]
+    command = [sys.executable, str(REPOSITORY / "run.py"), *words]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
+    os.close(writing)
+    assert done.returncode == 3
+    assert done.stderr.startswith("--fail-on slower") and "rror" not in done.stderr
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().tag == "testsuites"
 
 
 def test_scores_are_printed_and_given_as_json(runs, capsys):

@@ -54,6 +54,7 @@ def test_a_path_is_a_file_and_a_job_may_choose_name_and_settings():
     ('{"problem": "tril", "sorce": "a"}', "Did you mean 'source'"),
     ('{"problem": 3, "source": "a"}', "'problem' of a job is text, not 3"),
     ("[" * 100_000, "one line of JSON"),
+    (r'{"problem": "tril", "source": "\ud800"}', "half of a surrogate pair"),
 ])
 def test_a_bad_job_costs_its_own_answer_and_the_next_is_served(line, said):
     bad, good = answers_to(line, '{"id": 2, "problem": "tril", "source": "x"}')

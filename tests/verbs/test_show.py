@@ -46,6 +46,25 @@ def test_a_wrong_candidate_is_shown_with_where_it_is_wrong(results, capsys):
         assert words in out
 
 
+def test_each_architecture_has_its_line_and_constant_memory_and_warnings_are_not_lost(tmp_path, capsys):
+    files = RunFiles.create(tmp_path, "tril", "cpu", "2026-05-01T12:00:00Z")
+    kernel = {"kernel": "tril_kernel", "registers": 40, "spill_bytes": 0, "shared_bytes": 0, "stack_bytes": 0}
+    kernels = [kernel | {"arch": "sm_80", "constant_bytes": 380}, kernel | {"arch": "sm_90a", "constant_bytes": None}]
+    record = Record(
+        run_id="1", utc="2026-05-01T12:00:00Z", problem="tril", sizes="M=8", dtype="float32", candidate="naive",
+        status=Status.COMPILED, reason_code=ReasonCode.NO_GPU, reason="there is no GPU here", headers="slim",
+        language="cuda", arch="sm_80+sm_90a",
+    )
+    warning = "naive.py:7: variable \"x\" was declared but never referenced"
+    files.append(record, {"build": {"kernels": kernels + [kernel] * 6, "compiler_warnings": [warning]}})
+    assert main(["show", "naive", "--results", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    figures = "40 registers, 0 bytes spilled, 0 bytes shared, 0 bytes stack"
+    for words in ("sm_80+sm_90a · slim headers", f"for sm_80: {figures}, 380 bytes constant\n",
+                  f"for sm_90a: {figures}\n", "and 2 more", f"warning: {warning}"):
+        assert words in out
+
+
 def test_json_has_the_record_and_the_evidence_under_their_own_keys(results, capsys):
     assert main(["show", "tril/naive", "--results", str(results), "--json"]) == 0
     body = json.loads(capsys.readouterr().out)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+
 import pytest
 
 from harness.referee.failures import Failed, failed
@@ -50,6 +53,18 @@ def test_slowing_the_baseline_inside_down_below_the_guard_does_not_raise_the_low
     honest, cheat = beside(400.0, 400.0, 400.0)[0], beside(400.0, 411.0, 400.0)[0]
     assert cheat.agreeing and cheat.speedup.estimate == pytest.approx(1.0275)
     assert cheat.speedup.lo <= honest.speedup.lo and cheat.word == "UNSURE"
+
+
+@pytest.mark.parametrize(("b_us", "rounds"), [(20.4, 5), (20.0, 20)])
+def test_rounds_end_early_where_the_distance_between_the_baselines_is_most_of_the_interval(
+    scripted, reference_of, settings, b_us, rounds
+):
+    log, wobble = [], itertools.cycle([20.0, 20.004, 19.997, 20.002, 19.998, 20.006, 19.994])
+    session, bench = scripted.Session(lambda _: next(wobble), log), scripted.Bench(b_us, log, "cuda")
+    session.inside_us = 20.0
+    wanted = replace(settings, half_width=1e-6, budget_s=600.0)
+    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made: None, {1}).run()
+    assert len(timing.log_ratios) == rounds and timing.agreeing
 
 
 def test_what_has_tf32_on_has_no_strict_baseline_inside(scripted, reference_of, settings):

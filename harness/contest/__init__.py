@@ -7,31 +7,30 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from harness.baselines import BASELINES, Baseline, baselines_for
+from harness.baselines import BASELINES, baselines_for
 from harness.build.product import Build
 from harness.candidate import Candidate
+from harness.contest.ahead import Ahead, Entry, is_slow_to_start
+from harness.contest.device_facts import measured_facts
+from harness.contest.running_order import as_they_get_ready
+from harness.contest.suspected import with_suspicions
 from harness.device.bench import Bench
 from harness.errors import HarnessError
-from harness.peaks import load_peaks
-from harness.physics import limits
 from harness.problem import Problem
-from harness.records.assembling import RunFacts, record_of, samples_of
+from harness.records.assembling import record_of, samples_of
 from harness.records.writer import RunFiles
-from harness.reading.suspicions import suspicions_in
 from harness.referee import failures
 from harness.referee.clock_checks import Control
 from harness.referee.judgement import Judgement
 from harness.referee.judging import Judge
-from harness.referee.players import PlayerStarter
 from harness.referee.reference import Reference
 from harness.report.progress import Progress
-from harness.running_order import as_they_get_ready
 from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
+from harness.statistics import load_ahead
 from harness.verdict import ReasonCode, Status, Verdict
 from harness.workshop import Workshop
 
-Entry = Baseline | Candidate
 # A control must be of the minutes that it is held against; a run of a few candidates takes about as long.
 _CONTROL_KEEPS_S = 60.0
 
@@ -48,15 +47,16 @@ class Contest:
         self._workshop, self._files, self._progress = workshop, files, progress
         self._sizes = problem.timed_sizes(bench.kind)
         self._examiner, self._wanted_extras = examiner, wanted_extras
-        self._ahead: list[tuple[Entry, PlayerStarter]] = []
-        self._start_ahead(BASELINES["eager"])  # the control, whose player gets ready meanwhile
+        self._ahead = Ahead(is_idle=bench.kind == "cpu")
+        self._ahead.start(BASELINES["eager"], workshop)  # the control, whose player gets ready meanwhile
+        load_ahead()
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()
-            self._facts = self._measure_device(utc, command)
+            self._facts = measured_facts(problem, self._sizes, settings, bench, utc, command, workshop.wall.text)
             self._judge = self._judge_with(references, model_seed)
         except BaseException:
-            self._drop_ahead()
+            self._ahead.drop()
             raise
         self._lost: str | None = None
         self._control_is_noisy = False
@@ -91,15 +91,14 @@ class Contest:
         if self._judge.control is None:
             self._one(BASELINES["eager"], None)
         elif time.monotonic() - self._control_at > _CONTROL_KEEPS_S:
-            self._renew_control(BASELINES["eager"])
+            self._renew_control()
         self._one(candidate, None)
 
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
-        for entry in filter(_is_slow_to_start, entries):
-            self._start_ahead(entry)
-        self.judge_each(as_they_get_ready(entries, self._could_begin, _is_slow_to_start, self._wait_for_one))
+        self._ahead.start_slow(entries, self._workshop)
+        self.judge_each(as_they_get_ready(entries, self._could_begin, is_slow_to_start, self._wait_for_one))
 
     def _could_begin(self, entry: Entry) -> bool:
         return self._fault_of(entry) is not None or self._workshop.is_ready(entry)
@@ -120,10 +119,10 @@ class Contest:
         try:
             for entry, following in entries:
                 if self._control_is_noisy and self._workshop.is_quiet:
-                    self._renew_control(BASELINES["eager"])
+                    self._renew_control()
                 self._one(entry, following)
         finally:
-            self._drop_ahead()
+            self._ahead.drop()
 
     def _one(self, entry: Entry, following: Entry | None) -> None:
         build = judgement = None
@@ -137,7 +136,7 @@ class Contest:
             judgement = self._play(entry, following)
             verdict = judgement.verdict
             if isinstance(entry, Candidate):
-                verdict = _with_suspicions(verdict, entry.source, judgement)
+                verdict = with_suspicions(verdict, entry.source, judgement)
         self._record(entry, verdict, build, judgement)
 
     def _fault_of(self, entry: Entry) -> Verdict | None:
@@ -149,11 +148,11 @@ class Contest:
 
     def _play(self, entry: Entry, following: Entry | None) -> Judgement:
         contestant, starter = self._workshop.contestant(entry)
-        starter = self._take_ahead(entry) or starter
+        starter = self._ahead.take(entry) or starter
         control = contestant.name == "eager" and contestant.is_baseline
         players = self._settings.players if control or not contestant.is_baseline else 1
         try:
-            self._start_ahead(following)
+            self._ahead.start(following, self._workshop)
             judgement = self._judge.judge(
                 contestant, [starter.start] * players, lambda text: self._progress.stage(entry.name, text)
             )
@@ -183,43 +182,17 @@ class Contest:
         if not self._workshop.is_quiet:
             self._progress.note("a clock is in doubt: waiting until nothing is compiled beside it")
             self._workshop.wait_until_quiet()
-        self._renew_control(BASELINES["eager"])
+        self._renew_control()
 
-    def _renew_control(self, entry: Baseline) -> None:
+    def _renew_control(self) -> None:
         """Time the control again: where there is none yet, where compilers ran beside it, where a clock is doubted."""
         self._control_is_noisy = False
         self._control_at = time.monotonic()
-        contestant, starter = self._workshop.contestant(entry)
+        contestant, starter = self._workshop.contestant(BASELINES["eager"])
         try:
             self._judge.renew_control(contestant, starter.start)
         finally:
             starter.close()
-
-    def _start_ahead(self, entry: Entry | None) -> None:
-        # On a CPU the import would take cores from the call being timed.
-        if entry is None or self._bench.kind == "cpu" or not self._workshop.is_ready(entry):
-            return
-        if any(waiting is entry for waiting, _ in self._ahead):
-            return
-        if isinstance(entry, Candidate) and self._workshop.build_of(entry).verdict is not None:
-            return
-        starter = self._workshop.contestant(entry)[1]
-        starter.start_ahead()
-        self._ahead.append((entry, starter))
-
-    def _take_ahead(self, entry: Entry) -> PlayerStarter | None:
-        """What was started for `entry`; others that were started for a turn that did not come are ended."""
-        taken = next((starter for waiting, starter in self._ahead if waiting is entry), None)
-        kept = [each for each in self._ahead if each[1] is not taken and _is_slow_to_start(each[0])]
-        self._drop_ahead(but=[taken, *(starter for _, starter in kept)])
-        self._ahead = kept
-        return taken
-
-    def _drop_ahead(self, but: Collection[PlayerStarter | None] = ()) -> None:
-        for _, starter in self._ahead:
-            if starter not in but:
-                starter.close()
-        self._ahead = []
 
     def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
         is_candidate = isinstance(entry, Candidate)
@@ -233,42 +206,3 @@ class Contest:
         if trouble:
             self._progress.note(trouble)
         self._progress.done(record)
-
-    def _measure_device(self, utc: str, command: str | None) -> RunFacts:
-        problem, bench = self._problem, self._bench
-        flops = problem.flops.evaluate(self._sizes) if problem.flops else None
-        useful_bytes = problem.bytes.evaluate(self._sizes) if problem.bytes else None
-        bandwidth = bench.copy_gbytes_s()
-        peaks = load_peaks(bench.identity.name) if bench.kind == "cuda" else None
-        return RunFacts(
-            run_id=secrets.token_hex(8), utc=utc, config=self._settings.name,
-            config_hash=self._settings.hash, command=command, problem=problem, sizes=self._sizes,
-            bench=bench, limits=limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
-            useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
-            canary_tflops=bench.multiply_add_tflops(),
-            event_floor_us=bench.event_floor_us(), sandbox=f"{self._workshop.wall.text}; {bench.transport}",
-        )
-
-
-def _is_slow_to_start(entry: Entry) -> bool:
-    return isinstance(entry, Baseline) and bool(entry.imports)
-
-
-def _with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verdict:
-    """Where to look in the source, beside a finding; beside a good row, what it says of its own kernels is not taken.
-
-    The listing of a profiled launch is the process's own word, and passes through what such a source reaches.
-    """
-    found = suspicions_in(source)
-    if verdict.status is Status.OK and found:
-        judgement.warnings += [f"its {each.text}: look at it" for each in found if each.patches]
-        provenance = judgement.provenance
-        if provenance is not None and provenance.kind in ("custom", "mixed"):
-            judgement.provenance = replace(provenance, kind="unknown", own_share=None)
-            judgement.warnings.append(
-                f"its {found[0].text}: what its process says of its own kernels is not taken from such a source, so it has "
-                "no rank; leave that out and run again"
-            )
-    elif verdict.status in (Status.REJECTED, Status.INCORRECT) and found:
-        return replace(verdict, reason=f"{verdict.reason}; its {found[0].text}")
-    return verdict

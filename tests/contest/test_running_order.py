@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.running_order import as_they_get_ready
+from harness.contest.running_order import as_they_get_ready
 
 
 class Builds:

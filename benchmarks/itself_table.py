@@ -1,0 +1,128 @@
+"""The table of eager against itself, from the figures of against_itself.py: what came out beside what is aimed at."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY))
+
+from harness.report import terminal  # noqa: E402
+from harness.statistics import Interval  # noqa: E402
+from harness.statistics.scatter import Scatter, held, long_run, seen_at_most, spreads  # noqa: E402
+
+Figures = Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is aimed at on an H200 for calls of at least `shortest_us`: shares, a count of 200, seconds."""
+
+    shortest_us: float
+    p95: float
+    spread: float
+    wrong_of_200: int
+    seconds: float
+    held: float = 0.93
+
+
+TARGETS = (
+    Target(1000.0, 0.0005, 0.001, 1, 3.0), Target(50.0, 0.001, 0.002, 1, 2.0), Target(0.0, 0.0025, 0.004, 2, 2.0),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure as text; `aim` where something is aimed at, `missed` where it is not reached."""
+
+    head: str
+    text: str
+    aim: str | None = None
+    missed: bool = False
+
+    def __str__(self) -> str:
+        return self.text if self.aim is None else f"{self.text} ({self.aim}){' !' if self.missed else ''}"
+
+
+HEADS = (
+    "pair", "n", "p95 distance from 1", "largest / smallest − 1", "FASTER or SLOWER", "hold the mean of all", "hold 1",
+    "median interval", "seconds a control",
+)
+
+
+def target_for(time_us: float) -> Target:
+    """The targets of the class of durations that a call of `time_us` is in."""
+    return next(each for each in TARGETS if time_us >= each.shortest_us)
+
+
+def row_of(figures: Figures, size: int, with_targets: bool) -> list[Cell]:
+    """The cells of one size, in the order of `HEADS`; without figures the last one says why there are none."""
+    of_size = [each for each in figures if each["size"] == size]
+    good = [each for each in of_size if "ratio" in each]
+    if not good:
+        why = of_size[0]["failed"] if of_size else "there was no time for it"
+        return [Cell(head, text) for head, text in zip(HEADS, (f"M={size}", "0", *[""] * 6, why))]
+    time_us = statistics.median(each["time_us"] for each in good)
+    target = target_for(time_us) if with_targets else None
+    scatter = Scatter.of([each["ratio"] for each in good])
+    intervals = [Interval(each["ratio"], each["lo"], each["hi"]) for each in good]
+    half = statistics.median((each["hi"] - each["lo"]) / 2 for each in good)
+    # The first of a process has its start before it.
+    seconds = statistics.median([each["seconds"] for each in good if not each["first"]] or
+                                [each["seconds"] for each in good])
+    return [
+        Cell(HEADS[0], f"M={size}, {terminal.time_text(time_us)}"),
+        Cell(HEADS[1], f"{len(good)} of {len(of_size)}"),
+        _beside(HEADS[2], _percent(scatter.p95), target and _percent(target.p95), target and scatter.p95 > target.p95),
+        _spread(good, target), _wrong(good, target),
+        _held(HEADS[5], held(intervals, long_run([each["ratio"] for each in good])), len(good), target),
+        _held(HEADS[6], held(intervals), len(good), target),
+        Cell(HEADS[7], f"±{_percent(half)}"),
+        _beside(HEADS[8], f"{seconds:.1f}", target and f"{target.seconds:g}", target and seconds > target.seconds),
+    ]
+
+
+def sentences(rows: Sequence[Sequence[Cell]]) -> list[str]:
+    """A sentence for each pair that misses a target, or one for all of them."""
+    aimed = [row for row in rows if any(cell.aim for cell in row)]
+    missed = [
+        f"{row[0].text} misses "
+        + "; ".join(f"{cell.head}: {cell.text}, aimed at {cell.aim}" for cell in row if cell.missed) + "."
+        for row in aimed if any(cell.missed for cell in row)
+    ]
+    return missed or (["Every target is met."] if aimed else [])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3f} %"
+
+
+def _beside(head: str, figure: str, aim: str | None, missed: bool | None) -> Cell:
+    return Cell(head, figure, aim, bool(missed))
+
+
+def _spread(good: Figures, target: Target | None) -> Cell:
+    numbers = sorted({each["process"] for each in good})
+    among = spreads([[each["ratio"] for each in good if each["process"] == number] for number in numbers])
+    if not among:
+        return Cell(HEADS[3], "")
+    typical = statistics.median(among)
+    said = f"{_percent(typical)}, at most {_percent(max(among))}, {len(numbers)} processes"
+    return _beside(HEADS[3], said, target and _percent(target.spread), target and typical > target.spread)
+
+
+def _wrong(good: Figures, target: Target | None) -> Cell:
+    """Against its target as a rate; too few tries for it say what they leave possible."""
+    wrong, n = sum(each["call"] in ("FASTER", "SLOWER") for each in good), len(good)
+    said = f"{wrong} of {n}, so at most {100 * seen_at_most(wrong, n):.1f} %"
+    missed = target and wrong > target.wrong_of_200 * n / 200
+    return _beside(HEADS[4], said, target and f"{target.wrong_of_200} of 200", missed)
+
+
+def _held(head: str, found: int, n: int, target: Target | None) -> Cell:
+    return _beside(head, f"{found} of {n}", target and f"{100 * target.held:g} %", target and found < target.held * n)

@@ -1,0 +1,60 @@
+"""Players that are started before their turn, while another entry is judged, and waited for or ended when it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from harness.baselines import Baseline
+from harness.candidate import Candidate
+from harness.referee.players import PlayerStarter
+from harness.workshop import Workshop
+
+Entry = Baseline | Candidate
+
+
+class Ahead:
+    """The entries of one device whose players are on their way; nothing is started ahead where it `is_idle`.
+
+    On a CPU it is idle: an import would take cores from the call being timed.
+    """
+
+    def __init__(self, is_idle: bool) -> None:
+        self._is_idle = is_idle
+        self._started: list[tuple[Entry, PlayerStarter]] = []
+
+    def start(self, entry: Entry | None, workshop: Workshop) -> None:
+        """Start the player of `entry`, if there is one, `workshop` has built it and nothing is wrong with it."""
+        if entry is None or self._is_idle or not workshop.is_ready(entry):
+            return
+        if any(waiting is entry for waiting, _ in self._started):
+            return
+        if isinstance(entry, Candidate) and workshop.build_of(entry).verdict is not None:
+            return
+        starter = workshop.contestant(entry)[1]
+        starter.start_ahead()
+        self._started.append((entry, starter))
+
+    def start_slow(self, entries: Collection[Entry], workshop: Workshop) -> None:
+        """Start those among `entries` that take seconds of imports, long before their turn."""
+        for entry in filter(is_slow_to_start, entries):
+            self.start(entry, workshop)
+
+    def take(self, entry: Entry) -> PlayerStarter | None:
+        """What was started for `entry`, now its caller's; others that were started for a turn that did not come end."""
+        taken = next((starter for waiting, starter in self._started if waiting is entry), None)
+        kept = [each for each in self._started if each[1] is not taken and is_slow_to_start(each[0])]
+        self.drop(but=[taken, *(starter for _, starter in kept)])
+        self._started = kept
+        return taken
+
+    def drop(self, but: Collection[PlayerStarter | None] = ()) -> None:
+        """End every player that still waits, `but` these."""
+        for _, starter in self._started:
+            if starter not in but:
+                starter.close()
+        self._started = []
+
+
+def is_slow_to_start(entry: Entry) -> bool:
+    """Whether the process of `entry` imports for seconds before it can begin."""
+    return isinstance(entry, Baseline) and bool(entry.imports)

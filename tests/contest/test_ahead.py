@@ -1,0 +1,73 @@
+"""Players that are started before their turn: who gets them, and what becomes of those whose turn does not come."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness.baselines import BASELINES
+from harness.contest.ahead import Ahead
+
+
+class Starter:
+    """Stands for what starts a contestant's players."""
+
+    def __init__(self, entry) -> None:
+        self.entry, self.started, self.closed = entry, 0, False
+
+    def start_ahead(self) -> None:
+        self.started += 1
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def workshop():
+    """One that has built everything; its `starters` are in order."""
+    made = SimpleNamespace(starters=[], is_ready=lambda entry: True)
+
+    def contestant(entry):
+        made.starters.append(Starter(entry))
+        return entry, made.starters[-1]
+
+    made.contestant = contestant
+    return made
+
+
+def test_a_player_that_waits_is_the_one_that_its_entry_gets_and_is_started_once(workshop):
+    ahead, eager = Ahead(is_idle=False), BASELINES["eager"]
+    ahead.start(eager, workshop)
+    ahead.start(eager, workshop)
+    (starter,) = workshop.starters
+    assert starter.started == 1
+    assert ahead.take(eager) is starter
+    assert not starter.closed
+    assert ahead.take(eager) is None
+
+
+def test_a_player_whose_turn_did_not_come_is_ended_unless_it_is_slow_to_start(workshop):
+    ahead = Ahead(is_idle=False)
+    for name in ("torch.compile", "eager-tf32"):
+        ahead.start(BASELINES[name], workshop)
+    compiled, tf32 = workshop.starters
+    assert ahead.take(BASELINES["eager"]) is None
+    assert (compiled.closed, tf32.closed) == (False, True)
+    assert ahead.take(BASELINES["torch.compile"]) is compiled
+    ahead.start(BASELINES["torch.compile"], workshop)
+    ahead.drop()
+    assert workshop.starters[-1].closed
+    assert ahead.take(BASELINES["torch.compile"]) is None
+
+
+def test_of_several_entries_those_that_are_slow_to_start_are_started_long_before_their_turn(workshop):
+    ahead = Ahead(is_idle=False)
+    ahead.start_slow(list(BASELINES.values()), workshop)
+    assert [starter.entry.name for starter in workshop.starters] == ["torch.compile"]
+
+
+def test_where_nothing_may_run_beside_a_call_nothing_is_started(workshop):
+    ahead = Ahead(is_idle=True)
+    ahead.start(BASELINES["eager"], workshop)
+    assert workshop.starters == []

@@ -1,0 +1,74 @@
+"""A contest that goes on: its control, and the parameters that one candidate may have learnt of."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import fields
+from types import SimpleNamespace
+
+import pytest
+
+from harness.contest import Contest
+from harness.records.assembling import RunFacts
+from harness.report.progress import NullProgress
+
+
+@pytest.fixture
+def staying():
+    """A contest that goes on, with what judging does replaced by a list of what was done."""
+    contest = Contest.__new__(Contest)
+    nothing = dict.fromkeys(field.name for field in fields(RunFacts))
+    contest._facts, contest._lost, contest._control_at = RunFacts(**nothing), None, 0.0
+    contest._judge = SimpleNamespace(control=None, has_parameters=False, renew=None)
+    contest.done = []
+
+    def one(entry, following):
+        contest.done.append(entry.name)
+        if entry.name == "eager":
+            contest._judge.control, contest._control_at = "control", time.monotonic()
+
+    contest._one = one
+    contest._renew_control = lambda: contest.done.append("renewed")
+    return contest
+
+
+def test_a_contest_that_goes_on_judges_its_control_once_and_times_it_again_when_it_is_old(staying):
+    candidate = SimpleNamespace(name="mine")
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:00Z")
+    first = staying._facts.run_id
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:01Z")
+    assert staying.done == ["eager", "mine", "mine"]
+    assert staying._facts.run_id != first
+    staying._control_at -= 61
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:01:02Z")
+    assert staying.done[3:] == ["renewed", "mine"]
+
+
+def test_parameters_that_an_answer_told_of_are_drawn_anew_for_the_next_candidate(staying):
+    candidate = SimpleNamespace(name="mine")
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:00Z")
+    before, drawn = staying._judge, []
+    staying._references = lambda: (["references"], drawn.append(1) or len(drawn))
+    staying._judge_with = lambda references, seed: SimpleNamespace(
+        control=None, has_parameters=True, renew=None, seed=seed
+    )
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:01Z")
+    assert staying._judge is before
+    before.has_parameters = True
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:02Z")
+    staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:03Z")
+    assert (staying._judge.seed, staying._judge.control) == (2, "control")
+
+
+def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(staying):
+    class Compiling:
+        is_quiet = False
+
+        def wait_until_quiet(self):
+            staying.done.append("waited")
+            self.is_quiet = True
+
+    staying._workshop, staying._progress = Compiling(), NullProgress()
+    staying._renew_when_quiet()
+    staying._renew_when_quiet()
+    assert staying.done == ["waited", "renewed", "renewed"]
