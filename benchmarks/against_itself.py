@@ -132,6 +132,9 @@ class _Measuring:
             self._running.discard(process)
 
     def _keep(self, figure: dict[str, Any]) -> None:
+        if "note" in figure:
+            print(f"process {figure['process'] + 1}: {figure['note']}", file=sys.stderr, flush=True)
+            return
         with self._lock:
             if self._ended:
                 return

@@ -96,6 +96,12 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
     from harness.turn import alone_on
     from harness.workshop import Workshop
 
+    class Waiting(NullProgress):
+        """Says that another run has the device."""
+
+        def note(self, text: str) -> None:
+            tell({"note": text})
+
     deadline, eager = time.monotonic() + asked["seconds"], BASELINES["eager"]
     problem, settings = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml"), load_settings(asked["config"])
     bench, progress = open_bench(asked["device"]), NullProgress()
@@ -106,7 +112,7 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
         share_ends = now + (deadline - now) / (len(asked["sizes"]) - position)
         sizes = {"M": size}
         chosen = replace(problem, sizes=sizes, cpu_sizes=sizes, check_sizes=(), baselines=("eager",))
-        with Workshop(chosen, [], bench, settings) as workshop, alone_on(bench, progress):
+        with Workshop(chosen, [], bench, settings) as workshop, alone_on(bench, Waiting()):
             line = _Line(size, tell)
             contest = Contest(chosen, settings, bench, workshop, line, progress, "")
 

@@ -45,6 +45,7 @@ class Scripted:
         Scripted.begun.append({"asked": told})
         with contextlib.suppress(threading.BrokenBarrierError):  # after an interrupt the other may not come
             self.met.wait()
+        yield {"note": "another run is timing on this GPU: waiting"}
         yield dict(FIGURE)
         if self.visible["CUDA_VISIBLE_DEVICES"] in self.dies:
             raise Died("it fell over")
@@ -90,7 +91,8 @@ def test_a_process_that_dies_costs_no_other(measured, capsys):
     figures = measured(dies={"1"})
     assert [each["device"] for each in figures].count("cuda:0") == 4
     assert [each["device"] for each in figures].count("cuda:1") == 2
-    assert "died: it fell over" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "died: it fell over" in said and "process 1: another run is timing" in said
 
 
 def test_the_file_has_each_figure_as_it_comes_and_is_read_back(measured, benchmark, asked):
