@@ -7,7 +7,6 @@ the middle of the values only, and its interval stays honest where that of the p
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -69,8 +68,12 @@ def tukey_mclaughlin(values: Sequence[float], confidence: float = 0.99, trim: fl
 
 
 def load_ahead() -> None:
-    """Begin to import, beside other work, what the first interval takes: 0.6 s, while a GPU would wait for a look."""
-    threading.Thread(target=lambda: import_module("scipy.special"), name="intervals-ahead", daemon=True).start()
+    """Import what the first interval takes: half a second for which a GPU would wait later.
+
+    Not in a thread beside other work: scipy has signatures parsed as it is imported, and where two threads are in `ast`
+    at once Python 3.11 may raise SystemError ("AST constructor recursion depth mismatch") in either.
+    """
+    import_module("scipy.special")
 
 
 def reach_of(n: int, confidence: float = 0.99, trim: float = TRIM) -> float:
