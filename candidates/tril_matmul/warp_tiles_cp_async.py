@@ -95,7 +95,7 @@ __device__ __forceinline__ float4 load_shared(unsigned from) {
 // rows and columns were searched on an H200: which registers the compiler takes, and how often a product's operands
 // come from one bank, hangs on them.
 __device__ __forceinline__ void multiply(unsigned from_a, unsigned from_b, float (&sum)[kRows][kColumns]) {
-  constexpr int kRowOrder[] = {0, 3, 1, 2}, kColumnOrder[] = {0, 2, 1, 3, 4, 6, 5, 7};
+  constexpr int kRowOrder[] = {1, 3, 0, 2}, kColumnOrder[] = {1, 7, 4, 5, 2, 6, 3, 0};
 #pragma unroll kUnroll
   for (int k = 0; k < kDepth; ++k) {
     float a[kRows], b[kColumns];
@@ -155,7 +155,7 @@ warp_tiles_kernel(const float* __restrict__ A, const float* __restrict__ B, floa
   // Reversed in every other row of warps: warps four apart share a scheduler, and the right ones have less to do.
   const int place = warp % (kTile / kWarpColumns);
   const int warp_column = (warp_row == 0 ? place : kTile / kWarpColumns - 1 - place) * kWarpColumns;
-  const int row = warp_row + 4 * (lane / 2 % 8), column = warp_column + 4 * (lane % 2 + lane / 16 * 2);
+  const int row = warp_row + 4 * (lane / 2 % 2 + lane / 8 * 2), column = warp_column + 4 * (lane % 2 + lane / 4 % 2 * 2);
 
   // Addresses in the first stage. The compiler is kept from knowing what they are: it would work them out again in each
   // slice, and the warps would wait for that.
