@@ -24,14 +24,17 @@ class Turn:
     It is taken as the `with` begins, if no other run has it; else `is_awaited`, and `wait` returns once it is taken.
     """
 
-    def __init__(self, uuid: str | None, name: str, progress: Progress) -> None:
-        self._lock, self._name, self._progress = device_lock(uuid), name, progress
+    def __init__(
+        self, uuid: str | None, name: str, progress: Progress, settle: Callable[[], None] = lambda: None
+    ) -> None:
+        """`settle` is called when the device was waited for: what was seen of it before is the other run's."""
+        self._lock, self._name, self._progress, self._settle = device_lock(uuid), name, progress, settle
 
     @classmethod
     def on(cls, bench: Bench, progress: Progress) -> Turn:
         """The turn on the device of `bench`."""
         uuid = bench.identity.uuid
-        return cls(uuid, f"{bench.identity.name} ({uuid[:12]})" if uuid else "this CPU", progress)
+        return cls(uuid, f"{bench.identity.name} ({uuid[:12]})" if uuid else "this CPU", progress, bench.settle)
 
     def __enter__(self) -> Turn:
         self._take(0.0)
@@ -62,6 +65,7 @@ class Turn:
                 is_built = None
             if time.monotonic() > until:
                 raise HarnessError(f"another run has held {self._name} for an hour; try again later")
+        self._settle()
 
     def _take(self, timeout_s: float) -> bool:
         from filelock import Timeout

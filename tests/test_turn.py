@@ -42,7 +42,8 @@ def other_run():
 
 def bench(kind: str = "cuda", uuid: str | None = UUID) -> SimpleNamespace:
     return SimpleNamespace(
-        kind=kind, identity=SimpleNamespace(uuid=uuid, name="NVIDIA H200"), release_memory=lambda: None
+        kind=kind, identity=SimpleNamespace(uuid=uuid, name="NVIDIA H200"), release_memory=lambda: None,
+        settle=lambda: None,
     )
 
 
@@ -81,6 +82,18 @@ def test_with_nothing_to_build_only_the_waiting_is_told(other_run):
         other_run.release()
         turn.wait(lambda: True)
     assert noted.notes == [TOLD]
+
+
+def test_what_is_idle_and_empty_is_measured_anew_after_a_wait_and_only_then(other_run):
+    waited, settled = bench(), []
+    waited.settle = lambda: settled.append(other_run.is_locked)
+    with Turn.on(waited, Noted()) as turn:
+        other_run.release()
+        turn.wait()
+        turn.wait()
+    with Turn.on(waited, Noted()) as free:
+        free.wait()
+    assert settled == [False]
 
 
 def test_the_cpu_is_no_gpu_and_has_a_lock_of_its_own(other_run):

@@ -119,6 +119,9 @@ class Bench(Protocol):
     def unhealthy(self) -> str | None:
         """None when the device still computes rightly and is idle, else a sentence."""
 
+    def settle(self) -> None:
+        """Take the device as it is now for idle and empty: another run, which was waited for, has left it."""
+
     def left_bytes(self) -> int:
         """Bytes of device memory that outlived the player that was killed last."""
 

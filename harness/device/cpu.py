@@ -167,6 +167,9 @@ class CpuBench:
     def unhealthy(self) -> str | None:
         return None
 
+    def settle(self) -> None:
+        """Nothing is remembered of a CPU."""
+
     def left_bytes(self) -> int:
         return 0  # a dead process's memory is the system's again
 

@@ -207,6 +207,9 @@ class CudaBench:
     def unhealthy(self) -> str | None:
         return self._health.trouble()
 
+    def settle(self) -> None:
+        self._health.settle()
+
     def left_bytes(self) -> int:
         return self._health.left_bytes()
 

@@ -1,7 +1,7 @@
 """Whether a GPU is well again after a player was killed: it answers, it is idle, and nothing of the player is left.
 
-What "idle" and "empty" mean is measured once, before the first player, on the same GPU: the time of a copy and the
-memory that others hold. A killed process gives both back within a second or two; what still holds on after some
+What "idle" and "empty" mean is measured before the first player, on the same GPU: the time of a copy and the memory that
+others hold. A killed process gives both back within a second or two; what still holds on after some
 patience is a process that got away, or another user.
 """
 
@@ -33,6 +33,10 @@ class Health:
         self._source = torch.ones(_COPY_BYTES, dtype=torch.uint8, device=device)
         self._target = torch.empty_like(self._source)
         self._copy_us()
+        self.settle()
+
+    def settle(self) -> None:
+        """Take the GPU as it is now for idle and empty."""
         self.quiet_us = self._copy_us()
         self._held_bytes = self._bytes_of_others()
 
@@ -47,13 +51,17 @@ class Health:
             return f"the GPU no longer answers: {str(error).splitlines()[0]}"
 
     def left_bytes(self) -> int:
-        """Bytes of device memory that others hold beyond what they held at the start; waits for a killed player's."""
+        """Bytes of device memory that others hold beyond what they held before; waits for a killed player's.
+
+        What is still held is told but once: it may be another user's, and no later player is to be waited for longer.
+        """
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             left = self._bytes_of_others() - self._held_bytes
             if left <= _SLACK_BYTES:
                 return 0
             if time.monotonic() > deadline:
+                self._held_bytes += left
                 return left
             time.sleep(0.02)
 
