@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from harness.device.identity import Telemetry
 from harness.referee.early import EarlyLook
 from harness.referee.turns import Launch
-from harness.statistics import Interval, baselines_agree, log_ratio, trimmed_mean, typical_us
+from harness.statistics import Interval, baselines_agree, log_ratio, may_be_processes, trimmed_mean, typical_us
 
 OVERHEAD_TRIM = 0.1
 
@@ -97,6 +97,13 @@ class Timing:
         if not self.log_ratios or len(self.inside_log_ratios) != len(self.log_ratios):
             return False
         return baselines_agree(self.inside_log_ratios, self.log_ratios, self.baseline_time_us)
+
+    @property
+    def apart_as_processes(self) -> bool:
+        """Whether the two baselines do not agree, but are no further apart than processes might be."""
+        if self.agreeing or not self.log_ratios or len(self.inside_log_ratios) != len(self.log_ratios):
+            return False
+        return may_be_processes(self.inside_log_ratios, self.log_ratios, self.baseline_time_us)
 
     @property
     def ratios(self) -> list[float]:

@@ -24,7 +24,7 @@ from harness.referee.turns import Launches
 from harness.settings import Settings
 from harness.statistics import (
     call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, order_of_round,
-    reaching, should_stop, trimmed_mean, typical_us,
+    reaching, should_stop, spanning, trimmed_mean, typical_us,
 )
 from harness.wire.layout import region_bytes
 from harness.wire.rotation import whole_rotations
@@ -232,9 +232,13 @@ class Rounds:
         if timing.agreeing:
             timing.speedup = reaching(timing.speedup, estimate_speedup(timing.log_ratios, level))
         elif timing.inside_us:
+            span = timing.apart_as_processes
+            if span:
+                timing.speedup = spanning(estimate_speedup(timing.inside_log_ratios, level), timing.speedup)
             timing.notes.append(
                 f"eager took {stdlib_statistics.median(timing.inside_us):.1f} µs in its process and "
                 f"{timing.baseline_time_us:.1f} µs in the referee's: the speedup is over the latter"
+                + (", and its interval spans both" if span else "")
             )
         timing.word = call(timing.speedup, min(timing.time_us, timing.baseline_time_us))
 

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from harness.statistics import (
-    Interval, baselines_agree, confidence_at, estimate_log_ratio, look_of, narrows_by, next_look, reaching,
+    Interval, baselines_agree, confidence_at, estimate_log_ratio, look_of, may_be_processes, narrows_by, next_look,
+    reaching, spanning,
 )
 from harness.statistics.trimmed import reach_of
 
@@ -20,6 +21,21 @@ from harness.statistics.trimmed import reach_of
 def test_they_agree_to_three_per_cent_or_a_microsecond(apart, baseline_us, agree):
     inside = [0.7 + apart, 0.701 + apart, 0.699 + apart]
     assert baselines_agree(inside, [0.7, 0.701, 0.699], baseline_us) is agree
+
+
+@pytest.mark.parametrize(
+    ("apart", "baseline_us", "may_be"),
+    [(0.08, 15.0, True), (-0.12, 15.0, True), (0.3, 15.0, False), (0.08, 500.0, True), (0.1, 500.0, False)],
+)
+def test_beyond_that_they_may_be_processes_up_to_three_times_as_much(apart, baseline_us, may_be):
+    inside = [0.7 + apart, 0.701 + apart, 0.699 + apart]
+    assert may_be_processes(inside, [0.7, 0.701, 0.699], baseline_us) is may_be
+
+
+def test_an_interval_that_spans_both_is_about_the_baseline_outside():
+    inside, outside = Interval(1.0, 0.996, 1.004), Interval(1.067, 1.063, 1.071)
+    assert spanning(inside, outside) == Interval(1.067, 0.996, 1.071)
+    assert spanning(outside, inside) == Interval(1.0, 0.996, 1.071)
 
 
 def test_the_interval_holds_both_and_the_estimate_is_that_of_the_first():

@@ -32,6 +32,15 @@ def test_baselines_that_disagree_are_a_note_and_the_referees_own_counts(beside):
     ]
 
 
+@pytest.mark.parametrize(("inside_us", "a_us", "b_us"), [(15.49, 15.49, 16.56), (16.70, 16.70, 15.43)])
+def test_an_unusual_process_makes_nobody_faster_or_slower_than_itself(beside, inside_us, a_us, b_us):
+    """The two of 119 in which eager was called so, on an H200."""
+    timing, _ = beside(a_us, inside_us, b_us)
+    assert not timing.agreeing and timing.speedup.estimate == pytest.approx(b_us / a_us)
+    assert timing.speedup.lo <= 1.0 <= timing.speedup.hi and timing.word == "UNSURE"
+    assert "its interval spans both" in timing.notes[0]
+
+
 def test_longer_calls_and_players_that_cannot_have_the_baseline_inside(beside):
     assert "I" not in {entry[0] for entry in beside(5000.0, 5000.0, 5000.0)[1]}
     timing, log = beside(20.0, None, 20.0)
