@@ -42,6 +42,7 @@ def runs(new_bench):
 
     def rows_of(problem, device, bench, end):
         names = [path.stem for each, path in CANDIDATES if each == problem and device == "cpu"]
+        names += ["eager", "torch.compile"] if device == "cpu" else []
         return bench.judged_again(end, names, FOLDER / f"{problem}.py", FOLDER / f"{problem}_candidates", device)
 
     return run
