@@ -72,12 +72,16 @@ class Judgement:
 
 
 def published(timings: Sequence[Timing], confidence: float) -> Interval:
-    """From several players: the mean over them, with the wider of the within and the between interval."""
+    """From several players: the mean over them, with the wider of the within and the between interval.
+
+    Over the baselines inside only where all players agree with the referee's: one that does not, on purpose, would else
+    free the low end of the others from what the referee's own says.
+    """
     measured = [timing for timing in timings if timing.speedup is not None]
-    found = _over_players([timing.ratios for timing in measured], confidence)
+    outside = _over_players([timing.log_ratios for timing in measured], confidence)
     if not all(timing.agreeing for timing in measured):
-        return found
-    return reaching(found, _over_players([timing.log_ratios for timing in measured], confidence))
+        return outside
+    return reaching(_over_players([timing.inside_log_ratios for timing in measured], confidence), outside)
 
 
 def _over_players(ratios: Sequence[Sequence[float]], confidence: float) -> Interval:

@@ -60,6 +60,7 @@ def test_a_link_in_the_folders_place_is_not_followed(tmp_path):
 
 def test_what_is_not_there_is_no_error(tmp_path):
     remove_tree(tmp_path / "nothing")
+    assert list(tmp_path.iterdir()) == []
 
 
 @posix

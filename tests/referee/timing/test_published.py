@@ -39,13 +39,24 @@ def test_the_published_interval_holds_its_own_estimate():
     assert found.lo <= found.estimate <= found.hi
 
 
-def test_several_players_reach_to_the_referees_baseline_as_well():
-    def inside(outside):
-        timing = timing_of(outside)
-        timing.inside_log_ratios, timing.baseline_us = [0.0, 0.001, -0.001], [20.0]
-        timing.speedup = estimate_speedup(timing.inside_log_ratios)
-        return timing
+def beside(inside, outside):
+    """A player with the baseline in it too."""
+    timing = timing_of(outside)
+    timing.inside_log_ratios, timing.baseline_us = list(inside), [20.0]
+    timing.speedup = estimate_speedup(timing.ratios)
+    return timing
 
-    found = published([inside([0.02, 0.021, 0.019]), inside([0.018, 0.02, 0.022])], 0.99)
+
+def test_several_players_reach_to_the_referees_baseline_as_well():
+    inside = [0.0, 0.001, -0.001]
+    found = published([beside(inside, [0.02, 0.021, 0.019]), beside(inside, [0.018, 0.02, 0.022])], 0.99)
     assert found.estimate == pytest.approx(1.0, abs=1e-4)
     assert found.hi == pytest.approx(math.exp(0.02), abs=1e-3)
+
+
+def test_one_player_that_disagrees_frees_no_other_from_the_referees_baseline():
+    """Four slow the baseline inside by what may pass, and the fifth by so much that its own is not taken."""
+    wobble = [1e-4, 0.0, -1e-4]
+    allowed = [beside([0.025 + each for each in wobble], wobble) for _ in range(4)]
+    found = published([*allowed, beside([0.5 + each for each in wobble], wobble)], 0.99)
+    assert found.estimate == pytest.approx(1.0, abs=1e-6) and found.hi < 1.001
