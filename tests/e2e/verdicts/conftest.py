@@ -140,7 +140,7 @@ def lane_judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
     def prepared(device: str, lane: str) -> Judged:
         found = Judged(LANES[device][lane], new_bench(f"{device[:4]}-{lane}"))
         if lane == "unbuilt":
-            found.bench.settings(build_timeout_s=15)
+            found.bench.settings(build_timeout_s=8)
         elif lane.startswith("hanging"):
             found.bench.settings(load_timeout_s=8)
         elif lane == "substance":
