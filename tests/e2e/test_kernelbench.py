@@ -32,7 +32,9 @@ def runs(new_bench):
                 problem: bench.end(bench.judge(FOLDER / f"{problem}.py", FOLDER / f"{problem}_candidates", device))
                 for problem, bench in benches.items()
             }
-            made[device] = {problem: (end, rows_of(problem, device, benches[problem], end)) for problem, end in ends.items()}
+            made[device] = {
+                problem: (end, rows_of(problem, device, benches[problem], end)) for problem, end in ends.items()
+            }
         return made[device]
 
     def rows_of(problem, device, bench, end):

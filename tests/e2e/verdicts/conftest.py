@@ -44,7 +44,7 @@ def group_of(case: Case) -> str:
 
 
 def must_be_certain(case: Case, row: dict[str, str]) -> bool:
-    """Whether its row shows nothing where another load disturbed it: an honest one's, or one of which its kind is asked."""
+    """Whether its row shows nothing where another load disturbed it: that of an honest one, or one whose kind is asked."""
     return case.group == "honest" or (row["kind"] == "unknown" and bool(case.kinds) and "unknown" not in case.kinds)
 
 
@@ -171,8 +171,8 @@ def lane_judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
             found.before, found.end = before, found.bench.end(process, timeout_s=3000)
         for each in lanes:
             found = made[device, each]
-            rows = found.end.rows if device == "cpu" else {}
-            certain = [case.name for case in found.cases if case.name in rows and must_be_certain(case, rows[case.name])]
+            cases, rows = {case.name: case for case in found.cases}, found.end.rows if device == "cpu" else {}
+            certain = [name for name, row in rows.items() if name in cases and must_be_certain(cases[name], row)]
             found.rows = found.bench.judged_again(found.end, certain, *words_for(device, each))
         if device != "cpu":
             made[device, lane].gpu_bytes = in_use, gpu_bytes_in_use(at_most=in_use + GPU_MEMORY_BYTES)
