@@ -34,8 +34,8 @@ _CLONE_FLAGS = {
 def main() -> NoReturn:
     """Serve until the other end is closed."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    # What is imported stays, and a collector would look through all of it again and again: 0.3 s meanwhile, and in a child
-    # 0.2 s each time, with a copy of every page.
+    # What is imported stays, and a collector would look through all of it again and again: 0.3 s meanwhile, and in a
+    # child 0.2 s each time, with a copy of every page.
     gc.disable()
     for name in sys.argv[2:]:
         importlib.import_module(name)

@@ -44,7 +44,8 @@ def group_of(case: Case) -> str:
 
 
 def must_be_certain(case: Case, row: dict[str, str]) -> bool:
-    """Whether its row shows nothing where another load disturbed it: that of an honest one, or one whose kind is asked."""
+    """Whether its row shows nothing where another load disturbed it: an honest one's, or that of one whose kind is asked.
+    """
     return case.group == "honest" or (row["kind"] == "unknown" and bool(case.kinds) and "unknown" not in case.kinds)
 
 
