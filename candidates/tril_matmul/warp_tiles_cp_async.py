@@ -2,10 +2,11 @@
 
 Over float4_double_buffered: the copies bypass the registers, a warp owns a rectangle of the tile (its operands repeat
 across lanes, so that shared memory serves them once), and a warp whose part of a slice is all zeros sits it out.
-A thread multiplies up one column of its patch and down the next, so that each product shares a register with the last.
+A thread multiplies along one row of its patch and back along the next, so that each product shares a register with the
+last; four neighbours in k of each row of A come with one read of 16 bytes.
 
     tile (r, c), k = from its first column to its last row    order: r - c = T-1, T-2, ..., 0    zeroes tile (c, r) too
-    warp: 8 x 4 lanes, lane (y, x) owns rows 4y.., 32 + 4y.. and columns 4x.., 16 + 4x..
+    warp: 8 x 4 lanes, lane (y, x) owns rows y, 8 + y, 16 + y, 24 + y and columns 4x.., 16 + 4x..
 
 Limits: sm_80 or later. Some multiprocessors finish a tile earlier than others.
 """
@@ -23,7 +24,7 @@ CUDA_SOURCE = r"""
 constexpr int kTile = 64;
 constexpr int kDepth = 32;  // of a slice of k
 constexpr int kStages = 2;
-constexpr int kUnroll = 32;  // terms of the sum in the loop that multiplies: its code has to fit in the cache
+constexpr int kUnroll = 2;  // times four terms of the sum in the loop that multiplies
 constexpr int kWarpRows = 32;
 constexpr int kWarpColumns = 32;
 constexpr int kBlocksPerProcessor = 5;
@@ -33,10 +34,10 @@ constexpr int kThreads = 32 * (kTile / kWarpRows) * (kTile / kWarpColumns);
 
 constexpr unsigned kBytes = sizeof(float);
 
-// A stage of shared memory: a slice of A as [k][i], its rows padded since a warp's copies go to eight k of four i, and
-// one of B as [k][j].
-constexpr unsigned kStride = kTile + 4;
-constexpr unsigned kPlaceOfB = kBytes * kDepth * kStride, kStage = kPlaceOfB + kBytes * kDepth * kTile;
+// A stage of shared memory: a slice of A as [i][k], its rows padded so that eight in turn begin at eight different
+// eighths of the banks, and one of B as [k][j].
+constexpr unsigned kStride = kDepth + 4;
+constexpr unsigned kPlaceOfB = kBytes * kTile * kStride, kStage = kPlaceOfB + kBytes * kDepth * kTile;
 
 // kWidth floats, or as many zeros where the source lies outside the matrix.
 template <int kWidth, bool kRagged>
@@ -49,16 +50,15 @@ __device__ __forceinline__ void copy_async(unsigned to, const float* from, bool 
   }
 }
 
-// A thread's share of the copies: the same columns of every slice, and rows at a fixed distance from each other. A is
-// transposed on the way, so it goes element by element.
+// A thread's share of the copies: the same columns of every slice, and rows at a fixed distance from each other.
 template <int kWidth, bool kRagged>
 struct Copies {
-  static constexpr int kStepA = kThreads / 8, kStepB = kThreads * kWidth / kTile;  // in rows
+  static constexpr int kStepA = kThreads * kWidth / kDepth, kStepB = kThreads * kWidth / kTile;  // in rows
   const float *from_a, *from_b;
   int M, i, j, k_of_a, k_of_b;
 
   __device__ Copies(const float* A, const float* B, int side, int first_i, int first_j, int first_k) : M(side) {
-    i = first_i + threadIdx.x / 8, k_of_a = first_k + threadIdx.x % 8;
+    i = first_i + threadIdx.x * kWidth / kDepth, k_of_a = first_k + threadIdx.x * kWidth % kDepth;
     j = first_j + threadIdx.x * kWidth % kTile, k_of_b = first_k + threadIdx.x * kWidth / kTile;
     from_a = A + static_cast<int64_t>(i) * M + k_of_a;
     from_b = B + static_cast<int64_t>(k_of_b) * M + j;
@@ -68,11 +68,7 @@ struct Copies {
   __device__ __forceinline__ void start(unsigned to_a, unsigned to_b) {
 #pragma unroll
     for (int step = 0; step < kTile; step += kStepA) {
-#pragma unroll
-      for (int k = 0; k < kDepth; k += 8) {
-        copy_async<1, kRagged>(to_a + kBytes * (k * kStride + step), from_a + step * M + k,
-                               i + step < M && k_of_a + k < M);
-      }
+      copy_async<kWidth, kRagged>(to_a + kBytes * step * kStride, from_a + step * M, i + step < M && k_of_a < M);
     }
 #pragma unroll
     for (int step = 0; step < kDepth; step += kStepB) {
@@ -90,30 +86,35 @@ __device__ __forceinline__ float4 load_shared(unsigned from) {
   return value;
 }
 
-// The thread's patch += its rows of A times its columns of B, over one slice. Up one column and down the next: each
-// product shares an operand with the one before, which then need not be read from the register file again. The orders of
-// rows and columns were searched on an H200: which registers the compiler takes, and how often a product's operands
-// come from one bank, hangs on them.
+// The thread's patch += its rows of A times its columns of B, over one slice. Along one row and back along the next:
+// each product shares an operand with the one before, which then need not be read from the registers again. Along rows,
+// since the four values of A for one k come from four reads into registers that begin at multiples of four: all lie in
+// one of the two banks, and down a column both the next of them and its sum would be waited for there. The orders of
+// rows and columns were searched on an H200: which registers the compiler takes hangs on them.
 __device__ __forceinline__ void multiply(unsigned from_a, unsigned from_b, float (&sum)[kRows][kColumns]) {
-  constexpr int kRowOrder[] = {1, 3, 0, 2}, kColumnOrder[] = {1, 7, 4, 5, 2, 6, 3, 0};
+  constexpr int kRowOrder[] = {3, 2, 1, 0}, kColumnOrder[] = {7, 4, 3, 1, 6, 5, 2, 0};
 #pragma unroll kUnroll
-  for (int k = 0; k < kDepth; ++k) {
-    float a[kRows], b[kColumns];
+  for (int k = 0; k < kDepth; k += 4) {
+    float a[kRows][4];
 #pragma unroll
-    for (int r = 0; r < kRows; r += 4) {
-      *reinterpret_cast<float4*>(a + r) = load_shared(from_a + kBytes * (k * kStride + 8 * r));
+    for (int r = 0; r < kRows; ++r) {
+      *reinterpret_cast<float4*>(a[r]) = load_shared(from_a + kBytes * (8 * r * kStride + k));
     }
 #pragma unroll
-    for (int c = 0; c < kColumns; c += 4) {
-      *reinterpret_cast<float4*>(b + c) = load_shared(from_b + kBytes * (k * kTile + 4 * c));
-    }
+    for (int q = 0; q < 4; ++q) {
+      float b[kColumns];
 #pragma unroll
-    for (int n = 0; n < kColumns; ++n) {
-      const int c = kColumnOrder[n];
+      for (int c = 0; c < kColumns; c += 4) {
+        *reinterpret_cast<float4*>(b + c) = load_shared(from_b + kBytes * ((k + q) * kTile + 4 * c));
+      }
 #pragma unroll
       for (int d = 0; d < kRows; ++d) {
-        const int r = kRowOrder[n % 2 ? kRows - 1 - d : d];
-        sum[r][c] = fmaf(a[r], b[c], sum[r][c]);
+        const int r = kRowOrder[d];
+#pragma unroll
+        for (int n = 0; n < kColumns; ++n) {
+          const int c = kColumnOrder[d % 2 ? kColumns - 1 - n : n];
+          sum[r][c] = fmaf(a[r][q], b[c], sum[r][c]);
+        }
       }
     }
   }
@@ -155,13 +156,15 @@ warp_tiles_kernel(const float* __restrict__ A, const float* __restrict__ B, floa
   // Reversed in every other row of warps: warps four apart share a scheduler, and the right ones have less to do.
   const int place = warp % (kTile / kWarpColumns);
   const int warp_column = (warp_row == 0 ? place : kTile / kWarpColumns - 1 - place) * kWarpColumns;
-  const int row = warp_row + 4 * (lane / 2 % 2 + lane / 8 * 2), column = warp_column + 4 * (lane % 2 + lane / 4 % 2 * 2);
+  const int row = warp_row + (lane / 2 % 2 + lane / 8 * 2);
+  const int column = warp_column + 4 * (lane % 2 + lane / 4 % 2 * 2);
 
   // Addresses in the first stage. The compiler is kept from knowing what they are: it would work them out again in each
   // slice, and the warps would wait for that.
   unsigned to_a = static_cast<unsigned>(__cvta_generic_to_shared(stages)), to_b = to_a + kPlaceOfB;
-  unsigned from_a = to_a + kBytes * row, from_b = to_b + kBytes * column;
-  to_a += kBytes * (threadIdx.x % 8 * kStride + threadIdx.x / 8), to_b += kBytes * threadIdx.x * kWidth;
+  unsigned from_a = to_a + kBytes * row * kStride, from_b = to_b + kBytes * column;
+  to_a += kBytes * (threadIdx.x * kWidth / kDepth * kStride + threadIdx.x * kWidth % kDepth);
+  to_b += kBytes * threadIdx.x * kWidth;
   asm volatile("" : "+r"(to_a), "+r"(to_b), "+r"(from_a), "+r"(from_b));
 
   Copies<kWidth, kRagged> copies(A, B, M, first_i, first_j, first_j);
@@ -196,7 +199,7 @@ warp_tiles_kernel(const float* __restrict__ A, const float* __restrict__ B, floa
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    const int i = first_i + row + r / 4 * 32 + r % 4;
+    const int i = first_i + row + 8 * r;
 #pragma unroll
     for (int c = 0; c < kColumns; c += 4) {
       const int j = first_j + column + 4 * c;

@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from harness.build import judging, slim
+from harness.build import judging, side_by_side, slim
 from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, sha256_of
 from harness.build.cache_space import Lease, limit_bytes, make_room
 from harness.build.environment import Toolchain, cuda_home
@@ -198,7 +198,9 @@ class BuildQueue:
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         }
         if self._toolchain.nvcc_path and not self._toolchain.compile_only:
-            extra["CUDA_HOME"] = cuda_home(self._toolchain.nvcc_path)
+            home = extra["CUDA_HOME"] = cuda_home(self._toolchain.nvcc_path)
+            # torch writes it into a file of ninja's, where a dollar sign stands for two.
+            extra["PYTORCH_NVCC"] = side_by_side.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
         return scrubbed(os.environ, extra)
 
 

@@ -100,7 +100,7 @@ def check_all(
                 refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
                 break
             found += verify(session, reference, inputs, made, precision_class, with_eager=True)
-            if classify(found[-1:], reference.terms()) is None:
+            if classify(found[-1:], reference.terms) is None:
                 raise wrong(found[-1:], reference)
     decide(found, references[0], precision_class)
     return refused
@@ -130,13 +130,13 @@ def _same_values(got: Sequence[object], expected: Sequence[object]) -> bool:
 
 def decide(figures: Sequence[ErrorFigures], reference: Reference, precision_class: str) -> None:
     """Raise Failed unless all figures are within the bounds of the class."""
-    found = classify(figures, reference.terms())
+    found = classify(figures, reference.terms)
     if found is None:
         raise wrong(figures, reference)
     if found != precision_class:
         raise failures.failed(
-            Status.IMPRECISE, ReasonCode.REDUCED_PRECISION, reason(figures, reference.terms()),
-            telling(figures, reference.terms()).evidence,
+            Status.IMPRECISE, ReasonCode.REDUCED_PRECISION, reason(figures, reference.terms),
+            telling(figures, reference.terms).evidence,
         )
 
 
@@ -144,5 +144,5 @@ def wrong(figures: Sequence[ErrorFigures], reference: Reference) -> failures.Fai
     """The verdict on a mistake in logic, naming the worst element."""
     lost = next((each for each in figures if each.got is not None and not math.isfinite(each.got)), None)
     code = ReasonCode.WRONG_VALUES if lost is None else ReasonCode.NOT_FINITE
-    shown = telling(figures, reference.terms())
-    return failures.failed(Status.INCORRECT, code, reason(figures, reference.terms()), shown.evidence)
+    shown = telling(figures, reference.terms)
+    return failures.failed(Status.INCORRECT, code, reason(figures, reference.terms), shown.evidence)

@@ -56,7 +56,7 @@ def _figures(
     precision_class: str,
 ) -> ErrorFigures:
     family = inputs.family.name
-    lengths = [reference.terms()]
+    lengths = [reference.terms]
     if lengths == [None] and worst.elements >= ROW_ELEMENTS:
         # Nobody says how long the sums are: either eager's error explains this one, or the longest sum that was seen.
         lengths.append(float(reference.longest_sum))

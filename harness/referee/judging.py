@@ -104,7 +104,7 @@ class Judge:
     def _judge_once(
         self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
     ) -> Judgement:
-        judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms())
+        judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms)
         try:
             for position, start in enumerate(players):
                 self._play(contestant, start, judgement, _told_of(tell, position, len(players)), first=position == 0)

@@ -119,6 +119,11 @@ class Timing:
         return typical_us(self.baseline_us)
 
     @property
+    def shorter_us(self) -> float:
+        """Of the two calls: the duration that margins go by."""
+        return min(self.time_us, self.baseline_time_us)
+
+    @property
     def tail_us(self) -> float | None:
         """Median of what passed between the end of a segment's last launch and its report, by the referee's clock."""
         return statistics.median(self.tails_us) if self.tails_us else None

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from harness.statistics.call import MARGINS, call, margin
+from harness.statistics.call import MARGINS, call, margin, width_for
 from harness.statistics.estimate import estimate_log_ratio, estimate_speedup
 from harness.statistics.looks import confidence_at, look_of, next_look, should_stop
 from harness.statistics.rounds import ORDER, log_ratio, median, order_of_round, typical_us
@@ -18,5 +18,6 @@ from harness.statistics.trimmed import (
 __all__ = [
     "MARGINS", "ORDER", "Interval", "baselines_agree", "call", "confidence_at", "estimate_log_ratio", "estimate_speedup",
     "load_ahead", "log_ratio", "look_of", "margin", "may_be_processes", "median", "narrows_by", "next_look", "order_of_round",
-    "reaching", "should_stop", "spanning", "trimmed_mean", "tukey_mclaughlin", "typical_us", "winsorised_variance",
+    "reaching", "should_stop", "spanning", "trimmed_mean", "tukey_mclaughlin", "typical_us", "width_for",
+    "winsorised_variance",
 ]

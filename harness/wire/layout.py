@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -18,25 +19,28 @@ REGION_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One tensor in a region: `offset` in bytes, `shape` and `stride` in elements."""
+    """One tensor in a region: `offset` in bytes, `shape` and `stride` in elements.
+
+    What follows from these is worked out once: each timed launch makes half a dozen views.
+    """
 
     dtype: str
     shape: tuple[int, ...]
     stride: tuple[int, ...]
     offset: int
 
-    @property
+    @cached_property
     def torch_dtype(self) -> torch.dtype:
         return getattr(torch, self.dtype)
 
-    @property
+    @cached_property
     def extent(self) -> int:
         """Elements from the first to the last that the tensor touches; 0 when it is empty."""
         if 0 in self.shape:
             return 0
         return 1 + sum((size - 1) * step for size, step in zip(self.shape, self.stride))
 
-    @property
+    @cached_property
     def size_bytes(self) -> int:
         return self.extent * self.torch_dtype.itemsize
 

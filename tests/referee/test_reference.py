@@ -170,8 +170,8 @@ def test_models_made_under_one_seed_have_the_same_parameters(problem_of):
 
 
 def test_the_number_of_terms_follows_the_sizes(reference_of):
-    assert reference_of(product(), {"M": 12}).terms() == 12
-    assert reference_of(product(), accuracy=AccuracyRule()).terms() is None
+    assert reference_of(product(), {"M": 12}).terms == 12
+    assert reference_of(product(), accuracy=AccuracyRule()).terms is None
 
 
 def test_strict_means_no_tf32_even_when_the_reference_asks_for_it(reference_of):

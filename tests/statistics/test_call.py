@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.statistics import Interval, call, margin
+from harness.statistics import Interval, call, margin, width_for
 
 
 @pytest.mark.parametrize("duration_us, expected", [
@@ -23,6 +23,14 @@ def test_a_duration_that_is_none_has_no_margin(duration_us):
     with pytest.raises(ValueError):
         margin(duration_us)
 
+
+@pytest.mark.parametrize(("half_width", "duration_us", "expected"), [
+    (0.001, 2700.0, 0.001), (0.001, 1000.0, 0.001), (0.001, 356.0, 0.0016), (0.001, 16.0, 0.004),
+    (0.0005, 2700.0, 0.0005), (0.0005, 356.0, 0.0008), (0.0005, 16.0, 0.002),
+    (0.005, 2700.0, 0.005), (0.005, 356.0, 0.005), (0.005, 16.0, 0.005),
+])
+def test_shorter_calls_may_stop_wider_but_never_beyond_their_margin(half_width, duration_us, expected):
+    assert width_for(half_width, duration_us) == pytest.approx(expected)
 
 @pytest.mark.parametrize("lo, hi, expected", [
     (1.0011, 1.2, "FASTER"),

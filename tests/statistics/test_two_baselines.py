@@ -16,16 +16,18 @@ from harness.statistics.trimmed import reach_of
 @pytest.mark.parametrize(
     ("apart", "baseline_us", "agree"),
     [(0.0, 15.0, True), (0.05, 15.0, True), (0.08, 15.0, False), (0.02, 500.0, True), (0.04, 500.0, False),
-     (-0.05, 15.0, True), (-0.5, 15.0, False)],
+     (-0.05, 15.0, True), (-0.5, 15.0, False), (0.025, 999.0, True), (0.0009, 1000.0, True), (0.0011, 1000.0, False),
+     (0.0009, 5000.0, True), (-0.0011, 5000.0, False)],
 )
-def test_they_agree_to_three_per_cent_or_a_microsecond(apart, baseline_us, agree):
+def test_they_agree_to_three_per_cent_or_a_microsecond_and_long_calls_to_the_least_of_it(apart, baseline_us, agree):
     inside = [0.7 + apart, 0.701 + apart, 0.699 + apart]
     assert baselines_agree(inside, [0.7, 0.701, 0.699], baseline_us) is agree
 
 
 @pytest.mark.parametrize(
     ("apart", "baseline_us", "may_be"),
-    [(0.08, 15.0, True), (-0.12, 15.0, True), (0.3, 15.0, False), (0.08, 500.0, True), (0.1, 500.0, False)],
+    [(0.08, 15.0, True), (-0.12, 15.0, True), (0.3, 15.0, False), (0.08, 500.0, True), (0.1, 500.0, False),
+     (0.0029, 2000.0, True), (0.0031, 2000.0, False)],
 )
 def test_beyond_that_they_may_be_processes_up_to_three_times_as_much(apart, baseline_us, may_be):
     inside = [0.7 + apart, 0.701 + apart, 0.699 + apart]

@@ -104,13 +104,15 @@ def rounds_of(small_regions, reference_of, settings):
 
 @pytest.fixture
 def beside(small_regions, reference_of, settings):
-    """`beside(a_us, inside_us, b_us)`: (Timing, log) of a GPU on which the baseline is timed in the player too."""
+    """`beside(a_us, inside_us, b_us, **fields)`: (Timing, log) of a GPU on which the baseline can be timed in the player
+    too, with such settings.
+    """
 
-    def make(a_us, inside_us, b_us):
+    def make(a_us, inside_us, b_us, **fields):
         log = []
         session = ScriptedSession(lambda _: a_us, log)
         session.inside_us = inside_us
         bench = ScriptedBench(b_us, log, "cuda")
-        return Rounds(session, bench, reference_of(), settings, lambda sets, made: None, {1}).run(), log
+        return Rounds(session, bench, reference_of(), replace(settings, **fields), lambda sets, made: None, {1}).run(), log
 
     return make

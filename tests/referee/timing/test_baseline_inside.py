@@ -47,6 +47,21 @@ def test_longer_calls_and_players_that_cannot_have_the_baseline_inside(beside):
     assert not timing.inside_us and timing.notes == [] and "I" not in {entry[0] for entry in log}
 
 
+def test_beside_a_long_call_it_counts_where_both_are_as_long_and_a_narrow_interval_is_asked_for(beside):
+    timing, log = beside(2720.5, 2720.5, 2720.0, half_width=0.001)
+    assert "I" in {entry[0] for entry in log}
+    assert timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
+    assert timing.speedup.lo == pytest.approx(2720.0 / 2720.5), "down to what the referee's own baseline says"
+    assert "I" not in {entry[0] for entry in beside(500.0, 2720.5, 2720.0, half_width=0.001)[1]}
+    assert "I" not in {entry[0] for entry in beside(2720.5, 2720.5, 2720.0, half_width=0.002)[1]}
+
+
+def test_a_long_baseline_slowed_inside_by_more_than_its_margin_counts_for_nothing(beside):
+    timing, _ = beside(2720.0, 2724.0, 2720.0, half_width=0.001)
+    assert not timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
+    assert timing.speedup.lo <= 1.0 and timing.word != "FASTER"
+
+
 def test_a_baseline_that_fails_inside_is_left_at_that(beside):
     timing, log = beside(20.0, "raises", 20.0)
     assert [entry[0] for entry in log].count("I") == 1

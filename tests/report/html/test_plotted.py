@@ -48,7 +48,7 @@ def test_each_round_has_its_speedup_and_the_whole_its_interval(case):
 def test_the_rounds_are_those_that_the_speedup_comes_from(case):
     """Where eager was timed in the candidate's process too, over that one, unless the two are apart."""
     (player,) = case.best.samples.players
-    for added, shown in ((0.001, True), (1.0, False)):
+    for added, shown in ((0.0005, True), (1.0, False)):
         inside = tuple(ratio + added for ratio in player.log_ratios)
         timed = replace(case.best.samples, players=(replace(player, inside_log_ratios=inside),))
         rows = plotted.rounds(replace(case.best, samples=timed), most=1000)
