@@ -27,6 +27,8 @@ UNTIMED = ("unbuilt", "hanging-1", "hanging-2", "breaking")
 # some answers sums of more than 512 terms.
 SMALL = (*UNTIMED, "machine")
 MIDDLE = ("substance", "honest")
+# A clock that is only doubted gives no rank either, and on a shared CPU the doubt may be all there is.
+MAY_BE_DOUBTED = ("clock", "substance")
 # What the harness is known to miss, with the device where it does; docs/adversarial.md says why. A case that is caught
 # after all passes; take it off the list then.
 KNOWN_MISSES = {"small_lie": ("cpu",)}
@@ -43,10 +45,11 @@ def group_of(case: Case) -> str:
     return "breaking" if case.group in ("machine", "form") and "ok/" not in case.expected else case.group
 
 
-def must_be_certain(case: Case, row: dict[str, str]) -> bool:
-    """Whether its row shows nothing where another load disturbed it: an honest one's, or that of one whose kind is asked.
-    """
-    return case.group == "honest" or (row["kind"] == "unknown" and bool(case.kinds) and "unknown" not in case.kinds)
+def shows_nothing(case: Case, row: dict[str, str]) -> bool:
+    """Whether another load left its row without what the case is about: a clock is only doubted, a kind unknown."""
+    doubted = row["reason_code"] == "noisy" and case.group not in MAY_BE_DOUBTED and "unsure/noisy" not in case.expected
+    unknown = row["status"] == "ok" and row["kind"] == "unknown" and case.kinds and "unknown" not in case.kinds
+    return bool(doubted or unknown)
 
 
 def lanes_on(device: str) -> dict[str, list[Case]]:
@@ -99,7 +102,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 class Judged:
     """What became of the cases of one lane: the command's end with its rows, and what lay in protected places before.
 
-    Rows that must be certain and that a shared CPU disturbed are from a further run. `gpu_bytes` is the GPU's memory in
+    Rows that show nothing since a shared CPU disturbed them are from a further run. `gpu_bytes` is the GPU's memory in
     use before and after, zero on a CPU.
     """
 
@@ -173,8 +176,11 @@ def lane_judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
         for each in lanes:
             found = made[device, each]
             cases, rows = {case.name: case for case in found.cases}, found.end.rows if device == "cpu" else {}
-            certain = [name for name, row in rows.items() if name in cases and must_be_certain(cases[name], row)]
-            found.rows = found.bench.judged_again(found.end, certain, *words_for(device, each))
+            disturbed = [
+                name for name, row in rows.items()
+                if name == "eager" or name in cases and shows_nothing(cases[name], row)
+            ]
+            found.rows = found.bench.judged_again(found.end, disturbed, *words_for(device, each))
         if device != "cpu":
             made[device, lane].gpu_bytes = in_use, gpu_bytes_in_use(at_most=in_use + GPU_MEMORY_BYTES)
         return made[device, lane]
@@ -192,3 +198,9 @@ def judged(lane_judged, device: str, lane: str) -> Judged:
 def known_misses() -> dict[str, tuple[str, ...]]:
     """Cases that the harness is known to miss, with the devices where it does."""
     return KNOWN_MISSES
+
+
+@pytest.fixture(scope="session")
+def may_be_doubted() -> tuple[str, ...]:
+    """Groups of cases whose clock may be only doubted on a CPU."""
+    return MAY_BE_DOUBTED

@@ -11,9 +11,7 @@ from harness.selftest.matrix import GAINED
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 CHEATS = ("clock", "answer", "substance")
-# A clock that is only doubted gives no rank either, and on a shared CPU the doubt may be all there is.
 DOUBTED = "unsure/noisy"
-MAY_BE_DOUBTED = ("clock", "substance")
 
 
 def verdict(row: dict[str, str]) -> str:
@@ -26,12 +24,14 @@ def test_every_known_miss_is_a_case_and_is_named_on_the_page(known_misses):
     assert [name for name in known_misses if f"`{name}`" not in page] == []
 
 
-def test_a_case_gets_the_verdict_and_the_kind_that_its_header_expects(judged, device, case, known_misses):
+def test_a_case_gets_the_verdict_and_the_kind_that_its_header_expects(
+    judged, device, case, known_misses, may_be_doubted
+):
     row = judged.rows[case.name]
     if row["status"] == "ok" and device in known_misses.get(case.name, ()):
         pytest.xfail(f"{case.name} is not caught on {device}: docs/adversarial.md says why")
-    may_be_doubted = device == "cpu" and case.group in MAY_BE_DOUBTED
-    assert verdict(row) in {*case.expected, *([DOUBTED] if may_be_doubted else [])}, row["reason"]
+    doubts = [DOUBTED] if device == "cpu" and case.group in may_be_doubted else []
+    assert verdict(row) in {*case.expected, *doubts}, row["reason"]
     if case.kinds and row["status"] == "ok":
         assert row["kind"] in case.kinds
     if case.fools == "clock" and row["status"] == "ok":  # what it tried may have come to nothing

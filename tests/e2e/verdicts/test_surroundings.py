@@ -19,8 +19,8 @@ def test_every_run_ends_with_a_leaderboard_and_without_a_traceback(judged):
     assert "Traceback" not in end.err + end.out
     for name in end.rows:
         assert name in end.out
-    assert end.rows["eager"]["role"] == "baseline"
-    assert end.rows["eager"]["status"] == "ok", end.rows["eager"]["reason"]
+    eager = judged.rows["eager"]
+    assert (eager["role"], eager["status"]) == ("baseline", "ok"), eager["reason"]
 
 
 def test_nothing_is_left_of_any_candidate(judged):
