@@ -37,7 +37,8 @@ def default_root() -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file in hex, of as much as its size says: what /proc has need never end. Raises OSError."""
+    """Return the SHA-256 of a file in hex, of as much as its size says: what /proc has need never end. Raises OSError.
+    """
     digest = hashlib.sha256()
     with path.open("rb") as file:
         left_bytes = os.fstat(file.fileno()).st_size

@@ -108,7 +108,8 @@ class Session:
             raise
 
     def load_reference(self, reference: Reference) -> bool:
-        """Have the player construct the reference too, so that it can be timed there; whether it could. Raises Failed."""
+        """Have the player construct the reference too, so that it can be timed there; whether it could. Raises Failed.
+        """
         problem = reference.problem
         command = {
             "op": "reference", "seed": reference.seed, "mode": reference.mode,
@@ -120,7 +121,8 @@ class Session:
     def time_reference(self, sets: Sequence[InputSet], *, hold: bool) -> Launches | None:
         """Make one launch of the reference per set, in the player. Outputs of the launches before stay.
 
-        None where it could not be run there, whoever's doing that was. Raises Failed where the process is of no use now.
+        None where it could not be run there, whoever's doing that was. Raises Failed where the process is of no use
+        now.
         """
         self.bench.stage(sets)
         command = {

@@ -41,8 +41,8 @@ def trace(
 ) -> Provenance:
     """Profile a launch at the sizes of `reference`; what cannot be traced is unknown.
 
-    Raises Failed only where the profiler's clock contradicts the timed one: the kernels of each of three launches, all with
-    right outputs, kept a GPU busy for longer than the calls are said to take.
+    Raises Failed only where the profiler's clock contradicts the timed one: the kernels of each of three launches, all
+    with right outputs, kept a GPU busy for longer than the calls are said to take.
     """
     found, unlike, too_long = UNKNOWN, None, 0
     for _ in range(_TRIES):
@@ -62,8 +62,8 @@ def trace(
     if device_kind == "cuda" and too_long == _TRIES:
         raise failures.failed(
             Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
-            f"its clock says {timing.time_us:.1f} µs a call, but its kernels kept the GPU busy for {traced_us:.1f} µs under "
-            f"the profiler, and so in each of {_TRIES} launches with right outputs",
+            f"its clock says {timing.time_us:.1f} µs a call, but its kernels kept the GPU busy for {traced_us:.1f} µs "
+            f"under the profiler, and so in each of {_TRIES} launches with right outputs",
         )
     return replace(found, kind="unknown", own_share=None, notes=(*found.notes, unlike))
 
