@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -32,7 +33,12 @@ _MOST_NAMES, _LONGEST_NAME, _MOST_SPANS = 200, 8000, 10_000
 _WARM_S = 0.05
 _WARM_BATCH = 20
 _perf_counter_ns = time.perf_counter_ns
-_setprofile = sys.setprofile
+_setprofile, _addaudithook, _current_frames = sys.setprofile, sys.addaudithook, sys._current_frames
+_get_ident, _clock_of, _clock_gettime_ns = threading.get_ident, time.pthread_getcpuclockid, time.clock_gettime_ns
+_BEGINNINGS = frozenset({
+    "_thread.start_new_thread", "_thread.start_joinable_thread", "os.fork", "os.forkpty", "os.posix_spawn",
+    "subprocess.Popen",
+})
 _events, _name, _device_type = _ProfilerResult.events, _KinetoEvent.name, _KinetoEvent.device_type
 _start_ns, _duration_ns = _KinetoEvent.start_ns, _KinetoEvent.duration_ns
 _start_thread_id = _KinetoEvent.start_thread_id
@@ -44,9 +50,10 @@ _activity_type = getattr(_KinetoEvent, "activity_type", None)
 def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any, first: int, skeleton: Any) -> dict:
     """Make launch `first` under the profiler.
 
-    Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us"}: when
-    each kernel ran; the operators with their own time, and the time inside functions of the candidate's extensions
-    without that in operators which they called.
+    Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us",
+    "others_us", "others_began"}: when each kernel ran; the operators with their own time, and the time inside functions
+    of the candidate's extensions without that in operators which they called; on a CPU also what other threads of Python's
+    had of a core meanwhile, and whether threads or processes were begun.
     """
     layout = launcher.layout
     stage.wait_for_turn(first)
@@ -56,7 +63,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     on_gpu = stage.stream is not None
     activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _ExperimentalConfig())
-    own_calls = _OwnCalls()
+    own_calls, others = _OwnCalls(), _OtherThreads()
     _prepare_profiler(config, activities)
     if on_gpu:
         _warm_up(stage)
@@ -64,6 +71,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         _enable_profiler(config, activities)
         try:
             if not on_gpu:
+                others.begin()
                 _setprofile(own_calls)
             began_ns = _perf_counter_ns()
             result = model(*arguments)
@@ -71,6 +79,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
             total_us = (_perf_counter_ns() - began_ns) / 1e3
         finally:
             _setprofile(None)
+            others.end()
             events = _events(_disable_profiler())
     stage.restore_stream()
     if layout.fault_of(result, stage, 0) is None:
@@ -83,7 +92,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         **_when(on_device),
         "own_us": times_us.pop(own_calls.name, 0.0),
         "operators": _listed({name: time_us for name, time_us in times_us.items() if "::" in name}),
-        "total_us": total_us,
+        "total_us": total_us, "others_us": others.spent_us, "others_began": others.began,
     }
 
 
@@ -111,7 +120,7 @@ class _OwnCalls:
         self._depth, self._mark = 0, None
 
     def __call__(self, frame: Any, event: str, function: Any) -> None:
-        if not event.startswith("c_") or getattr(function, "__module__", None) not in extensions.opened_modules:
+        if not event.startswith("c_") or id(function) not in extensions.opened_functions:
             return
         if event == "c_call":
             self._depth += 1
@@ -122,6 +131,40 @@ class _OwnCalls:
             self._depth -= 1
             if self._depth == 0:
                 self._mark.__exit__(None, None, None)
+
+
+class _OtherThreads:
+    """What Python's other threads do between `begin` and `end`: no profiler follows them.
+
+    `spent_us` is the time that those which live had of a core. One that is begun meanwhile may be gone when it is looked
+    for, so that it is noticed when it begins, a process likewise.
+    """
+
+    def __init__(self) -> None:
+        self.spent_us, self.began = 0.0, False
+        self._before: dict[int, int] = {}
+        self._is_watching = False
+
+    def begin(self) -> None:
+        self._before = self._clocks_ns()
+        _addaudithook(self._hear)
+        self._is_watching = True
+
+    def end(self) -> None:
+        if self._is_watching:
+            self._is_watching = False
+            after = self._clocks_ns()
+            self.spent_us = sum(after[ident] - before for ident, before in self._before.items() if ident in after) / 1e3
+
+    def _hear(self, event: str, arguments: tuple) -> None:
+        # A hook stays for as long as its process lives.
+        if self._is_watching and event in _BEGINNINGS:
+            self.began = True
+
+    @staticmethod
+    def _clocks_ns() -> dict[int, int]:
+        others = set(_current_frames()) - {_get_ident()}
+        return {ident: _clock_gettime_ns(_clock_of(ident)) for ident in others}
 
 
 def _warm_up(stage: CudaStage) -> None:

@@ -44,7 +44,7 @@ _SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 2, 0x10, 24
 _NO_ELF = (struct.error, IndexError, ValueError, OverflowError)
 # The candidate writes them: one kernel for all values of its arguments that were compiled.
 _LARGEST_CUBIN_BYTES, _MOST_DESCRIPTIONS = 64 << 20, 256
-_CHUNK_BYTES, _LONGEST_SYMBOL = 64 << 20, 64 << 10
+_CHUNK_BYTES, _LONGEST_SYMBOL, _MOST_OF_NAMES = 64 << 20, 64 << 10, 64 << 20
 _TOOL_TIMEOUT_S = 60
 
 
@@ -190,10 +190,14 @@ def _symbols(elf: bytes, table: int) -> Iterator[_Symbol]:
             continue
         names_at, names_length = headers[link][4:6]
         names = elf[names_at : names_at + names_length]
+        left = _MOST_OF_NAMES  # a forged table may say that a thousand names begin in one text of many megabytes
         for at in range(offset, offset + length, _SYMBOL_BYTES):
             name_at, info, other, section = struct.unpack_from("<IBBH", elf, at)
-            name = names[name_at : names.index(b"\0", name_at)].decode(errors="replace")
-            yield _Symbol(name, info & 0xF, other, section)
+            end = names.index(b"\0", name_at, name_at + _LONGEST_SYMBOL)
+            left -= end - name_at + _SYMBOL_BYTES
+            if left < 0:
+                raise ValueError("more names than are looked at")
+            yield _Symbol(names[name_at:end].decode(errors="replace"), info & 0xF, other, section)
         return  # there is one of a kind; a forged file may have thousands that are all of it
 
 

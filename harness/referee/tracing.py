@@ -6,11 +6,14 @@ other, and the time of its kernels with the time that was measured.
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from harness.provenance.kinds import Provenance, Span, kind_on_cpu, kind_on_gpu
 from harness.provenance.linked import foreign_functions
@@ -86,14 +89,21 @@ def _read(listing: dict[str, Any], device_kind: str, contestant: Contestant) -> 
         total_us = float(listing["total_us"])
         found = kind_on_cpu(
             listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(contestant.extensions),
-            own_operators=source_names(source).operators,
+            own_operators=source_names(source).operators - _pytorchs_operators(),
             foreign=[name for path in contestant.extensions for name in foreign_functions(path)],
+            others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
         )
         return replace(found, busy_us=total_us), total_us
     names = [str(name) for name in listing["names"]]
     spans = [Span(names[index], float(start_us), float(time_us)) for index, start_us, time_us in listing["spans"]]
     found = kind_on_gpu(spans, gather(contestant.extensions, contestant.triton_cache, source, names))
     return found, found.busy_us
+
+
+@functools.cache
+def _pytorchs_operators() -> frozenset[str]:
+    """The namespaces in which PyTorch itself has operators: what a source says of those makes none of them its own."""
+    return frozenset(name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names())
 
 
 def unlike_timed(traced_us: float, timing: Timing, device_kind: str) -> str | None:

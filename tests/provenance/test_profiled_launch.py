@@ -114,9 +114,9 @@ def built(tmp_path_factory):
         "profiled_products", SOURCE, no_implicit_headers=True, extra_cflags=["-O3"],
         build_directory=str(tmp_path_factory.mktemp("built")),
     )
-    extensions.opened_modules.add(module.__name__)
+    extensions.remember(module)
     yield Products(module)
-    extensions.opened_modules.discard(module.__name__)
+    extensions.opened_functions.clear()
 
 
 def test_an_extension_that_computes_by_itself_is_custom(built):
