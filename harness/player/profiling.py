@@ -9,11 +9,13 @@ patching `torch.profiler` or the classes behind it changes nothing here.
 
 from __future__ import annotations
 
+import _thread
 import secrets
 import sys
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
@@ -34,7 +36,9 @@ _WARM_S = 0.05
 _WARM_BATCH = 20
 _perf_counter_ns = time.perf_counter_ns
 _setprofile, _addaudithook, _current_frames = sys.setprofile, sys.addaudithook, sys._current_frames
+_start_new_thread = _thread.start_new_thread
 _get_ident, _clock_of, _clock_gettime_ns = threading.get_ident, time.pthread_getcpuclockid, time.clock_gettime_ns
+_audit, _HEARD = sys.audit, "harness.player.profiling"
 _BEGINNINGS = frozenset({
     "_thread.start_new_thread", "_thread.start_joinable_thread", "os.fork", "os.forkpty", "os.posix_spawn",
     "subprocess.Popen",
@@ -92,7 +96,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         **_when(on_device),
         "own_us": times_us.pop(own_calls.name, 0.0),
         "operators": _listed({name: time_us for name, time_us in times_us.items() if "::" in name}),
-        "total_us": total_us, "others_us": others.spent_us, "others_began": others.began,
+        "total_us": total_us, "others_us": others.spent_us, "others_began": others.began or own_calls.began,
     }
 
 
@@ -112,14 +116,16 @@ class _Span(NamedTuple):
 class _OwnCalls:
     """A profile function for the interpreter that marks calls into the candidate's extensions for the profiler.
 
-    The mark's name is new each time, so that none of the candidate's own marks has it.
+    The mark's name is new each time, so that none of the candidate's own marks has it. `began` is whether a thread was
+    started, of which Python's own hooks hear from 3.12 on.
     """
 
     def __init__(self) -> None:
-        self.name = f"own {secrets.token_hex(8)}"
+        self.name, self.began = f"own {secrets.token_hex(8)}", False
         self._depth, self._mark = 0, None
 
     def __call__(self, frame: Any, event: str, function: Any) -> None:
+        self.began |= function is _start_new_thread
         if not event.startswith("c_") or id(function) not in extensions.opened_functions:
             return
         if event == "c_call":
@@ -136,35 +142,41 @@ class _OwnCalls:
 class _OtherThreads:
     """What Python's other threads do between `begin` and `end`: no profiler follows them.
 
-    `spent_us` is the time that those which live had of a core. One that is begun meanwhile may be gone when it is looked
-    for, so that it is noticed when it begins, a process likewise.
+    `spent_us` is the time that those which live had of a core. One that begins meanwhile may be gone when it is looked
+    for, so that `began` says whether any did, or a process, or whether that cannot be said.
     """
 
     def __init__(self) -> None:
         self.spent_us, self.began = 0.0, False
         self._before: dict[int, int] = {}
-        self._is_watching = False
+        self._is_watching = self._is_over = False
 
     def begin(self) -> None:
-        self._before = self._clocks_ns()
         _addaudithook(self._hear)
-        self._is_watching = True
+        _audit(_HEARD)
+        self.began = not self._is_watching  # a hook of the candidate's own can keep others from being added
+        self._before = self._clocks_ns()
 
     def end(self) -> None:
         if self._is_watching:
-            self._is_watching = False
+            self._is_watching, self._is_over = False, True
             after = self._clocks_ns()
             self.spent_us = sum(after[ident] - before for ident, before in self._before.items() if ident in after) / 1e3
+            self.began |= self._before.keys() != after.keys()
 
     def _hear(self, event: str, arguments: tuple) -> None:
-        # A hook stays for as long as its process lives.
-        if self._is_watching and event in _BEGINNINGS:
+        if event == _HEARD:
+            self._is_watching = not self._is_over  # a hook stays for as long as its process lives
+        elif self._is_watching and event in _BEGINNINGS:
             self.began = True
 
     @staticmethod
     def _clocks_ns() -> dict[int, int]:
-        others = set(_current_frames()) - {_get_ident()}
-        return {ident: _clock_gettime_ns(_clock_of(ident)) for ident in others}
+        found = {}
+        for ident in set(_current_frames()) - {_get_ident()}:
+            with suppress(OSError):  # it has just ended
+                found[ident] = _clock_gettime_ns(_clock_of(ident))
+        return found
 
 
 def _warm_up(stage: CudaStage) -> None:

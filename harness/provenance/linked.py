@@ -22,7 +22,8 @@ _STRINGS, _SYMBOLS, _RELOCATIONS, _RELOCATIONS_BYTES, _CALLS_BYTES, _CALLS = 5, 
 _SYMBOL_BYTES, _RELOCATION_BYTES = 24, 24
 # BLAS in its spellings, oneDNN, PyTorch's kernels past its dispatcher, what goes on behind the place where its dispatcher
 # records or stops it recording, the dynamic linker's search, calls of Python's functions other than the one of
-# which pybind11 makes use in every extension, and what takes away the function that watches for calls.
+# which pybind11 makes use in every extension, what takes away the function that watches for calls, and
+# other processes.
 _FOREIGN = re.compile(
     r"(?i:(?:scipy_)?[sdcz](?:gemm|gemv|ger|symm|symv|hemm|hemv|syrk|syr2k|herk|trmm|trmv|trsm|trsv)(?:_?(?:64)?_?)$|"
     r"\w*cblas_|mkl_|dnnl_|openblas|armpl)|"
@@ -31,7 +32,8 @@ _FOREIGN = re.compile(
     r"_ZNK?5torch3jit(?!\d+parse(?:Schema|Name|SchemaOrName)E)|"  # with a schema each extension names its operators
     r"_ZN2at\w*(?:enableRecordFunction|set_record_function_tls_|(?:clear|remove|disable)\w*Callbacks?)|"
     r"_ZN2at16ThreadLocalState|_ZN5torch(?:8autograd)?8profiler|"
-    r"PyObject_(?:Call(?:Object|Method\w*|NoArgs|OneArg|Function)?|Vectorcall\w*)$|PyVectorcall|PyEval_Eval|PyEval_Set|PyRun_"
+    r"PyObject_(?:Call(?:Object|Method\w*|NoArgs|OneArg|Function)?|Vectorcall\w*)$|PyVectorcall|PyEval_Eval|PyEval_Set|PyRun_|"
+    r"(?:v?fork|posix_spawnp?|execv\w*|fexecve|system|popen)$"
 )
 # In a thread of an extension's own no profiler follows what PyTorch is called for.
 _THREADS = re.compile(r"pthread_create$|_ZNSt6thread|thrd_create$|clone3?$|GOMP_(?:parallel|task)|_ZN2at\w*(?:6launch|parallel)")

@@ -50,7 +50,10 @@ def trace(
     found, unlike, too_long = UNKNOWN, None, 0
     for _ in range(_TRIES):
         try:
+            beside_us = session.core_time_beside_us() if device_kind == "cpu" else 0.0
             listing = _profiled(session, reference, contestant)
+            if device_kind == "cpu":
+                listing["others_us"] += session.core_time_beside_us() - beside_us
             found, traced_us = _read(listing, device_kind, contestant)
         except Failed as failure:
             # Everything that counts was right before the profiler came: what fails now is the tracing.
@@ -89,7 +92,7 @@ def _read(listing: dict[str, Any], device_kind: str, contestant: Contestant) -> 
         total_us = float(listing["total_us"])
         found = kind_on_cpu(
             listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(contestant.extensions),
-            own_operators=source_names(source).operators - _pytorchs_operators(),
+            own_operators=source_names(source).operators, pytorchs=_pytorchs_operators(),
             foreign=[name for path in contestant.extensions for name in foreign_functions(path)],
             others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
         )
@@ -102,7 +105,7 @@ def _read(listing: dict[str, Any], device_kind: str, contestant: Contestant) -> 
 
 @functools.cache
 def _pytorchs_operators() -> frozenset[str]:
-    """The namespaces in which PyTorch itself has operators: what a source says of those makes none of them its own."""
+    """The namespaces in which PyTorch itself has operators."""
     return frozenset(name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names())
 
 

@@ -162,6 +162,61 @@ def test_operators_called_in_a_thread_of_its_own_are_nobodys_work(built):
         assert kind_of(model).kind in ("unknown", "library")
 
 
+def test_a_function_that_names_an_extensions_module_as_its_own_is_none_of_its_functions(built):
+    def model(a, b):
+        product = a.numpy().dot
+        product.__module__ = built._module.__name__
+        return torch.from_numpy(product(b.numpy()))
+
+    assert listed(model)["own_us"] == 0.0
+
+
+def test_functions_of_a_module_inside_an_extensions_are_its_own():
+    from types import ModuleType
+
+    outer, inner, other = ModuleType("outer"), ModuleType("outer.inner"), ModuleType("math_of_others")
+    outer.inner, outer.other, inner.back = inner, other, outer
+    inner.function, other.function = [].append, [].clear
+    try:
+        extensions.remember(outer)
+        assert id(inner.function) in extensions.opened_functions
+        assert id(other.function) not in extensions.opened_functions
+    finally:
+        for function in (inner.function, other.function):
+            extensions.opened_functions.pop(id(function), None)
+
+
+def test_what_another_thread_of_pythons_does_meanwhile_is_noticed(built):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(torch.matmul, torch.rand(8, 8), torch.rand(8, 8)).result()
+        found = listed(lambda a, b: pool.submit(lambda: sum(torch.matmul(a, b) for _ in range(8))).result())
+        assert found["others_us"] > 0.3 * found["total_us"]
+        assert not found["others_began"]
+        idle = listed(built.own)
+        assert idle["others_us"] < 0.05 * idle["total_us"]
+
+
+def test_a_thread_or_a_process_that_begins_meanwhile_is_noticed(built):
+    import subprocess
+    import threading
+
+    def in_a_thread(a, b):
+        thread = threading.Thread(target=torch.matmul, args=(a, b))
+        thread.start()
+        thread.join()
+        return a
+
+    def in_a_process(a, b):
+        subprocess.run(["true"], check=True)
+        return a
+
+    assert listed(in_a_thread)["others_began"]
+    assert listed(in_a_process)["others_began"]
+    assert not listed(built.own)["others_began"]
+
+
 def test_without_an_extension_operators_make_a_library(built):
     assert kind_of(torch.matmul, has_extension=False).kind == "library"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -134,6 +135,24 @@ def test_kernels_of_every_linkage_come_out_of_a_real_shared_object(tmp_path):
     [b"", b"\x7fELF", b"\x7fELF\x02\x01" + b"\xff" * 200, b"tril_kernel\0" * 40, b"\x7fELF\x02\x01" + b"\0" * 60],
 )
 def test_what_is_no_device_code_has_no_entries(content):
+    assert entry_symbols(content) == set()
+
+
+def test_names_without_end_in_a_cubin_are_not_read_to_it(monkeypatch):
+    header = bytearray(64)
+    header[:6] = b"\x7fELF\x02\x01"
+    text = b"x" * 4096 + b"\0"
+    table = b"".join(struct.pack("<IBBHQQ", at, 2, 0x10, 1, 0, 0) for at in range(500))
+    sections = struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, 64, len(table), 1, 0, 0, 24) + struct.pack(
+        "<IIQQQQIIQQ", 0, 3, 0, 0, 64 + len(table), len(text), 0, 0, 0, 0)
+    struct.pack_into("<Q", header, 40, 64 + len(table) + len(text))
+    struct.pack_into("<HH", header, 58, 64, 2)
+    content = bytes(header) + table + text + sections
+    assert len(entry_symbols(content)) == 500
+    monkeypatch.setattr(symbols, "_MOST_OF_NAMES", 1 << 20)
+    assert entry_symbols(content) == set()
+    monkeypatch.undo()
+    monkeypatch.setattr(symbols, "_LONGEST_SYMBOL", 1000)
     assert entry_symbols(content) == set()
 
 
