@@ -45,7 +45,11 @@ def _by_another_process(symbols: Collection[str]) -> list[str]:
     """The names of as many of `symbols` as were done within the limits, in their order."""
     command = [sys.executable, "-I", "-S", __file__]
     given = "".join(f"{symbol}\n" for symbol in symbols).encode("ascii", "replace")
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        return []
+    with process:
         try:
             written, _ = process.communicate(given, timeout=2 * _SECONDS)
         except subprocess.TimeoutExpired:
@@ -90,8 +94,9 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    for line in sys.stdin:
-        print(_demangled(line.rstrip("\n")), flush=True)
+    for line in sys.stdin.buffer:
+        sys.stdout.buffer.write(_demangled(line.decode("ascii", "replace").rstrip("\n")).encode() + b"\n")
+        sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
