@@ -80,8 +80,17 @@ def remember(module: ModuleType) -> None:
         current = waiting.pop()
         seen.add(id(current))
         for value in list(vars(current).values()):
-            if isinstance(value, BuiltinFunctionType):
+            if isinstance(value, BuiltinFunctionType) and _is_of(value, current):
                 opened_functions[id(value)] = value
             elif isinstance(value, ModuleType) and id(value) not in seen:
                 if value.__name__.startswith(f"{module.__name__}."):
                     waiting.append(value)
+
+
+def _is_of(function: BuiltinFunctionType, module: ModuleType) -> bool:
+    """Whether `function` was made for `module`, which may hold others' too: bound to it, or to a record of pybind11's."""
+    bound_to = function.__self__
+    if bound_to is module:
+        return True
+    kind = type(bound_to).__name__
+    return function.__module__ == module.__name__ and (kind == "PyCapsule" or kind.startswith("pybind11"))

@@ -171,19 +171,22 @@ def test_a_function_that_names_an_extensions_module_as_its_own_is_none_of_its_fu
     assert listed(model)["own_us"] == 0.0
 
 
-def test_functions_of_a_module_inside_an_extensions_are_its_own():
+def test_functions_of_others_that_an_extensions_module_holds_are_not_its_own(built):
+    import math
     from types import ModuleType
 
-    outer, inner, other = ModuleType("outer"), ModuleType("outer.inner"), ModuleType("math_of_others")
-    outer.inner, outer.other, inner.back = inner, other, outer
-    inner.function, other.function = [].append, [].clear
+    module = ModuleType(built._module.__name__)
+    module.of_math, module.of_an_array, module.math = math.sqrt, numpy.ones(2).dot, math
+    module.of_an_array.__module__ = module.__name__
+    before = dict(extensions.opened_functions)
+    extensions.remember(module)
+    assert extensions.opened_functions == before
+    extensions.remember(math)
     try:
-        extensions.remember(outer)
-        assert id(inner.function) in extensions.opened_functions
-        assert id(other.function) not in extensions.opened_functions
+        assert id(math.sqrt) in extensions.opened_functions
     finally:
-        for function in (inner.function, other.function):
-            extensions.opened_functions.pop(id(function), None)
+        extensions.opened_functions.clear()
+        extensions.opened_functions.update(before)
 
 
 def test_what_another_thread_of_pythons_does_meanwhile_is_noticed(built):
