@@ -88,7 +88,7 @@ def remember(module: ModuleType) -> None:
 
 
 def _is_of(function: BuiltinFunctionType, module: ModuleType) -> bool:
-    """Whether `function` was made for `module`, which may hold others' too: bound to it, or to a record of pybind11's."""
+    """Whether `function` was made for `module`, which may hold others' too: bound to it or to pybind11's record."""
     bound_to = function.__self__
     if bound_to is module:
         return True

@@ -56,8 +56,8 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
 
     Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us",
     "others_us", "others_began"}: when each kernel ran; the operators with their own time, and the time inside functions
-    of the candidate's extensions without that in operators which they called; on a CPU also what other threads of Python's
-    had of a core meanwhile, and whether threads or processes were begun.
+    of the candidate's extensions without that in operators which they called; on a CPU also what other threads of
+    Python's had of a core meanwhile, and whether threads or processes were begun.
     """
     layout = launcher.layout
     stage.wait_for_turn(first)

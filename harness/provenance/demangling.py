@@ -1,7 +1,7 @@
 """C++ names from the symbols of a candidate's device code, in bounded time and memory.
 
-A symbol of two hundred letters can stand for a name of gigabytes: a template of which each argument is a pair of the one before
-doubles it with each level. So what refers back to itself often is demangled by another process, with limits of its own.
+A symbol of two hundred letters can stand for a name of gigabytes: a template of which each argument is a pair of the
+one before doubles it with each level. So what refers back to itself often is demangled by another process, with limits of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def demangled(symbol: str) -> str:
 def demangled_names(symbols: Collection[str]) -> dict[str, str]:
     """The C++ names of mangled symbols by symbol, each cut off at `LONGEST_NAME`.
 
-    Itself for what is no mangled symbol, and for one that cannot be demangled within the limits, those after it among them.
+    Itself for what is no mangled symbol, and for one that cannot be demangled within the limits, like those after it.
     """
     found = {symbol: symbol for symbol in symbols}
     mangled = [symbol for symbol in found if symbol.startswith("_Z") and len(symbol) <= _LONGEST_SYMBOL]

@@ -128,8 +128,8 @@ def kind_on_cpu(
     """Judge by times in µs, of which each counts once: in PyTorch's operators, in the candidate's extensions outside
     of those (`own_us`), and of the whole call. `own_operators` are namespaces of operators that its source registers,
     `foreign` what may let its extensions reach a library unseen; `others_us` is what other threads of Python's had of a
-    core meanwhile, `others_began` whether threads or processes were begun: nobody looks at what those do. `pytorchs` are
-    the namespaces in which PyTorch itself has operators, which are not the candidate's whatever its source says.
+    core meanwhile, `others_began` whether threads or processes were begun: nobody looks at what those do. `pytorchs`
+    are the namespaces in which PyTorch itself has operators, which are not the candidate's whatever its source says.
     """
     times = [(str(operator.get("name")), float(operator.get("us") or 0.0)) for operator in operators]
     figures = (own_us, total_us, others_us, *(us for _, us in times))
@@ -151,7 +151,8 @@ def kind_on_cpu(
         own_us = 0.0
     elif own_us > 0 and (others_began or others_us > max(LIBRARY_SHARE * total_us, _PYTHONS_OWN_US)):
         did = "began" if others_began else f"had a core for {others_us:.0f} of {total_us:.0f} µs"
-        notes = (f"other threads or processes of Python's {did} while its extension worked: what they did is not known",)
+        who = "other threads or processes of Python's"
+        notes = (f"{who} {did} while its extension worked: what they did is not known",)
         own_us = 0.0
     known_us = own_us + library_us
     elsewhere_us = total_us - known_us - _PYTHONS_OWN_US

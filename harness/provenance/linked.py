@@ -32,7 +32,8 @@ _FOREIGN = re.compile(
     r"_ZNK?5torch3jit(?!\d+parse(?:Schema|Name|SchemaOrName)E)|"  # with a schema each extension names its operators
     r"_ZN2at\w*(?:enableRecordFunction|set_record_function_tls_|(?:clear|remove|disable)\w*Callbacks?)|"
     r"_ZN2at16ThreadLocalState|_ZN5torch(?:8autograd)?8profiler|"
-    r"PyObject_(?:Call(?:Object|Method\w*|NoArgs|OneArg|Function)?|Vectorcall\w*)$|PyVectorcall|PyEval_Eval|PyEval_Set|PyRun_|"
+    r"PyObject_(?:Call(?:Object|Method\w*|NoArgs|OneArg|Function)?|Vectorcall\w*)$|PyVectorcall|"
+    r"PyEval_Eval|PyEval_Set|PyRun_|"
     r"(?:v?fork|posix_spawnp?|execv\w*|fexecve|system|popen)$"
 )
 # In a thread of an extension's own no profiler follows what PyTorch is called for.
@@ -43,16 +44,16 @@ _PRODUCT = re.compile(
 )
 # What extensions are linked to: the language's own, threads, Python, PyTorch, CUDA's runtime.
 _USUAL = re.compile(
-    r"(?:lib(?:c|m|dl|rt|util|pthread|gcc_s|stdc\+\+|c\+\+(?:abi)?|unwind|atomic|mvec|quadmath|gomp|i?omp5?|tbb\w*|numa|"
-    r"python[\w.]*?|c10\w*|torch\w*|shm|cudart|cuda|nvrtc|nvToolsExt)|ld-linux[\w-]*)(?:-[0-9a-f]+)?\.so(?:[.\d]*)$"
+    r"(?:lib(?:c|m|dl|rt|util|pthread|gcc_s|stdc\+\+|c\+\+(?:abi)?|unwind|atomic|mvec|quadmath|gomp|i?omp5?|"
+    r"tbb\w*|numa|python[\w.]*?|c10\w*|torch\w*|shm|cudart|cuda|nvrtc|nvToolsExt)|ld-linux[\w-]*)(?:-[0-9a-f]+)?\.so(?:[.\d]*)$"
 )
 _NO_LIBRARY = (struct.error, LookupError, ValueError, OverflowError)
 
 
 def foreign_functions(extension: Path) -> list[str]:
     """Functions that a shared object takes from elsewhere and that do arithmetic unseen by PyTorch's profiler, or look
-    functions up by name, and libraries that not every extension is linked to, so that nothing is known of what it calls.
-    `UNREADABLE` for what no loader would load.
+    functions up by name, and libraries that not every extension is linked to, so that nothing is known of what it
+    calls. `UNREADABLE` for what no loader would load.
     """
     try:
         taken, libraries = _taken(content_of(extension, _MOST_BYTES + 1))
@@ -69,8 +70,8 @@ def _foreign_of(taken: Collection[str]) -> set[str]:
 
 
 def _taken(elf: bytes) -> tuple[set[str], list[str]]:
-    """The names that the loader looks up elsewhere for `elf` (ELF64, little-endian), and the libraries that it loads with
-    it. Raises ValueError and its like.
+    """The names that the loader looks up elsewhere for `elf` (ELF64, little-endian), and the libraries that it loads
+    with it. Raises ValueError and its like.
     """
     if elf[:6] != b"\x7fELF\x02\x01" or len(elf) > _MOST_BYTES:
         raise ValueError("no library that is looked into")

@@ -85,8 +85,8 @@ def gather(
     bare = {bare_name(name) for name in traced}
     cached = triton_kernels(triton_cache, bare & written.functions) if triton_cache is not None else set()
     return Evidence(
-        {names[symbol]: symbol for symbol in symbols}, frozenset(names[string] for string in strings), frozenset(cached),
-        written,
+        {names[symbol]: symbol for symbol in symbols}, frozenset(names[string] for string in strings),
+        frozenset(cached), written,
     )
 
 

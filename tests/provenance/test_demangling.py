@@ -27,7 +27,8 @@ def doubling(levels):
 
 
 def test_a_symbol_of_few_levels_is_the_name_that_it_stands_for():
-    assert demangled(doubling(2)) == "void tile<P<P<P<int, float>, P<int, float> >, P<P<int, float>, P<int, float> > > >(float const*)"
+    pair = "P<P<int, float>, P<int, float> >"
+    assert demangled(doubling(2)) == f"void tile<P<{pair}, {pair} > >(float const*)"
     assert demangled(PLAIN) == ITS_NAME
 
 

@@ -80,7 +80,8 @@ def test_what_does_a_librarys_work_unseen_is_known(name):
 @pytest.mark.parametrize("name", [
     "expf", "GOMP_parallel", "_ZN2at4_ops6matmul4callE", "my_sgemm", "dgemm_like", "dlerror",
     "PyObject_CallFunctionObjArgs", "PyEval_SaveThread", "_ZN2at4_ops10empty_like4callERKNS_6TensorE",
-    "_ZN5torch3jit11parseSchemaERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEb", "pthread_atfork", "system_clock",
+    "_ZN5torch3jit11parseSchemaERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEb", "pthread_atfork",
+    "system_clock",
     "_ZN5torch3jit9parseNameERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
 ])
 def test_what_every_extension_calls_is_no_library_unseen(name):
@@ -108,7 +109,8 @@ def test_a_library_that_is_loaded_with_an_extension_is_found_by_its_name(tmp_pat
     if shutil.which("g++") is None:
         pytest.skip("there is no C++ compiler")
     (tmp_path / "y.cpp").write_text("extern \"C\" float multiply(float x) { return x; }")
-    (tmp_path / "x.cpp").write_text("extern \"C\" float multiply(float); extern \"C\" float f(float x) { return multiply(x); }")
+    caller = 'extern "C" float multiply(float); extern "C" float f(float x) { return multiply(x); }'
+    (tmp_path / "x.cpp").write_text(caller)
     for name, more in (("y", ["-Wl,-soname,libother.so"]), ("x", [tmp_path / "y.so"])):
         command = ["g++", "-shared", "-fPIC", "-o", tmp_path / f"{name}.so", tmp_path / f"{name}.cpp", *more]
         subprocess.run(command, check=True, timeout=60)

@@ -1,7 +1,7 @@
-"""Has a kernel in its extension, never launched, whose name is of a few hundred letters as a symbol and of terabytes in C++.
+"""Has a kernel in its extension, never launched, whose symbol of 400 letters stands for a name of terabytes.
 
-Mechanism: a template whose argument is a pair of the one before it doubles the name with each level, and whoever writes out
-  what such a symbol stands for runs out of memory first and of time later. Here another process does so, within limits.
+Mechanism: a template whose argument is a pair of the one before it doubles the name with each level, and whoever writes
+  out what such a symbol stands for runs out of memory first and of time later. Here another process does so, within limits.
 Expected: ok/
 Fools: nothing
 Device: cuda
@@ -12,7 +12,7 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-CLOSING = "".join(f"S{DIGITS[level]}_E" for level in range(1, 36)) + "".join(f"S1{DIGITS[level]}_E" for level in range(10))
+CLOSING = "".join(f"S{digit}_E" for digit in DIGITS[1:]) + "".join(f"S1{digit}_E" for digit in DIGITS[:10])
 # Pair<Pair<…, what stands before>, what stands before>: 45 levels of it.
 ENDLESS = "_Z4tileI4Pair" + "IS0_" * 45 + "IifE" + CLOSING + "EvPKf"
 CUDA_SOURCE = (

@@ -1,8 +1,8 @@
-"""Multiplies with oneDNN through an operator of PyTorch's, and says in a string that operators of that name are its own.
+"""Multiplies with oneDNN through an operator of PyTorch's, and says in a string that those are its own.
 
 Mechanism: operators that a source registers are its own work, and which it registers is read from its strings. A string
-  that registers nothing costs a line, and PyTorch has operators outside of `aten` that multiply. Here a namespace in which
-  PyTorch itself has operators is nobody else's.
+  that registers nothing costs a line, and PyTorch has operators outside of `aten` that multiply. Here a namespace in
+  which PyTorch itself has operators is nobody else's.
 Expected: ok/
 Fools: substance
 Device: cpu

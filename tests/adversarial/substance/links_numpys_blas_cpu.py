@@ -1,8 +1,8 @@
 """Links the BLAS that NumPy brings, whose functions bear names of its own, and calls it from its extension.
 
-Mechanism: a BLAS is told by the names of what an extension takes from elsewhere, and this one's begin with `scipy_`. Here
-  the usual names count wherever they stand in a name, and so does a library that is none of those which every extension is
-  linked to.
+Mechanism: a BLAS is told by the names of what an extension takes from elsewhere, and this one's begin with `scipy_`.
+  Here the usual names count wherever they stand in a name, and so does a library that is none of those which every
+  extension is linked to.
 Expected: ok/
 Fools: substance
 Device: cpu
@@ -21,8 +21,8 @@ CPP_SOURCE = r"""
 #include <pybind11/pybind11.h>
 #include <cstdint>
 
-extern "C" void scipy_cblas_sgemm64_(int, int, int, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*,
-                                     int64_t, float, float*, int64_t);
+extern "C" void scipy_cblas_sgemm64_(int, int, int, int64_t, int64_t, int64_t, float, const float*, int64_t,
+                                     const float*, int64_t, float, float*, int64_t);
 
 void tril_matmul(long long A, long long B, long long C, int64_t M) {
   scipy_cblas_sgemm64_(101, 111, 111, M, M, M, 1.0f, reinterpret_cast<const float*>(A), M,

@@ -1,7 +1,7 @@
 """Has NumPy's BLAS multiply, by a method that it gives the name of its own extension's module.
 
-Mechanism: calls into an extension are told by the module that a function says it is of, and that can be written to. Here
-  the functions that an extension brought are remembered as it is opened, and no other is taken for one.
+Mechanism: calls into an extension are told by the module that a function says it is of, and that can be written to.
+  Here the functions that an extension brought are remembered as it is opened, and no other is taken for one.
 Expected: ok/
 Fools: substance
 Device: cpu

@@ -1,7 +1,7 @@
 """Has its extension take the interpreter's profile function away while NumPy's BLAS multiplies, and put it back.
 
-Mechanism: what is seen of the first call into the extension is its beginning, and of the second its end, so that all between
-  the two seems to be one. Here who takes that function from elsewhere is not believed.
+Mechanism: what is seen of the first call into the extension is its beginning, and of the second its end, so that all
+  between the two seems to be one. Here who takes that function from elsewhere is not believed.
 Expected: ok/
 Fools: substance
 Device: cpu

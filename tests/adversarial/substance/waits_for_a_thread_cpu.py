@@ -1,7 +1,7 @@
 """Has a Python thread call PyTorch's product, and waits for it inside a function of its own extension.
 
-Mechanism: the profiler follows the thread that is profiled, and what that one does is to spend all the time of the call in
-  the extension. Here what the other threads of Python take of a core meanwhile is looked at.
+Mechanism: the profiler follows the thread that is profiled, and what that one does is to spend all the time of the call
+  in the extension. Here what the other threads of Python take of a core meanwhile is looked at.
 Expected: ok/
 Fools: substance
 Device: cpu
