@@ -165,7 +165,8 @@ def _reads_beside(candidate: Candidate) -> bool:
     """Whether the source names its own folder, calls `load`, or imports a module that lies beside it."""
     if re.search(r"__file__|\bload\s*\(", candidate.source):
         return True
-    imported = re.findall(r"^\s*(?:from|import)\s+(\w+)", candidate.source, re.MULTILINE)
+    # Blank lines are not white space that may come before: a file of nothing else would be gone over from each of them.
+    imported = re.findall(r"^[ \t\f]*(?:from|import)[ \t\f]+(\w+)", candidate.source, re.MULTILINE)
     return any((candidate.path.parent / f"{name}.py").is_file() for name in imported)
 
 
