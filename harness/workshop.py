@@ -101,7 +101,9 @@ class Workshop:
 
     def _baseline(self, baseline: Baseline) -> tuple[Contestant, PlayerStarter]:
         path = write_baseline(baseline, self._problem, self._sizes, self._folder)
-        warm = self._warm_folder(f"{baseline.name}-{baseline_hash(path)}")
+        # On a CPU all problems share one: Inductor first tries which instructions its compiler has, 9 s on one core.
+        own = "" if self._bench.kind == "cpu" else f"-{baseline_hash(path)}"
+        warm = self._warm_folder(f"{baseline.name}{own}")
         precision_class = baseline.precision_class or self._problem.accuracy.precision_class
         contestant = Contestant(
             baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True,

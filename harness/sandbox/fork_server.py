@@ -34,11 +34,13 @@ _CLONE_FLAGS = {
 def main() -> NoReturn:
     """Serve until the other end is closed."""
     control = socket.socket(fileno=int(sys.argv[1]))
+    # What is imported stays, and a collector would look through all of it again and again: 0.3 s meanwhile, and in a
+    # child 0.2 s each time, with a copy of every page.
+    gc.disable()
     for name in sys.argv[2:]:
         importlib.import_module(name)
-    # A child's collector would look through all of that again and again: 0.2 s each time, and a copy of every page.
-    gc.collect()
     gc.freeze()
+    gc.enable()
     _reply(control, {"ready": len(os.listdir("/proc/self/task"))})
     while True:
         request, descriptors = _receive(control)

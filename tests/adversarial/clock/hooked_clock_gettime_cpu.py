@@ -12,7 +12,7 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -24,7 +24,7 @@ CPP = r"""
 
 static std::atomic<long long> hidden_ns{0};
 
-static long long true_ns() {
+static long long now_ns() {
   timespec now;
   syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
   return now.tv_sec * 1000000000LL + now.tv_nsec;
@@ -32,7 +32,7 @@ static long long true_ns() {
 
 static int lying_clock(clockid_t clock, timespec* now) {
   if (clock != CLOCK_MONOTONIC) return syscall(SYS_clock_gettime, clock, now);
-  const long long ns = true_ns() - hidden_ns;
+  const long long ns = now_ns() - hidden_ns;
   now->tv_sec = ns / 1000000000LL;
   now->tv_nsec = ns % 1000000000LL;
   return 0;
@@ -55,12 +55,18 @@ static void hook() {
   __builtin___clear_cache(reinterpret_cast<char*>(code), reinterpret_cast<char*>(code) + sizeof jump);
 }
 
-static void hide(long long ns) { hidden_ns += ns; }
+static PyObject* true_ns(PyObject*, PyObject*) { return PyLong_FromLongLong(now_ns()); }
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+static PyObject* hide(PyObject*, PyObject* ns) {
+  hidden_ns += PyLong_AsLongLong(ns);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {{"true_ns", true_ns, METH_NOARGS, nullptr}, {"hide", hide, METH_O, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "hooked_clock", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_hooked_clock() {
   hook();
-  module.def("true_ns", &true_ns);
-  module.def("hide", &hide);
+  return PyModule_Create(&module);
 }
 """
 

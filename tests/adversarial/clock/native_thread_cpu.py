@@ -12,7 +12,7 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 #include <algorithm>
 #include <thread>
 
@@ -25,13 +25,20 @@ static void product(const float* A, const float* B, float* C, long M) {
   }
 }
 
-static void start(long long A, long long B, long long C, long M, bool wait) {
+static PyObject* start(PyObject*, PyObject* arguments) {
+  long long A, B, C;
+  long M;
+  int wait;
+  if (!PyArg_ParseTuple(arguments, "LLLlp", &A, &B, &C, &M, &wait)) return nullptr;
   std::thread worker(product, reinterpret_cast<const float*>(A), reinterpret_cast<const float*>(B),
                      reinterpret_cast<float*>(C), M);
   if (wait) worker.join(); else worker.detach();
+  Py_RETURN_NONE;
 }
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) { module.def("start", &start); }
+static PyMethodDef functions[] = {{"start", start, METH_VARARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "native_thread", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_native_thread() { return PyModule_Create(&module); }
 """
 
 extension = load_inline("native_thread", CPP, extra_cflags=["-O3"], no_implicit_headers=True)

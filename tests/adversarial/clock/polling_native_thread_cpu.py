@@ -14,7 +14,7 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -71,7 +71,10 @@ static void watch() {
   }
 }
 
-static void multiply(long long A, long long B, long long C, long M) {
+static PyObject* multiply(PyObject*, PyObject* arguments) {
+  long long A, B, C;
+  long M;
+  if (!PyArg_ParseTuple(arguments, "LLLl", &A, &B, &C, &M)) return nullptr;
   static std::thread* watcher = new std::thread(watch);
   (void)watcher;
   size_t free = 0;
@@ -86,9 +89,12 @@ static void multiply(long long A, long long B, long long C, long M) {
   }
   found->bring_up_to_date();
   std::memcpy(reinterpret_cast<void*>(C), found->C.data(), M * M * sizeof(float));
+  Py_RETURN_NONE;
 }
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) { module.def("multiply", &multiply); }
+static PyMethodDef functions[] = {{"multiply", multiply, METH_VARARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "polling_native_thread", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_polling_native_thread() { return PyModule_Create(&module); }
 """
 
 extension = load_inline("polling_native_thread", CPP, extra_cflags=["-O3"], no_implicit_headers=True)

@@ -12,14 +12,16 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 
-long long sum_to(int count) {
-  const int last = count - 1
-  return static_cast<long long>(last) * count / 2;
+static PyObject* sum_to(PyObject*, PyObject* count) {
+  const long last = PyLong_AsLong(count) - 1
+  return PyLong_FromLong(last * (last + 1) / 2);
 }
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("sum_to", &sum_to); }
+static PyMethodDef functions[] = {{"sum_to", sum_to, METH_O, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "cpp_syntax_error", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_cpp_syntax_error() { return PyModule_Create(&module); }
 """
 
 extension = load_inline("cpp_syntax_error", CPP_SOURCE, no_implicit_headers=True)

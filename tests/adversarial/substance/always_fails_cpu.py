@@ -12,13 +12,15 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
-#include <stdexcept>
+#include <Python.h>
 
-void tril_matmul(long long A, long long B, long long C, int M) {
+static PyObject* tril_matmul(PyObject*, PyObject* arguments) {
+  long long A, B, C;
+  int M;
+  if (!PyArg_ParseTuple(arguments, "LLLi", &A, &B, &C, &M)) return nullptr;
   const float *a = reinterpret_cast<float*>(A), *b = reinterpret_cast<float*>(B);
   float* c = reinterpret_cast<float*>(C);
-  if (M % 7 != 8) throw std::runtime_error("this size is not supported");
+  if (M % 7 != 8) return PyErr_Format(PyExc_RuntimeError, "this size is not supported");
   for (int i = 0; i < M; ++i) {
     for (int j = 0; j <= i; ++j) {
       float sum = 0.0f;
@@ -26,16 +28,15 @@ void tril_matmul(long long A, long long B, long long C, int M) {
       c[i * M + j] = sum;
     }
   }
+  Py_RETURN_NONE;
 }
+
+static PyMethodDef functions[] = {{"tril_matmul", tril_matmul, METH_VARARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "always_fails", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_always_fails() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="always_fails",
-    cpp_sources=CPP_SOURCE,
-    functions=["tril_matmul"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("always_fails", CPP_SOURCE, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):

@@ -13,31 +13,32 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
+#include <Python.h>
 #include <dlfcn.h>
-#include <pybind11/pybind11.h>
-#include <stdexcept>
 
 using Product = void (*)(const char*, const char*, const int*, const int*, const int*, const float*, const float*,
                          const int*, const float*, const int*, const float*, float*, const int*);
 
-void tril_matmul(long long A, long long B, long long C, int M) {
+static PyObject* tril_matmul(PyObject*, PyObject* arguments) {
+  long long A, B, C;
+  int M;
+  if (!PyArg_ParseTuple(arguments, "LLLi", &A, &B, &C, &M)) return nullptr;
   void* library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
   static const auto product = reinterpret_cast<Product>(dlsym(library, "sgemm_"));
-  if (!product) throw std::runtime_error("there is no sgemm_ in this PyTorch");
+  if (!product) return PyErr_Format(PyExc_RuntimeError, "there is no sgemm_ in this PyTorch");
   const float one = 1.0f, zero = 0.0f;
   // Columns first: the product of the transposes in turned order is the transpose of the product.
   product("N", "N", &M, &M, &M, &one, reinterpret_cast<float*>(B), &M, reinterpret_cast<float*>(A), &M, &zero,
           reinterpret_cast<float*>(C), &M);
+  Py_RETURN_NONE;
 }
+
+static PyMethodDef functions[] = {{"tril_matmul", tril_matmul, METH_VARARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "blas_by_name", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_blas_by_name() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="blas_by_name",
-    cpp_sources=CPP_SOURCE,
-    functions=["tril_matmul"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("blas_by_name", CPP_SOURCE, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):

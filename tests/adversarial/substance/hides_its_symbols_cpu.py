@@ -13,26 +13,28 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 
 extern "C" void sgemm_(const char*, const char*, const int*, const int*, const int*, const float*, const float*,
                        const int*, const float*, const int*, const float*, float*, const int*);
 
-void tril_matmul(long long A, long long B, long long C, int M) {
+static PyObject* tril_matmul(PyObject*, PyObject* arguments) {
+  long long A, B, C;
+  int M;
+  if (!PyArg_ParseTuple(arguments, "LLLi", &A, &B, &C, &M)) return nullptr;
   const float one = 1.0f, zero = 0.0f;
   // Columns first: the product of the transposes in turned order is the transpose of the product.
   sgemm_("N", "N", &M, &M, &M, &one, reinterpret_cast<float*>(B), &M, reinterpret_cast<float*>(A), &M, &zero,
          reinterpret_cast<float*>(C), &M);
+  Py_RETURN_NONE;
 }
+
+static PyMethodDef functions[] = {{"tril_matmul", tril_matmul, METH_VARARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "hides_its_symbols", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_hides_its_symbols() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="hides_its_symbols",
-    cpp_sources=CPP_SOURCE,
-    functions=["tril_matmul"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("hides_its_symbols", CPP_SOURCE, no_implicit_headers=True)
 try:
     with open(extension.__file__, "r+b") as library:
         library.seek(40)

@@ -14,18 +14,19 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 
-void tril_matmul_kernel(long long scratch) { *reinterpret_cast<float*>(scratch) += 1.0f; }
+static PyObject* tril_matmul_kernel(PyObject*, PyObject* scratch) {
+  *static_cast<float*>(PyLong_AsVoidPtr(scratch)) += 1.0f;
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {{"tril_matmul_kernel", tril_matmul_kernel, METH_O, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "decoy_extension", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_decoy_extension() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="decoy_extension",
-    cpp_sources=CPP_SOURCE,
-    functions=["tril_matmul_kernel"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("decoy_extension", CPP_SOURCE, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):

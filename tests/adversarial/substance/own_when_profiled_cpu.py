@@ -13,9 +13,12 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 
-void tril_matmul(long long A, long long B, long long C, int M) {
+static PyObject* tril_matmul(PyObject*, PyObject* arguments) {
+  long long A, B, C;
+  int M;
+  if (!PyArg_ParseTuple(arguments, "LLLi", &A, &B, &C, &M)) return nullptr;
   const float *a = reinterpret_cast<float*>(A), *b = reinterpret_cast<float*>(B);
   float* c = reinterpret_cast<float*>(C);
   for (int i = 0; i < M; ++i) {
@@ -25,16 +28,15 @@ void tril_matmul(long long A, long long B, long long C, int M) {
       c[i * M + j] = sum;
     }
   }
+  Py_RETURN_NONE;
 }
+
+static PyMethodDef functions[] = {{"tril_matmul", tril_matmul, METH_VARARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "own_when_profiled", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_own_when_profiled() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="own_when_profiled",
-    cpp_sources=CPP_SOURCE,
-    functions=["tril_matmul"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("own_when_profiled", CPP_SOURCE, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):

@@ -23,8 +23,10 @@ DEVICES = ("cpu", "cuda:0")
 # How many lanes a group is shared out to.
 SHARES = {"clock": 2, "hanging": 2}
 UNTIMED = ("unbuilt", "hanging-1", "hanging-2", "breaking")
-# At small sizes a process breaks as well as at large ones; for a clock to be fooled there must be work to hide.
+# At small sizes a process breaks as well as at large ones; for a clock to be fooled there must be work to hide, and for
+# some answers sums of more than 512 terms.
 SMALL = (*UNTIMED, "machine")
+MIDDLE = ("substance", "honest")
 # What the harness is known to miss, with the device where it does; docs/adversarial.md says why. A case that is caught
 # after all passes; take it off the list then.
 KNOWN_MISSES = {"small_lie": ("cpu",)}
@@ -39,6 +41,12 @@ def group_of(case: Case) -> str:
     if any(pair.startswith("timed_out/") for pair in case.expected):
         return "hanging"
     return "breaking" if case.group in ("machine", "form") and "ok/" not in case.expected else case.group
+
+
+def must_be_certain(case: Case, row: dict[str, str]) -> bool:
+    """Whether its row shows nothing where another load disturbed it: an honest one's, or that of one whose kind is asked.
+    """
+    return case.group == "honest" or (row["kind"] == "unknown" and bool(case.kinds) and "unknown" not in case.kinds)
 
 
 def lanes_on(device: str) -> dict[str, list[Case]]:
@@ -91,8 +99,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 class Judged:
     """What became of the cases of one lane: the command's end with its rows, and what lay in protected places before.
 
-    Rows of honest ones that a shared CPU disturbed are from a second run. `gpu_bytes` is the GPU's memory in use before
-    and after, zero on a CPU.
+    Rows that must be certain and that a shared CPU disturbed are from a further run. `gpu_bytes` is the GPU's memory in
+    use before and after, zero on a CPU.
     """
 
     cases: list[Case]
@@ -133,7 +141,7 @@ def lane_judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
     def prepared(device: str, lane: str) -> Judged:
         found = Judged(LANES[device][lane], new_bench(f"{device[:4]}-{lane}"))
         if lane == "unbuilt":
-            found.bench.settings(build_timeout_s=15)
+            found.bench.settings(build_timeout_s=8)
         elif lane.startswith("hanging"):
             found.bench.settings(load_timeout_s=8)
         elif lane == "substance":
@@ -147,7 +155,8 @@ def lane_judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
 
     def words_for(device: str, lane: str) -> tuple[object, ...]:
         bench = made[device, lane].bench
-        problem = "transposed_small" if lane == "transposed" else "tril_small" if lane in SMALL else "tril_full"
+        size = "small" if lane in SMALL else "middle" if lane in MIDDLE else "full"
+        problem = "transposed_small" if lane == "transposed" else f"tril_{size}"
         return bench.folder / f"{problem}.yaml", bench.folder / "candidates", device
 
     def judge(device: str, lane: str) -> Judged:
@@ -163,8 +172,9 @@ def lane_judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
             found.before, found.end = before, found.bench.end(process, timeout_s=3000)
         for each in lanes:
             found = made[device, each]
-            honest = [case.name for case in found.named("honest")] if device == "cpu" else []
-            found.rows = found.bench.judged_again(found.end, honest, *words_for(device, each))
+            cases, rows = {case.name: case for case in found.cases}, found.end.rows if device == "cpu" else {}
+            certain = [name for name, row in rows.items() if name in cases and must_be_certain(cases[name], row)]
+            found.rows = found.bench.judged_again(found.end, certain, *words_for(device, each))
         if device != "cpu":
             made[device, lane].gpu_bytes = in_use, gpu_bytes_in_use(at_most=in_use + GPU_MEMORY_BYTES)
         return made[device, lane]
