@@ -65,7 +65,8 @@ def page_with(page: str, paths: dict[str, Path]) -> str:
     """`page` with the figures of `paths`. Raises KeyError for a rung that a CSV does not have."""
     figures = {problem: read(path) for problem, path in paths.items()}
     page = _LINK.sub(
-        lambda link: f"[{link['problem']}](../results/{link['problem']}/{DEVICE}/{paths[link['problem']].stem}.csv)", page
+        lambda link: f"[{link['problem']}](../results/{link['problem']}/{DEVICE}/{paths[link['problem']].stem}.csv)",
+        page
     )
     page = _DAY.sub(max(rows["eager"]["utc"] for rows in figures.values())[:10], page)
     return _ROWS.sub(lambda table: _table(table[0], figures), page)

@@ -186,7 +186,9 @@ def _noted(line: str, record: Record, group: list[Record]) -> str | None:
     rows = [each for each in group if line in _notes_of(each)]
     if rows[0] is not record:
         return None
-    return ", ".join(each.candidate for each in rows) if len(rows) <= _MOST_NAMED else f"{len(rows)} of {len(group)} rows"
+    if len(rows) > _MOST_NAMED:
+        return f"{len(rows)} of {len(group)} rows"
+    return ", ".join(each.candidate for each in rows)
 
 
 def _too_close(group: list[Record]) -> list[str]:

@@ -42,8 +42,8 @@ class AccuracyRule:
 
 @dataclass(frozen=True)
 class Problem:
-    """A validated problem. `path` is the file the user named; `flops` and `bytes` are useful work per call. `mode` says what
-    a call is: "forward", or "forward_backward" for the gradients too.
+    """A validated problem. `path` is the file the user named; `flops` and `bytes` are useful work per call. `mode` says
+    what a call is: "forward", or "forward_backward" for the gradients too.
 
     Every mapping of sizes names the same sizes; all are empty for a KernelBench file, which keeps its own.
     `more_sizes` are further ones to time at, on every device, where `--sizes` asked for several.
@@ -145,7 +145,8 @@ def find_problem(word: Path) -> Path:
 
 
 def in_mode(problem: Problem, mode: str | None) -> Problem:
-    """The problem with another `mode`, or as it is for None; what its formulas say of useful work holds no more then."""
+    """The problem with another `mode`, or as it is for None; what its formulas say of useful work holds no more then.
+    """
     if mode is None or mode == problem.mode:
         return problem
     return replace(problem, mode=mode, flops=None, bytes=None)

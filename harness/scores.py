@@ -114,7 +114,8 @@ def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceS
     cards = {record.uuid for run in runs for record in run.records}
     return DeviceScores(
         runs[0].device_name, cards.pop() if len(cards) == 1 else None,
-        _scores(best, len(best) + missing), _scores(every, len(every) + missing), tuple(unsolved), tuple(left_out), not_tried,
+        _scores(best, len(best) + missing), _scores(every, len(every) + missing), tuple(unsolved), tuple(left_out),
+        not_tried,
     )
 
 

@@ -37,7 +37,8 @@ def default_root() -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file in hex, of as much as its size says: what /proc has need never end. Raises OSError."""
+    """Return the SHA-256 of a file in hex, of as much as its size says: what /proc has need never end. Raises OSError.
+    """
     digest = hashlib.sha256()
     with path.open("rb") as file:
         left_bytes = os.fstat(file.fileno()).st_size
@@ -164,7 +165,8 @@ def _reads_beside(candidate: Candidate) -> bool:
     """Whether the source names its own folder, calls `load`, or imports a module that lies beside it."""
     if re.search(r"__file__|\bload\s*\(", candidate.source):
         return True
-    imported = re.findall(r"^\s*(?:from|import)\s+(\w+)", candidate.source, re.MULTILINE)
+    # Blank lines are not white space that may come before: a file of nothing else would be gone over from each of them.
+    imported = re.findall(r"^[ \t\f]*(?:from|import)[ \t\f]+(\w+)", candidate.source, re.MULTILINE)
     return any((candidate.path.parent / f"{name}.py").is_file() for name in imported)
 
 

@@ -177,7 +177,9 @@ def _extensions(entries: Sequence[Mapping[str, Any]], private: Path) -> tuple[Bu
     found = tuple(_extension(each, private) for each in entries)
     size_bytes = sum(each.path.stat().st_size for each in found)
     if size_bytes > _MOST_EXTENSION_BYTES:
-        raise ValueError(f"extensions of {size_bytes / 1e9:.1f} GB, where {_MOST_EXTENSION_BYTES / 1e9:.1f} are the most")
+        raise ValueError(
+            f"extensions of {size_bytes / 1e9:.1f} GB, where {_MOST_EXTENSION_BYTES / 1e9:.1f} are the most"
+        )
     return found
 
 

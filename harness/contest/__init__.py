@@ -95,7 +95,8 @@ class Contest:
         self._one(candidate, None)
 
     def run(self, candidates: Sequence[Candidate]) -> None:
-        """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""
+        """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record.
+        """
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
         self._ahead.start_slow(entries, self._workshop)
         self.judge_each(as_they_get_ready(entries, self._could_begin, is_slow_to_start, self._wait_for_one))
@@ -171,13 +172,16 @@ class Contest:
         self._lost = self._bench.unhealthy()
         left_bytes = 0 if self._lost else self._bench.left_bytes()
         if left_bytes:
-            self._progress.note(f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held")
+            self._progress.note(
+                f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held"
+            )
         return judgement
 
     def _renew_when_quiet(self) -> None:
         """Time the control again for a clock that is in doubt, which beside compilers would prove nothing.
 
-        With a compiler on every core a control once took 390 µs more for the harness's own steps than what came after it.
+        With a compiler on every core a control once took 390 µs more for the harness's own steps than what came after
+        it.
         """
         if not self._workshop.is_quiet:
             self._progress.note("a clock is in doubt: waiting until nothing is compiled beside it")

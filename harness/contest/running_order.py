@@ -1,7 +1,8 @@
-"""Which entry is judged next: the first that is ready, so that the device does not wait for a compiler while it could work.
+"""Which entry is judged next: the first that is ready, so that the device does not wait for a compiler while it could
+work.
 
-Pure: entries are whatever the caller judges. What is slow to get ready of itself (torch.compile imports a compiler of its
-own) goes into the gaps, or last.
+Pure: entries are whatever the caller judges. What is slow to get ready of itself (torch.compile imports a compiler of
+its own) goes into the gaps, or last.
 """
 
 from __future__ import annotations

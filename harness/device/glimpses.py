@@ -1,8 +1,8 @@
 """Pieces of outputs as they were when their launches had ended, held against what is there once the queue has ended.
 
-What a player computes late it must also hand over late. A piece of a launch's outbox, from a place that is drawn, is copied
-before the next launch goes; on a GPU by a copy engine, which waits for no kernel and for no switch between processes. An
-outbox that is written to after that was not filled inside the launch's window.
+What a player computes late it must also hand over late. A piece of a launch's outbox, from a place that is drawn, is
+copied before the next launch goes; on a GPU by a copy engine, which waits for no kernel and for no switch between
+processes. An outbox that is written to after that was not filled inside the launch's window.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class Glimpses:
         """Copy a piece of the outbox (uint8) of launch `index`; it is there when this returns."""
         size = min(_PIECE_BYTES, outbox.numel())
         offset = secrets.randbelow(outbox.numel() - size + 1)
-        room = self._spare.pop() if self._spare else torch.empty(_PIECE_BYTES, dtype=torch.uint8, pin_memory=self._on_gpu)
+        room = self._spare.pop() if self._spare else torch.empty(
+            _PIECE_BYTES, dtype=torch.uint8, pin_memory=self._on_gpu
+        )
         with torch.cuda.stream(self._stream) if self._on_gpu else contextlib.nullcontext():
             room[:size].copy_(outbox[offset: offset + size], non_blocking=True)
         if self._stream is not None:

@@ -1,7 +1,7 @@
 """The buffers by which a GPU's L2 is made cold, shared with a player, and the look whether that was done.
 
-A player works on the shared buffers; what the sum over the one that is read must be follows from a copy that stays here,
-so a player that writes into the shared one gains nothing.
+A player works on the shared buffers; what the sum over the one that is read must be follows from a copy that stays
+here, so a player that writes into the shared one gains nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class GpuCache:
         return None if was_read else "what was to be read after it was not read, or not all of it"
 
     def _generator(self) -> torch.Generator:
-        """A stream of numbers of its own: PyTorch's was seeded to draw the inputs, and who sees those might follow it."""
+        """A stream of numbers of its own: PyTorch's was seeded to draw the inputs, and who sees those might follow it.
+        """
         return torch.Generator(self._device).manual_seed(secrets.randbits(63))
 
 

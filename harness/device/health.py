@@ -1,8 +1,8 @@
 """Whether a GPU is well again after a player was killed: it answers, it is idle, and nothing of the player is left.
 
-What "idle" and "empty" mean is measured before the first player, on the same GPU: the time of a copy and the memory that
-others hold. A killed process gives both back within a second or two; what still holds on after some
-patience is a process that got away, or another user.
+What "idle" and "empty" mean is measured before the first player, on the same GPU: the time of a copy and the memory
+that others hold. A killed process gives both back within a second or two; what still holds on after some patience is a
+process that got away, or another user.
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ def bytecode_finding() -> Finding | None:
 
 def nvcc_finding(toolchain: Toolchain, *, on_gpu: bool) -> Finding:
     if toolchain.nvcc_path is None:
-        use = "CUDA candidates are skipped" if on_gpu else "CUDA candidates cannot be compiled to see whether they would"
+        without = "cannot be compiled to see whether they would"
+        use = f"CUDA candidates {'are skipped' if on_gpu else without}"
         hint = f"{use}; install the CUDA toolkit of torch's own CUDA version" if on_gpu else f"{use}; {NVCC_HINT}"
         return Finding("nvcc", MISSING, "not found (CUDA_HOME, PATH, /usr/local/cuda, the wheels)", hint)
     text = f"{toolchain.nvcc_version or 'of unknown version'} at {toolchain.nvcc_path}"

@@ -19,9 +19,13 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
     )
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
-    run.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)")
+    run.add_argument(
+        "--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: a GPU if there is one)"
+    )
     add_devices(run)
-    run.add_argument("--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file")
+    run.add_argument(
+        "--config", default="default", metavar="quick|default|rigorous", help="how long to measure, or a YAML file"
+    )
     run.add_argument(
         "--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
         help="time gradients too, or not, whatever the problem says",
@@ -30,9 +34,15 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
         "--sizes", action="append", default=[], metavar="M=4096[,K=…]",
         help="time at these sizes instead; several times: at each, and the geometric mean of the speedups",
     )
-    run.add_argument("--candidates", type=Path, metavar="DIR", help="folder of candidates (default: candidates/<problem>)")
-    run.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
-    run.add_argument("--arch", metavar="80,90a,…", help="without a GPU: compile CUDA candidates for these, and run the others")
+    run.add_argument(
+        "--candidates", type=Path, metavar="DIR", help="folder of candidates (default: candidates/<problem>)"
+    )
+    run.add_argument(
+        "--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)"
+    )
+    run.add_argument(
+        "--arch", metavar="80,90a,…", help="without a GPU: compile CUDA candidates for these, and run the others"
+    )
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
     run.add_argument("--watch", action="store_true", help="stay, and judge a candidate each time its file is saved")

@@ -1,5 +1,5 @@
-"""`python -m harness.player FD ARENA_FD MODULE…`: import the modules, and serve the referee's commands until it says stop
-or goes away.
+"""`python -m harness.player FD ARENA_FD MODULE…`: import the modules, and serve the referee's commands until it says
+stop or goes away.
 """
 
 from __future__ import annotations

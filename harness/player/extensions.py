@@ -10,7 +10,7 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -19,8 +19,9 @@ import torch.utils.cpp_extension as cpp_extension
 from harness.wire.extension_key import extension_key
 
 
-# Names of the Python modules opened so far; a profiled launch tells calls into them from others.
-opened_modules: set[str] = set()
+# The functions of all modules opened so far, by their identity: a profiled launch tells calls of them from others. The
+# module that a function names as its own is anybody's to write.
+opened_functions: dict[int, BuiltinFunctionType] = {}
 
 
 class NotBuilt(RuntimeError):
@@ -67,6 +68,29 @@ def _open(entry: dict[str, Any]) -> ModuleType | None:
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(name, module)
-    opened_modules.add(name)
     loader.exec_module(module)
+    remember(module)
     return module
+
+
+def remember(module: ModuleType) -> None:
+    """Take the functions that `module` and the modules inside it have for those of an extension."""
+    waiting, seen = [module], set()
+    while waiting:
+        current = waiting.pop()
+        seen.add(id(current))
+        for value in list(vars(current).values()):
+            if isinstance(value, BuiltinFunctionType) and _is_of(value, current):
+                opened_functions[id(value)] = value
+            elif isinstance(value, ModuleType) and id(value) not in seen:
+                if value.__name__.startswith(f"{module.__name__}."):
+                    waiting.append(value)
+
+
+def _is_of(function: BuiltinFunctionType, module: ModuleType) -> bool:
+    """Whether `function` was made for `module`, which may hold others' too: bound to it or to pybind11's record."""
+    bound_to = function.__self__
+    if bound_to is module:
+        return True
+    kind = type(bound_to).__name__
+    return function.__module__ == module.__name__ and (kind == "PyCapsule" or kind.startswith("pybind11"))

@@ -2,8 +2,9 @@
 
 PyTorch's allocator hands out blocks of whole 512 bytes and reuses the block that was freed last for the same size. So a
 block as large as the output is given a pattern at its end and freed right before `forward`; where the output then lies
-in it, the bytes between the output's end and the block's must still hold the pattern. No kernel has business there. That
-is said only of a `forward` that allocated its outputs and nothing else: a temporary may have lain in the same place.
+in it, the bytes between the output's end and the block's must still hold the pattern. No kernel has business there.
+That is said only of a `forward` that allocated its outputs and nothing else: a temporary may have lain in the same
+place.
 """
 
 from __future__ import annotations

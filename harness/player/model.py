@@ -59,7 +59,9 @@ def describe(error: BaseException) -> dict[str, Any]:
         "frames": [f"{frame.filename}:{frame.lineno}" for frame in frames[-12:]],
         "traceback": text[-6000:],
         # On a CPU a failed allocation is a plain RuntimeError of PyTorch's.
-        "out_of_memory": isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(error),
+        "out_of_memory": isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(
+            error
+        ),
     }
 
 

@@ -46,7 +46,9 @@ def fault_of(
         label = "the output" if len(specs) == 1 else f"output {index}"
         if type(tensor) not in _PLAIN:
             # A subclass may compute when it is read, which is when nobody's clock runs.
-            return _fault("wrong_type", f"{label} is a {type(tensor).__name__}, a subclass; return a plain torch.Tensor")
+            return _fault(
+                "wrong_type", f"{label} is a {type(tensor).__name__}, a subclass; return a plain torch.Tensor"
+            )
         if tensor.layout is not torch.strided:
             return _fault("wrong_layout", f"{label} has layout {tensor.layout}, not torch.strided")
         if tensor.device.type != device.type:

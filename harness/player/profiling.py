@@ -9,10 +9,13 @@ patching `torch.profiler` or the classes behind it changes nothing here.
 
 from __future__ import annotations
 
+import _thread
 import secrets
 import sys
+import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
@@ -32,7 +35,14 @@ _MOST_NAMES, _LONGEST_NAME, _MOST_SPANS = 200, 8000, 10_000
 _WARM_S = 0.05
 _WARM_BATCH = 20
 _perf_counter_ns = time.perf_counter_ns
-_setprofile = sys.setprofile
+_setprofile, _addaudithook, _current_frames = sys.setprofile, sys.addaudithook, sys._current_frames
+_start_new_thread = _thread.start_new_thread
+_get_ident, _clock_of, _clock_gettime_ns = threading.get_ident, time.pthread_getcpuclockid, time.clock_gettime_ns
+_audit, _HEARD = sys.audit, "harness.player.profiling"
+_BEGINNINGS = frozenset({
+    "_thread.start_new_thread", "_thread.start_joinable_thread", "os.fork", "os.forkpty", "os.posix_spawn",
+    "subprocess.Popen",
+})
 _events, _name, _device_type = _ProfilerResult.events, _KinetoEvent.name, _KinetoEvent.device_type
 _start_ns, _duration_ns = _KinetoEvent.start_ns, _KinetoEvent.duration_ns
 _start_thread_id = _KinetoEvent.start_thread_id
@@ -44,9 +54,10 @@ _activity_type = getattr(_KinetoEvent, "activity_type", None)
 def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any, first: int, skeleton: Any) -> dict:
     """Make launch `first` under the profiler.
 
-    Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us"}: when
-    each kernel ran; the operators with their own time, and the time inside functions of the candidate's extensions
-    without that in operators which they called.
+    Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us",
+    "others_us", "others_began"}: when each kernel ran; the operators with their own time, and the time inside functions
+    of the candidate's extensions without that in operators which they called; on a CPU also what other threads of
+    Python's had of a core meanwhile, and whether threads or processes were begun.
     """
     layout = launcher.layout
     stage.wait_for_turn(first)
@@ -56,7 +67,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     on_gpu = stage.stream is not None
     activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _ExperimentalConfig())
-    own_calls = _OwnCalls()
+    own_calls, others = _OwnCalls(), _OtherThreads()
     _prepare_profiler(config, activities)
     if on_gpu:
         _warm_up(stage)
@@ -64,6 +75,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         _enable_profiler(config, activities)
         try:
             if not on_gpu:
+                others.begin()
                 _setprofile(own_calls)
             began_ns = _perf_counter_ns()
             result = model(*arguments)
@@ -71,6 +83,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
             total_us = (_perf_counter_ns() - began_ns) / 1e3
         finally:
             _setprofile(None)
+            others.end()
             events = _events(_disable_profiler())
     stage.restore_stream()
     if layout.fault_of(result, stage, 0) is None:
@@ -83,7 +96,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         **_when(on_device),
         "own_us": times_us.pop(own_calls.name, 0.0),
         "operators": _listed({name: time_us for name, time_us in times_us.items() if "::" in name}),
-        "total_us": total_us,
+        "total_us": total_us, "others_us": others.spent_us, "others_began": others.began or own_calls.began,
     }
 
 
@@ -103,15 +116,17 @@ class _Span(NamedTuple):
 class _OwnCalls:
     """A profile function for the interpreter that marks calls into the candidate's extensions for the profiler.
 
-    The mark's name is new each time, so that none of the candidate's own marks has it.
+    The mark's name is new each time, so that none of the candidate's own marks has it. `began` is whether a thread was
+    started, of which Python's own hooks hear from 3.12 on.
     """
 
     def __init__(self) -> None:
-        self.name = f"own {secrets.token_hex(8)}"
+        self.name, self.began = f"own {secrets.token_hex(8)}", False
         self._depth, self._mark = 0, None
 
     def __call__(self, frame: Any, event: str, function: Any) -> None:
-        if not event.startswith("c_") or getattr(function, "__module__", None) not in extensions.opened_modules:
+        self.began |= function is _start_new_thread
+        if not event.startswith("c_") or id(function) not in extensions.opened_functions:
             return
         if event == "c_call":
             self._depth += 1
@@ -122,6 +137,46 @@ class _OwnCalls:
             self._depth -= 1
             if self._depth == 0:
                 self._mark.__exit__(None, None, None)
+
+
+class _OtherThreads:
+    """What Python's other threads do between `begin` and `end`: no profiler follows them.
+
+    `spent_us` is the time that those which live had of a core. One that begins meanwhile may be gone when it is looked
+    for, so that `began` says whether any did, or a process, or whether that cannot be said.
+    """
+
+    def __init__(self) -> None:
+        self.spent_us, self.began = 0.0, False
+        self._before: dict[int, int] = {}
+        self._is_watching = self._is_over = False
+
+    def begin(self) -> None:
+        _addaudithook(self._hear)
+        _audit(_HEARD)
+        self.began = not self._is_watching  # a hook of the candidate's own can keep others from being added
+        self._before = self._clocks_ns()
+
+    def end(self) -> None:
+        if self._is_watching:
+            self._is_watching, self._is_over = False, True
+            after = self._clocks_ns()
+            self.spent_us = sum(after[ident] - before for ident, before in self._before.items() if ident in after) / 1e3
+            self.began |= self._before.keys() != after.keys()
+
+    def _hear(self, event: str, arguments: tuple) -> None:
+        if event == _HEARD:
+            self._is_watching = not self._is_over  # a hook stays for as long as its process lives
+        elif self._is_watching and event in _BEGINNINGS:
+            self.began = True
+
+    @staticmethod
+    def _clocks_ns() -> dict[int, int]:
+        found = {}
+        for ident in set(_current_frames()) - {_get_ident()}:
+            with suppress(OSError):  # it has just ended
+                found[ident] = _clock_gettime_ns(_clock_of(ident))
+        return found
 
 
 def _warm_up(stage: CudaStage) -> None:

@@ -52,7 +52,9 @@ class CudaStage:
         written, read, self._sums = (
             cuda_driver.open_ipc(bytes.fromhex(cooling[name]["handle"])) for name in ("written", "read", "sums")
         )
-        self._cooler = Cooler(cubin, written, read, cooling["read"]["bytes"], self._secret.data_ptr() + KEY_BYTES, blocks)
+        self._cooler = Cooler(
+            cubin, written, read, cooling["read"]["bytes"], self._secret.data_ptr() + KEY_BYTES, blocks
+        )
         self._rotation = Rotation(cubin)
         self._default = torch.cuda.default_stream(self.device)
         self._guard = Guard(self.device, _LEGACY_STREAM)

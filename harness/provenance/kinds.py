@@ -122,16 +122,23 @@ def kind_on_gpu(
 
 def kind_on_cpu(
     operators: Collection[dict[str, Any]], own_us: float, total_us: float, *, has_extension: bool,
-    own_operators: Collection[str] = (), foreign: Collection[str] = (),
+    own_operators: Collection[str] = (), foreign: Collection[str] = (), others_us: float = 0.0,
+    others_began: bool = False, pytorchs: Collection[str] = ("aten",),
 ) -> Provenance:
     """Judge by times in µs, of which each counts once: in PyTorch's operators, in the candidate's extensions outside
     of those (`own_us`), and of the whole call. `own_operators` are namespaces of operators that its source registers,
-    `foreign` functions through which its extensions may reach a library unseen.
+    `foreign` what may let its extensions reach a library unseen; `others_us` is what other threads of Python's had of a
+    core meanwhile, `others_began` whether threads or processes were begun: nobody looks at what those do. `pytorchs`
+    are the namespaces in which PyTorch itself has operators, which are not the candidate's whatever its source says.
     """
     times = [(str(operator.get("name")), float(operator.get("us") or 0.0)) for operator in operators]
-    if not all(math.isfinite(time_us) and time_us >= 0 for time_us in (own_us, total_us, *(us for _, us in times))):
+    figures = (own_us, total_us, others_us, *(us for _, us in times))
+    if not all(math.isfinite(time_us) and time_us >= 0 for time_us in figures):
         return Provenance("unknown", None, notes=("the profiler's times were no times",))
-    library_us = sum(us for name, us in times if name.startswith("aten::") and not name.startswith(_NEUTRAL_OPERATORS))
+    library_us = sum(
+        us for name, us in times if name.partition("::")[0] in pytorchs and not name.startswith(_NEUTRAL_OPERATORS)
+    )
+    own_operators = set(own_operators).difference(pytorchs)
     own_us += sum(us for name, us in times if name.partition("::")[0] in own_operators)
     if total_us <= 0:
         return Provenance("unknown", None)
@@ -141,6 +148,11 @@ def kind_on_cpu(
     notes = ()
     if foreign and own_us > 0:
         notes = (f"its extension takes {', '.join(sorted(foreign)[:3])} from elsewhere: what it calls is not known",)
+        own_us = 0.0
+    elif own_us > 0 and (others_began or others_us > max(LIBRARY_SHARE * total_us, _PYTHONS_OWN_US)):
+        did = "began" if others_began else f"had a core for {others_us:.0f} of {total_us:.0f} µs"
+        who = "other threads or processes of Python's"
+        notes = (f"{who} {did} while its extension worked: what they did is not known",)
         own_us = 0.0
     known_us = own_us + library_us
     elsewhere_us = total_us - known_us - _PYTHONS_OWN_US

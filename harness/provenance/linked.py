@@ -8,27 +8,33 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from harness.sandbox.left_behind import content_of
 
 UNREADABLE = "what cannot be read"
 _MOST_BYTES, _MOST_RELOCATIONS = 256 << 20, 1_000_000
-_LOADED, _DYNAMIC = 1, 2
+# A hostile file may say that a thousand names begin in one text of a hundred megabytes.
+_LONGEST_NAME, _MOST_OF_NAMES, _MOST_ENTRIES = 64 << 10, 64 << 20, 10_000
+_LOADED, _DYNAMIC, _NEEDED = 1, 2, 1
 _STRINGS, _SYMBOLS, _RELOCATIONS, _RELOCATIONS_BYTES, _CALLS_BYTES, _CALLS = 5, 6, 7, 8, 2, 23
 _SYMBOL_BYTES, _RELOCATION_BYTES = 24, 24
 # BLAS in its spellings, oneDNN, PyTorch's kernels past its dispatcher, what goes on behind the place where its dispatcher
-# records or stops it recording, the dynamic linker's search, and calls of Python's functions other than the one of
-# which pybind11 makes use in every extension.
+# records or stops it recording, the dynamic linker's search, calls of Python's functions other than the one of
+# which pybind11 makes use in every extension, what takes away the function that watches for calls, and
+# other processes.
 _FOREIGN = re.compile(
-    r"(?i:[sdcz](?:gemm|gemv|ger|symm|symv|hemm|hemv|syrk|syr2k|herk|trmm|trmv|trsm|trsv)_?$|"
-    r"cblas_|mkl_|dnnl_|openblas|armpl)|"
-    r"_ZN(?:2at3cpu|2at6native|4dnnl)|dlv?sym$|dlm?open$|dl_iterate_phdr$|"
-    r"_ZNK?2at4_ops\w*10redispatchE|_ZNK?3c1010Dispatcher|_ZNK?3c1014KernelFunction|_ZNK?5torch3jit|"
+    r"(?i:(?:scipy_)?[sdcz](?:gemm|gemv|ger|symm|symv|hemm|hemv|syrk|syr2k|herk|trmm|trmv|trsm|trsv)(?:_?(?:64)?_?)$|"
+    r"\w*cblas_|mkl_|dnnl_|openblas|armpl)|"
+    r"_ZN(?:2at3cpu|2at6native|4dnnl|6fbgemm)|dlv?sym$|dlm?open$|dl_iterate_phdr$|"
+    r"_ZNK?2at4_ops\w*10redispatchE|_ZNK?3c1010Dispatcher|_ZNK?3c1014KernelFunction|"
+    r"_ZNK?5torch3jit(?!\d+parse(?:Schema|Name|SchemaOrName)E)|"  # with a schema each extension names its operators
     r"_ZN2at\w*(?:enableRecordFunction|set_record_function_tls_|(?:clear|remove|disable)\w*Callbacks?)|"
     r"_ZN2at16ThreadLocalState|_ZN5torch(?:8autograd)?8profiler|"
-    r"PyObject_(?:Call(?:Object|Method\w*|NoArgs|OneArg|Function)?|Vectorcall\w*)$|PyVectorcall|PyEval_Eval|PyRun_"
+    r"PyObject_(?:Call(?:Object|Method\w*|NoArgs|OneArg|Function)?|Vectorcall\w*)$|PyVectorcall|"
+    r"PyEval_Eval|PyEval_Set|PyRun_|"
+    r"(?:v?fork|posix_spawnp?|execv\w*|fexecve|system|popen)$"
 )
 # In a thread of an extension's own no profiler follows what PyTorch is called for.
 _THREADS = re.compile(r"pthread_create$|_ZNSt6thread|thrd_create$|clone3?$|GOMP_(?:parallel|task)|_ZN2at\w*(?:6launch|parallel)")
@@ -36,18 +42,24 @@ _PRODUCT = re.compile(
     r"_ZNK?2at4_ops\d+_?(?:matmul|mm|bmm|addmm|addbmm|baddbmm|linear|mv|addmv|dot|vdot|inner|einsum|tensordot|"
     r"linalg_\w*?|conv\w*?|mkldnn_\w*?|scaled_dot\w*?)_?(?:out)?4callE"
 )
+# What extensions are linked to: the language's own, threads, Python, PyTorch, CUDA's runtime.
+_USUAL = re.compile(
+    r"(?:lib(?:c|m|dl|rt|util|pthread|gcc_s|stdc\+\+|c\+\+(?:abi)?|unwind|atomic|mvec|quadmath|gomp|i?omp5?|"
+    r"tbb\w*|numa|python[\w.]*?|c10\w*|torch\w*|shm|cudart|cuda|nvrtc|nvToolsExt)|ld-linux[\w-]*)(?:-[0-9a-f]+)?\.so(?:[.\d]*)$"
+)
 _NO_LIBRARY = (struct.error, LookupError, ValueError, OverflowError)
 
 
 def foreign_functions(extension: Path) -> list[str]:
     """Functions that a shared object takes from elsewhere and that do arithmetic unseen by PyTorch's profiler, or look
-    functions up by name, so that nothing is known of what it calls. `UNREADABLE` for what no loader would load.
+    functions up by name, and libraries that not every extension is linked to, so that nothing is known of what it
+    calls. `UNREADABLE` for what no loader would load.
     """
     try:
-        taken = set(_taken(content_of(extension, _MOST_BYTES + 1)))
+        taken, libraries = _taken(content_of(extension, _MOST_BYTES + 1))
     except _NO_LIBRARY:
         return [UNREADABLE]
-    return sorted(_foreign_of(taken))
+    return sorted(_foreign_of(taken) | {name for name in libraries if not _USUAL.match(name)})
 
 
 def _foreign_of(taken: Collection[str]) -> set[str]:
@@ -57,8 +69,10 @@ def _foreign_of(taken: Collection[str]) -> set[str]:
     return found
 
 
-def _taken(elf: bytes) -> Iterator[str]:
-    """The names that the loader looks up elsewhere for `elf` (ELF64, little-endian). Raises ValueError and its like."""
+def _taken(elf: bytes) -> tuple[set[str], list[str]]:
+    """The names that the loader looks up elsewhere for `elf` (ELF64, little-endian), and the libraries that it loads
+    with it. Raises ValueError and its like.
+    """
     if elf[:6] != b"\x7fELF\x02\x01" or len(elf) > _MOST_BYTES:
         raise ValueError("no library that is looked into")
     (headers_at,), (size, count) = struct.unpack_from("<Q", elf, 32), struct.unpack_from("<HH", elf, 54)
@@ -72,20 +86,37 @@ def _taken(elf: bytes) -> Iterator[str]:
                 return address - begin + offset
         raise ValueError("an address that is in no segment")
 
-    tags, at = {}, place(dynamic[-1][0])
-    while (entry := struct.unpack_from("<qQ", elf, at))[0]:
-        tags[entry[0]] = entry[1]
-        at += 16
+    tags, needed_at, entries_at = {}, [], place(dynamic[-1][0])
+    for at in range(entries_at, entries_at + 16 * _MOST_ENTRIES, 16):
+        tag, value = struct.unpack_from("<qQ", elf, at)
+        if not tag:
+            break
+        tags[tag] = value
+        needed_at += [value] if tag == _NEEDED else []
+    else:
+        raise ValueError("more entries than are looked at")
     symbols_at, names_at = place(tags[_SYMBOLS]), place(tags[_STRINGS])
     used: set[int] = set()
     for table, length in ((_RELOCATIONS, _RELOCATIONS_BYTES), (_CALLS, _CALLS_BYTES)):
         if tags.get(length):
             used |= _symbols_in(elf, place(tags[table]), tags[length])
+    left = _MOST_OF_NAMES
+
+    def name(offset: int) -> str:
+        nonlocal left
+        begin = names_at + offset
+        end = elf.index(b"\0", begin, begin + _LONGEST_NAME)
+        left -= end - begin
+        if left < 0:
+            raise ValueError("more names than are looked at")
+        return elf[begin:end].decode(errors="replace")
+
+    taken = set()
     for index in sorted(used - {0}):
         name_at, _, _, section = struct.unpack_from("<IBBH", elf, symbols_at + index * _SYMBOL_BYTES)
         if section == 0:
-            begin = names_at + name_at
-            yield elf[begin : elf.index(b"\0", begin)].decode(errors="replace")
+            taken.add(name(name_at))
+    return taken, [name(offset) for offset in needed_at]
 
 
 def _symbols_in(elf: bytes, begin: int, length: int) -> set[int]:

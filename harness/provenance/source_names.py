@@ -26,6 +26,8 @@ _ATTRIBUTES = frozenset({
     "requires",
 })
 _PYTHON_DEFINITION = re.compile(r"^[ \t]*def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
+# Blank lines are not white space that may come before: a file of nothing else would be gone over from each of them.
+_IMPORTED = re.compile(r"^[ \t\f]*(?:from|import)[ \t\f]+\.?(\w+)", re.MULTILINE)
 _OPERATORS = re.compile(r"TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?\s*\(\s*(\w+)")
 
 
@@ -108,7 +110,7 @@ def _texts(path: Path) -> Iterator[str]:
         except (OSError, InputError):
             continue
         yield text
-        names = re.findall(r"^\s*(?:from|import)\s+\.?(\w+)", text, re.MULTILINE)
+        names = _IMPORTED.findall(text)
         waiting += [beside for name in names if (beside := path.parent / f"{name}.py").is_file()]
 
 

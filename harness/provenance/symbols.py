@@ -16,8 +16,6 @@ mind, and the time of the traced launch is held against the timed ones by the ju
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import importlib.util
 import json
 import os
@@ -31,11 +29,11 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.provenance.demangling import demangled_names
 from harness.provenance.names import bare_name
 from harness.provenance.source_names import SourceNames, source_names
 from harness.sandbox.left_behind import content_of
 
-LONGEST_NAME = 8000  # what the player lists of a name; CUTLASS's run to thousands of characters
 # `STT_FUNC STB_GLOBAL STO_ENTRY name` up to CUDA 13.1, `FUNC GLOBAL DEFAULT ENTRY name` since.
 _ENTRY_LINE = re.compile(r"^(?:STT_)?FUNC\s.*\s(?:STO_)?ENTRY\s.*?(\S+)$", re.MULTILINE)
 _STRING = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]{2,2000}(?=\x00)")
@@ -44,7 +42,7 @@ _SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 2, 0x10, 24
 _NO_ELF = (struct.error, IndexError, ValueError, OverflowError)
 # The candidate writes them: one kernel for all values of its arguments that were compiled.
 _LARGEST_CUBIN_BYTES, _MOST_DESCRIPTIONS = 64 << 20, 256
-_CHUNK_BYTES, _LONGEST_SYMBOL = 64 << 20, 64 << 10
+_CHUNK_BYTES, _LONGEST_SYMBOL, _MOST_OF_NAMES = 64 << 20, 64 << 10, 64 << 20
 _TOOL_TIMEOUT_S = 60
 
 
@@ -74,18 +72,22 @@ def gather(
     extensions: Iterable[Path], triton_cache: Path | None, source: Path | None, traced: Iterable[str]
 ) -> Evidence:
     """The evidence for kernels of the names `traced` (as the profiler gives them). Raises nothing."""
-    symbols: dict[str, str] = {}
+    symbols: set[str] = set()
     strings: set[str] = set()
     for path in extensions:
         found = device_symbols(path)
         if found is None:
-            strings |= {demangled(string) for string in _strings_of(path)}
+            strings |= _strings_of(path)
         else:
-            symbols |= {demangled(symbol)[:LONGEST_NAME]: symbol for symbol in found}
+            symbols |= found
+    names = demangled_names(symbols | strings)  # at once, since its limits are those of one call
     written = SourceNames() if source is None else source_names(source)
     bare = {bare_name(name) for name in traced}
     cached = triton_kernels(triton_cache, bare & written.functions) if triton_cache is not None else set()
-    return Evidence(symbols, frozenset(strings), frozenset(cached), written)
+    return Evidence(
+        {names[symbol]: symbol for symbol in symbols}, frozenset(names[string] for string in strings),
+        frozenset(cached), written,
+    )
 
 
 def device_symbols(path: Path) -> set[str] | None:
@@ -150,23 +152,6 @@ def shipped_by_pytorch(symbols: Iterable[str], folder: Path | None = None) -> se
     return found
 
 
-def demangled(symbol: str) -> str:
-    """The C++ name of a mangled symbol, or the symbol itself."""
-    if not symbol.startswith("_Z"):
-        return symbol
-    demangle, free = _demangler()
-    if demangle is None:
-        return symbol
-    status = ctypes.c_int()
-    pointer = demangle(symbol.encode(), None, None, ctypes.byref(status))
-    if status.value != 0 or not pointer:
-        return symbol
-    try:
-        return ctypes.string_at(pointer).decode(errors="replace")
-    finally:
-        free(pointer)
-
-
 def _is_kernel(description: Path, name: str) -> bool:
     """Whether a description in Triton's cache is of `name`, and the cubin beside it has it as an entry."""
     try:
@@ -190,10 +175,14 @@ def _symbols(elf: bytes, table: int) -> Iterator[_Symbol]:
             continue
         names_at, names_length = headers[link][4:6]
         names = elf[names_at : names_at + names_length]
+        left = _MOST_OF_NAMES  # a forged table may say that a thousand names begin in one text of many megabytes
         for at in range(offset, offset + length, _SYMBOL_BYTES):
             name_at, info, other, section = struct.unpack_from("<IBBH", elf, at)
-            name = names[name_at : names.index(b"\0", name_at)].decode(errors="replace")
-            yield _Symbol(name, info & 0xF, other, section)
+            end = names.index(b"\0", name_at, name_at + _LONGEST_SYMBOL)
+            left -= end - name_at + _SYMBOL_BYTES
+            if left < 0:
+                raise ValueError("more names than are looked at")
+            yield _Symbol(names[name_at:end].decode(errors="replace"), info & 0xF, other, section)
         return  # there is one of a kind; a forged file may have thousands that are all of it
 
 
@@ -230,17 +219,3 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 def _strings_of(path: Path) -> set[str]:
     return {match.decode() for match in _STRING.findall(content_of(path))}
-
-
-@functools.lru_cache(maxsize=1)
-def _demangler():
-    for name in ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib"):
-        try:
-            library = ctypes.CDLL(name)
-            demangle, free = library.__cxa_demangle, ctypes.CDLL(None).free
-        except (OSError, AttributeError):
-            continue
-        demangle.restype = ctypes.c_void_p
-        free.argtypes = [ctypes.c_void_p]
-        return demangle, free
-    return None, None

@@ -1,8 +1,8 @@
 """`PARAMETERS = {"BM": [64, 128], …}` in a candidate's source: what it allows, which values count, and the source with
 those alone.
 
-The first value of each list is the default, since a candidate takes `PARAMETERS["BM"][0]`; so the file runs elsewhere as
-it stands. Values that were tuned stand in a YAML file beside it. Nothing here imports the candidate.
+The first value of each list is the default, since a candidate takes `PARAMETERS["BM"][0]`; so the file runs elsewhere
+as it stands. Values that were tuned stand in a YAML file beside it. Nothing here imports the candidate.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def combinations(allowed: Mapping[str, list[Value]]) -> Iterator[dict[str, Value
 
 
 def frozen(source: str, tree: ast.Module, values: Mapping[str, Value]) -> str:
-    """`source` in which each parameter has its one value, on as many lines as before: line numbers keep their meaning."""
+    """`source` in which each parameter has its one value, on as many lines as before: line numbers keep their meaning.
+    """
     node = _assignment(tree)
     lines = source.splitlines(keepends=True)
     first, last = node.lineno - 1, node.end_lineno - 1

@@ -15,6 +15,7 @@ from harness.reading.python_source import SourceFault, parsed
 
 _LONGEST_PATH = 50  # each link of a chain of attributes is looked at as the end of one
 _WATCHED_MODULES = ("torch", "time", "harness", "builtins", "sys", "os", "gc", "inspect", "numpy")
+_SWITCHES = frozenset({"sys.dont_write_bytecode"})
 _REACHING = {
     "gc.get_objects": "looks through all objects of its process",
     "gc.get_referrers": "looks through all objects of its process",
@@ -110,6 +111,6 @@ def _path(node: ast.AST, names: dict[str, str]) -> str:
 
 def _is_watched(path: str) -> bool:
     # Switches that a library offers to be set are not patches.
-    if not path or path.startswith(("torch.backends.", "os.environ")) or ".config." in path:
+    if not path or path.startswith(("torch.backends.", "os.environ")) or ".config." in path or path in _SWITCHES:
         return False
     return "." in path and path.split(".")[0] in _WATCHED_MODULES

@@ -59,7 +59,8 @@ def record_of(
         command=facts.command, harness_hash=harness_hash(), problem=facts.problem.name,
         problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype,
         mode=facts.problem.mode,
-        candidate=name, source_hash=source_hash, parameters=parameters, role=role, harness_version=__version__, dirty=is_dirty(),
+        candidate=name, source_hash=source_hash, parameters=parameters, role=role, harness_version=__version__,
+        dirty=is_dirty(),
         status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
         language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
         useful_flops=facts.useful_flops, useful_bytes=facts.useful_bytes, canary_gbps=facts.canary_gbps,
@@ -92,7 +93,8 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
                 "log_ratios": timing.log_ratios, "inside_us": timing.inside_us,
                 "inside_log_ratios": timing.inside_log_ratios, "wall_less_time_us": timing.wall_less_time_us,
-                "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None, "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,
+                "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None,
+                "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,
                 "telemetry": [asdict(reading) for reading in timing.telemetry],
                 "read_at_s": timing.read_at_s, "read_kept": timing.read_kept,
             }
@@ -201,7 +203,8 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
         "time_us": time_us, "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
         "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
         "players": len(timings), "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
-        **_passes(timings), **_inside(timings), "baseline_us": typical_us(baseline_us), "speedup": judgement.speedup.estimate,
+        **_passes(timings), **_inside(timings), "baseline_us": typical_us(baseline_us),
+        "speedup": judgement.speedup.estimate,
         "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
         "confidence": timings[0].confidence, "call": judgement.word,
         "e2e_us": statistics.median(end_to_end_us) if end_to_end_us else None,
@@ -231,7 +234,9 @@ def _inside(timings: Sequence[Timing]) -> dict[str, float]:
 def _passes(timings: Sequence[Timing]) -> dict[str, float]:
     """Medians of the forward passes, and of what the backward passes after them took; nothing without those."""
     found = {}
-    for whose, totals, halves in (("", "candidate_us", "forward_us"), ("baseline_", "baseline_us", "baseline_forward_us")):
+    for whose, totals, halves in (
+        ("", "candidate_us", "forward_us"), ("baseline_", "baseline_us", "baseline_forward_us"),
+    ):
         times_us = [each for timing in timings for each in getattr(timing, totals)]
         forward_us = [each for timing in timings for each in getattr(timing, halves)]
         if forward_us and len(forward_us) == len(times_us):

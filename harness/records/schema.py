@@ -113,7 +113,9 @@ class Record:
     confidence: float | None = _of("timing", "confidence level of that interval, as in 0.99")
     call: str | None = _of("timing", "FASTER, SLOWER, SAME or UNSURE")
     e2e_us: float | None = _of("timing", "one call with its launch overhead", "us")
-    warm_us: float | None = _of("timing", "one call whose inputs the last call has used, median (`--extra-times`)", "us")
+    warm_us: float | None = _of(
+        "timing", "one call whose inputs the last call has used, median (`--extra-times`)", "us"
+    )
     back_to_back_us: float | None = _of("timing", "one call of many in a row, mean (`--extra-times`)", "us")
     graph_us: float | None = _of("timing", "one replay of many of a CUDA graph of the call (`--extra-times`)", "us")
     joules: float | None = _of("timing", "energy of one call of many in a row (`--energy`)", "J")

@@ -16,9 +16,9 @@ from harness.referee.timed import Timing
 from harness.verdict import ReasonCode, Status
 
 # How far a launch's wall time beyond the reported one may lie from the control's: a share of the reported time, and at
-# least so many µs. On an H200 it lay between 219 and 228 µs for 18 contestants up to 8 ms, and at 248 for one of 46 ms; a
-# control lay 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended. On a
-# CPU a turn is a frame that can be late.
+# least so many µs. On an H200 it lay between 219 and 228 µs for 18 contestants up to 8 ms, and at 248 for one of 46 ms;
+# a control lay 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended.
+# On a CPU a turn is a frame that can be late.
 _APART_SHARE = {"cuda": 0.02, "cpu": 0.25}
 _APART_LEAST_US = {"cuda": 25.0, "cpu": 1500.0}
 # So much more is no longer a matter of chance: below it a disturbed machine would look the same.
@@ -30,8 +30,8 @@ _TAIL_LEAST_US = {"cuda": 300.0, "cpu": 3000.0}
 # Less than this is doubted and not blamed on anyone: with compilers at work beside them honest processes on an H200
 # reported 2 to 7 ms late now and then, one of them by 1.9 ms in the median.
 _TAIL_BLAMED_US = {"cuda": 8000.0, "cpu": 24000.0}
-# By how much eager may be slower beside a candidate than beside the control: a share, and at least so many µs. Over nine contestants on an H200 its
-# medians lay within 0.07 % of each other, on a two-core CPU within 2.5 %.
+# By how much eager may be slower beside a candidate than beside the control: a share, and at least so many µs. Over
+# nine contestants on an H200 its medians lay within 0.07 % of each other, on a two-core CPU within 2.5 %.
 _SLOWED_SHARE = {"cuda": 0.02, "cpu": 0.25}
 _SLOWED_LEAST_US = {"cuda": 3.0, "cpu": 200.0}
 # Less than this is doubted and not blamed on anyone: a busy two-core machine made an eager of 143 µs take 1406.
@@ -101,8 +101,8 @@ def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float) -> None:
         return
     if unexplained_us < 0:
         what = (
-            f"the harness's own steps around it took {-unexplained_us:.1f} µs less than they must: one of them (filling, "
-            "flushing the cache, copying the result) was left out or shortened"
+            f"the harness's own steps around it took {-unexplained_us:.1f} µs less than they must: one of them "
+            "(filling, flushing the cache, copying the result) was left out or shortened"
         )
         certain = kind == "cuda" and unexplained_us < -_CERTAIN[kind] * least_us
     else:

@@ -2,8 +2,8 @@
 is not finite.
 
 The error of an element is |C − C64| / (u·D). Where D is zero, and in integer and boolean outputs, an element must be
-equal. On a GPU one kernel reads everything once; elsewhere the same is said in PyTorch's operations, ordinary outputs in few
-of them.
+equal. On a GPU one kernel reads everything once; elsewhere the same is said in PyTorch's operations, ordinary outputs
+in few of them.
 """
 
 from __future__ import annotations

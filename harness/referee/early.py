@@ -1,8 +1,8 @@
 """What a candidate does with inputs that lie readable before its timed window opens.
 
-Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call looks
-faster the longer the inputs have been there. A pair of segments, one as usual and one with open inputs, tells; a pair
-that looks so is repeated, because on a busy machine one pair proves nothing, and the weakest of them counts.
+Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call
+looks faster the longer the inputs have been there. A pair of segments, one as usual and one with open inputs, tells; a
+pair that looks so is repeated, because on a busy machine one pair proves nothing, and the weakest of them counts.
 """
 
 from __future__ import annotations

@@ -84,8 +84,9 @@ _ENTRIES = {torch.float32: "errors_of_float", torch.float64: "errors_of_double"}
 
 @dataclass(frozen=True)
 class RawFigures:
-    """The largest error in u (and of equal ones the first), the sum of the squares of the finite ones, the flat position
-    of the largest with what was got and expected there, and how many elements are not finite where the truth is.
+    """The largest error in u (and of equal ones the first), the sum of the squares of the finite ones, the flat
+    position of the largest with what was got and expected there, and how many elements are not finite where the truth
+    is.
     """
 
     max_u: float

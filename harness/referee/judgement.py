@@ -21,8 +21,8 @@ from harness.verdict import OK, Verdict
 @dataclass(frozen=True)
 class Contestant:
     """A candidate or baseline ready to be played. `manifest` names its built extensions by content key; `origin` is the
-    author's own file, where `path` may be a copy with its tuned values. `strict_inside` is false for a baseline in whose
-    process eager is not the strict eager that all are held against.
+    author's own file, where `path` may be a copy with its tuned values. `strict_inside` is false for a baseline in
+    whose process eager is not the strict eager that all are held against.
     """
 
     name: str

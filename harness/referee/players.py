@@ -21,8 +21,8 @@ from harness.sandbox.walls import Wall
 class PlayerStarter:
     """Starts players of one contestant; `private` folders go when `close` is called.
 
-    `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels. `imports` are
-    modules that a player has imported when it says that it is there.
+    `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels. `imports`
+    are modules that a player has imported when it says that it is there.
     """
 
     def __init__(self, bench: Bench, wall: Wall, warm: Path, imports: Sequence[str] = ()) -> None:
@@ -63,7 +63,8 @@ class PlayerStarter:
         )
         descriptor = self._bench.arena.descriptor
         return spawn(
-            "harness.player", arguments=[str(descriptor), *self._imports], environment=environment, private=Path(private),
+            "harness.player", arguments=[str(descriptor), *self._imports], environment=environment,
+            private=Path(private),
             writable=[self._warm], repository=REPOSITORY, inherit=[descriptor],
             limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall, preloaded=PRELOADED,
         )

@@ -21,6 +21,7 @@ from harness.referee import failures
 from harness.referee.evidence import recipe_of
 from harness.referee.reference import Reference
 from harness.referee.turns import EAGER_INSIDE, FORWARD, Launches, Run, Words
+from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.verdict import ReasonCode, Status
 from harness.wire import tree
@@ -36,6 +37,7 @@ class Session:
         self._load_timeout_s, self._launch_timeout_s = load_timeout_s, launch_timeout_s
         self._sequence = 0
         self._prepared = False
+        self._player_pids: set[int] = set()
         self._opened: Reference | None = None
 
     def load(self, path: str, reference: Reference, manifest: Mapping[str, Any], seed: int) -> str | None:
@@ -47,6 +49,7 @@ class Session:
             self._ask({}, self._load_timeout_s, "starting its process", send=False)
             self._ask(self.bench.prepare_command(), self._load_timeout_s, "opening the device")
             self._prepared = True
+            self._player_pids = set(processes.descendants(self.child.pid))
         state = reference.state
         specs = dict(zip(state, plan(list(state.values()), contiguous=True)))
         command = {
@@ -108,7 +111,8 @@ class Session:
             raise
 
     def load_reference(self, reference: Reference) -> bool:
-        """Have the player construct the reference too, so that it can be timed there; whether it could. Raises Failed."""
+        """Have the player construct the reference too, so that it can be timed there; whether it could. Raises Failed.
+        """
         problem = reference.problem
         command = {
             "op": "reference", "seed": reference.seed, "mode": reference.mode,
@@ -120,7 +124,8 @@ class Session:
     def time_reference(self, sets: Sequence[InputSet], *, hold: bool) -> Launches | None:
         """Make one launch of the reference per set, in the player. Outputs of the launches before stay.
 
-        None where it could not be run there, whoever's doing that was. Raises Failed where the process is of no use now.
+        None where it could not be run there, whoever's doing that was. Raises Failed where the process is of no use
+        now.
         """
         self.bench.stage(sets)
         command = {
@@ -185,6 +190,11 @@ class Session:
     def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:
         """The output tensors of launch `index`, as views of the outbox."""
         return [spec.view(self.bench.outbox(index)) for spec in reference.output_specs]
+
+    def core_time_beside_us(self) -> float:
+        """How long the processes that the candidate began, and that live, have had a core so far."""
+        begun = set(processes.descendants(self.child.pid)) - self._player_pids
+        return processes.core_time_ns(begun) / 1e3
 
     def stop(self) -> None:
         self.child.kill()

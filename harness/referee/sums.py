@@ -56,7 +56,9 @@ def sum_length(name: str, arguments: Sequence[Any], named: Mapping[str, Any], ma
     if name == "layer_norm" or name == "rms_norm":
         return math.prod(arguments[1] if len(arguments) > 1 else named["normalized_shape"])
     if name in ("group_norm", "batch_norm", "instance_norm") and first.dim() > 1:
-        groups = first.shape[1] if name != "group_norm" else (arguments[1] if len(arguments) > 1 else named["num_groups"])
+        groups = first.shape[1] if name != "group_norm" else (
+            arguments[1] if len(arguments) > 1 else named["num_groups"]
+        )
         batches = 1 if name == "batch_norm" else first.shape[0]
         return max(1, first.numel() // (groups * batches))
     if name in _ALONG_A_DIMENSION:
@@ -69,7 +71,8 @@ def sum_length(name: str, arguments: Sequence[Any], named: Mapping[str, Any], ma
 
 def _reduces(name: str) -> bool:
     return name.endswith("_loss") or "pool" in name or name in (
-        "sum", "mean", "var", "std", "norm", "vector_norm", "logsumexp", "prod", "nansum", "nanmean", "var_mean", "std_mean",
+        "sum", "mean", "var", "std", "norm", "vector_norm", "logsumexp", "prod", "nansum", "nanmean", "var_mean",
+        "std_mean",
         "cross_entropy", "kl_div", "cosine_similarity", "pairwise_distance", "cdist", "trace", "count_nonzero",
     )
 

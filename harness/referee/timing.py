@@ -39,9 +39,9 @@ _SHARE_OF_MEMORY = 0.25
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
 _INPUTS_OF = {"A": "A", "B": "B", "I": "B"}
-# A baseline that takes longer shows nothing of what a process adds to each launch: what it adds to a short candidate beside
-# it is then in no baseline's time, inside or out. Beside a candidate that takes as long it does show (0.02 % of 2.7 ms on
-# an H200), and counts where intervals as narrow as the margin are asked for.
+# A baseline that takes longer shows nothing of what a process adds to each launch: what it adds to a short candidate
+# beside it is then in no baseline's time, inside or out. Beside a candidate that takes as long it does show (0.02 % of
+# 2.7 ms on an H200), and counts where intervals as narrow as the margin are asked for.
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 _AS_LONG = 0.1
 

@@ -6,11 +6,14 @@ other, and the time of its kernels with the time that was measured.
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from harness.provenance.kinds import Provenance, Span, kind_on_cpu, kind_on_gpu
 from harness.provenance.linked import foreign_functions
@@ -41,13 +44,16 @@ def trace(
 ) -> Provenance:
     """Profile a launch at the sizes of `reference`; what cannot be traced is unknown.
 
-    Raises Failed only where the profiler's clock contradicts the timed one: the kernels of each of three launches, all with
-    right outputs, kept a GPU busy for longer than the calls are said to take.
+    Raises Failed only where the profiler's clock contradicts the timed one: the kernels of each of three launches, all
+    with right outputs, kept a GPU busy for longer than the calls are said to take.
     """
     found, unlike, too_long = UNKNOWN, None, 0
     for _ in range(_TRIES):
         try:
+            beside_us = session.core_time_beside_us() if device_kind == "cpu" else 0.0
             listing = _profiled(session, reference, contestant)
+            if device_kind == "cpu":
+                listing["others_us"] += session.core_time_beside_us() - beside_us
             found, traced_us = _read(listing, device_kind, contestant)
         except Failed as failure:
             # Everything that counts was right before the profiler came: what fails now is the tracing.
@@ -62,8 +68,8 @@ def trace(
     if device_kind == "cuda" and too_long == _TRIES:
         raise failures.failed(
             Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
-            f"its clock says {timing.time_us:.1f} µs a call, but its kernels kept the GPU busy for {traced_us:.1f} µs under "
-            f"the profiler, and so in each of {_TRIES} launches with right outputs",
+            f"its clock says {timing.time_us:.1f} µs a call, but its kernels kept the GPU busy for {traced_us:.1f} µs "
+            f"under the profiler, and so in each of {_TRIES} launches with right outputs",
         )
     return replace(found, kind="unknown", own_share=None, notes=(*found.notes, unlike))
 
@@ -86,14 +92,21 @@ def _read(listing: dict[str, Any], device_kind: str, contestant: Contestant) -> 
         total_us = float(listing["total_us"])
         found = kind_on_cpu(
             listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(contestant.extensions),
-            own_operators=source_names(source).operators,
+            own_operators=source_names(source).operators, pytorchs=_pytorchs_operators(),
             foreign=[name for path in contestant.extensions for name in foreign_functions(path)],
+            others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
         )
         return replace(found, busy_us=total_us), total_us
     names = [str(name) for name in listing["names"]]
     spans = [Span(names[index], float(start_us), float(time_us)) for index, start_us, time_us in listing["spans"]]
     found = kind_on_gpu(spans, gather(contestant.extensions, contestant.triton_cache, source, names))
     return found, found.busy_us
+
+
+@functools.cache
+def _pytorchs_operators() -> frozenset[str]:
+    """The namespaces in which PyTorch itself has operators."""
+    return frozenset(name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names())
 
 
 def unlike_timed(traced_us: float, timing: Timing, device_kind: str) -> str | None:

@@ -60,7 +60,8 @@ class Launches:
 
 @dataclass(frozen=True)
 class Words:
-    """What is said of a queue that ends badly: its process died while `dying`, raised `raising`, was slow in `called`."""
+    """What is said of a queue that ends badly: its process died while `dying`, raised `raising`, was slow in `called`.
+    """
 
     dying: str
     raising: str
@@ -225,7 +226,8 @@ class Run:
 def _not_cooled(fault: str) -> failures.Failed:
     return failures.failed(
         Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
-        f"the cache was not made cold before its timed window: {fault}; that step of the harness was left out or cut short",
+        f"the cache was not made cold before its timed window: {fault}; that step of the harness was left out or cut "
+        "short",
     )
 
 

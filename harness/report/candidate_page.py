@@ -165,8 +165,11 @@ def _speedup(record: Record, color: bool) -> str:
     if not ratio:
         return ""
     word = paint(record.call or "", _CALLS.get(record.call or "", "dim"), color)
-    baseline = f"over {record.baseline}" + (f" ({terminal.time_text(record.baseline_us)})" if record.baseline_us else "")
-    over = f" over {record.players} processes" if (record.players or 0) > 1 else " in one process" if record.players else ""
+    baseline = f"over {record.baseline}" + (
+        f" ({terminal.time_text(record.baseline_us)})" if record.baseline_us else ""
+    )
+    players = record.players or 0
+    over = f" over {players} processes" if players > 1 else " in one process" if players else ""
     level = f"{record.confidence * 100:g} % interval{over}" if record.confidence else None
     return _joined(f"{ratio} {word} {baseline}".replace("  ", " "), level)
 
@@ -217,7 +220,8 @@ def _build(record: Record, samples: Mapping[str, Any]) -> list[str]:
 def _compiled(kernel: Mapping[str, Any], with_arch: bool) -> str:
     """What the compiler said of one kernel; constant memory only where it said something of it."""
     constant = kernel.get("constant_bytes")
-    return f"{kernel.get('kernel')}{' for ' + str(kernel.get('arch')) if with_arch else ''}: " + ", ".join(filter(None, (
+    where = f" for {kernel.get('arch')}" if with_arch else ""
+    return f"{kernel.get('kernel')}{where}: " + ", ".join(filter(None, (
         f"{kernel.get('registers')} registers", f"{kernel.get('spill_bytes')} bytes spilled",
         f"{kernel.get('shared_bytes')} bytes shared", f"{kernel.get('stack_bytes')} bytes stack",
         f"{constant} bytes constant" if constant else None,

@@ -36,7 +36,8 @@ class Progress:
         self.finished += 1
         self._said.pop(name_on(device, record.candidate), None)
         count = f"[{self.finished}/{self.total}] " if self.total else ""
-        self._line(count + name_on(device or self._device, outcome_text(record)), terminal.STATUS_STYLES.get(record.status.value, "red"))
+        said = count + name_on(device or self._device, outcome_text(record))
+        self._line(said, terminal.STATUS_STYLES.get(record.status.value, "red"))
 
     def note(self, text: str) -> None:
         """Say something that belongs to no candidate."""
@@ -122,7 +123,8 @@ def open_progress(
 ) -> Progress:
     """The progress that fits the stream (stderr by default): live with a terminal, else plain, or silent.
 
-    With `device` it is plain and names it: several processes share the stream then. NO_COLOR is honoured (by rich); a dumb terminal gets plain lines.
+    With `device` it is plain and names it: several processes share the stream then. NO_COLOR is honoured (by rich); a
+    dumb terminal gets plain lines.
     """
     stream = stream or sys.stderr
     if silent:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 
 
 def parents() -> dict[int, int]:
@@ -41,6 +42,19 @@ def descendants(pid: int) -> list[int]:
             order.append(child)
             waiting.append(child)
     return order
+
+
+def core_time_ns(pids: Iterable[int]) -> int:
+    """How long all threads of these processes together have had a core so far; nothing for those that are gone."""
+    total_ns = 0
+    for pid in pids:
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:
+                    total_ns += int(file.read().split()[0])
+        except (OSError, ValueError, IndexError):
+            continue
+    return total_ns
 
 
 def kill(pid: int) -> None:

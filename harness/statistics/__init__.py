@@ -16,8 +16,10 @@ from harness.statistics.trimmed import (
 )
 
 __all__ = [
-    "MARGINS", "ORDER", "Interval", "baselines_agree", "call", "confidence_at", "estimate_log_ratio", "estimate_speedup",
-    "load_ahead", "log_ratio", "look_of", "margin", "may_be_processes", "median", "narrows_by", "next_look", "order_of_round",
+    "MARGINS", "ORDER", "Interval", "baselines_agree", "call", "confidence_at", "estimate_log_ratio",
+    "estimate_speedup",
+    "load_ahead", "log_ratio", "look_of", "margin", "may_be_processes", "median", "narrows_by", "next_look",
+    "order_of_round",
     "reaching", "should_stop", "spanning", "trimmed_mean", "tukey_mclaughlin", "typical_us", "width_for",
     "winsorised_variance",
 ]

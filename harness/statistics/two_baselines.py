@@ -1,10 +1,11 @@
 """One candidate against the same baseline in two processes: its own, and the referee's.
 
 What a process adds to each launch of a kernel is its own for life (on an H200 up to 0.2 µs a launch, from 8 processes
-of the same kernels). In the candidate's process it falls on both arms and leaves the ratio; in the referee's it does not.
-But only the referee's baseline is out of the candidate's reach. So the first gives the estimate, as long as the two
-agree to what processes differ by, and the interval reaches to where the second says it is. Its low end, on which the
-word FASTER hangs, is never above what the second alone would say: nothing is gained by slowing the baseline inside down.
+of the same kernels). In the candidate's process it falls on both arms and leaves the ratio; in the referee's it does
+not. But only the referee's baseline is out of the candidate's reach. So the first gives the estimate, as long as the
+two agree to what processes differ by, and the interval reaches to where the second says it is. Its low end, on which
+the word FASTER hangs, is never above what the second alone would say: nothing is gained by slowing the baseline inside
+down.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from harness.statistics.trimmed import Interval, reach_of, trimmed_mean, tukey_m
 # baseline that was slowed down inside would lift the estimate by all that is allowed here.
 APART_SHARE, APART_LEAST_US = 0.03, 1.0
 _LONG_US = 1000.0
-# Of 119 processes with a call of 16 µs on an H200 two were apart from the referee's by 1.1 and 1.3 µs; the second one alone
-# called eager 7 % faster and 7 % slower than itself.
+# Of 119 processes with a call of 16 µs on an H200 two were apart from the referee's by 1.1 and 1.3 µs; the second one
+# alone called eager 7 % faster and 7 % slower than itself.
 _BARELY = 3
 
 
@@ -49,7 +50,8 @@ def spanning(inside: Interval, outside: Interval) -> Interval:
 
 
 def reaching(inside: Interval, outside: Interval) -> Interval:
-    """The interval over the baseline inside, down to the low end of that over the one outside and up to its estimate."""
+    """The interval over the baseline inside, down to the low end of that over the one outside and up to its estimate.
+    """
     return Interval(inside.estimate, min(inside.lo, outside.lo), max(inside.hi, outside.estimate))
 
 

@@ -37,7 +37,8 @@ def gather() -> list[Finding]:
     on_gpu = any(each.name.startswith("cuda:") for each in tried)
     toolchain = find_toolchain(None)
     found = [
-        host.python_finding(), *tried, host.bytecode_finding(), host.nvcc_finding(toolchain, on_gpu=on_gpu), host.cxx_finding(toolchain),
+        host.python_finding(), *tried, host.bytecode_finding(), host.nvcc_finding(toolchain, on_gpu=on_gpu),
+        host.cxx_finding(toolchain),
         host.ninja_finding(), host.triton_finding(on_gpu=on_gpu), host.cuobjdump_finding(on_gpu=on_gpu),
         host.sanitizer_finding(on_gpu=on_gpu), host.profiler_finding(on_gpu=on_gpu), host.wall_finding(),
         host.cache_finding(), host.disk_finding(),

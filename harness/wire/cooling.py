@@ -1,4 +1,5 @@
-"""The flush of a GPU's L2 as two kernels that leave a proof: a buffer written over with a word, another added up under it.
+"""The flush of a GPU's L2 as two kernels that leave a proof: a buffer written over with a word, another added up under
+it.
 
 The word is new for each launch and not there before its turn. What was written can be looked at, and the sum
 depends on every word that was read: each goes through a product that no earlier reading foretells, so a flush that was
@@ -49,7 +50,8 @@ extern "C" __global__ void add_up(const ulonglong2* __restrict__ source, unsigne
 
 
 class Cooler:
-    """The loaded kernels on two buffers of `size_bytes` each (a multiple of 16), with the device address of the word."""
+    """The loaded kernels on two buffers of `size_bytes` each (a multiple of 16), with the device address of the word.
+    """
 
     def __init__(
         self, cubin: bytes, written: int, read: int, size_bytes: int, word_address: int, blocks: int

@@ -1,7 +1,7 @@
 """A kernel that waits for a word of host memory, and takes what was put beside it over into the device's own.
 
-A polling thread sees the word within microseconds, and the GPU does not go idle meanwhile. What many blocks need is copied
-once: 528 blocks that each read a word of host memory took some 0.4 ms on an H200, one after the other.
+A polling thread sees the word within microseconds, and the GPU does not go idle meanwhile. What many blocks need is
+copied once: 528 blocks that each read a word of host memory took some 0.4 ms on an H200, one after the other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class Waiter:
         self._words = words
 
     def wait(self, stream: int, offset: int, value: int) -> None:
-        """Hold all later work of `stream` until the 32-bit word at `offset` is at least `value` (as a cyclic difference)."""
+        """Hold all later work of `stream` until the 32-bit word at `offset` is at least `value` (as a cyclic
+        difference).
+        """
         self._launch(stream, offset, value, 0, 0)
 
     def wait_and_take(self, stream: int, offset: int, value: int, target: int) -> None:

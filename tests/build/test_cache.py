@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 
 import pytest
@@ -38,6 +39,14 @@ def build(tmp_path):
     library.write_bytes(b"machine code")
     extension = BuiltExtension("0123456789abcdef", "tile", library, "", True)
     return Build(None, (extension,), (KERNEL,), 47.7, arch="sm_90a", built_by="nvcc 13.0", warnings="one")
+
+
+def test_a_file_of_blank_lines_has_its_key_at_once(cache, tmp_path):
+    path = tmp_path / "blank.py"
+    path.write_text("class ModelNew: pass\n" + 200_000 * "\n", encoding="utf-8")
+    began = time.monotonic()
+    cache.key(read_candidate(path), TOOLCHAIN)
+    assert time.monotonic() - began < 10
 
 
 def test_what_was_stored_is_found_again(cache, build):

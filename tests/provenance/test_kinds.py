@@ -195,6 +195,25 @@ def test_on_a_cpu_operators_that_the_source_registers_are_its_own_and_others_nob
     assert kind_on_cpu(operators, 0.0, 1000.0, has_extension=True).kind == "unknown"
 
 
+def test_on_a_cpu_operators_of_pytorchs_are_nobody_elses_whatever_the_source_says():
+    operators = [{"name": "mkldnn::_linear_pointwise", "us": 900.0}]
+    claimed = {"own_operators": {"mkldnn"}, "pytorchs": {"aten", "mkldnn"}, "has_extension": True}
+    assert kind_on_cpu(operators, 20.0, 1000.0, **claimed).kind == "library"
+    operators, claimed = [{"name": "aten::mm", "us": 900.0}], claimed | {"own_operators": {"aten"}}
+    assert kind_on_cpu(operators, 20.0, 1000.0, **claimed).kind == "library"
+
+
+def test_on_a_cpu_time_in_an_extension_is_its_own_only_while_nobody_else_works():
+    assert kind_on_cpu([], 1000.0, 1000.0, has_extension=True, others_us=45.0).kind == "custom"
+    beside = kind_on_cpu([], 1000.0, 1000.0, has_extension=True, others_us=900.0)
+    assert beside.kind == "unknown"
+    assert "had a core for 900 of 1000 µs" in beside.notes[0]
+    begun = kind_on_cpu([], 1000.0, 1000.0, has_extension=True, others_began=True)
+    assert begun.kind == "unknown"
+    assert "began while its extension worked" in begun.notes[0]
+    assert kind_on_cpu([], 1000.0, 1000.0, has_extension=True, others_us=math.inf).kind == "unknown"
+
+
 @pytest.mark.parametrize("times", [(0.0, 0.0), (math.nan, 100.0), (10.0, math.inf), (-5.0, 100.0)])
 def test_on_a_cpu_a_call_of_no_time_is_unknown(times):
     assert kind_on_cpu([], *times, has_extension=True).kind == "unknown"

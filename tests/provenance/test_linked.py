@@ -69,7 +69,9 @@ def test_a_product_beside_threads_is_one_that_nobody_need_see():
 @pytest.mark.parametrize("name", [
     "sgemm", "DGEMM", "sgemv_", "ssyrk", "strsm_", "cblas_sdot", "mkl_sgemm", "dlopen", "PyObject_Vectorcall",
     "PyObject_CallObject", "PyObject_Call", "_ZN2at4_ops2mm10redispatchEN3c1014DispatchKeySetERKNS_6TensorES6_",
-    "_ZN2at20enableRecordFunctionEb", "_ZN3c1010Dispatcher17findSchemaOrThrowEPKcS2_",
+    "_ZN2at20enableRecordFunctionEb", "_ZN3c1010Dispatcher17findSchemaOrThrowEPKcS2_", "scipy_cblas_sgemm64_",
+    "scipy_sgemm_64_", "dgemm_64_", "PyEval_SetProfile", "fork", "posix_spawn", "system", "execve",
+    "_ZN5torch3jit6script4loadE", "_ZN6fbgemm18cblas_gemm_computeE",
 ])
 def test_what_does_a_librarys_work_unseen_is_known(name):
     assert linked._FOREIGN.match(name)
@@ -78,6 +80,49 @@ def test_what_does_a_librarys_work_unseen_is_known(name):
 @pytest.mark.parametrize("name", [
     "expf", "GOMP_parallel", "_ZN2at4_ops6matmul4callE", "my_sgemm", "dgemm_like", "dlerror",
     "PyObject_CallFunctionObjArgs", "PyEval_SaveThread", "_ZN2at4_ops10empty_like4callERKNS_6TensorE",
+    "_ZN5torch3jit11parseSchemaERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEb", "pthread_atfork",
+    "system_clock",
+    "_ZN5torch3jit9parseNameERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
 ])
 def test_what_every_extension_calls_is_no_library_unseen(name):
     assert not linked._FOREIGN.match(name)
+
+
+@pytest.mark.parametrize("name", [
+    "libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1", "libgomp-a34b3233.so.1", "libiomp5.so",
+    "libc10.so", "libtorch_cpu.so", "libtorch_python.so", "libtorch.so", "libpython3.11.so.1.0", "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1", "libcudart.so.12", "libtbb.so.12", "libomp.so.5", "libc10_cuda.so",
+])
+def test_what_every_extension_is_linked_to_is_usual(name):
+    assert linked._USUAL.match(name)
+
+
+@pytest.mark.parametrize("name", [
+    "libscipy_openblas64_-32a4b2a6.so", "libmkl_rt.so.2", "libblas.so.3", "libdnnl.so.3", "/tmp/libc.so.6", "mine.so",
+    "libcublas.so.12",
+])
+def test_another_library_is_not(name):
+    assert not linked._USUAL.match(name)
+
+
+def test_a_library_that_is_loaded_with_an_extension_is_found_by_its_name(tmp_path):
+    if shutil.which("g++") is None:
+        pytest.skip("there is no C++ compiler")
+    (tmp_path / "y.cpp").write_text("extern \"C\" float multiply(float x) { return x; }")
+    caller = 'extern "C" float multiply(float); extern "C" float f(float x) { return multiply(x); }'
+    (tmp_path / "x.cpp").write_text(caller)
+    for name, more in (("y", ["-Wl,-soname,libother.so"]), ("x", [tmp_path / "y.so"])):
+        command = ["g++", "-shared", "-fPIC", "-o", tmp_path / f"{name}.so", tmp_path / f"{name}.cpp", *more]
+        subprocess.run(command, check=True, timeout=60)
+    assert foreign_functions(tmp_path / "x.so") == ["libother.so"]
+
+
+def test_names_without_end_are_not_read_to_it(built, monkeypatch):
+    monkeypatch.setattr(linked, "_LONGEST_NAME", 4)
+    assert foreign_functions(built) == [UNREADABLE]
+    monkeypatch.undo()
+    monkeypatch.setattr(linked, "_MOST_OF_NAMES", 20)
+    assert foreign_functions(built) == [UNREADABLE]
+    monkeypatch.undo()
+    monkeypatch.setattr(linked, "_MOST_ENTRIES", 5)
+    assert foreign_functions(built) == [UNREADABLE]

@@ -113,9 +113,9 @@ def built(tmp_path_factory):
         "profiled_products", SOURCE, no_implicit_headers=True, extra_cflags=["-O3"],
         build_directory=str(tmp_path_factory.mktemp("built")),
     )
-    extensions.opened_modules.add(module.__name__)
+    extensions.remember(module)
     yield Products(module)
-    extensions.opened_modules.discard(module.__name__)
+    extensions.opened_functions.clear()
 
 
 def test_an_extension_that_computes_by_itself_is_custom(built):
@@ -159,6 +159,64 @@ def test_operators_called_in_a_thread_of_its_own_are_nobodys_work(built):
             return pool.submit(torch.matmul, a, torch.matmul(b, b) * 0 + b).result()
 
         assert kind_of(model).kind in ("unknown", "library")
+
+
+def test_a_function_that_names_an_extensions_module_as_its_own_is_none_of_its_functions(built):
+    def model(a, b):
+        product = a.numpy().dot
+        product.__module__ = built._module.__name__
+        return torch.from_numpy(product(b.numpy()))
+
+    assert listed(model)["own_us"] == 0.0
+
+
+def test_functions_of_others_that_an_extensions_module_holds_are_not_its_own(built):
+    import math
+    from types import ModuleType
+
+    module = ModuleType(built._module.__name__)
+    module.of_math, module.of_an_array, module.math = math.sqrt, numpy.ones(2).dot, math
+    module.of_an_array.__module__ = module.__name__
+    before = dict(extensions.opened_functions)
+    extensions.remember(module)
+    assert extensions.opened_functions == before
+    extensions.remember(math)
+    try:
+        assert id(math.sqrt) in extensions.opened_functions
+    finally:
+        extensions.opened_functions.clear()
+        extensions.opened_functions.update(before)
+
+
+def test_what_another_thread_of_pythons_does_meanwhile_is_noticed(built):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(torch.matmul, torch.rand(8, 8), torch.rand(8, 8)).result()
+        found = listed(lambda a, b: pool.submit(lambda: sum(torch.matmul(a, b) for _ in range(8))).result())
+        assert found["others_us"] > 0.3 * found["total_us"]
+        assert not found["others_began"]
+        idle = listed(built.own)
+        assert idle["others_us"] < 0.05 * idle["total_us"]
+
+
+def test_a_thread_or_a_process_that_begins_meanwhile_is_noticed(built):
+    import subprocess
+    import threading
+
+    def in_a_thread(a, b):
+        thread = threading.Thread(target=torch.matmul, args=(a, b))
+        thread.start()
+        thread.join()
+        return a
+
+    def in_a_process(a, b):
+        subprocess.run(["true"], check=True)
+        return a
+
+    assert listed(in_a_thread)["others_began"]
+    assert listed(in_a_process)["others_began"]
+    assert not listed(built.own)["others_began"]
 
 
 def test_without_an_extension_operators_make_a_library(built):

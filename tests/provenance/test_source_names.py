@@ -82,3 +82,12 @@ def test_reading_a_megabyte_takes_seconds_whatever_it_holds():
 
 def test_a_comment_that_nobody_closes_goes_on_to_the_end():
     assert kernels_in("__global__ void one() {} /* __global__ void two() {}") == {"one"}
+
+
+def test_a_file_of_blank_lines_is_gone_over_once(tmp_path):
+    path = tmp_path / "candidate.py"
+    path.write_text("import torch\n" + 200_000 * "\n" + "from beside import x\n", encoding="utf-8")
+    (tmp_path / "beside.py").write_text('SOURCE = "__global__ void tile(float* x) {}"\n', encoding="utf-8")
+    began = time.monotonic()
+    assert source_names(path).kernels == {"tile"}
+    assert time.monotonic() - began < 10

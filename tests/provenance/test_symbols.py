@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness.provenance import symbols
+from harness.provenance import demangling, symbols
+from harness.provenance.demangling import demangled
 from harness.provenance.symbols import (
-    demangled, device_symbols, entry_symbols, find_cuobjdump, gather, shipped_by_pytorch,
+    device_symbols, entry_symbols, find_cuobjdump, gather, shipped_by_pytorch,
     triton_kernels,
 )
 
@@ -50,7 +52,7 @@ FUNC          GLOBAL  DEFAULT    ENTRY                    tril_kernel
 FUNC          GLOBAL  DEFAULT    ENTRY                    _Z5tiledILi32EEvPKfPf
 """,
 ]
-needs_demangler = pytest.mark.skipif(symbols._demangler()[0] is None, reason="there is no demangler here")
+needs_demangler = pytest.mark.skipif(demangled("_Z1fv") == "_Z1fv", reason="there is no demangler here")
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
 
 
@@ -72,7 +74,7 @@ def test_a_mangled_symbol_gets_its_cpp_name_and_anything_else_stays(symbol, name
 
 
 def test_without_a_demangler_symbols_stay_as_they_are(monkeypatch):
-    monkeypatch.setattr(symbols, "_demangler", lambda: (None, None))
+    monkeypatch.setattr(demangling, "_demangler", lambda: (None, None))
     assert demangled("_Z5tiledPKfS0_Pfi") == "_Z5tiledPKfS0_Pfi"
 
 
@@ -134,6 +136,24 @@ def test_kernels_of_every_linkage_come_out_of_a_real_shared_object(tmp_path):
     [b"", b"\x7fELF", b"\x7fELF\x02\x01" + b"\xff" * 200, b"tril_kernel\0" * 40, b"\x7fELF\x02\x01" + b"\0" * 60],
 )
 def test_what_is_no_device_code_has_no_entries(content):
+    assert entry_symbols(content) == set()
+
+
+def test_names_without_end_in_a_cubin_are_not_read_to_it(monkeypatch):
+    header = bytearray(64)
+    header[:6] = b"\x7fELF\x02\x01"
+    text = b"x" * 4096 + b"\0"
+    table = b"".join(struct.pack("<IBBHQQ", at, 2, 0x10, 1, 0, 0) for at in range(500))
+    sections = struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, 64, len(table), 1, 0, 0, 24) + struct.pack(
+        "<IIQQQQIIQQ", 0, 3, 0, 0, 64 + len(table), len(text), 0, 0, 0, 0)
+    struct.pack_into("<Q", header, 40, 64 + len(table) + len(text))
+    struct.pack_into("<HH", header, 58, 64, 2)
+    content = bytes(header) + table + text + sections
+    assert len(entry_symbols(content)) == 500
+    monkeypatch.setattr(symbols, "_MOST_OF_NAMES", 1 << 20)
+    assert entry_symbols(content) == set()
+    monkeypatch.undo()
+    monkeypatch.setattr(symbols, "_LONGEST_SYMBOL", 1000)
     assert entry_symbols(content) == set()
 
 

@@ -26,6 +26,7 @@ def test_what_reaches_outside_is_named_with_its_line(source, text, patches):
     "import os\nos.environ['X'] = '1'",
     "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.time = 1",
     "import torch\nx = torch.empty(3)\nx.data = x",
+    "import sys\nsys.dont_write_bytecode = True",
     "def broken(:",
     "",
 ])

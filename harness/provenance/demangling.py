@@ -1,0 +1,103 @@
+"""C++ names from the symbols of a candidate's device code, in bounded time and memory.
+
+A symbol of two hundred letters can stand for a name of gigabytes: a template of which each argument is a pair of the
+one before doubles it with each level. So what refers back to itself often is demangled by another process, with limits of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import subprocess
+import sys
+from collections.abc import Collection
+
+LONGEST_NAME = 8000  # what the player lists of a name; CUTLASS's run to thousands of characters
+_LONGEST_SYMBOL = 16_000
+# What refers back to a part of the symbol can at most double what stands before it.
+_REFERENCE = re.compile(r"[ST][0-9A-Z]*_|Dp")
+_MOST_REFERENCES = 8
+_MEMORY_BYTES, _SECONDS = 1 << 30, 5
+
+
+def demangled(symbol: str) -> str:
+    """The C++ name of a mangled symbol, cut off at `LONGEST_NAME`, or the symbol itself."""
+    return demangled_names([symbol])[symbol]
+
+
+def demangled_names(symbols: Collection[str]) -> dict[str, str]:
+    """The C++ names of mangled symbols by symbol, each cut off at `LONGEST_NAME`.
+
+    Itself for what is no mangled symbol, and for one that cannot be demangled within the limits, like those after it.
+    """
+    found = {symbol: symbol for symbol in symbols}
+    mangled = [symbol for symbol in found if symbol.startswith("_Z") and len(symbol) <= _LONGEST_SYMBOL]
+    long_ones = [symbol for symbol in mangled if len(_REFERENCE.findall(symbol)) > _MOST_REFERENCES]
+    for symbol in set(mangled).difference(long_ones):
+        found[symbol] = _demangled(symbol)
+    if long_ones:
+        found |= zip(long_ones, _by_another_process(long_ones))
+    return found
+
+
+def _by_another_process(symbols: Collection[str]) -> list[str]:
+    """The names of as many of `symbols` as were done within the limits, in their order."""
+    command = [sys.executable, "-I", "-S", __file__]
+    given = "".join(f"{symbol}\n" for symbol in symbols).encode("ascii", "replace")
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        return []
+    with process:
+        try:
+            written, _ = process.communicate(given, timeout=2 * _SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            written, _ = process.communicate()
+    *whole, _ = written.decode(errors="replace").split("\n")
+    return whole
+
+
+def _demangled(symbol: str) -> str:
+    demangle, free = _demangler()
+    if demangle is None:
+        return symbol
+    status = ctypes.c_int()
+    pointer = demangle(symbol.encode(), None, None, ctypes.byref(status))
+    if status.value != 0 or not pointer:
+        return symbol
+    try:
+        return ctypes.string_at(pointer)[:LONGEST_NAME].decode(errors="replace")
+    finally:
+        free(pointer)
+
+
+@functools.lru_cache(maxsize=1)
+def _demangler():
+    for name in ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib"):
+        try:
+            library = ctypes.CDLL(name)
+            demangle, free = library.__cxa_demangle, ctypes.CDLL(None).free
+        except (OSError, AttributeError):
+            continue
+        demangle.restype = ctypes.c_void_p
+        free.argtypes = [ctypes.c_void_p]
+        return demangle, free
+    return None, None
+
+
+def main() -> None:
+    """Demangle the lines of stdin, within the limits."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    for line in sys.stdin.buffer:
+        sys.stdout.buffer.write(_demangled(line.decode("ascii", "replace").rstrip("\n")).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

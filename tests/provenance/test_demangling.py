@@ -1,0 +1,60 @@
+"""Names from symbols, whatever a symbol stands for."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from harness.provenance import demangling
+from harness.provenance.demangling import LONGEST_NAME, demangled, demangled_names
+
+PLAIN, ITS_NAME = "_Z9tril_tilePKfS0_Pfi", "tril_tile(float const*, float const*, float*, int)"
+pytestmark = pytest.mark.skipif(demangled("_Z1fv") == "_Z1fv", reason="there is no C++ runtime that demangles")
+
+
+def doubling(levels):
+    """The symbol of `tile<P<P<…>, P<…>>>(float const*)`, in which each level holds the one before twice."""
+    def reference(number):
+        digits = ""
+        while number:
+            number, digit = divmod(number, 36)
+            digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[digit] + digits
+        return f"S{digits or '0'}_"
+
+    closing = "".join(f"{reference(level)}E" for level in range(1, levels + 1))
+    return "_Z4tileI1P" + "IS0_" * levels + "IifE" + closing + "EvPKf"
+
+
+def test_a_symbol_of_few_levels_is_the_name_that_it_stands_for():
+    pair = "P<P<int, float>, P<int, float> >"
+    assert demangled(doubling(2)) == f"void tile<P<{pair}, {pair} > >(float const*)"
+    assert demangled(PLAIN) == ITS_NAME
+
+
+def test_a_name_of_many_references_is_the_same_from_another_process(monkeypatch):
+    names = {symbol: demangled(symbol) for symbol in (PLAIN, doubling(2), doubling(5), "_Z", "no symbol")}
+    monkeypatch.setattr(demangling, "_MOST_REFERENCES", -1)
+    assert demangled_names(names) == names
+    assert names["_Z"] == "_Z"
+    assert names["no symbol"] == "no symbol"
+
+
+def test_a_symbol_that_stands_for_gigabytes_costs_neither_memory_nor_much_time(monkeypatch):
+    import resource
+
+    monkeypatch.setattr(demangling, "_SECONDS", 2)
+    before_kb, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    endless = doubling(60)
+    assert demangled_names([PLAIN, endless]) == {PLAIN: ITS_NAME, endless: endless}
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 256 << 10
+    assert time.monotonic() - began < 20
+
+
+def test_a_long_name_is_cut_off_where_the_players_is():
+    assert len(demangled(doubling(12))) == LONGEST_NAME
+
+
+def test_a_symbol_beyond_all_length_is_left_as_it_is():
+    symbol = f"_Z16000{'x' * 16_000}v"
+    assert demangled(symbol) == symbol

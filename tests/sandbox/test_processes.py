@@ -1,0 +1,41 @@
+"""What processes have had of a core."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.sandbox import processes
+
+needs_schedstat = pytest.mark.skipif(
+    not Path("/proc/self/schedstat").exists(), reason="this kernel does not say what a process had of a core"
+)
+
+@needs_schedstat
+def test_who_works_has_more_of_a_core_than_before_and_who_sleeps_has_not():
+    busy = subprocess.Popen([sys.executable, "-I", "-S", "-c", "print('up', flush=True)\nwhile True: pass"],
+                            stdout=subprocess.PIPE, text=True)
+    idle = subprocess.Popen([sys.executable, "-I", "-S", "-c", "print('up', flush=True)\ninput()"],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert busy.stdout.readline() == idle.stdout.readline() == "up\n"
+        time.sleep(0.1)
+        before = processes.core_time_ns([busy.pid]), processes.core_time_ns([idle.pid])
+        deadline = time.monotonic() + 30
+        while processes.core_time_ns([busy.pid]) < before[0] + 50e6:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert processes.core_time_ns([idle.pid]) - before[1] < 50e6
+    finally:
+        for each in (busy, idle):
+            each.kill()
+            each.wait()
+
+
+def test_what_is_gone_has_had_nothing():
+    assert processes.core_time_ns([2**22 + 1]) == 0
+    assert processes.core_time_ns([]) == 0
