@@ -72,6 +72,22 @@ def test_each_documented_exit_code_is_named_by_the_help_text(capsys):
         assert re.search(rf"\b{code}  ", shown), code
 
 
+def test_the_figures_of_the_corpus_and_of_the_controls_are_those_of_their_pages():
+    corpus = (REPOSITORY / "docs" / "adversarial.md").read_text(encoding="utf-8")
+    matrix = corpus[corpus.index("<!-- matrix:cuda -->"):]
+    counted = [
+        re.search(pattern, matrix).groups() for pattern in (
+            r"- (\d+) cheats: (\d+) caught", r"- (\d+) faults: (\d+) right", r"- (\d+) honest controls: (\d+) passed",
+        )
+    ]
+    said = re.search(r"all (\d+) were caught.*?All (\d+) faults.*?(\d+) of (\d+) honest", README, re.DOTALL).groups()
+    assert [*counted[0], *counted[1], *counted[2]] == [said[0], said[0], said[1], said[1], said[3], said[2]]
+    timing = (REPOSITORY / "docs" / "timing.md").read_text(encoding="utf-8")
+    (controls,) = re.findall(r"^\| n \|(.*)\|$", timing, re.MULTILINE)
+    made = sum(int(each) for each in re.findall(r"of (\d+)", controls))
+    assert f"Of {made} more" in README
+
+
 def test_the_continuous_run_calls_the_test_command_of_the_readme():
     (command,) = [line for block in blocks("sh") for line in block.splitlines() if "'.[test]'" in line]
     script = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")
