@@ -80,10 +80,10 @@ def test_without_a_demangler_symbols_stay_as_they_are(monkeypatch):
 
 @pytest.mark.parametrize("listing", LISTINGS, ids=["cuobjdump 12.8", "cuobjdump 13.5"])
 def test_cuobjdumps_list_is_read_for_kernels_only(tmp_path, monkeypatch, listing):
-    monkeypatch.setattr(symbols, "find_cuobjdump", lambda: "cuobjdump")
-    monkeypatch.setattr(
-        symbols.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0, listing, "")
-    )
+    tool = tmp_path / "cuobjdump"
+    tool.write_text(f"#!/bin/sh\ncat << 'END'\n{listing}\nEND\n", encoding="utf-8")
+    tool.chmod(0o755)
+    monkeypatch.setattr(symbols, "find_cuobjdump", lambda: str(tool))
     assert device_symbols(tmp_path / "x.so") == {HIDDEN, "_Z6callerPf", "tril_kernel", "_Z5tiledILi32EEvPKfPf"}
 
 
