@@ -199,7 +199,7 @@ class BuildQueue:
         }
         if self._toolchain.nvcc_path and not self._toolchain.compile_only:
             home = extra["CUDA_HOME"] = cuda_home(self._toolchain.nvcc_path)
-            # torch writes it into a file of ninja's, where a dollar sign stands for two.
+            # torch writes it into a file of ninja's, where two dollar signs stand for one.
             extra["PYTORCH_NVCC"] = side_by_side.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
         return scrubbed(os.environ, extra)
 

@@ -30,6 +30,7 @@ _MODULE_ID_FILE = re.compile(r'--module_id_file_name "([^"]+)"')
 _SOURCE = re.compile(r'--orig_src_file_name "([^"]+)"')
 _OUT = re.compile(r' -o "([^"]+)"')
 _RELOCATABLE = re.compile(r"--?(?:rdc|dc|relocatable-device-code|device-c)\b")
+_MORE_ARGUMENTS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _OF_DEVICE = ("cicc", "ptxas", "fatbinary")
 
 
@@ -104,8 +105,11 @@ def _kind(command: str) -> str:
 
 def compile_with(nvcc: str, arguments: Sequence[str]) -> tuple[int, bytes] | None:
     """Compile; the exit code and what the steps said, or None where nvcc itself has to. Raises OSError."""
+    if "-c" not in arguments or "-o" not in arguments[:-1]:
+        return None
     # With code that is linked on the device, names of modules have to differ by more than is known here.
-    if "-c" not in arguments or "-o" not in arguments[:-1] or any(_RELOCATABLE.match(each) for each in arguments):
+    also = " ".join(os.environ.get(name, "") for name in _MORE_ARGUMENTS).split()
+    if any(_RELOCATABLE.match(each) for each in (*arguments, *also)):
         return None
     object_file = arguments[arguments.index("-o") + 1]
     place = tempfile.mkdtemp(prefix="side_by_side_")

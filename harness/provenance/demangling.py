@@ -32,7 +32,11 @@ def demangled_names(symbols: Collection[str]) -> dict[str, str]:
     Itself for what is no mangled symbol, and for one that cannot be demangled within the limits, like those after it.
     """
     found = {symbol: symbol for symbol in symbols}
-    mangled = [symbol for symbol in found if symbol.startswith("_Z") and len(symbol) <= _LONGEST_SYMBOL]
+    # One with a line break in it would push all that come after it to another's name.
+    mangled = [
+        symbol for symbol in found
+        if symbol.startswith("_Z") and len(symbol) <= _LONGEST_SYMBOL and len(symbol.split()) == 1
+    ]
     long_ones = [symbol for symbol in mangled if len(_REFERENCE.findall(symbol)) > _MOST_REFERENCES]
     for symbol in set(mangled).difference(long_ones):
         found[symbol] = _demangled(symbol)

@@ -23,6 +23,7 @@ import re
 import shutil
 import struct
 import subprocess
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -95,16 +96,22 @@ def device_symbols(path: Path) -> set[str] | None:
     tool = find_cuobjdump()
     if tool is None:
         return None
+    command = [tool, "--dump-elf-symbols", str(path)]
     try:
-        listed = subprocess.run(
-            [tool, "--dump-elf-symbols", str(path)], capture_output=True, text=True, errors="replace",
-            timeout=_TOOL_TIMEOUT_S, check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
         return None
-    if listed.returncode != 0:
-        return None
-    return set(_ENTRY_LINE.findall(listed.stdout))
+    with process:
+        alarm = threading.Timer(_TOOL_TIMEOUT_S, process.kill)
+        alarm.start()
+        listed = process.stdout.read(_MOST_OF_NAMES + 1)
+        if len(listed) > _MOST_OF_NAMES:  # 300 KB of a forged table are 600 MB of names
+            process.kill()
+        code = process.wait()
+        alarm.cancel()
+    if len(listed) > _MOST_OF_NAMES:
+        return set()
+    return set(_ENTRY_LINE.findall(listed.decode(errors="replace"))) if code == 0 else None
 
 
 def find_cuobjdump() -> str | None:

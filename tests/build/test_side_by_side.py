@@ -123,6 +123,16 @@ def test_what_is_more_than_one_source_for_one_architecture_is_left_to_nvcc(place
     assert compiled(place, *flags).returncode == 0 and (place / "kernel.o").is_file()
 
 
+@needs_nvcc
+@pytest.mark.parametrize("name", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
+def test_flags_of_the_environment_count_too(place, name, monkeypatch):
+    monkeypatch.chdir(place)
+    usual = [*USUAL, "-c", "kernel.cu", "-o", "kernel.o"]
+    assert side_by_side.compile_with(NVCC, usual) is not None
+    monkeypatch.setenv(name, "-lineinfo -rdc=true")
+    assert side_by_side.compile_with(NVCC, usual) is None
+
+
 @pytest.mark.parametrize("dryrun", [
     "", "nvcc fatal   : Unknown option\n", "#$ gcc -E a.cu -o \"a.ii\"\n", "#$ _HERE_=/x\nsomething else\n",
 ])

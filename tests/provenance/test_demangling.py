@@ -58,3 +58,8 @@ def test_a_long_name_is_cut_off_where_the_players_is():
 def test_a_symbol_beyond_all_length_is_left_as_it_is():
     symbol = f"_Z16000{'x' * 16_000}v"
     assert demangled(symbol) == symbol
+
+
+def test_a_symbol_with_a_line_break_stays_as_it_is_and_so_do_the_names_of_the_others():
+    forged = "_Z" + "".join(f"S{n}_" for n in range(12)) + "\n_Z3onev"
+    assert demangled_names([forged, "_Z3twov"]) == {forged: forged, "_Z3twov": "two()"}

@@ -97,6 +97,14 @@ def test_without_cuobjdump_names_are_strings_of_the_extension_and_said_to_be(tmp
     assert found.extension == {}
 
 
+def test_a_list_without_end_is_given_up_and_names_nothing(tmp_path, monkeypatch):
+    tool = tmp_path / "cuobjdump"
+    tool.write_text("#!/bin/sh\nexec yes 'FUNC GLOBAL DEFAULT ENTRY _Z5tiledPKf'\n", encoding="utf-8")
+    tool.chmod(0o755)
+    monkeypatch.setattr(symbols, "find_cuobjdump", lambda: str(tool))
+    assert device_symbols(tmp_path / "x.so") == set()
+
+
 def test_a_tool_that_fails_is_as_good_as_none(tmp_path, monkeypatch):
     monkeypatch.setattr(symbols, "find_cuobjdump", lambda: str(tmp_path / "no-such-tool"))
     assert device_symbols(tmp_path / "x.so") is None
