@@ -6,6 +6,7 @@ for a row whose outputs were right. Which records are ranked is decided by `rank
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -24,6 +25,8 @@ _CALL_STYLES = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
 _U_EXPONENTS = {"float64": "⁻⁵³", "float32": "⁻²⁴", "float16": "⁻¹¹", "bfloat16": "⁻⁸"}
 _LONGEST_NAME = 32
 _MOST_NAMED = 3  # rows by name that have the same note
+# How many times as long eager may take beside one row as in its own: on an H200 1.001 was seen, on a busy CPU 1.9.
+_AT_ODDS = 1.25
 _DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by")  # what a narrow terminal loses, in order
 
 
@@ -52,7 +55,7 @@ def _block(group: list[Record], width: int | None, color: bool) -> str:
     lines += [paint(line, "dim", color) for line in terminal.indented(_legend(group), width)]
     if left_out:
         lines.append(paint(f"  left out to fit {width} columns: {listed(left_out)}", "dim", color))
-    remarks = [each for record in group for each in _remarks(record, group)] + _too_close(group)
+    remarks = [each for record in group for each in _remarks(record, group)] + _too_close(group) + _at_odds(group)
     if remarks:
         lines += ["", *(line for remark in remarks for line in terminal.indented(remark, width))]
     return "\n".join(lines)
@@ -199,6 +202,26 @@ def _too_close(group: list[Record]) -> list[str]:
         f"their intervals overlap"
         for first, second in zip(ranked, ranked[1:])
         if None not in (first.speedup_lo, second.speedup_hi) and second.speedup_hi >= first.speedup_lo
+    ]
+
+
+def _at_odds(group: list[Record]) -> list[str]:
+    """One line where eager took another time beside a row than in its own, on the same device, for the worst of such rows.
+
+    Times of a table are then no guide to its speedups, which are of the same rounds.
+    """
+    own_us = {each.uuid: each.time_us for each in group if each.role == "baseline" and each.candidate == "eager"}
+    apart = {
+        position: abs(math.log(each.baseline_us / own_us[each.uuid])) for position, each in enumerate(group)
+        if each.baseline == "eager" and each.baseline_us and own_us.get(each.uuid)
+    }
+    if not apart or max(apart.values()) < math.log(_AT_ODDS):
+        return []
+    worst = group[max(apart, key=apart.get)]
+    beside, own = (terminal.time_text(time_us) for time_us in (worst.baseline_us, own_us[worst.uuid]))
+    return [
+        f"{worst.candidate}: eager took {beside} beside it and {own} in its own row: something else was using the device; "
+        "speedups are of the same rounds, times are not; run again when it is quiet"
     ]
 
 

@@ -199,3 +199,19 @@ def test_the_legend_says_how_many_processes_the_intervals_are_over(players, said
 def test_what_to_compare_with_is_where_the_results_went():
     assert "Next: python run.py compare results/p/ " in render([ok("a")])
     assert "Next: python run.py compare /tmp/mine/p/ " in render([ok("a")], records_path="/tmp/mine/p/cpu/1.csv")
+
+
+@pytest.mark.parametrize(("beside_us", "said"), [(9120.0, True), (17_000.0, False), (21_000.0, False), (22_000.0, True)])
+def test_times_that_are_no_guide_to_the_speedups_are_said_to_be(beside_us, said):
+    eager = ok("eager", role="baseline", baseline="eager", time_us=17_400.0, baseline_us=17_400.0)
+    close = ok("b", time_us=4000.0, baseline="eager", baseline_us=17_600.0)
+    text = render([eager, close, ok("a", time_us=2290.0, baseline="eager", baseline_us=beside_us)])
+    assert ("a: eager took" in text) is said
+    if beside_us == 9120.0:
+        line = " ".join(text.split())
+        assert "a: eager took 9.12 ms beside it and 17.4 ms in its own row: something else was using the device" in line
+
+
+def test_rows_of_another_device_are_not_held_against_this_one_s_eager():
+    eager = ok("eager", role="baseline", baseline="eager", time_us=10.0, baseline_us=10.0, uuid="GPU-1")
+    assert "eager took" not in render([eager, ok("a", baseline="eager", baseline_us=30.0, uuid="GPU-2")])
