@@ -206,7 +206,8 @@ def _too_close(group: list[Record]) -> list[str]:
 
 
 def _at_odds(group: list[Record]) -> list[str]:
-    """One line where eager took another time beside a row than in its own, on the same device, for the worst of such rows.
+    """One line where eager took another time beside a row than in its own, on the same device, for the worst of such
+    rows.
 
     Times of a table are then no guide to its speedups, which are of the same rounds.
     """
@@ -220,8 +221,8 @@ def _at_odds(group: list[Record]) -> list[str]:
     worst = group[max(apart, key=apart.get)]
     beside, own = (terminal.time_text(time_us) for time_us in (worst.baseline_us, own_us[worst.uuid]))
     return [
-        f"{worst.candidate}: eager took {beside} beside it and {own} in its own row: something else was using the device; "
-        "speedups are of the same rounds, times are not; run again when it is quiet"
+        f"{worst.candidate}: eager took {beside} beside it and {own} in its own row: something else was using the "
+        "device; speedups are of the same rounds, times are not; run again when it is quiet"
     ]
 
 

@@ -1,7 +1,8 @@
 """C++ names from the symbols of a candidate's device code, in bounded time and memory.
 
 A symbol of two hundred letters can stand for a name of gigabytes: a template of which each argument is a pair of the
-one before doubles it with each level. So what refers back to itself often is demangled by another process, with limits of its own.
+one before doubles it with each level. So what refers back to itself often is demangled by another process, with limits
+of its own.
 """
 
 from __future__ import annotations

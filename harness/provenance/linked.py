@@ -1,7 +1,8 @@
 """What a candidate's shared object takes from elsewhere, read as the dynamic loader reads it.
 
-A loader goes by the program headers and by what is to be relocated; the table of sections is for other tools, and who wrote the
-file may have cut it off or put a harmless one in its place. What cannot be read this way is not known to call nothing.
+A loader goes by the program headers and by what is to be relocated; the table of sections is for other tools, and who
+wrote the file may have cut it off or put a harmless one in its place. What cannot be read this way is not known to call
+nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _LONGEST_NAME, _MOST_OF_NAMES, _MOST_ENTRIES = 64 << 10, 64 << 20, 10_000
 _LOADED, _DYNAMIC, _NEEDED = 1, 2, 1
 _STRINGS, _SYMBOLS, _RELOCATIONS, _RELOCATIONS_BYTES, _CALLS_BYTES, _CALLS = 5, 6, 7, 8, 2, 23
 _SYMBOL_BYTES, _RELOCATION_BYTES = 24, 24
-# BLAS in its spellings, oneDNN, PyTorch's kernels past its dispatcher, what goes on behind the place where its dispatcher
-# records or stops it recording, the dynamic linker's search, calls of Python's functions other than the one of
-# which pybind11 makes use in every extension, what takes away the function that watches for calls, and
-# other processes.
+# BLAS in its spellings, oneDNN, PyTorch's kernels past its dispatcher, what goes on behind the place where its
+# dispatcher records or stops it recording, the dynamic linker's search, calls of Python's functions other than the one
+# of which pybind11 makes use in every extension, what takes away the function that watches for calls, and other
+# processes.
 _FOREIGN = re.compile(
     r"(?i:(?:scipy_)?[sdcz](?:gemm|gemv|ger|symm|symv|hemm|hemv|syrk|syr2k|herk|trmm|trmv|trsm|trsv)(?:_?(?:64)?_?)$|"
     r"\w*cblas_|mkl_|dnnl_|openblas|armpl)|"
@@ -37,7 +38,9 @@ _FOREIGN = re.compile(
     r"(?:v?fork|posix_spawnp?|execv\w*|fexecve|system|popen)$"
 )
 # In a thread of an extension's own no profiler follows what PyTorch is called for.
-_THREADS = re.compile(r"pthread_create$|_ZNSt6thread|thrd_create$|clone3?$|GOMP_(?:parallel|task)|_ZN2at\w*(?:6launch|parallel)")
+_THREADS = re.compile(
+    r"pthread_create$|_ZNSt6thread|thrd_create$|clone3?$|GOMP_(?:parallel|task)|_ZN2at\w*(?:6launch|parallel)"
+)
 _PRODUCT = re.compile(
     r"_ZNK?2at4_ops\d+_?(?:matmul|mm|bmm|addmm|addbmm|baddbmm|linear|mv|addmv|dot|vdot|inner|einsum|tensordot|"
     r"linalg_\w*?|conv\w*?|mkldnn_\w*?|scaled_dot\w*?)_?(?:out)?4callE"

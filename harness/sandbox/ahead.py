@@ -14,8 +14,8 @@ from harness.sandbox.environment import scrubbed
 from harness.sandbox.forking import server_for
 from harness.sandbox.walls import best_wall
 
-# Not more of PyTorch than this: some of its modules look for a GPU when they are imported, and CUDA then works in no fork.
-# setuptools is what takes the longest of torch.utils.cpp_extension, which every builder and player imports.
+# Not more of PyTorch than this: some of its modules look for a GPU when they are imported, and CUDA then works in no
+# fork. setuptools is what takes the longest of torch.utils.cpp_extension, which every builder and player imports.
 PRELOADED = ("torch", *(name for name in ("setuptools",) if find_spec(name)))
 
 

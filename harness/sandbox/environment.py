@@ -27,8 +27,8 @@ _SET = {
     "PYTHONDONTWRITEBYTECODE": "1",
     # A pool of compiler processes would outlive its call and count against the limits.
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
-    # It would lie in the process's own TMPDIR and go with it: 150 MB and 5 s of one core, for what it takes off each kernel
-    # after the first.
+    # It would lie in the process's own TMPDIR and go with it: 150 MB and 5 s of one core, for what it takes off each
+    # kernel after the first.
     "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
 }
 

@@ -1,4 +1,5 @@
-"""The harness's end of `fork_server`: one server for each set of what is read when libraries load, started when first asked for.
+"""The harness's end of `fork_server`: one server for each set of what is read when libraries load, started when first
+asked for.
 
 What cannot be forked (another wall than `unshare` with PID and user namespaces, no pidfd, a server that does not come
 up or fails its trial) is None here, and `spawn` starts a process of its own instead.
@@ -179,7 +180,8 @@ def _first_child_ends_well(server: ForkServer, wall: Wall) -> bool:
     status_read, status_write = os.pipe()
     lifeline_read, lifeline_write = os.pipe()
     plan = {
-        "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(_REPOSITORY), "writable": [],
+        "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(_REPOSITORY),
+        "writable": [],
         "file_bytes": None, "cpu_s": None, "processes": None, "address_bytes": None, "own_shared_memory": False,
         "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [], "module": _DOES_NOTHING,
         "arguments": [],

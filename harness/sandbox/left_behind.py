@@ -1,8 +1,9 @@
 """What an untrusted process has left in a folder: reading a file of it, and deleting all of it.
 
-A pipe in a file's place would keep its reader waiting for ever, so nothing but a regular file is read. `shutil.rmtree` calls itself for each level, so that a thousand folders in one another end it, and with it whoever called; and
-it leaves behind what its owner has locked. Here each folder's folders are moved up to the top first, so that no path is
-ever longer than two names.
+A pipe in a file's place would keep its reader waiting for ever, so nothing but a regular file is read. `shutil.rmtree`
+calls itself for each level, so that a thousand folders in one another end it, and with it whoever called; and it leaves
+behind what its owner has locked. Here each folder's folders are moved up to the top first, so that no path is ever
+longer than two names.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ class Limits:
 def default_limits(*, gpu: bool = True) -> Limits:
     """Files of 4 GiB, 80 % of this machine's memory, 4096 processes and threads, no limit on processor time.
 
-    Without `gpu` it has a /dev/shm of its own, and each process also has that much address space and no more, or half of it where the machine is large.
+    Without `gpu` it has a /dev/shm of its own, and each process also has that much address space and no more, or half
+    of it where the machine is large.
     """
     memory_bytes = _machine_memory_bytes()
     address_bytes = None if gpu or memory_bytes is None else min(memory_bytes, max(memory_bytes // 2, 16 << 30))

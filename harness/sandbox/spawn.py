@@ -38,7 +38,8 @@ class Child:
     """An untrusted process behind a wall. Made by `spawn`; `kill` it when done, whatever became of it."""
 
     def __init__(
-        self, process: subprocess.Popen | ForkedProcess, channel: Channel, wall: Wall, limits: Limits, group: Group | None,
+        self, process: subprocess.Popen | ForkedProcess, channel: Channel, wall: Wall, limits: Limits,
+        group: Group | None,
         status_fd: int, lifeline_fd: int,
     ) -> None:
         self.channel = channel
@@ -190,10 +191,10 @@ def spawn(
 ) -> Child:
     """Start ``python -m module CHANNEL_FD *arguments`` behind `wall` (default: the best there is).
 
-    `environment` should come from `scrubbed`; the places of `private_places` are added to it. The child may
-    write below `private` and `writable` (existing folders) only, and holds the file descriptors in `inherit`
-    under their own numbers. Modules `preloaded` are imported once and shared by every child that names the same, where the
-    wall allows it. Raises OSError when no process can be started.
+    `environment` should come from `scrubbed`; the places of `private_places` are added to it. The child may write below
+    `private` and `writable` (existing folders) only, and holds the file descriptors in `inherit` under their own
+    numbers. Modules `preloaded` are imported once and shared by every child that names the same, where the wall allows
+    it. Raises OSError when no process can be started.
     """
     wall = best_wall() if wall is None else wall
     private, repository = private.resolve(), repository.resolve()

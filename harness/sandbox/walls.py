@@ -60,7 +60,8 @@ class Wall:
             return [
                 _tool("bwrap"), *(f"--unshare-{space}" for space in self.namespaces if space != "mount"),
                 "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev",
-                *covers, *(["--tmpfs", "/dev/shm"] if own_shared_memory else []), "--proc", "/proc", "--ro-bind", str(repository), str(repository), *binds, "--",
+                *covers, *(["--tmpfs", "/dev/shm"] if own_shared_memory else []), "--proc", "/proc", "--ro-bind",
+                str(repository), str(repository), *binds, "--",
             ]
         if self.name == "unshare":
             words = [_tool("unshare"), *(_UNSHARE_FLAGS[space] for space in self.namespaces)]
