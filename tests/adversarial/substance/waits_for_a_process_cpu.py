@@ -15,23 +15,23 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 
-void work(long long word) {
-  pybind11::gil_scoped_release others_may_run;
-  volatile long long* state = reinterpret_cast<long long*>(word);
+static PyObject* work(PyObject*, PyObject* word) {
+  volatile long long* state = static_cast<long long*>(PyLong_AsVoidPtr(word));
+  Py_BEGIN_ALLOW_THREADS
   *state = 1;
   while (*state != 2) {}
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
 }
+
+static PyMethodDef functions[] = {{"work", work, METH_O, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "waits_for_a_process", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_waits_for_a_process() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="waits_for_a_process",
-    cpp_sources=CPP_SOURCE,
-    functions=["work"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("waits_for_a_process", CPP_SOURCE, no_implicit_headers=True)
 
 
 def answer(shared):
