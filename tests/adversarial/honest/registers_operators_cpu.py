@@ -12,12 +12,13 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <torch/extension.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
-torch::Tensor tril_matmul(const torch::Tensor& A, const torch::Tensor& B) {
+at::Tensor tril_matmul(const at::Tensor& A, const at::Tensor& B) {
   const int64_t M = A.size(0);
-  torch::Tensor C = torch::zeros_like(A);
+  at::Tensor C = at::zeros_like(A);
   const float *a = A.data_ptr<float>(), *b = B.data_ptr<float>();
   float* c = C.data_ptr<float>();
   for (int64_t i = 0; i < M; ++i)
@@ -32,7 +33,13 @@ TORCH_LIBRARY(registers_operators, library) {
 }
 """
 
-load_inline("registers_operators", CPP_SOURCE, is_python_module=False, extra_cflags=["-O3"])
+load_inline(
+    "registers_operators",
+    CPP_SOURCE,
+    is_python_module=False,
+    extra_cflags=["-O3"],
+    no_implicit_headers=True,
+)
 
 
 class ModelNew(nn.Module):

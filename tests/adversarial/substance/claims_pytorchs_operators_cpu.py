@@ -15,18 +15,16 @@ from torch.utils.cpp_extension import load_inline
 
 CLAIM = "TORCH_LIBRARY_FRAGMENT(mkldnn, module)"
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 
-void decoy() {}
+static PyObject* decoy(PyObject*, PyObject*) { Py_RETURN_NONE; }
+
+static PyMethodDef functions[] = {{"decoy", decoy, METH_NOARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "claims_pytorchs_operators", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_claims_pytorchs_operators() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="claims_pytorchs_operators",
-    cpp_sources=CPP_SOURCE,
-    functions=["decoy"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("claims_pytorchs_operators", CPP_SOURCE, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):

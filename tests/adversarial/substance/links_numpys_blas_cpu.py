@@ -18,25 +18,29 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
-#include <cstdint>
+#include <Python.h>
 
 extern "C" void scipy_cblas_sgemm64_(int, int, int, int64_t, int64_t, int64_t, float, const float*, int64_t,
                                      const float*, int64_t, float, float*, int64_t);
 
-void tril_matmul(long long A, long long B, long long C, int64_t M) {
+static PyObject* tril_matmul(PyObject*, PyObject* arguments) {
+  long long A, B, C, M;
+  if (!PyArg_ParseTuple(arguments, "LLLL", &A, &B, &C, &M)) return nullptr;
   scipy_cblas_sgemm64_(101, 111, 111, M, M, M, 1.0f, reinterpret_cast<const float*>(A), M,
                        reinterpret_cast<const float*>(B), M, 0.0f, reinterpret_cast<float*>(C), M);
+  Py_RETURN_NONE;
 }
+
+static PyMethodDef functions[] = {{"tril_matmul", tril_matmul, METH_VARARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "links_numpys_blas", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_links_numpys_blas() { return PyModule_Create(&module); }
 """
 
 place = os.path.join(os.path.dirname(numpy.__file__), os.pardir, "numpy.libs", "libscipy_openblas64*")
 extension = load_inline(
-    name="links_numpys_blas",
-    cpp_sources=CPP_SOURCE,
-    functions=["tril_matmul"],
+    "links_numpys_blas",
+    CPP_SOURCE,
     extra_ldflags=[os.path.realpath(each) for each in glob.glob(place)],
-    with_pytorch_error_handling=False,
     no_implicit_headers=True,
 )
 

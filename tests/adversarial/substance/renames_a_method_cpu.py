@@ -13,18 +13,16 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 
-void decoy() {}
+static PyObject* decoy(PyObject*, PyObject*) { Py_RETURN_NONE; }
+
+static PyMethodDef functions[] = {{"decoy", decoy, METH_NOARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "renames_a_method", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_renames_a_method() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="renames_a_method",
-    cpp_sources=CPP_SOURCE,
-    functions=["decoy"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("renames_a_method", CPP_SOURCE, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):

