@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -172,14 +172,17 @@ class Bench:
             "--candidates", candidates, *words,
         )
 
-    def judged_again(self, end: Ended, names: Iterable[str], *words: object) -> dict[str, dict[str, str]]:
+    def judged_again(
+        self, end: Ended, names: Iterable[str], *words: object, also: Callable[[dict[str, str]], bool] = lambda row: False
+    ) -> dict[str, dict[str, str]]:
         """The rows of `end` where those of `names` that a shared CPU disturbed are from a further run or two of these alone.
 
-        `words` are what `judge` was given in the first. Baselines are in every run, beside some candidate.
+        `words` are what `judge` was given in the first, `also` is whether a row shows so little for another reason.
+        Baselines are in every run, beside some candidate.
         """
         rows = dict(end.rows)
         for further in range(_FURTHER_RUNS):
-            disturbed = [name for name in names if _is_disturbed(rows[name])]
+            disturbed = [name for name in names if _is_disturbed(rows[name]) or also(rows[name])]
             if not disturbed:
                 break
             candidates = [name for name, row in rows.items() if row["role"] == "candidate"]
