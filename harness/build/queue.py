@@ -199,8 +199,9 @@ class BuildQueue:
         }
         if self._toolchain.nvcc_path and not self._toolchain.compile_only:
             home = extra["CUDA_HOME"] = cuda_home(self._toolchain.nvcc_path)
-            # torch writes it into a file of ninja's, where two dollar signs stand for one.
-            extra["PYTORCH_NVCC"] = side_by_side.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
+            if slim.is_wanted():  # else a build is to be what torch itself makes of it
+                # torch writes it into a file of ninja's, where two dollar signs stand for one.
+                extra["PYTORCH_NVCC"] = side_by_side.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
         return scrubbed(os.environ, extra)
 
 

@@ -7,12 +7,18 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from harness.build import side_by_side
+from harness.build.cache import Cache
 from harness.build.dependencies import files_of_rule
 from harness.build.environment import find_toolchain
+from harness.build.queue import BuildQueue
+from harness.build.slim import STOCK_VARIABLE
+from harness.sandbox.walls import best_wall
+from harness.settings import load_settings
 
 NVCC = find_toolchain(None).nvcc_path
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
@@ -138,6 +144,19 @@ def test_flags_of_the_environment_count_too(place, name, monkeypatch):
 ])
 def test_steps_that_are_not_known_are_none(dryrun):
     assert side_by_side.read_steps(dryrun, "a.o") is None
+
+
+@pytest.mark.parametrize("as_torch_would", [False, True])
+def test_a_build_as_torch_itself_would_make_it_has_nvcc_as_it_is(as_torch_would, tmp_path, monkeypatch):
+    monkeypatch.delenv(STOCK_VARIABLE, raising=False)
+    monkeypatch.setenv("CUDA_HOME", "/cu$da")
+    if as_torch_would:
+        monkeypatch.setenv(STOCK_VARIABLE, "1")
+    toolchain = replace(find_toolchain(None), compile_only=False, nvcc_path="/cu$da/bin/nvcc")
+    with BuildQueue([], toolchain, Cache(tmp_path), load_settings("quick"), best_wall()) as queue:
+        environment = queue._environment()
+    assert environment["CUDA_HOME"] == "/cu$da"
+    assert environment.get("PYTORCH_NVCC", "").endswith("side_by_side.py '/cu$$da/bin/nvcc'") is not as_torch_would
 
 
 def test_a_compiler_that_is_killed_is_left_to_nvcc(place, monkeypatch):
