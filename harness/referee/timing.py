@@ -38,7 +38,6 @@ _FEWEST_ROUNDS = 4
 _SHARE_OF_MEMORY = 0.25
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
-_INPUTS_OF = {"A": "A", "B": "B", "I": "B"}
 # A baseline that takes longer shows nothing of what a process adds to each launch: what it adds to a short candidate
 # beside it is then in no baseline's time, inside or out. Beside a candidate that takes as long it does show (0.02 % of
 # 2.7 ms on an H200), and counts where intervals as narrow as the margin are asked for.
@@ -67,6 +66,7 @@ class Rounds:
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
         self._hold = bench.kind != "cpu"
         self._counts = {"A": 2, "B": 2}
+        self._of_baseline: list[InputSet] = []
         self._inside = False  # whether the baseline is timed in the player too
         self.timing = Timing()
 
@@ -157,19 +157,22 @@ class Rounds:
     def _pair(self, order: str, *, hold: bool) -> Pair:
         """One segment of each arm in `order`, in the same slots, without their lead-ins.
 
-        Each arm has inputs of its own, freshly drawn: what eager is timed on lies in slots that the player can read.
+        The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can read,
+        and are nobody's secret.
         """
-        drawn = {arm: [self._reference.draw() for _ in range(self._counts[arm])] for arm in "AB"}
+        drawn = [self._reference.draw() for _ in range(self._counts["A"])]
+        while len(self._of_baseline) < self._counts["B"]:
+            self._of_baseline.append(self._reference.draw())
+        own = self._of_baseline[:self._counts["B"]]
         self._bench.synchronize()
         made, local, inside_us = None, None, []
         for arm in order:
-            chosen = drawn[_INPUTS_OF[arm]]
             if arm == "A":
-                made = self._session.launch(chosen, hold=hold)
+                made = self._session.launch(drawn, hold=hold)
             elif arm == "I":
-                inside_us = self._inside_times(chosen, hold=hold and self._hold) if self._inside else []
+                inside_us = self._inside_times(own, hold=hold and self._hold) if self._inside else []
             else:
-                local = self._bench.local_launches(self._reference.model, chosen, hold=hold and self._hold)
+                local = self._bench.local_launches(self._reference.model, own, hold=hold and self._hold)
                 self._hold = self._hold and local.hidden is not False
             if arm == "A" and hold:
                 # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
@@ -178,7 +181,7 @@ class Rounds:
             self.timing.launch_hidden = self._hold
         reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
         read_at_s = time.monotonic()
-        self._verify(drawn["A"], made)
+        self._verify(drawn, made)
         return Pair(
             made.launches[1:], local.times_us[1:], reading, made.tail_us, local.forward_us[1:], read_at_s, inside_us
         )
