@@ -10,6 +10,7 @@ import torch
 
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry
+from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
 from harness.wire.arena import Arena
 from harness.wire.frames import Channel
@@ -60,14 +61,17 @@ class Bench(Protocol):
     def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
         """Have regions for `count` launches; returns the frame by which the player opens them."""
 
-    def stage(self, sets: Sequence[InputSet]) -> None:
-        """Bring the sets as close to the player as may be without making them readable."""
+    def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
+        """Bring the sets as close to the player as may be without making them readable.
+
+        The launch that `incomplete` is for gets that at its turn, and what is missing with its window.
+        """
 
     def release(self, channel: Channel, sequence: int, index: int) -> None:
         """Let the launch numbered `sequence` go ahead with the set at `index`, as far as its timed window."""
 
-    def open_window(self, sequence: int) -> None:
-        """Let the timed window of a launch open whose cache is cold."""
+    def open_window(self, sequence: int, index: int) -> None:
+        """Let the timed window open of the launch numbered `sequence` with the set at `index`, whose cache is cold."""
 
     def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
         """What is wrong with the cooling that a player has just reported for launch `index`; None where it was done.

@@ -20,6 +20,7 @@ from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.energy import PowerMeter
 from harness.device.glimpses import Glimpses
 from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
+from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
 from harness.wire import passes
 from harness.wire.arena import Arena
@@ -54,6 +55,7 @@ class CpuBench:
         self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
         self._outboxes: list[tuple[dict[str, int], torch.Tensor]] = []
         self._sets: Sequence[InputSet] = ()
+        self._incomplete: Incomplete | None = None
         self._taken: list[torch.Tensor] = []
         self._output_bytes = 0
         self._glimpses = Glimpses(self.torch_device)
@@ -79,14 +81,14 @@ class CpuBench:
         }
         return {"op": "open", "regions": regions}
 
-    def stage(self, sets: Sequence[InputSet]) -> None:
-        self._sets = sets
+    def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
+        self._sets, self._incomplete = sets, incomplete
         self._glimpses.forget()
         time.sleep(_SPIN_ENDS_S)
 
     def release(self, channel: Channel, sequence: int, index: int) -> None:
         # One thread's copy: a parallel one would leave a worker of ours spinning beside the timed call.
-        region = self._sets[index].region
+        region = self._incomplete.region if self._lacks_pieces(index) else self._sets[index].region
         ctypes.memmove(self._slots[index][1].data_ptr(), region.data_ptr(), region.numel())
         self._word = _fresh_word()
         channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)
@@ -95,7 +97,9 @@ class CpuBench:
         missed = self._evictor.missed(self._word)
         return f"{missed} of the words looked at were not written over" if missed else None
 
-    def open_window(self, sequence: int) -> None:
+    def open_window(self, sequence: int, index: int) -> None:
+        if self._lacks_pieces(index):
+            self._incomplete.complete(self._slots[index][1])
         self._flags.open_window(sequence)
 
     def release_all(self, channel: Channel, last: int) -> None:
@@ -178,6 +182,9 @@ class CpuBench:
 
     def visible_devices(self) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": ""}
+
+    def _lacks_pieces(self, index: int) -> bool:
+        return self._incomplete is not None and self._incomplete.index == index
 
     def _ensure(
         self, kind: str, regions: list[tuple[dict[str, int], torch.Tensor]], count: int, size_bytes: int

@@ -28,6 +28,7 @@ from harness.device.gpu_launches import OwnLaunches
 from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry
 from harness.device.nvml import Nvml
+from harness.inputs.incomplete import MOST_PIECES, PIECE_BYTES, Incomplete
 from harness.inputs.sets import InputSet
 from harness.wire import cooling, cuda_driver, masking, nvrtc, rotation, waiting
 from harness.wire.arena import FLAGS_BYTES, KEY_BYTES, Arena, Flags
@@ -39,6 +40,8 @@ _LEGACY_STREAM = 0
 _SPIN_S = 0.012
 _COPY_BYTES = 2 << 30
 _LEFT_TO_PLAYER = 0.3
+# Places and pieces of inputs that come with the window: an allocation that players share, and so whole regions.
+_RECORDS_BYTES = -(-2 * PIECE_BYTES * MOST_PIECES // REGION_BYTES) * REGION_BYTES
 
 
 class CudaBench:
@@ -72,6 +75,9 @@ class CudaBench:
         self._stopwatch = CudaEvents(self.torch_device)
         self._regions: dict[str, list[torch.Tensor]] = {"staging": [], "slots": [], "outboxes": []}
         self._keys: list[bytes] = []
+        self._records = cuda_driver.as_bytes(cuda_driver.allocate(_RECORDS_BYTES), _RECORDS_BYTES, str(self.torch_device))
+        self._incomplete: Incomplete | None = None
+        self._opening_key = bytes(KEY_BYTES)
         self._word = 0
         self._taken: list[torch.Tensor] = []
         self._output_bytes = 0
@@ -79,7 +85,7 @@ class CudaBench:
         self._reached = self._cooled = self._mail = 0
         self._health = Health(self.torch_device, self._raw_bytes)
         # A process may open one bench after another, and what the driver holds does not go with the objects.
-        weakref.finalize(self, _give_back, own_flags, self._regions, self._cache.regions).atexit = False
+        weakref.finalize(self, _give_back, own_flags, self._regions, self._cache.regions | {"records": self._records}).atexit = False
 
     def prepare_command(self) -> dict[str, Any]:
         self._reached = self._cooled = self._mail = 0
@@ -88,6 +94,7 @@ class CudaBench:
         return {
             "op": "prepare", "device": "cuda", "kernels": self._cubin.hex(), "blocks": self._blocks,
             "cooling": self._cache.command(),
+            "records": {"handle": cuda_driver.ipc_handle(self._records.data_ptr()).hex(), "bytes": _RECORDS_BYTES},
         }
 
     def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
@@ -104,25 +111,38 @@ class CudaBench:
         }
         return {"op": "open", "regions": regions}
 
-    def stage(self, sets: Sequence[InputSet]) -> None:
+    def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
         if free_bytes < _LEFT_TO_PLAYER * total_bytes:
             torch.cuda.empty_cache()  # what truths took is no use to the player while it is cached here
         self._glimpses.forget()
         self._cooled = self._flags.cooled  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
+        self._incomplete = incomplete
         for index, (inputs, key) in enumerate(zip(sets, self._keys)):
-            self._own_key.copy_(torch.frombuffer(bytearray(key), dtype=torch.uint8))
-            source, target = inputs.region.data_ptr(), self._regions["staging"][index].data_ptr()
-            self._mask.apply(_LEGACY_STREAM, source, target, inputs.region.numel())
+            region = incomplete.region if self._lacks_pieces(index) else inputs.region
+            self._put_masked(region, self._regions["staging"][index], key)
+        if incomplete is not None:
+            self._opening_key = secrets.token_bytes(KEY_BYTES)
+            self._put_masked(incomplete.records().view(torch.uint8).flatten(), self._records, self._opening_key)
         self.synchronize()
+
+    def _put_masked(self, source: torch.Tensor, target: torch.Tensor, key: bytes) -> None:
+        self._own_key.copy_(torch.frombuffer(bytearray(key), dtype=torch.uint8))
+        self._mask.apply(_LEGACY_STREAM, source.data_ptr(), target.data_ptr(), source.numel())
+
+    def _lacks_pieces(self, index: int) -> bool:
+        return self._incomplete is not None and self._incomplete.index == index
 
     def release(self, channel: Channel, sequence: int, index: int) -> None:
         self._word = secrets.randbits(64)
         self._flags.release(sequence, self._keys[index], self._word)
 
-    def open_window(self, sequence: int) -> None:
-        self._flags.open_window(sequence)
+    def open_window(self, sequence: int, index: int) -> None:
+        if self._lacks_pieces(index):
+            self._flags.open_window(sequence, self._opening_key, self._incomplete.places.numel())
+        else:
+            self._flags.open_window(sequence)
 
     def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
         return self._cache.fault(index, self._word) if inspect else None
@@ -215,7 +235,7 @@ class CudaBench:
 
     def _raw_bytes(self) -> int:
         regions = [region for regions in self._regions.values() for region in regions]
-        return sum(region.numel() for region in (*regions, *self._cache.regions.values()))
+        return sum(region.numel() for region in (*regions, *self._cache.regions.values(), self._records))
 
     def release_memory(self) -> None:
         torch.cuda.empty_cache()

@@ -13,7 +13,8 @@ from harness.device.bench import LocalTimes
 from harness.device.gpu_cache import GpuCache
 from harness.inputs.sets import InputSet
 from harness.wire import cuda_driver, passes
-from harness.wire.arena import COOLED_BYTE, GO_BYTE, WINDOW_BYTE, Flags
+from harness.wire.arena import COOLED_BYTE, GO_BYTE, OPENING_BYTE, OPENING_BYTES, WINDOW_BYTE, Flags
+from harness.wire.masking import Completer
 from harness.wire.rotation import Rotation
 from harness.wire.waiting import Waiter
 
@@ -27,6 +28,8 @@ class OwnLaunches:
     def __init__(self, device: torch.device, cubin: bytes, flags: Flags, words: int, cache: GpuCache) -> None:
         self._device, self._flags, self._words, self._cache = device, flags, words, cache
         self._waiter = Waiter(cubin, words)
+        self._opening = torch.zeros(OPENING_BYTES, dtype=torch.uint8, device=device)
+        self._completer = Completer(cubin, 0, self._opening.data_ptr())  # brings nothing, as in a player nearly always
         self._rotation = Rotation(cubin)
         self._stopwatch = CudaEvents(device)
         self._sequence = 0
@@ -57,7 +60,10 @@ class OwnLaunches:
                 self._rotation.before(_LEGACY_STREAM, index)
                 cuda_driver.stream_write(_LEGACY_STREAM, self._words + COOLED_BYTE, first + index)
                 arguments = inputs.arguments(slot)
-                self._waiter.wait(_LEGACY_STREAM, WINDOW_BYTE, first + index)
+                self._waiter.wait_and_take(
+                    _LEGACY_STREAM, WINDOW_BYTE, first + index, OPENING_BYTE, OPENING_BYTES, self._opening.data_ptr()
+                )
+                self._completer.run(_LEGACY_STREAM, slot.data_ptr(), inputs.region.numel())
                 mark = self._stopwatch.start()
                 began = time.perf_counter_ns()
                 model(*arguments)

@@ -18,11 +18,14 @@ from harness.clocks.heap import keep_freed_memory
 from harness.clocks.stopwatch import CudaEvents, MonotonicClock
 from harness.player.guard import Guard
 from harness.wire import cuda_driver, tree
-from harness.wire.arena import COOLED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTES, SECRET_BYTES, TURN_BYTE, WINDOW_BYTE, Arena
+from harness.wire.arena import (
+    COOLED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTE, KEY_BYTES, OPENING_BYTE, OPENING_BYTES, SECRET_BYTES, TURN_BYTE,
+    WINDOW_BYTE, Arena,
+)
 from harness.wire.cooling import SUM_BYTES, Cooler
 from harness.wire.frames import Channel
 from harness.wire.layout import TensorSpec
-from harness.wire.masking import Mask
+from harness.wire.masking import Completer, Mask
 from harness.wire.rotation import Rotation
 from harness.wire.waiting import Waiter
 
@@ -48,6 +51,9 @@ class CudaStage:
         self._waiter = Waiter(cubin, self._words)
         self._secret = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device=self.device)
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
+        self._opening = torch.zeros(OPENING_BYTES, dtype=torch.uint8, device=self.device)
+        records = cuda_driver.open_ipc(bytes.fromhex(command["records"]["handle"]))
+        self._completer = Completer(cubin, records, self._opening.data_ptr())
         cooling = command["cooling"]
         written, read, self._sums = (
             cuda_driver.open_ipc(bytes.fromhex(cooling[name]["handle"])) for name in ("written", "read", "sums")
@@ -63,7 +69,7 @@ class CudaStage:
         self._slots: list[torch.Tensor] = []
         self._outboxes: list[torch.Tensor] = []
         self._opened: list[int] = []
-        self._filled_bytes = self._sequence = 0
+        self._filled_bytes = self._sequence = self._index = 0
 
     def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
         """Map the regions of a number of launches; those of an earlier call are closed."""
@@ -96,16 +102,21 @@ class CudaStage:
     def wait_for_turn(self, sequence: int) -> None:
         self._sequence = sequence
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
-        self._waiter.wait_and_take(_LEGACY_STREAM, GO_BYTE, sequence, self._secret.data_ptr())
+        self._waiter.wait_and_take(
+            _LEGACY_STREAM, GO_BYTE, sequence, KEY_BYTE, SECRET_BYTES, self._secret.data_ptr()
+        )
 
     def wait_for_window(self, sequence: int) -> None:
-        self._waiter.wait(_LEGACY_STREAM, WINDOW_BYTE, sequence)
+        self._waiter.wait_and_take(
+            _LEGACY_STREAM, WINDOW_BYTE, sequence, OPENING_BYTE, OPENING_BYTES, self._opening.data_ptr()
+        )
+        self._completer.run(_LEGACY_STREAM, self._slots[self._index].data_ptr(), self._filled_bytes)
 
     def signal_end(self, sequence: int) -> None:
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
 
     def fill(self, index: int) -> None:
-        slot = self._slots[index]
+        slot, self._index = self._slots[index], index
         self._mask.apply(_LEGACY_STREAM, self._staging[index], slot.data_ptr(), self._filled_bytes)
         self._cooler.run(_LEGACY_STREAM, self._sums + index * SUM_BYTES)
         self._rotation.before(_LEGACY_STREAM, index)

@@ -8,7 +8,7 @@ its class can be named.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from harness.accuracy.classes import ErrorFigures, classify, reason, telling
@@ -27,14 +27,15 @@ from harness.verdict import ReasonCode, Status
 
 def verify(
     session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, precision_class: str,
-    *, with_eager: bool = False,
+    *, with_eager: bool = False, only: Collection[int] | None = None,
 ) -> list[ErrorFigures]:
-    """Error figures of each launch. Raises Failed for a fault of form, for inputs written to, for lost values.
+    """Error figures of each launch, or of those whose numbers are in `only`. Raises Failed for a fault of form, for
+    inputs written to, for lost values.
 
     `with_eager` computes eager's own error for every launch instead of only where the verdict hangs on it.
     """
     figures = []
-    for index in range(len(made.launches)):
+    for index in range(len(made.launches)) if only is None else sorted(only):
         try:
             found = _verify_one(session, reference, sets[index], made, index, precision_class, with_eager)
         except failures.Failed as failure:

@@ -136,19 +136,20 @@ def _check_tail(timing: Timing, kind: str, excess_us: float) -> None:
 
 
 def _check_early_work(timing: Timing, kind: str) -> None:
-    found = timing.early
-    if found is None or not found.is_finding(kind):
-        return
-    said = (
-        f"a call takes {found.usual_us:.1f} µs, but {found.early_us:.1f} µs when its inputs are readable for a while "
-        "before the timed window opens: something of it (another stream, a thread, a waiting kernel) begins to work "
-        "before its time"
-    )
-    if found.is_certain(kind):
-        raise failures.failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, said)
-    raise failures.failed(
-        Status.UNSURE, ReasonCode.NOISY, f"{said}, or something else disturbs this machine; run again when it is quiet"
-    )
+    doing = "something of it (another stream, a thread, a waiting kernel) begins to work before its time"
+    for found, when in (
+        (timing.early, "{0:.1f} µs, but {1:.1f} µs when its inputs are readable for a while before the timed window opens"),
+        (timing.completed, "{1:.1f} µs, but {0:.1f} µs when the last of its inputs come as the timed window opens"),
+    ):
+        if found is None or not found.is_finding(kind):
+            continue
+        said = f"a call takes {when.format(found.usual_us, found.early_us)}: {doing}"
+        if found.is_certain(kind):
+            raise failures.failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, said)
+        raise failures.failed(
+            Status.UNSURE, ReasonCode.NOISY,
+            f"{said}, or something else disturbs this machine; run again when it is quiet",
+        )
 
 
 def check_baseline(

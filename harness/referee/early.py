@@ -1,8 +1,9 @@
 """What a candidate does with inputs that lie readable before its timed window opens.
 
 Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call
-looks faster the longer the inputs have been there. A pair of segments, one as usual and one with open inputs, tells; a
-pair that looks so is repeated, because on a busy machine one pair proves nothing, and the weakest of them counts.
+looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A pair of
+segments, one as usual and one with open inputs, tells the first, one launch among others the second; what looks so is
+looked at again, because on a busy machine one look proves nothing, and the weakest of them counts.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 # For how long the inputs lie open: twice the call, in these bounds.
 _LEAST_S, _MOST_S = 1e-3, 20e-3
-_PAIRS = 5
+_TRIES = 5
 # By how much a time must fall to be a finding: a share of the call, and at least so many µs.
 # Of 40 honest contestants on an H200, from 0.16 to 72 ms, none gained more than 0.22 %, below 1 ms more than 0.8 µs.
 _SHARE = {"cuda": 0.05, "cpu": 0.4}
@@ -48,9 +49,10 @@ class Looks:
 
 @dataclass(frozen=True)
 class EarlyLook:
-    """The lower quartile of a pair's usual launches and the upper one of those with open inputs, in µs.
+    """What a call takes, and what it takes where its inputs are there earlier, in µs.
 
-    Not the fastest and the slowest: one slow launch of many would hide what the others gain.
+    Of several launches of one kind it is the quartile that says less of a gain. Not the fastest and the slowest: one slow
+    launch of many would hide what the others gain.
     """
 
     usual_us: float
@@ -61,7 +63,7 @@ class EarlyLook:
         return self.usual_us - self.early_us
 
     def is_finding(self, kind: str) -> bool:
-        """Whether the call was faster with open inputs by more than chance on a device of `kind`."""
+        """Whether the call was faster with earlier inputs by more than chance on a device of `kind`."""
         return self.gained_us > max(_SHARE[kind] * self.usual_us, _LEAST_US[kind])
 
     def is_certain(self, kind: str) -> bool:
@@ -70,16 +72,42 @@ class EarlyLook:
 
 
 def look(segment: Segment, kind: str, usual_us: float) -> EarlyLook:
-    """The weakest of up to five pairs, or the first that is no finding.
+    """The weakest of up to five pairs of segments, or the first that is no finding.
 
     `segment(early_s)` makes verified launches whose inputs lie open for so long, as many as any other segment has, and
     returns their times in µs without the lead-in; `usual_us` is what a call takes.
     """
     early_s = min(max(2 * usual_us / 1e6, _LEAST_S), _MOST_S)
-    weakest = None
-    for _ in range(_PAIRS):
+
+    def pair() -> EarlyLook:
         usual, opened = sorted(segment(0.0)), sorted(segment(early_s))
-        found = EarlyLook(usual[len(usual) // 4], opened[3 * len(opened) // 4])
+        return EarlyLook(usual[len(usual) // 4], opened[3 * len(opened) // 4])
+
+    return _weakest(pair, kind)
+
+
+def look_at_completed(launches: Callable[[], tuple[float, Sequence[float]]], kind: str) -> EarlyLook:
+    """The weakest of up to five segments in each of which one launch's inputs are complete only with its window.
+
+    `launches()` makes such a segment, verified, and returns the time of that launch and those of others, in µs.
+    """
+
+    def one() -> EarlyLook:
+        completed_us, others = launches()
+        return EarlyLook(completed_us, sorted(others)[3 * len(others) // 4])
+
+    return _weakest(one, kind)
+
+
+def worse(known: EarlyLook | None, found: EarlyLook) -> EarlyLook:
+    """Of two looks the one that shows more of a gain."""
+    return found if known is None or found.gained_us > known.gained_us else known
+
+
+def _weakest(look_once: Callable[[], EarlyLook], kind: str) -> EarlyLook:
+    weakest = None
+    for _ in range(_TRIES):
+        found = look_once()
         if weakest is None or found.gained_us < weakest.gained_us:
             weakest = found
         if not found.is_finding(kind):

@@ -137,7 +137,7 @@ class Judge:
         try:
             Loader(session, contestant, self._model_seed)(reference)
             brief = replace(settings, budget_s=min(settings.budget_s, _CONTROL_BUDGET_S))
-            timing = Rounds(session, self._bench, reference, brief, lambda sets, made: None, set()).run()
+            timing = Rounds(session, self._bench, reference, brief, lambda sets, made, only=None: None, set()).run()
             if timing.candidate_us:
                 self.control = Control.of(timing)
         except (Failed, RuntimeError):  # no room on the device is a RuntimeError
@@ -223,8 +223,8 @@ class Judge:
     def _time(self, session: Session, contestant: Contestant, judgement: Judgement) -> Timing:
         reference = self._references[0]
 
-        def verify(sets: Sequence[InputSet], made: Launches) -> None:
-            figures = checking.verify(session, reference, sets, made, contestant.precision_class)
+        def verify(sets: Sequence[InputSet], made: Launches, only: Collection[int] | None = None) -> None:
+            figures = checking.verify(session, reference, sets, made, contestant.precision_class, only=only)
             checking.decide(figures, reference, contestant.precision_class)
 
         own_pids = {session.child.pid, *processes.descendants(session.child.pid)}

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from harness.device.bench import Bench
+from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
 from harness.reading.reference_source import with_sizes
 from harness.records.evidence import Evidence
@@ -82,15 +83,16 @@ class Session:
 
     def launch(
         self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0,
-        inspect: bool = False,
+        inspect: bool = False, incomplete: Incomplete | None = None,
     ) -> Launches:
         """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
 
         `timeout_s` replaces the usual limit, for a first call that may compile. `early_s` leaves the inputs of each
         launch readable for so long before its timed window opens; `inspect` has the flush of some looked at, and
-        whether their outputs are written to afterwards.
+        whether their outputs are written to afterwards. The inputs of the launch that `incomplete` is for are complete
+        only when its window opens.
         """
-        self.bench.stage(sets)
+        self.bench.stage(sets, incomplete)
         command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
         run = self._run(len(sets), hold, timeout_s, early_s, inspect)
         try:

@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 import statistics as stdlib_statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from harness.device.bench import Bench
 from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
-from harness.referee import early
-from harness.referee.early import Looks
+from harness.referee.early import Looks, worse
+from harness.referee.looking import Verifier, look_closely
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 from harness.referee.timed import OVERHEAD_TRIM, Pair, Timing
-from harness.referee.turns import Launches
 from harness.settings import Settings
 from harness.statistics import (
     call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, order_of_round,
@@ -50,9 +49,6 @@ _AS_LONG = 0.1
 # an interval wider by 4 or 5 and 7 or 14 %, which holds the truth as often; by chance alone A/A is then within 0.19 to
 # 0.21 % 95 times of 100 at 16 µs, for 0.16 % after all 33.
 _WORTH_MORE_ROUNDS = 0.2
-
-Verifier = Callable[[Sequence[InputSet], Launches], None]
-
 
 class Rounds:
     """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong."""
@@ -196,19 +192,11 @@ class Rounds:
         return [launch.time_us for launch in launches]
 
     def _look_closely(self, usual_us: Sequence[float]) -> None:
-        """Segments that look like any other to the player: one whose flush is inspected, others with open inputs."""
-
-        def segment(early_s: float, *, inspect: bool = False) -> list[float]:
-            sets = [self._reference.draw() for _ in range(self._counts["A"])]
-            self._bench.synchronize()
-            made = self._session.launch(sets, hold=self._hold, early_s=early_s, inspect=inspect)
-            self._verify(sets, made)
-            return [launch.time_us for launch in made.launches[1:]]
-
-        segment(0.0, inspect=True)
-        found = early.look(segment, self._bench.kind, stdlib_statistics.median(usual_us))
-        if self.timing.early is None or found.gained_us > self.timing.early.gained_us:
-            self.timing.early = found
+        timing = self.timing
+        found, completed = look_closely(
+            self._session, self._bench, self._reference, self._verify, self._counts["A"], usual_us, hold=self._hold
+        )
+        timing.early, timing.completed = worse(timing.early, found), worse(timing.completed, completed)
 
     def _enough(self, deadline: float) -> bool:
         timing, looks = self.timing, self._settings.looks

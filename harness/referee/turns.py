@@ -191,7 +191,7 @@ class Run:
         self._cooled = index
         if self._early_s:
             time.sleep(self._early_s)
-        self._bench.open_window(cooled.sequence)
+        self._bench.open_window(cooled.sequence, index)
 
     def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
         if "queued" in frame:

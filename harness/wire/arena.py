@@ -16,8 +16,10 @@ import torch
 
 FLAGS_BYTES = mmap.PAGESIZE
 TURN_BYTE, GO_BYTE, KEY_BYTE, WORD_BYTE, MAIL_BYTE, WINDOW_BYTE, COOLED_BYTE = 0, 64, 128, 144, 192, 256, 320
+OPENING_BYTE = 384
 KEY_BYTES = 16
 SECRET_BYTES = KEY_BYTES + 8  # the key and, right behind it, the word for the flush
+OPENING_BYTES = KEY_BYTES + 4  # a key, and how many pieces of the inputs it brings
 _F_ADD_SEALS, _F_SEAL_SEAL, _F_SEAL_SHRINK = 1033, 0x0001, 0x0002
 _KEEP_SIZE_AND_PUNCH_HOLE = 0x01 | 0x02
 
@@ -81,7 +83,8 @@ class Flags:
 
     `go` makes a launch's inputs readable, with a key for them and a word to flush the cache with; `cooled` says that
     it was flushed, and `window` lets the timed window open: then, or later where the referee wants to know what a
-    candidate does with inputs that lie there before its time.
+    candidate does with inputs that lie there before its time. With it comes the key of the last pieces of inputs that
+    were incomplete until then, and their number, which is zero for nearly all.
 
     `mail` counts the frames that the player has sent. A referee that waits for a turn can look at it without a
     system call; one call after the other would hand the interpreter's lock back and forth without ever letting
@@ -98,6 +101,7 @@ class Flags:
         self._window = ctypes.c_uint32.from_address(self.address + WINDOW_BYTE)
         self._cooled = ctypes.c_uint32.from_address(self.address + COOLED_BYTE)
         self._word = ctypes.c_uint64.from_address(self.address + WORD_BYTE)
+        self._pieces = ctypes.c_uint32.from_address(self.address + OPENING_BYTE + KEY_BYTES)
 
     @property
     def turn(self) -> int:
@@ -137,5 +141,8 @@ class Flags:
         """Let a stream go on that waits for `sequence` and needs neither key nor word."""
         self._go.value = sequence
 
-    def open_window(self, sequence: int) -> None:
+    def open_window(self, sequence: int, key: bytes = bytes(KEY_BYTES), pieces: int = 0) -> None:
+        """Let the timed window of `sequence` open; key and number of the last pieces are in place before."""
+        ctypes.memmove(self.address + OPENING_BYTE, key, KEY_BYTES)
+        self._pieces.value = pieces
         self._window.value = sequence

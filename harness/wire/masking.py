@@ -14,32 +14,48 @@ import ctypes
 from harness.wire import cuda_driver
 
 _THREADS = 512
+# For at most some thousand pieces; for none, as in nearly every launch, a grid that is soon gone.
+_COMPLETING_BLOCKS, _COMPLETING_THREADS = 16, 256
 SOURCE = r"""
+// The 16 bytes of the key's stream that belong to the block numbered `at`.
+__device__ __forceinline__ uint4 mask_of(unsigned long long at, unsigned int k0, unsigned int k1, unsigned int nonce0,
+                                         unsigned int nonce1) {
+    unsigned int c0 = (unsigned int)at, c1 = (unsigned int)(at >> 32), c2 = nonce0, c3 = nonce1;
+#pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const unsigned int high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
+        const unsigned int high1 = __umulhi(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
+        c0 = high1 ^ c1 ^ k0;
+        c1 = low1;
+        c2 = high0 ^ c3 ^ k1;
+        c3 = low0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return make_uint4(c0, c1, c2, c3);
+}
+
+__device__ __forceinline__ uint4 operator^(const uint4& word, const uint4& mask) {
+    return make_uint4(word.x ^ mask.x, word.y ^ mask.y, word.z ^ mask.z, word.w ^ mask.w);
+}
+
 extern "C" __global__ void apply_mask(const uint4* __restrict__ source, uint4* __restrict__ target,
                                       unsigned long long blocks_of_16, const unsigned int* key) {
     const unsigned int k0 = key[0], k1 = key[1], nonce0 = key[2], nonce1 = key[3];
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; at < blocks_of_16;
          at += step) {
-        unsigned int c0 = (unsigned int)at, c1 = (unsigned int)(at >> 32), c2 = nonce0, c3 = nonce1;
-        unsigned int r0 = k0, r1 = k1;
-#pragma unroll
-        for (int round = 0; round < 10; ++round) {
-            const unsigned int high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
-            const unsigned int high1 = __umulhi(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
-            c0 = high1 ^ c1 ^ r0;
-            c1 = low1;
-            c2 = high0 ^ c3 ^ r1;
-            c3 = low0;
-            r0 += 0x9E3779B9u;
-            r1 += 0xBB67AE85u;
-        }
-        uint4 word = source[at];
-        word.x ^= c0;
-        word.y ^= c1;
-        word.z ^= c2;
-        word.w ^= c3;
-        target[at] = word;
+        target[at] = source[at] ^ mask_of(at, k0, k1, nonce0, nonce1);
+    }
+}
+
+// As many records as `opening` says behind its key, each a place and the 16 bytes that belong there, both masked.
+extern "C" __global__ void complete(const uint4* __restrict__ records, uint4* __restrict__ slot,
+                                    unsigned long long blocks_of_16, const unsigned int* opening) {
+    const unsigned int k0 = opening[0], k1 = opening[1], nonce0 = opening[2], nonce1 = opening[3], count = opening[4];
+    for (unsigned int at = blockIdx.x * blockDim.x + threadIdx.x; at < count; at += gridDim.x * blockDim.x) {
+        const uint4 place = records[2 * at] ^ mask_of(2 * at, k0, k1, nonce0, nonce1);
+        if (place.x < blocks_of_16) slot[place.x] = records[2 * at + 1] ^ mask_of(2 * at + 1, k0, k1, nonce0, nonce1);
     }
 }
 """
@@ -60,5 +76,24 @@ class Mask:
             [
                 ctypes.c_uint64(source), ctypes.c_uint64(target), ctypes.c_uint64(size_bytes // 16),
                 ctypes.c_uint64(self._key_address),
+            ],
+        )
+
+
+class Completer:
+    """The kernel that brings the last pieces of a launch's inputs; `opening_address` has their key and their number.
+    """
+
+    def __init__(self, cubin: bytes, records: int, opening_address: int) -> None:
+        self._function = cuda_driver.load_function(cubin, "complete")
+        self._records, self._opening_address = records, opening_address
+
+    def run(self, stream: int, slot: int, size_bytes: int) -> None:
+        """Complete the slot at a device address, `size_bytes` long; nothing where the number is zero."""
+        cuda_driver.launch(
+            self._function, _COMPLETING_BLOCKS, _COMPLETING_THREADS, stream,
+            [
+                ctypes.c_uint64(self._records), ctypes.c_uint64(slot), ctypes.c_uint64(size_bytes // 16),
+                ctypes.c_uint64(self._opening_address),
             ],
         )

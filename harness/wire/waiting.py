@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 
 from harness.wire import cuda_driver
-from harness.wire.arena import KEY_BYTE, SECRET_BYTES
 
 SOURCE = r"""
 extern "C" __global__ void await_word(const volatile unsigned int* word, unsigned int value,
@@ -35,15 +34,15 @@ class Waiter:
         """Hold all later work of `stream` until the 32-bit word at `offset` is at least `value` (as a cyclic
         difference).
         """
-        self._launch(stream, offset, value, 0, 0)
+        self._launch(stream, offset, value, 0, 0, 0)
 
-    def wait_and_take(self, stream: int, offset: int, value: int, target: int) -> None:
-        """The same, and then copy key and flush word to `target`, SECRET_BYTES at a device address."""
-        self._launch(stream, offset, value, target, SECRET_BYTES // 4)
+    def wait_and_take(self, stream: int, offset: int, value: int, source: int, size_bytes: int, target: int) -> None:
+        """The same, and then copy `size_bytes` (whole words) at offset `source` to the device address `target`."""
+        self._launch(stream, offset, value, source, size_bytes, target)
 
-    def _launch(self, stream: int, offset: int, value: int, target: int, count: int) -> None:
+    def _launch(self, stream: int, offset: int, value: int, source: int, size_bytes: int, target: int) -> None:
         arguments = [
-            ctypes.c_uint64(self._words + offset), ctypes.c_uint32(value), ctypes.c_uint64(self._words + KEY_BYTE),
-            ctypes.c_uint64(target), ctypes.c_uint32(count),
+            ctypes.c_uint64(self._words + offset), ctypes.c_uint32(value), ctypes.c_uint64(self._words + source),
+            ctypes.c_uint64(target), ctypes.c_uint32(size_bytes // 4),
         ]
         cuda_driver.launch(self._function, 1, 1, stream, arguments)

@@ -7,6 +7,7 @@ import torch
 
 from harness.device.bench import Cooled, Turn
 from harness.device.cpu import CpuBench
+from harness.inputs.incomplete import incomplete
 from harness.inputs.sets import draw_set
 from harness.wire.frames import Channel, channel_pair
 from harness.wire.layout import REGION_BYTES
@@ -61,6 +62,23 @@ def test_inputs_are_in_the_slot_at_their_turn_and_not_before(bench, ends):
     bench.release(near, 7, 0)
     assert far.receive(5)["go"] == 7
     assert bench.slot_unchanged(0, inputs)
+
+
+def test_a_set_that_lacks_pieces_is_complete_when_its_window_opens_and_not_before(bench, ends):
+    near, _ = ends
+    bench.open(2, REGION_BYTES, REGION_BYTES)
+    first, second, other = (draw_set(numbers, bench.torch_device) for _ in range(3))
+    lacking = incomplete(second, other, 1)
+    bench.stage([first, second], lacking)
+    for index, inputs in enumerate((first, second)):
+        bench.release(near, 4 + index, index)
+        assert bench.slot_unchanged(index, inputs) is (index == 0)
+        bench.open_window(4 + index, index)
+        assert bench.slot_unchanged(index, inputs)
+        assert bench._flags.window == 4 + index
+    bench.stage([first, second])
+    bench.release(near, 7, 1)
+    assert bench.slot_unchanged(1, second)
 
 
 def test_one_changed_byte_in_the_slot_is_seen(bench, ends):

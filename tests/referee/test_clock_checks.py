@@ -125,6 +125,19 @@ def test_a_time_that_falls_when_inputs_are_readable_early_is_not_believed(early_
     assert f"{early_us:.1f} µs when its inputs are readable" in verdict.reason
 
 
+@pytest.mark.parametrize(("completed_us", "kind", "believed"), [
+    (1040.0, "cuda", True), (1060.0, "cuda", False), (900.0, "cuda", True), (1060.0, "cpu", True),
+])
+def test_a_time_that_rises_when_inputs_are_complete_at_the_last_moment_is_not_believed(completed_us, kind, believed):
+    timing = timing_of()
+    timing.completed = EarlyLook(completed_us, 1000.0)
+    if believed:
+        check_times(timing, kind, 500.0, CONTROL)
+        return
+    verdict = verdict_on(timing, kind=kind)
+    assert f"takes 1000.0 µs, but {completed_us:.1f} µs when the last of its inputs come" in verdict.reason
+
+
 @pytest.mark.parametrize(("usual_us", "early_us", "status"), [
     (3164.7, 2164.8, None), (3164.7, 1321.3, Status.UNSURE), (15000.0, 10900.0, None), (15000.0, 8000.0, Status.REJECTED),
 ])

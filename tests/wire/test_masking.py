@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from harness.wire import cuda_driver, waiting
-from harness.wire.arena import FLAGS_BYTES, GO_BYTE, SECRET_BYTES, TURN_BYTE, Arena
-from harness.wire.masking import SOURCE, Mask
+from harness.wire.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTE, SECRET_BYTES, TURN_BYTE, Arena
+from harness.wire.masking import SOURCE, Completer, Mask
 from harness.wire.nvrtc import compile_cubin
 from harness.wire.waiting import Waiter
 
@@ -69,6 +69,35 @@ def test_the_mask_is_philox_as_published(masked):
     assert [word & 0xFFFFFFFF for word in words] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
 
 
+@pytest.mark.parametrize("pieces", [0, 1, 5000])
+def test_pieces_are_brought_under_their_key_where_they_belong_and_nowhere_else(masked, pieces):
+    slot = torch.zeros(BYTES, dtype=torch.uint8, device="cuda:0")
+    expected = slot.clone()
+    places = torch.randperm(BYTES // 16, device="cuda:0")[:pieces]
+    values = torch.randint(-(2**62), 2**62, (pieces, 2), device="cuda:0")
+    expected.view(torch.int64).view(-1, 2)[places] = values
+    records = torch.cat([places.unsqueeze(1), torch.zeros_like(places).unsqueeze(1), values], dim=1)
+    source = torch.zeros(BYTES, dtype=torch.uint8, device="cuda:0")  # behind the last record lies what is none
+    source[: 32 * pieces] = records.view(torch.uint8).flatten()
+    shared = masked(source, KEY)
+    opening = torch.tensor([*KEY, *pieces.to_bytes(4, "little")], dtype=torch.uint8, device="cuda:0")
+    cubin = compile_cubin(SOURCE, *torch.cuda.get_device_capability())
+    Completer(cubin, shared.data_ptr(), opening.data_ptr()).run(0, slot.data_ptr(), BYTES)
+    torch.cuda.synchronize()
+    assert torch.equal(slot, expected)
+
+
+def test_a_place_behind_the_slot_is_left_alone(masked):
+    slot = torch.zeros(4096, dtype=torch.uint8, device="cuda:0")
+    record = torch.tensor([[128, 0, -1, -1]], device="cuda:0").view(torch.uint8).flatten()  # of 256 pieces there
+    shared = masked(record, KEY)
+    opening = torch.tensor([*KEY, 1, 0, 0, 0], dtype=torch.uint8, device="cuda:0")
+    cubin = compile_cubin(SOURCE, *torch.cuda.get_device_capability())
+    Completer(cubin, shared.data_ptr(), opening.data_ptr()).run(0, slot.data_ptr(), 2048)
+    torch.cuda.synchronize()
+    assert not slot.any()
+
+
 def test_a_handle_that_nobody_made_is_refused_in_words():
     with pytest.raises(cuda_driver.DriverError, match="cuIpcOpenMemHandle"):
         cuda_driver.open_ipc(bytes(cuda_driver.IPC_HANDLE_BYTES))
@@ -81,7 +110,7 @@ def test_words_of_the_arena_order_a_stream():
     taken = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device="cuda")
     done = torch.cuda.Event()
     try:
-        waiter.wait_and_take(0, GO_BYTE, 5, taken.data_ptr())
+        waiter.wait_and_take(0, GO_BYTE, 5, KEY_BYTE, SECRET_BYTES, taken.data_ptr())
         cuda_driver.stream_write(0, words + TURN_BYTE, 9)
         done.record(torch.cuda.default_stream())
         assert not done.query()

@@ -20,7 +20,7 @@ class ScriptedSession:
         self._time_us, self._log, self._hidden, self._steps_us = time_us, log, hidden, steps_us
         self.opened, self.segments = [], 0
         self.end_to_end_us = 77.0
-        self.early_us, self.early_s = 1111.0, 0.0
+        self.early_us, self.early_s, self.completed_later_us = 1111.0, 0.0, 0.0
 
     def open(self, reference, count):
         self.opened.append(count)
@@ -39,13 +39,18 @@ class ScriptedSession:
         times = [1000 * self.inside_us] + [self.inside_us] * (len(sets) - 1)
         return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, None, [True] * len(sets))
 
-    def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False):
+    def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False, incomplete=None):
         if early_s is not None:  # a look at early inputs, of which every other segment is as usual
             self._log.append(("inspected" if inspect else "early", len(sets), hold))
             self.early_s = max(early_s, self.early_s)
             time_us = self.early_us if early_s else self._time_us(self.segments)
             launches = [Launch(time_us, 3.0, 1.0, None, [])] * len(sets)
             return Launches(launches, 1.0, None, [True] * len(sets))
+        if incomplete is not None:
+            self._log.append(("completed", len(sets), hold))
+            times = [self._time_us(self.segments)] * len(sets)
+            times[incomplete.index] += self.completed_later_us
+            return Launches([Launch(each, 3.0, 1.0, None, []) for each in times], 1.0, None, [True] * len(sets))
         time_us = self._time_us(self.segments)
         self.segments += 1
         self._log.append(("A", len(sets), hold))
@@ -95,7 +100,9 @@ def rounds_of(small_regions, reference_of, settings):
         candidate_us = a_us if callable(a_us) else lambda segment: a_us
         session = ScriptedSession(candidate_us, log, hidden)
         bench = ScriptedBench(b_us, log, kind, throttle)
-        judge = verify or (lambda sets, made: log.append(("verify", len(sets), len(made.launches))))
+        judge = verify or (
+            lambda sets, made, only=None: log.append(("verify", len(sets) if only is None else len(only)))
+        )
         rounds = Rounds(session, bench, reference_of(), replace(settings, **changes), judge, {1})
         return rounds.run(), log, session, bench
 
@@ -113,6 +120,6 @@ def beside(small_regions, reference_of, settings):
         session = ScriptedSession(lambda _: a_us, log)
         session.inside_us = inside_us
         bench = ScriptedBench(b_us, log, "cuda")
-        return Rounds(session, bench, reference_of(), replace(settings, **fields), lambda sets, made: None, {1}).run(), log
+        return Rounds(session, bench, reference_of(), replace(settings, **fields), lambda sets, made, only=None: None, {1}).run(), log
 
     return make

@@ -87,7 +87,7 @@ def test_rounds_end_early_where_the_distance_between_the_baselines_is_most_of_th
     session, bench = scripted.Session(lambda _: next(wobble), log), scripted.Bench(b_us, log, "cuda")
     session.inside_us = 20.0
     wanted = replace(settings, half_width=1e-6, budget_s=600.0)
-    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made: None, {1}).run()
+    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}).run()
     assert len(timing.log_ratios) == rounds and timing.agreeing
 
 
@@ -95,5 +95,5 @@ def test_what_has_tf32_on_has_no_strict_baseline_inside(scripted, reference_of, 
     log = []
     session, bench = scripted.Session(lambda _: 20.0, log), scripted.Bench(20.0, log, "cuda")
     session.inside_us = 10.0
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made: None, {1}, strict=False).run()
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}, strict=False).run()
     assert timing.inside_us == [] and timing.notes == [] and "I" not in {entry[0] for entry in log}

@@ -25,14 +25,15 @@ def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
     steps = [entry[0] for entry in log if entry[0] != "synchronize"][:-10]
     for _ in range(2):
         look = steps.index("inspected")  # the segments of a look have one arm, and are judged by themselves
-        assert steps[look : look + 6] == ["inspected", "verify", *["early", "verify"] * 2]
-        del steps[look : look + 6]
+        looks = ["inspected", "verify", *["early", "verify"] * 2, "completed", "verify", "verify"]
+        assert steps[look : look + len(looks)] == looks
+        del steps[look : look + len(looks)]
     assert all(set(steps[at - 2 : at]) == {"A", "B"} for at, step in enumerate(steps) if step == "verify")
 
 
 def test_every_launch_is_judged_timed_or_not(rounds_of):
     _, log, *_ = rounds_of(1000.0)
-    made = sum(entry[1] for entry in log if entry[0] in ("A", "early", "inspected"))
+    made = sum(entry[1] for entry in log if entry[0] in ("A", "early", "inspected", "completed"))
     judged = sum(entry[1] for entry in log if entry[0] == "verify")
     assert made == judged
 
@@ -54,7 +55,7 @@ def test_the_candidate_has_new_inputs_in_each_launch_and_none_that_eager_is_time
         return plain_local(model, sets, **how)
 
     session.launch, bench.local_launches = launch, local_launches
-    Rounds(session, bench, reference_of(), settings, lambda sets, made: None, set()).run()
+    Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     contents = {bytes(each.region.numpy()) for each in seen}
     assert len(contents) == len(seen)
     own = {bytes(each.region.numpy()) for each in of_eager}
@@ -78,7 +79,7 @@ def test_a_segment_has_two_launches_at_least_and_seventeen_at_most(rounds_of, ti
 def test_a_clock_that_says_next_to_nothing_makes_no_long_segments_by_the_referees_own(scripted, reference_of, settings):
     log, wanted = [], replace(settings, segment_ms=1.0)
     session, bench = scripted.Session(lambda _: 0.001, log, steps_us=5000.0), scripted.Bench(2000.0, log)
-    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made: None, set()).run()
+    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, set()).run()
     assert timing.launches_per_segment == 1 + 4  # twenty times a millisecond, in launches of five
 
 
@@ -86,7 +87,7 @@ def test_a_small_memory_makes_segments_shorter(scripted, reference_of, settings)
     log = []
     session, bench = scripted.Session(lambda _: 10.0, log), scripted.Bench(10.0, log)
     bench.identity = SimpleNamespace(memory_bytes=160 << 20)
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made: None, set()).run()
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert timing.input_sets == 3  # a quarter of 160 MiB in launches of 4 + 2 regions of 2 MiB
 
 
@@ -130,7 +131,7 @@ def test_the_model_under_the_baseline_is_the_references_own(scripted, reference_
     plain = bench.local_launches
     bench.local_launches = lambda model, sets, **how: models.append(model) or plain(model, sets, **how)
     reference = reference_of()
-    Rounds(session, bench, reference, settings, lambda sets, made: None, set()).run()
+    Rounds(session, bench, reference, settings, lambda sets, made, only=None: None, set()).run()
     assert set(map(id, models)) == {id(reference.model)}
     assert isinstance(reference.model, torch.nn.Module)
 

@@ -1,0 +1,84 @@
+"""Segments that look like any other to the player, made to see what it does outside its timed windows.
+
+In one the flush is inspected, in others the inputs lie open for a while, and in one the last pieces of a launch's inputs
+come as its window opens. What they give is `early`'s to judge.
+"""
+
+from __future__ import annotations
+
+import secrets
+import statistics
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from harness.device.bench import Bench
+from harness.inputs.incomplete import incomplete
+from harness.inputs.sets import InputSet
+from harness.referee import early, failures
+from harness.referee.early import EarlyLook
+from harness.referee.failures import Failed
+from harness.referee.reference import Reference
+from harness.referee.session import Session
+from harness.referee.turns import Launches
+from harness.verdict import ReasonCode, Status
+
+# How often in a row an output has to be wrong where its inputs were completed late, and right elsewhere.
+_WRONG_EACH_TIME = 3
+
+
+class Verifier(Protocol):
+    """Raises Failed unless the outputs of the launches `only` (numbers; None: all) are right."""
+
+    def __call__(self, sets: Sequence[InputSet], made: Launches, only: Collection[int] | None = None) -> None: ...
+
+
+def look_closely(
+    session: Session, bench: Bench, reference: Reference, verify: Verifier, count: int, usual_us: Sequence[float], *,
+    hold: bool,
+) -> tuple[EarlyLook, EarlyLook]:
+    """What a call gains by inputs that lie open, and by inputs that are complete before their window.
+
+    Segments have `count` launches, two at least; `usual_us` are times of calls. Raises Failed where a flush was left out
+    or an output is not right.
+    """
+
+    def segment(early_s: float, *, inspect: bool = False) -> list[float]:
+        sets = [reference.draw() for _ in range(count)]
+        bench.synchronize()
+        made = session.launch(sets, hold=hold, early_s=early_s, inspect=inspect)
+        verify(sets, made)
+        return [launch.time_us for launch in made.launches[1:]]
+
+    def completed_late() -> tuple[float, Sequence[float]]:
+        """The time of the one launch, which is drawn but never the lead-in, and those of the others in its segment.
+
+        Where no two draws of the inputs differ it is a launch like any other.
+        """
+        failure = None
+        for _ in range(_WRONG_EACH_TIME):
+            sets, index = [reference.draw() for _ in range(count)], 1 + secrets.randbelow(count - 1)
+            lacking = incomplete(sets[index], reference.draw(), index)
+            bench.synchronize()
+            made = session.launch(sets, hold=hold, incomplete=lacking)
+            verify(sets, made, [other for other in range(count) if other != index])
+            try:
+                verify(sets, made, [index])
+            except Failed as found:
+                failure = failure or found
+                if lacking is None:
+                    raise
+                continue
+            if failure is not None:  # right this time: wrong now and then, whenever its inputs come
+                raise failure
+            times_us = [launch.time_us for launch in made.launches]
+            return times_us[index], times_us[1:index] + times_us[index + 1:] or usual_us
+        raise failures.failed(
+            Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+            "its output is wrong each time that a part of its inputs comes as the timed window opens, and right "
+            "otherwise: something of it (another stream, a thread, a waiting kernel) begins to work before its time "
+            f"({failure.verdict.reason})",
+        )
+
+    segment(0.0, inspect=True)
+    opened = early.look(segment, bench.kind, statistics.median(usual_us))
+    return opened, early.look_at_completed(completed_late, bench.kind)

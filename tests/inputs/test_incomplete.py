@@ -1,0 +1,74 @@
+"""Inputs that lack pieces until the timed window opens."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.inputs.incomplete import PIECE_BYTES, incomplete
+from harness.inputs.sets import draw_set
+
+CPU = torch.device("cpu")
+
+
+def triangles(side):
+    return lambda: [torch.tril(torch.rand(side, side)), torch.arange(side)]
+
+
+def two_draws(side):
+    return [draw_set(triangles(side), CPU) for _ in range(2)]
+
+
+def changed_pieces(first, second):
+    return (first.view(torch.int64) != second.view(torch.int64)).view(-1, PIECE_BYTES // 8).any(dim=1)
+
+
+@pytest.mark.parametrize(("side", "fewest", "most"), [(8, 2, 16), (256, 28, 36), (2048, 2040, 2060)])
+def test_some_pieces_of_another_draw_lie_there_first_and_no_others(side, fewest, most):
+    own, other = two_draws(side)
+    lacking = incomplete(own, other, 3)
+    changed = changed_pieces(lacking.region, own.region)
+    assert lacking.index == 3
+    assert sorted(lacking.places.tolist()) == changed.nonzero().flatten().tolist()
+    assert fewest <= int(changed.sum()) <= most
+    assert not (changed_pieces(lacking.region, other.region) & changed).any()
+
+
+def test_completed_it_is_the_set_itself_and_the_set_was_never_touched():
+    own, other = two_draws(64)
+    before = own.region.clone()
+    lacking = incomplete(own, other, 0)
+    lacking.complete(lacking.region)
+    assert torch.equal(lacking.region, own.region)
+    assert torch.equal(own.region, before)
+
+
+def test_zeros_that_every_draw_has_stay_zeros_and_what_is_the_same_in_each_stays_too():
+    own, other = two_draws(64)
+    first = own.tensors(incomplete(own, other, 0).region)
+    assert not first[0].triu(1).any()
+    assert torch.equal(first[1], torch.arange(64))
+
+
+def test_nobody_knows_the_places():
+    own, other = two_draws(256)
+    torch.manual_seed(5)
+    first = incomplete(own, other, 0)
+    torch.manual_seed(5)
+    second = incomplete(own, other, 0)
+    assert sorted(first.places.tolist()) != sorted(second.places.tolist())
+
+
+def test_inputs_that_are_the_same_in_each_draw_lack_nothing():
+    own, other = (draw_set(lambda: [torch.ones(32, 32)], CPU) for _ in range(2))
+    assert incomplete(own, other, 0) is None
+
+
+def test_records_hold_the_place_and_the_piece():
+    own, other = two_draws(64)
+    lacking = incomplete(own, other, 0)
+    region = lacking.region.view(torch.int64).view(-1, 2)
+    for place, nothing, *piece in lacking.records().tolist():
+        assert nothing == 0
+        region[place] = torch.tensor(piece)
+    assert torch.equal(lacking.region, own.region)

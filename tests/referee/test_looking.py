@@ -1,0 +1,104 @@
+"""Segments with a launch whose inputs are complete only as its window opens."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from harness.inputs.sets import draw_set
+from harness.referee import failures
+from harness.referee.early import EarlyLook
+from harness.referee.failures import Failed
+from harness.referee.looking import look_closely
+from harness.referee.turns import Launch, Launches
+from harness.verdict import ReasonCode, Status
+
+USUAL_US = 100.0
+BENCH = SimpleNamespace(kind="cuda", synchronize=lambda: None)
+
+
+class Session:
+    """A player whose calls take `USUAL_US`, and so much longer where the inputs were completed late."""
+
+    def __init__(self, later_us=0.0):
+        self.later_us, self.lacking = later_us, []
+
+    def launch(self, sets, *, hold, early_s=0.0, inspect=False, incomplete=None):
+        if incomplete is not None:
+            self.lacking.append((len(sets), incomplete.index))
+        times = [USUAL_US] * len(sets)
+        if incomplete is not None:
+            times[incomplete.index] += self.later_us
+        return Launches([Launch(time_us, 3.0, None, None, []) for time_us in times], 1.0, None, [True] * len(sets))
+
+
+def reference_of(get_inputs=lambda: [torch.rand(32, 32)]):
+    return SimpleNamespace(draw=lambda: draw_set(get_inputs, torch.device("cpu")))
+
+
+def look(session, verify=lambda sets, made, only=None: None, *, count=5, reference=None):
+    return look_closely(session, BENCH, reference or reference_of(), verify, count, [USUAL_US], hold=True)
+
+
+def wrong():
+    return failures.failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "element [0] is 1 where 2 is expected")
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_a_call_that_takes_as_long_whenever_its_inputs_come_is_looked_at_once(count):
+    session = Session()
+    assert look(session, count=count)[1] == EarlyLook(USUAL_US, USUAL_US)
+    (launches, index), = session.lacking
+    assert launches == count and 1 <= index < count
+
+
+def test_one_that_takes_longer_then_is_looked_at_five_times():
+    session = Session(later_us=50.0)
+    assert look(session)[1] == EarlyLook(USUAL_US + 50, USUAL_US)
+    assert len(session.lacking) == 5
+
+
+def test_an_output_that_is_wrong_each_time_its_inputs_are_completed_late_was_begun_before():
+    session = Session()
+
+    def verify(sets, made, only=None):
+        if only is not None and only == [session.lacking[-1][1]]:
+            raise wrong()
+
+    with pytest.raises(Failed) as caught:
+        look(session, verify)
+    assert caught.value.verdict.reason_code is ReasonCode.CLOCKS_DISAGREE
+    assert "wrong each time" in caught.value.verdict.reason and "element [0] is 1" in caught.value.verdict.reason
+    assert len(session.lacking) == 3
+
+
+def test_one_that_is_wrong_now_and_then_is_wrong_and_not_accused():
+    session = Session()
+
+    def verify(sets, made, only=None):
+        if len(session.lacking) == 1 and only == [session.lacking[0][1]]:
+            raise wrong()
+
+    with pytest.raises(Failed) as caught:
+        look(session, verify)
+    assert caught.value.verdict == wrong().verdict
+
+
+def test_another_launch_that_is_wrong_is_wrong():
+    session = Session()
+
+    def verify(sets, made, only=None):
+        if only is not None and len(only) > 1:
+            raise wrong()
+
+    with pytest.raises(Failed) as caught:
+        look(session, verify)
+    assert caught.value.verdict == wrong().verdict and len(session.lacking) == 1
+
+
+def test_inputs_of_which_no_two_draws_differ_are_complete_from_the_start():
+    session = Session()
+    found = look(session, reference=reference_of(lambda: [torch.ones(8, 8)]))
+    assert session.lacking == [] and found[1] == EarlyLook(USUAL_US, USUAL_US)
