@@ -86,8 +86,8 @@ class Bench(Protocol):
     def poll(self, channel: Channel, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
         """The next turn, cooling or frame within about `timeout_s`, or None."""
 
-    def slot_unchanged(self, index: int, inputs: InputSet) -> bool:
-        """Whether the slot still holds what it was filled with."""
+    def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
+        """Of the slot of each set whether it still holds what it was filled with."""
 
     def glimpse(self, index: int) -> None:
         """Keep a piece of the outbox of launch `index` as it is now, before the next launch goes."""

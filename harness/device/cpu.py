@@ -114,8 +114,10 @@ class CpuBench:
             return Cooled(int(frame["cooled"]))
         return Turn(int(frame["turn"])) if "turn" in frame else frame
 
-    def slot_unchanged(self, index: int, inputs: InputSet) -> bool:
-        return torch.equal(self._slots[index][1][: inputs.region.numel()], inputs.region)
+    def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
+        return [
+            torch.equal(slot[: inputs.region.numel()], inputs.region) for (_, slot), inputs in zip(self._slots, sets)
+        ]
 
     def outbox(self, index: int) -> torch.Tensor:
         return self._taken[index]

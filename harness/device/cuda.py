@@ -29,7 +29,7 @@ from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry
 from harness.device.nvml import Nvml
 from harness.inputs.incomplete import MOST_PIECES, PIECE_BYTES, Incomplete
-from harness.inputs.sets import InputSet
+from harness.inputs.sets import InputSet, still_hold
 from harness.wire import cooling, cuda_driver, masking, nvrtc, rotation, waiting
 from harness.wire.arena import FLAGS_BYTES, KEY_BYTES, Arena, Flags
 from harness.wire.frames import Channel, FrameTimeout
@@ -63,11 +63,10 @@ class CudaBench:
         self._flags = self.arena.flags()
         own_flags = Arena.create().flags()
         own_words = cuda_driver.map_host(own_flags.address, FLAGS_BYTES)
-        self._own_key = torch.zeros(KEY_BYTES, dtype=torch.uint8, device=self.torch_device)
         source = masking.SOURCE + cooling.SOURCE + waiting.SOURCE + rotation.SOURCE
         self._cubin = nvrtc.compile_cubin(source, self._properties.major, self._properties.minor)
         self._blocks = 4 * self._properties.multi_processor_count
-        self._mask = masking.Mask(self._cubin, self._own_key.data_ptr(), self._blocks)
+        self._mask = masking.Mask(self._cubin, 0, self._blocks)  # there is a key for each set
         self._cache = GpuCache(
             self._properties.L2_cache_size, self.torch_device, self._cubin, self._blocks
         )
@@ -119,17 +118,24 @@ class CudaBench:
         self._cooled = self._flags.cooled  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
         self._incomplete = incomplete
-        for index, (inputs, key) in enumerate(zip(sets, self._keys)):
-            region = incomplete.region if self._lacks_pieces(index) else inputs.region
-            self._put_masked(region, self._regions["staging"][index], key)
+        targets = self._regions["staging"][: len(sets)]
+        sources = [incomplete.region if self._lacks_pieces(index) else each.region for index, each in enumerate(sets)]
+        keys = self._keys
         if incomplete is not None:
             self._opening_key = secrets.token_bytes(KEY_BYTES)
-            self._put_masked(incomplete.records().view(torch.uint8).flatten(), self._records, self._opening_key)
+            sources, targets = [*sources, incomplete.records().view(torch.uint8).flatten()], [*targets, self._records]
+            keys = [*keys, self._opening_key]
+        self._put_masked(sources, targets, keys)
         self.synchronize()
 
-    def _put_masked(self, source: torch.Tensor, target: torch.Tensor, key: bytes) -> None:
-        self._own_key.copy_(torch.frombuffer(bytearray(key), dtype=torch.uint8))
-        self._mask.apply(_LEGACY_STREAM, source.data_ptr(), target.data_ptr(), source.numel())
+    def _put_masked(
+        self, sources: Sequence[torch.Tensor], targets: Sequence[torch.Tensor], keys: Sequence[bytes]
+    ) -> None:
+        """Each source under its own key into the target of the same number; all keys come over in one copy."""
+        together = torch.frombuffer(bytearray(b"".join(keys)), dtype=torch.uint8).to(self.torch_device)
+        for index, (source, target) in enumerate(zip(sources, targets)):
+            key_address = together.data_ptr() + index * KEY_BYTES
+            self._mask.apply(_LEGACY_STREAM, source.data_ptr(), target.data_ptr(), source.numel(), key_address)
 
     def _lacks_pieces(self, index: int) -> bool:
         return self._incomplete is not None and self._incomplete.index == index
@@ -174,8 +180,8 @@ class CudaBench:
             if time.perf_counter() >= deadline:
                 return None
 
-    def slot_unchanged(self, index: int, inputs: InputSet) -> bool:
-        return torch.equal(self._regions["slots"][index][: inputs.region.numel()], inputs.region)
+    def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
+        return still_hold(self._regions["slots"], sets)
 
     def outbox(self, index: int) -> torch.Tensor:
         return self._taken[index]
@@ -188,7 +194,7 @@ class CudaBench:
 
     def take_outputs(self, count: int) -> None:
         self._taken = []  # first, so that the allocator can use the old ones' memory
-        self._taken = [region.clone() for region in self._regions["outboxes"][:count]]
+        self._taken = [region[: self._output_bytes].clone() for region in self._regions["outboxes"][:count]]
         self.synchronize()
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:

@@ -45,9 +45,9 @@ class Glimpses:
 
     def changed(self, outboxes: Sequence[torch.Tensor]) -> list[int]:
         """The launches whose outbox no longer holds what it held; `outboxes` as they are at the queue's end."""
-        found = []
-        for index, offset, room in self._pieces:
-            later = outboxes[index][offset: offset + _PIECE_BYTES].cpu()
-            if not torch.equal(later, room[: later.numel()]):
-                found.append(index)
-        return found
+        if not self._pieces:
+            return []
+        later = torch.stack([outboxes[index][offset: offset + _PIECE_BYTES] for index, offset, _ in self._pieces]).cpu()
+        return [
+            index for (index, _, room), piece in zip(self._pieces, later) if not torch.equal(piece, room[: len(piece)])
+        ]

@@ -6,6 +6,7 @@ system. The seed stays beside the inputs in the referee, so that a launch that f
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -92,15 +93,46 @@ def draw_set(
     """
     seed = secrets.randbits(63) if seed is None else seed
     skeleton, tensors = draw_inputs(get_inputs, device, seed)
-    if contracted is not None:
+    if contracted is not None and family is not GIVEN:
         floating = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
         changed = family.transform([tensors[index] for index in floating], contracted)
         for index, tensor in zip(floating, changed):
             tensors[index] = tensor
-    found = plan(tensors)
-    if specs is not None and found != specs:
+    if specs is None:
+        specs = plan(tensors)
+    elif not _fit(tensors, specs) and plan(tensors) != specs:
         raise InputError("get_inputs() of the reference returns other shapes or types from one call to the next")
-    region = torch.zeros(region_bytes(found), dtype=torch.uint8, device=device)
-    for spec, tensor in zip(found, tensors):
+    region = torch.empty(region_bytes(specs), dtype=torch.uint8, device=device)
+    for start, end in _gaps(specs, region.numel()):
+        region[start:end].zero_()
+    for spec, tensor in zip(specs, tensors):
         spec.view(region).copy_(tensor)
-    return InputSet(skeleton, found, region, family, seed)
+    return InputSet(skeleton, specs, region, family, seed)
+
+
+def still_hold(regions: Sequence[torch.Tensor], sets: Sequence[InputSet]) -> list[bool]:
+    """Of each region (uint8) whether it begins with the bytes of its set, all of one layout; one answer is waited for.
+    """
+    if not sets:
+        return []
+    size_bytes = sets[0].region.numel()
+    differing = torch.empty(len(sets), size_bytes // 8, dtype=torch.bool, device=sets[0].region.device)
+    for row, region, inputs in zip(differing.unbind(), regions, sets):
+        torch.ne(region[:size_bytes].view(torch.int64), inputs.region.view(torch.int64), out=row)
+    return [not changed for changed in differing.any(dim=1).tolist()]
+
+
+def _fit(tensors: Sequence[torch.Tensor], specs: Sequence[TensorSpec]) -> bool:
+    """Whether `specs` are seen to be the plan for `tensors` without making one, which is most of a draw's Python."""
+    return len(tensors) == len(specs) and all(
+        tensor.dtype is spec.torch_dtype and tensor.shape == spec.shape and tensor.stride() == spec.stride
+        for tensor, spec in zip(tensors, specs)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _gaps(specs: tuple[TensorSpec, ...], size_bytes: int) -> tuple[tuple[int, int], ...]:
+    """The stretches of a region of `size_bytes` that no tensor fills, as (start, end) in bytes."""
+    starts = [*(spec.offset for spec in specs), size_bytes]
+    ends = [0, *(spec.offset + spec.size_bytes for spec in specs)]
+    return tuple((end, start) for end, start in zip(ends, starts) if end < start)

@@ -17,12 +17,16 @@ from harness.inputs.sets import InputSet
 from harness.records.evidence import Evidence
 from harness.records.schema import sizes_text
 from harness.referee import failures
-from harness.referee.comparing import judge_outputs
+from harness.referee.comparing import Returned, judge_launches
 from harness.referee.evidence import in_segment, recipe_of
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 from harness.referee.turns import Launches
 from harness.verdict import ReasonCode, Status
+
+# Room for the truths and scales of the launches of a segment that are verified together.
+_TOGETHER_BYTES = 256 << 20
+_FLOAT64_BYTES = 8
 
 
 def verify(
@@ -34,44 +38,84 @@ def verify(
 
     `with_eager` computes eager's own error for every launch instead of only where the verdict hangs on it.
     """
-    figures = []
-    for index in range(len(made.launches)) if only is None else sorted(only):
-        try:
-            found = _verify_one(session, reference, sets[index], made, index, precision_class, with_eager)
-        except failures.Failed as failure:
-            failure.evidence = Evidence(recipe_of(reference, sets, index))
-            raise
-        if found.evidence is not None:
-            found = replace(found, evidence=in_segment(found.evidence, sets, index))
-        figures.append(found)
+    numbers = range(len(made.launches)) if only is None else sorted(only)
+    figures, at_once = [], _launches_at_once(reference)
+    for start in range(0, len(numbers), at_once):
+        batch = numbers[start : start + at_once]
+        figures += _verify_together(session, reference, sets, made, batch, precision_class, with_eager)
     return figures
 
 
-def _verify_one(
-    session: Session, reference: Reference, inputs: InputSet, made: Launches, index: int, precision_class: str,
-    with_eager: bool,
-) -> ErrorFigures:
-    """The figures of launch `index`. Raises Failed for what is wrong before any arithmetic."""
-    where, launch = sizes_text(reference.sizes) or "the reference's own sizes", made.launches[index]
+def _launches_at_once(reference: Reference) -> int:
+    """Of how many launches everything is computed before an answer is waited for.
+
+    Truths and scales of all must have room beside each other; a CPU waits for nothing.
+    """
+    if reference.device.type == "cpu":
+        return 1
+    elements = sum(math.prod(spec.shape) for spec in reference.output_specs)
+    return max(1, _TOGETHER_BYTES // max(1, 2 * _FLOAT64_BYTES * elements))
+
+
+def _verify_together(
+    session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, batch: Sequence[int],
+    precision_class: str, with_eager: bool,
+) -> list[ErrorFigures]:
+    """The figures of the launches whose numbers are in `batch`. Raises Failed for what is wrong before any arithmetic.
+
+    As if each were verified after the one before: what is wrong with a launch is only said where all before it are
+    without fault.
+    """
+    where = sizes_text(reference.sizes) or "the reference's own sizes"
+    fault, sound = None, []
+    for index in batch:
+        fault = _fault(made, index, where)
+        if fault is not None:
+            break
+        sound.append(index)
+    truths = reference.truths([sets[index] for index in sound], with_eager=with_eager)
+    returned = []
+    for index, truth in zip(sound, truths):
+        values = made.launches[index].values
+        if truth.values is not None and not _same_values(values, truth.values):
+            raise _told(reference, sets, index, failures.failed(
+                Status.INCORRECT, ReasonCode.WRONG_VALUES,
+                f"forward returned the values {values} where the reference returns {truth.values} ({where})",
+            ))
+        returned.append(Returned(sets[index], truth, session.outputs(reference, index)))
+    figures = judge_launches(reference, returned, precision_class)
+    if fault is not None:
+        raise _told(reference, sets, batch[len(sound)], fault)
+    return [
+        found if found.evidence is None else replace(found, evidence=in_segment(found.evidence, sets, index))
+        for index, found in zip(sound, figures)
+    ]
+
+
+def _told(
+    reference: Reference, sets: Sequence[InputSet], index: int, failure: failures.Failed
+) -> failures.Failed:
+    """The failure of launch `index`, with the recipe of it."""
+    failure.evidence = Evidence(recipe_of(reference, sets, index))
+    return failure
+
+
+def _fault(made: Launches, index: int, where: str) -> failures.Failed | None:
+    """What was wrong with launch `index` whatever it returned."""
+    launch = made.launches[index]
     if launch.fault is not None:
-        raise failures.from_fault(launch.fault, where)
+        return failures.from_fault(launch.fault, where)
     if not made.inputs_kept[index]:
-        raise failures.failed(
+        return failures.failed(
             Status.REJECTED, ReasonCode.INPUTS_WRITTEN, f"the inputs were written to during forward ({where})"
         )
     if launch.beyond is not None:
-        raise failures.failed(
+        return failures.failed(
             Status.INCORRECT, ReasonCode.MEMORY_ERROR,
             f"it writes beyond its output: {launch.beyond[0]} of the {launch.beyond[1]} bytes behind its end were "
             f"changed ({where})",
         )
-    truth = reference.truth(inputs, with_eager=with_eager)
-    if truth.values is not None and not _same_values(launch.values, truth.values):
-        raise failures.failed(
-            Status.INCORRECT, ReasonCode.WRONG_VALUES,
-            f"forward returned the values {launch.values} where the reference returns {truth.values} ({where})",
-        )
-    return judge_outputs(reference, inputs, truth, session.outputs(reference, index), precision_class)
+    return None
 
 
 def check_all(

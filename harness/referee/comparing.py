@@ -7,7 +7,9 @@ the few launches that need it.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import torch
 
@@ -15,9 +17,18 @@ from harness.accuracy.bounds import ROW_ELEMENTS, bounds_for, is_exact
 from harness.accuracy.classes import ErrorFigures, excess, within
 from harness.inputs.sets import InputSet
 from harness.records.schema import sizes_text
-from harness.referee.differences import Difference, difference
+from harness.referee.differences import Difference, differences
 from harness.referee.evidence import evidence_of
 from harness.referee.reference import Reference, Truth
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What one launch was given, what it must return and what it did."""
+
+    inputs: InputSet
+    truth: Truth
+    outputs: list[torch.Tensor]
 
 
 def judge_outputs(
@@ -27,24 +38,42 @@ def judge_outputs(
 
     Figures that are over their bounds carry the evidence.
     """
-    differences = [
-        difference(got, expected, scale) for got, expected, scale in zip(outputs, truth.outputs, truth.scales)
+    return judge_launches(reference, [Returned(inputs, truth, outputs)], precision_class)[0]
+
+
+def judge_launches(
+    reference: Reference, launches: Sequence[Returned], precision_class: str
+) -> list[ErrorFigures]:
+    """`judge_outputs` of each launch; one answer is waited for, and more only for launches over the narrow bounds."""
+    own = [list(zip(each.outputs, each.truth.outputs, each.truth.scales)) for each in launches]
+    eager = [list(zip(each.truth.eager, each.truth.outputs, each.truth.scales)) for each in launches]
+    found = iter(differences([output for of_launch in (*own, *eager) for output in of_launch]))
+    of_own = [list(islice(found, len(of_launch))) for of_launch in own]
+    of_eager = [list(islice(found, len(of_launch))) for of_launch in eager]
+    return [
+        _judged(reference, each, *both, precision_class) for each, *both in zip(launches, of_own, of_eager)
     ]
-    differences = [
-        _either(found, got, eager)
-        for found, got, eager in zip(differences, outputs, truth.eager or [None] * len(outputs))
+
+
+def _judged(
+    reference: Reference, launch: Returned, own: list[Difference], of_eager: list[Difference], precision_class: str
+) -> ErrorFigures:
+    """The figures of one launch; `own` and `of_eager` (empty where eager was not run) say how its outputs differ."""
+    inputs, truth, outputs = launch.inputs, launch.truth, launch.outputs
+    own = [
+        _either(found, got, eager) for found, got, eager in zip(own, outputs, truth.eager or [None] * len(outputs))
     ]
-    worst = max(differences, key=lambda each: each.max_u, default=Difference(0.0, 0.0, None, None, None))
+    worst = max(own, key=lambda each: each.max_u, default=Difference(0.0, 0.0, None, None, None))
     eager_max_u = eager_rms_u = 0.0
     if not truth.eager and worst.max_u:
         quick = _figures(reference, inputs, worst, 0.0, 0.0, precision_class)
         if within(quick):
             return quick
         truth = replace(truth, eager=reference.eager(inputs))
-    for eager, expected, scale in zip(truth.eager, truth.outputs, truth.scales):
-        own = difference(eager, expected, scale)
-        if math.isfinite(own.max_u):
-            eager_max_u, eager_rms_u = max(eager_max_u, own.max_u), max(eager_rms_u, own.rms_u)
+        of_eager = differences(list(zip(truth.eager, truth.outputs, truth.scales)))
+    for each in of_eager:
+        if math.isfinite(each.max_u):
+            eager_max_u, eager_rms_u = max(eager_max_u, each.max_u), max(eager_rms_u, each.rms_u)
     figures = _figures(reference, inputs, worst, eager_max_u, eager_rms_u, precision_class)
     if within(figures):
         return figures

@@ -9,13 +9,14 @@ in few of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 from harness.accuracy.bounds import error_unit
 from harness.referee.element_errors import element_errors
-from harness.referee.error_kernel import RawFigures, error_kernel
+from harness.referee.error_kernel import Compared, RawFigures, error_kernel
 
 # Stands for an error scale of zero, where any difference must show: in units of it none is too small to be large.
 _NO_SCALE = 2.0**-500
@@ -41,22 +42,47 @@ def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | 
     An element that must be equal and is not, or that is NaN or infinite where the truth is neither, has an
     infinite error.
     """
+    return differences([(got, expected, scale)])[0]
+
+
+def differences(outputs: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]]) -> list[Difference]:
+    """`difference` of each of (got, expected, scale), all on one device; of a GPU one answer is waited for."""
+    on_gpu = [
+        number for number, (got, _, scale) in enumerate(outputs)
+        if got.is_cuda and got.numel() and scale is not None and got.is_floating_point()
+    ]
+    known = dict(zip(on_gpu, _on_gpu([outputs[number] for number in on_gpu])))
+    return [_difference(*each, known.get(number)) for number, each in enumerate(outputs)]
+
+
+def _difference(
+    got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None, raw: RawFigures | None
+) -> Difference:
+    """`difference`, from its figures where those are known already."""
     if got.numel() == 0:
         return Difference(0.0, 0.0, None, None, None)
     if scale is None or not got.is_floating_point():
         return _exact_difference(got, expected)
-    raw = _on_gpu(got, expected, scale) if got.is_cuda else _in_few_passes(got, expected, scale)
+    if raw is None and not got.is_cuda:
+        raw = _in_few_passes(got, expected, scale)
     raw = raw or _in_torch(got, expected, scale)
     rms_u = math.sqrt(raw.square_sum / got.numel()) if math.isfinite(raw.max_u) else math.inf
     place = _unravel(raw.position, got.shape)
     return Difference(raw.max_u, rms_u, place, raw.got, raw.expected, raw.not_finite, got.numel())
 
 
-def _on_gpu(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor) -> RawFigures | None:
+def _on_gpu(outputs: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> list[RawFigures | None]:
     """By the kernel, or None for a layout that it does not read."""
-    unit = error_unit(str(got.dtype).removeprefix("torch."))
-    wide = got if got.dtype in (torch.float32, torch.float64) else got.float()
-    return error_kernel(got.device).figures(wide, expected, scale, unit)
+    if not outputs:
+        return []
+    compared = [
+        Compared(
+            got if got.dtype in (torch.float32, torch.float64) else got.float(), expected, scale,
+            error_unit(str(got.dtype).removeprefix("torch.")),
+        )
+        for got, expected, scale in outputs
+    ]
+    return error_kernel(outputs[0][0].device).figures(compared)
 
 
 def _in_few_passes(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor) -> RawFigures | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -83,6 +84,19 @@ _ENTRIES = {torch.float32: "errors_of_float", torch.float64: "errors_of_double"}
 
 
 @dataclass(frozen=True)
+class Compared:
+    """An output to hold against the truth: errors are |got − expected| / (unit · scale).
+
+    `got` is float32 or float64, the others are float64 of its shape.
+    """
+
+    got: torch.Tensor
+    expected: torch.Tensor
+    scale: torch.Tensor
+    unit: float
+
+
+@dataclass(frozen=True)
 class RawFigures:
     """The largest error in u (and of equal ones the first), the sum of the squares of the finite ones, the flat
     position of the largest with what was got and expected there, and how many elements are not finite where the truth
@@ -106,31 +120,46 @@ class ErrorKernel:
         self._device, self._blocks = device, _BLOCKS_PER_PROCESSOR * properties.multi_processor_count
         self._functions = {dtype: cuda_driver.load_function(cubin, name) for dtype, name in _ENTRIES.items()}
 
-    def figures(
-        self, got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor, unit: float
-    ) -> RawFigures | None:
-        """Errors |got − expected| / (unit · scale); `got` is float32 or float64, the others are float64 of its shape.
+    def figures(self, compared: Sequence[Compared]) -> list[RawFigures | None]:
+        """The figures of each, and one answer is waited for.
 
-        None unless all are contiguous; `scale` may repeat itself over its last dimensions.
+        None unless all of its tensors are contiguous; `scale` may repeat itself over its last dimensions.
         """
-        rows, repeats = _repeating(scale)
-        if not (got.is_contiguous() and expected.is_contiguous() and rows is not None and got.numel()):
-            return None
-        found = torch.empty(self._blocks, _FIGURES, dtype=torch.float64, device=self._device)
-        pointers = [ctypes.c_uint64(tensor.data_ptr()) for tensor in (got, expected, rows)]
+        scales = [_repeating(each.scale) for each in compared]
+        readable = [
+            number for number, (each, (rows, _)) in enumerate(zip(compared, scales))
+            if each.got.is_contiguous() and each.expected.is_contiguous() and rows is not None and each.got.numel()
+        ]
+        figures: list[RawFigures | None] = [None] * len(compared)
+        if readable:
+            found = torch.empty(len(readable), self._blocks, _FIGURES, dtype=torch.float64, device=self._device)
+            for number, of_blocks in zip(readable, found.unbind()):
+                self._queue(compared[number], *scales[number], of_blocks)
+            for number, of_launch in zip(readable, worst_of_blocks(found.cpu())):
+                figures[number] = of_launch
+        return figures
+
+    def _queue(self, each: Compared, rows: torch.Tensor, repeats: int, of_blocks: torch.Tensor) -> None:
+        pointers = [ctypes.c_uint64(tensor.data_ptr()) for tensor in (each.got, each.expected, rows)]
         cuda_driver.launch(
-            self._functions[got.dtype], self._blocks, _THREADS, _LEGACY_STREAM,
+            self._functions[each.got.dtype], self._blocks, _THREADS, _LEGACY_STREAM,
             [
-                *pointers, ctypes.c_uint64(got.numel()), ctypes.c_uint64(repeats), ctypes.c_double(unit),
-                ctypes.c_uint64(found.data_ptr()),
+                *pointers, ctypes.c_uint64(each.got.numel()), ctypes.c_uint64(repeats), ctypes.c_double(each.unit),
+                ctypes.c_uint64(of_blocks.data_ptr()),
             ],
         )
-        of_blocks = found.cpu()
-        errors = of_blocks[:, 0]
-        worst = of_blocks[errors == errors.max()]
-        max_u, position, got_value, expected_value, _, _ = worst[worst[:, 1].argmin()].tolist()
+
+
+def worst_of_blocks(found: torch.Tensor) -> list[RawFigures]:
+    """What the blocks found together, for each output; `found` is float64 (outputs, blocks, 6) on the host."""
+    errors, positions = found[..., 0], found[..., 1]
+    worst = torch.where(errors == errors.amax(dim=1, keepdim=True), positions, math.inf).argmin(dim=1)
+    figures = []
+    for of_blocks, block in zip(found, worst.tolist()):
+        max_u, position, got, expected, _, _ = of_blocks[block].tolist()
         square_sum, lost = of_blocks[:, 4:].sum(dim=0).tolist()
-        return RawFigures(max_u, square_sum, int(position), got_value, expected_value, int(lost))
+        figures.append(RawFigures(max_u, square_sum, int(position), got, expected, int(lost)))
+    return figures
 
 
 def _repeating(scale: torch.Tensor) -> tuple[torch.Tensor | None, int]:

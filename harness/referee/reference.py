@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -126,13 +126,23 @@ class Reference:
 
     def truth(self, inputs: InputSet, *, with_eager: bool = True) -> Truth:
         """The truth for one set. Without `with_eager`, eager is computed only where it is needed."""
-        needed = "value" in str(self.shape) or any(
-            not spec.torch_dtype.is_floating_point for spec in self.output_specs
-        )
-        # First: an answer from the device that is waited for while nothing else is under way there.
-        own_scale = self._is_own_scale(inputs)
+        return self.truths([inputs], with_eager=with_eager)[0]
+
+    def truths(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
+        """`truth` of each set. One answer of the device's is waited for, and first: nothing else is under way then."""
+        own_scales = self._are_own_scales(sets)
+        truths, places = [], set()
+        for inputs, own_scale in zip(sets, own_scales):
+            truths.append(self._truth(inputs, own_scale, with_eager))
+            own = {tensor.untyped_storage().data_ptr() for tensor in truths[-1].outputs if tensor.numel()}
+            if own & places:  # a model that keeps its outputs in a buffer has written over the truth before
+                return [_kept(self._truth(*each, with_eager)) for each in zip(sets, own_scales)]
+            places |= own
+        return truths
+
+    def _truth(self, inputs: InputSet, own_scale: bool, with_eager: bool) -> Truth:
         eager, values = [], None
-        if with_eager or needed or self._model64 is None:
+        if with_eager or self._needs_eager or self._model64 is None:
             with torch.no_grad():
                 skeleton, tensors = tree.flatten(self.model(*inputs.arguments()))
             eager, values = [tensor.detach().clone() for tensor in tensors], tree.values_of(skeleton)
@@ -141,6 +151,13 @@ class Reference:
             if not spec.torch_dtype.is_floating_point:
                 outputs[index] = eager[index]
         return Truth(outputs, self._scales(inputs, outputs, own_scale), eager, values)
+
+    @cached_property
+    def _needs_eager(self) -> bool:
+        """Whether there are outputs that float64 says nothing of: plain values, integers."""
+        return "value" in str(self.shape) or any(
+            not spec.torch_dtype.is_floating_point for spec in self.output_specs
+        )
 
     @cached_property
     def terms(self) -> float | None:
@@ -223,15 +240,11 @@ class Reference:
             tensors.append(tensor)
         return tree.rebuild(inputs.skeleton, tensors)
 
-    def _is_own_scale(self, inputs: InputSet) -> bool:
-        """Whether the sums of magnitudes are the outputs' own magnitudes, since no input is negative."""
-        if self.problem.accuracy.scale != "abs_inputs" or self._model64 is None:
-            return False
-        dtypes = {spec.torch_dtype for spec in inputs.specs}
-        if len(dtypes) == 1 and dtypes <= _WITH_LEAST:  # what lies between the tensors is zero
-            return bool(inputs.region.view(*dtypes).amin() >= 0)
-        floating = [tensor for tensor in inputs.tensors() if tensor.is_floating_point()]
-        return not floating or bool(torch.stack([(tensor >= 0).all() for tensor in floating]).all())
+    def _are_own_scales(self, sets: Sequence[InputSet]) -> list[bool]:
+        """Of each set whether sums of magnitudes are the outputs' own magnitudes, since no input is negative."""
+        if self.problem.accuracy.scale != "abs_inputs" or self._model64 is None or not sets:
+            return [False] * len(sets)
+        return (torch.stack([_least(inputs) for inputs in sets]) >= 0).tolist()
 
     def _scales(
         self, inputs: InputSet, outputs: Sequence[torch.Tensor], own_scale: bool
@@ -266,6 +279,19 @@ def load_module(problem: Problem, sizes: Mapping[str, int]) -> types.ModuleType:
 def _on_device(values: list[Any], device: torch.device) -> list[Any]:
     skeleton, tensors = tree.flatten(values)
     return tree.rebuild(skeleton, [tensor.to(device) for tensor in tensors])
+
+
+def _least(inputs: InputSet) -> torch.Tensor:
+    """A number that is below zero, or NaN, where a floating-point element of the inputs is."""
+    dtypes = {spec.torch_dtype for spec in inputs.specs}
+    if len(dtypes) == 1 and dtypes <= _WITH_LEAST:  # what lies between the tensors is zero
+        return inputs.region.view(*dtypes).amin()
+    right = [(tensor >= 0).all() for tensor in inputs.tensors() if tensor.is_floating_point()]
+    return torch.stack(right).all().int() - 1 if right else torch.zeros((), device=inputs.region.device)
+
+
+def _kept(truth: Truth) -> Truth:
+    return replace(truth, outputs=[tensor.clone() for tensor in truth.outputs])
 
 
 def _magnitude(output: torch.Tensor) -> torch.Tensor | None:

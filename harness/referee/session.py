@@ -104,8 +104,7 @@ class Session:
             late = self.bench.written_late()
             if late:
                 raise _written_late(late[0], len(sets))
-            kept = [self.bench.slot_unchanged(index, inputs) for index, inputs in enumerate(sets)]
-            return run.read(reply, kept)
+            return run.read(reply, self.bench.slots_unchanged(sets))
         except failures.Failed as failure:
             # Which launch of the queue it was is not known; a device that hangs is not asked for a digest.
             if self._opened is not None:

@@ -62,20 +62,20 @@ extern "C" __global__ void complete(const uint4* __restrict__ records, uint4* __
 
 
 class Mask:
-    """The loaded kernel, bound to the device address of the key."""
+    """The loaded kernel, bound to the device address of the key that is taken where no other is named."""
 
     def __init__(self, cubin: bytes, key_address: int, blocks: int) -> None:
         self._function = cuda_driver.load_function(cubin, "apply_mask")
         self._key_address = key_address
         self._blocks = blocks
 
-    def apply(self, stream: int, source: int, target: int, size_bytes: int) -> None:
+    def apply(self, stream: int, source: int, target: int, size_bytes: int, key_address: int | None = None) -> None:
         """XOR `size_bytes` (a multiple of 16) at device address `source` with the key's stream into `target`."""
         cuda_driver.launch(
             self._function, self._blocks, _THREADS, stream,
             [
                 ctypes.c_uint64(source), ctypes.c_uint64(target), ctypes.c_uint64(size_bytes // 16),
-                ctypes.c_uint64(self._key_address),
+                ctypes.c_uint64(self._key_address if key_address is None else key_address),
             ],
         )
 

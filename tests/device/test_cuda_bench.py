@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from harness.inputs.incomplete import incomplete
 from harness.inputs.sets import draw_set
 from harness.wire import cuda_driver
 from harness.wire.layout import REGION_BYTES
+from harness.wire.masking import Mask
 
 pytestmark = pytest.mark.gpu
 DEVICE = torch.device("cuda:0")
@@ -40,6 +42,54 @@ def test_what_is_staged_is_masked_and_a_fresh_key_is_used_each_time(bench):
     first, second = (region[: inputs.region.numel()].clone() for region in bench._regions["staging"][:2])
     assert (first == inputs.region).float().mean() < 0.02
     assert (first == second).float().mean() < 0.02
+
+
+def test_each_set_is_under_the_mask_of_its_own_key_and_so_are_the_pieces_that_come_late(bench):
+    bench.open(3, REGION_BYTES, REGION_BYTES)
+    sets = [draw_set(numbers, DEVICE) for _ in range(3)]
+    lacking = incomplete(sets[1], draw_set(numbers, DEVICE), 1)
+    bench.stage(sets, lacking)
+
+    def opened(region, key):
+        place = torch.frombuffer(bytearray(key), dtype=torch.uint8).to(DEVICE)
+        target = torch.zeros_like(region)
+        Mask(bench._cubin, place.data_ptr(), 64).apply(0, region.data_ptr(), target.data_ptr(), region.numel())
+        torch.cuda.synchronize()
+        return target
+
+    found = [opened(region, key) for region, key in zip(bench._regions["staging"], bench._keys)]
+    expected = [sets[0].region, lacking.region, sets[2].region]
+    assert all(torch.equal(own[: other.numel()], other) for own, other in zip(found, expected))
+    records = lacking.records().view(torch.uint8).flatten()
+    assert torch.equal(opened(bench._records, bench._opening_key)[: records.numel()], records)
+    assert len({*bench._keys, bench._opening_key}) == 4
+
+
+def test_one_changed_byte_in_one_of_the_slots_is_seen(bench):
+    bench.open(3, REGION_BYTES, REGION_BYTES)
+    sets = [draw_set(numbers, DEVICE) for _ in range(3)]
+    for slot, inputs in zip(bench._regions["slots"], sets):
+        slot[: inputs.region.numel()].copy_(inputs.region)
+    assert bench.slots_unchanged(sets) == [True, True, True]
+    bench._regions["slots"][1][REGION_BYTES - 1] ^= 1
+    assert bench.slots_unchanged(sets) == [True, False, True]
+
+
+def test_outputs_are_taken_whole_and_a_change_after_the_glimpse_is_seen(bench):
+    bench.open(2, REGION_BYTES, 2 * REGION_BYTES)
+    bench.open(2, REGION_BYTES, REGION_BYTES)
+    outboxes = bench._regions["outboxes"]
+    for outbox in outboxes:
+        outbox.random_()
+    bench.stage([draw_set(numbers, DEVICE) for _ in range(2)])
+    for index in range(2):
+        bench.glimpse(index)
+    bench.take_outputs(2)
+    assert all(torch.equal(bench.outbox(index), outboxes[index][:REGION_BYTES]) for index in range(2))
+    assert bench.written_late() == []
+    outboxes[1] ^= 1
+    bench.take_outputs(2)
+    assert bench.written_late() == [1]
 
 
 def test_regions_are_dedicated_allocations_of_whole_two_mebibytes(bench):

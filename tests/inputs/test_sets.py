@@ -7,7 +7,7 @@ import torch
 
 from harness.errors import InputError
 from harness.inputs.families import PRODUCT_FAMILIES
-from harness.inputs.sets import draw_inputs, draw_set
+from harness.inputs.sets import draw_inputs, draw_set, still_hold
 
 CPU = torch.device("cpu")
 SIGNS = next(family for family in PRODUCT_FAMILIES if family.name == "signs")
@@ -130,3 +130,45 @@ def test_inputs_are_drawn_on_the_device_itself():
 
     draw_inputs(noted, torch.device("meta"), 1)
     assert devices == [torch.device("meta")]
+
+
+def all_sorts():
+    return [
+        torch.rand(7, 3).T, torch.randint(0, 9, (5,)), torch.zeros(0, 4), torch.rand(()), torch.ones(3).expand(4, 3)
+    ]
+
+
+@pytest.mark.parametrize("get_inputs", [two_matrices, all_sorts])
+def test_what_no_tensor_fills_is_zero_and_a_known_layout_gives_the_same_bytes(get_inputs):
+    first = draw_set(get_inputs, CPU, seed=5)
+    # Memory that was in use before, so that what is not written is not zero by chance.
+    used = [torch.full((first.region.numel(),), 255, dtype=torch.uint8) for _ in range(4)]
+    del used
+    expected = torch.zeros_like(first.region)
+    torch.manual_seed(5)
+    for spec, tensor in zip(first.specs, get_inputs()):
+        spec.view(expected).copy_(tensor)
+    again = draw_set(get_inputs, CPU, specs=first.specs, seed=5)
+    assert torch.equal(first.region, expected) and torch.equal(again.region, expected)
+    assert again.specs is first.specs
+    assert again.digest() == first.digest()
+
+
+@pytest.mark.parametrize("other", [
+    lambda: [torch.rand(8, 4).double(), torch.rand(4, 6)], lambda: [torch.rand(4, 8).T, torch.rand(4, 6)],
+    lambda: [torch.rand(8, 4)], lambda: [torch.rand(8, 4), torch.rand(4, 6), torch.rand(1)],
+], ids=["another type", "other strides", "too few", "too many"])
+def test_a_draw_of_another_layout_is_refused_whatever_it_differs_in(other):
+    with pytest.raises(InputError, match="from one call to the next"):
+        draw_set(other, CPU, specs=draw_set(two_matrices, CPU).specs)
+
+
+def test_each_region_is_held_against_its_own_set_to_the_last_byte():
+    sets = [draw_set(two_matrices, CPU) for _ in range(3)]
+    regions = [torch.cat([each.region, torch.full((64,), 9, dtype=torch.uint8)]) for each in sets]
+    assert still_hold(regions, sets) == [True, True, True]
+    regions[1][sets[1].region.numel() - 1] ^= 128
+    regions[2][0] ^= 1
+    assert still_hold(regions, sets) == [True, False, False]
+    assert still_hold(regions[:2], [sets[0], sets[0]]) == [True, False]
+    assert still_hold(regions, []) == []

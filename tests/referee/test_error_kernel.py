@@ -9,7 +9,7 @@ import torch
 
 from harness.accuracy.bounds import error_unit
 from harness.referee.differences import _in_torch
-from harness.referee.error_kernel import _repeating, error_kernel
+from harness.referee.error_kernel import Compared, RawFigures, _repeating, error_kernel, worst_of_blocks
 
 DEVICE = torch.device("cuda:0")
 UNIT = error_unit("float32")
@@ -22,9 +22,14 @@ def drawn(*shape, dtype=torch.float32, seed=3):
     return (expected + noise).to(dtype), expected
 
 
+def figures(*compared):
+    (found,) = error_kernel(DEVICE).figures([Compared(*compared)])
+    return found
+
+
 def both(got, expected, scale):
     unit = error_unit(str(got.dtype).removeprefix("torch."))
-    return error_kernel(DEVICE).figures(got, expected, scale, unit), _in_torch(got, expected, scale)
+    return figures(got, expected, scale, unit), _in_torch(got, expected, scale)
 
 
 def assert_alike(own, other):
@@ -81,13 +86,42 @@ def test_of_equal_errors_the_first_is_named():
     got = torch.ones(300, 300, device=DEVICE)
     got[17, 5] = got[200, 100] = 2.0
     ones = torch.ones(300, 300, dtype=torch.float64, device=DEVICE)
-    assert error_kernel(DEVICE).figures(got, ones, ones, UNIT).position == 17 * 300 + 5
+    assert figures(got, ones, ones, UNIT).position == 17 * 300 + 5
 
 
 @pytest.mark.gpu
 def test_a_layout_that_it_does_not_read_is_left_to_others():
     got, expected = drawn(8, 9)
-    assert error_kernel(DEVICE).figures(got.t(), expected.t(), expected.t().abs(), UNIT) is None
+    assert figures(got.t(), expected.t(), expected.t().abs(), UNIT) is None
+
+
+@pytest.mark.gpu
+def test_many_outputs_at_once_have_the_figures_that_each_has_alone():
+    compared = []
+    for number, shape in enumerate([(40, 30), (1,), (700, 513), (8, 9), (300, 300)]):
+        got, expected = drawn(*shape, dtype=torch.float64 if number == 1 else torch.float32, seed=number)
+        if number == 3:
+            got, expected = got.t(), expected.t()
+        compared.append(Compared(got, expected, expected.abs(), UNIT))
+    together = error_kernel(DEVICE).figures(compared)
+    assert together == [error_kernel(DEVICE).figures([each])[0] for each in compared]
+    assert [each is None for each in together] == [False, False, False, True, False]
+    assert error_kernel(DEVICE).figures([]) == []
+
+
+def test_the_worst_of_all_blocks_is_the_first_of_the_largest_errors_and_sums_are_of_all():
+    found = torch.rand(3, 528, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    found[..., 1] = torch.randperm(3 * 528).view(3, 528)
+    found[:, 400:, :2] = torch.tensor([-1.0, 0.0])  # blocks that had no element to look at
+    found[0, [7, 300], 0], found[1, [9, 90], 0] = 5.0, math.inf
+    figures = worst_of_blocks(found)
+    for of_blocks, own in zip(found, figures):
+        errors = of_blocks[:, 0]
+        worst = of_blocks[errors == errors.max()]
+        max_u, position, got, expected, _, _ = worst[worst[:, 1].argmin()].tolist()
+        squares, lost = of_blocks[:, 4:].sum(dim=0).tolist()
+        assert own == RawFigures(max_u, squares, int(position), got, expected, int(lost))
+    assert figures[0].max_u == 5.0 and figures[1].max_u == math.inf > figures[2].max_u
 
 
 def test_a_scale_is_taken_without_its_repetitions():
