@@ -241,3 +241,22 @@ def test_with_gradients_no_family_counts_as_exact_and_no_layout_of_a_gradient_is
 def test_a_reference_without_a_floating_output_has_no_gradients_to_ask_for(reference_of):
     with pytest.raises(InputError, match="no output of the reference has a gradient"):
         reference_of(product("(A @ B > 1).int()"), mode="forward_backward")
+
+
+def test_truths_of_several_sets_are_those_of_each_though_some_inputs_are_negative(reference_of):
+    reference = reference_of()
+    sets = [reference.draw(family) for family in reference.families for _ in range(2)]
+    for own, inputs in zip(reference.truths(sets), sets):
+        alone = reference.truth(inputs)
+        assert all(map(torch.equal, own.outputs + own.scales + own.eager, alone.outputs + alone.scales + alone.eager))
+        assert torch.equal(own.scales[0], own.outputs[0].abs()) is all(bool((each >= 0).all()) for each in inputs.tensors())
+    assert reference.truths([]) == []
+
+
+def test_a_model_that_keeps_its_outputs_in_a_buffer_does_not_write_over_the_truths_before(reference_of):
+    source = product("torch.matmul(A, B, out=KEPT.setdefault(A.dtype, torch.empty(M, M, dtype=A.dtype)))") + "\nKEPT = {}\n"
+    reference = reference_of(source, accuracy=AccuracyRule())
+    sets = [reference.draw() for _ in range(3)]
+    for truth, inputs in zip(reference.truths(sets, with_eager=False), sets):
+        a, b = inputs.arguments()
+        assert torch.equal(truth.outputs[0], a.double() @ b.double())
