@@ -249,13 +249,14 @@ def test_truths_of_several_sets_are_those_of_each_though_some_inputs_are_negativ
     for own, inputs in zip(reference.truths(sets), sets):
         alone = reference.truth(inputs)
         assert all(map(torch.equal, own.outputs + own.scales + own.eager, alone.outputs + alone.scales + alone.eager))
-        assert torch.equal(own.scales[0], own.outputs[0].abs()) is all(bool((each >= 0).all()) for each in inputs.tensors())
+        without_signs = all(bool((each >= 0).all()) for each in inputs.tensors())
+        assert torch.equal(own.scales[0], own.outputs[0].abs()) is without_signs
     assert reference.truths([]) == []
 
 
 def test_a_model_that_keeps_its_outputs_in_a_buffer_does_not_write_over_the_truths_before(reference_of):
-    source = product("torch.matmul(A, B, out=KEPT.setdefault(A.dtype, torch.empty(M, M, dtype=A.dtype)))") + "\nKEPT = {}\n"
-    reference = reference_of(source, accuracy=AccuracyRule())
+    source = product("torch.matmul(A, B, out=KEPT.setdefault(A.dtype, torch.empty(M, M, dtype=A.dtype)))")
+    reference = reference_of(source + "\nKEPT = {}\n", accuracy=AccuracyRule())
     sets = [reference.draw() for _ in range(3)]
     for truth, inputs in zip(reference.truths(sets, with_eager=False), sets):
         a, b = inputs.arguments()
