@@ -17,8 +17,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# A look at both operands is small beside a product as large as this number's cube with no side below half of it.
-LEAST_SIZE = {"cuda": 2048, "cpu": 512}
+# What the look takes is small beside a product as large as this number's cube with no side below half of it. On a CPU
+# it is not the arithmetic but the waiting for each other of threads whose cores others use too: alone 512 would do.
+LEAST_SIZE = {"cuda": 2048, "cpu": 1536}
 # Of the multiply-adds, what may be left for the blocks to be worth leaving out.
 MOST_LEFT = 0.75
 # Apart by more than this, relative to the product of magnitudes, is more than another order of summation explains.

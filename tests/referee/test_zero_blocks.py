@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.inputs.families import PRODUCT_FAMILIES, one_hot_along
 from harness.problem import AccuracyRule
+from harness.referee import zero_blocks
 from harness.referee.sums import WatchedRun
 from harness.referee.zero_blocks import (
     MOST_APART, Search, apart, block_of, pieces_of, product, without, without_zero_blocks,
@@ -18,6 +19,15 @@ from harness.referee.zero_blocks import (
 
 BLOCK = 8
 INFINITE, NAN = math.inf, math.nan
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for each other on a shared machine take longer than all of the arithmetic."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def normal(*shape: int) -> torch.Tensor:
@@ -142,12 +152,22 @@ def test_a_wrong_product_is_apart():
     assert math.isnan(apart(lost, a, b, strip=24))
 
 
-@pytest.mark.parametrize(("inner", "block"), [(1, 128), (1000, 128), (2048, 256), (3000, 320), (4096, 512), (65536, 512)])
+@pytest.mark.parametrize(
+    ("inner", "block"), [(1, 128), (1000, 128), (2048, 256), (3000, 320), (4096, 512), (65536, 512)]
+)
 def test_a_block_is_an_eighth_of_the_sum_within_limits(inner, block):
     assert block_of(inner) == block
 
 
 SIZE = 512
+
+
+@pytest.fixture
+def small_counts(monkeypatch):
+    """Products of 512 are large enough here: what is worth it on a CPU takes longer than a test may."""
+    monkeypatch.setitem(zero_blocks.LEAST_SIZE, "cpu", SIZE)
+
+
 LINEAR = torch.nn.Linear(SIZE, SIZE).double().requires_grad_(False)
 CALLS = {
     "@": lambda a, b: a @ b,
@@ -161,7 +181,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_whatever_call_makes_the_product(call):
+def test_whatever_call_makes_the_product(call, small_counts):
     a, b = lower(SIZE), lower(SIZE)
     expected = call(a, b)
     with torch.no_grad(), Search() as search:
@@ -185,13 +205,19 @@ def test_whatever_call_makes_the_product(call):
     lambda: with_element(lower(SIZE), INFINITE) @ lower(SIZE),
     lambda: lower(SIZE).sum(),
 ], ids=["full", "small", "narrow", "fp32", "with a factor", "sparse tensors", "infinite", "no product"])
-def test_nothing_is_found_where_there_is_nothing_to_win(call):
+def test_nothing_is_found_where_there_is_nothing_to_win(call, small_counts):
     with Search() as search:
         call()
     assert search.shapes == frozenset()
 
 
-def test_each_draw_is_looked_at_again():
+def test_a_product_that_takes_no_time_is_not_looked_at():
+    with Search() as search:
+        lower(SIZE) @ lower(SIZE)
+    assert search.shapes == frozenset()
+
+
+def test_each_draw_is_looked_at_again(small_counts):
     worth = frozenset({(SIZE, SIZE, SIZE)})
     full = normal(SIZE, SIZE)
     with Seen() as seen, without(worth):
@@ -202,14 +228,14 @@ def test_each_draw_is_looked_at_again():
     assert bool(made[-1].isnan().all()) and bool(made[:-1].isfinite().all())
 
 
-def test_without_a_product_worth_it_nothing_is_watched():
+def test_without_a_product_worth_it_nothing_is_watched(small_counts):
     with Seen() as seen, without(frozenset()):
         lower(SIZE) @ lower(SIZE)
     assert "aten.mm.default" in seen.names
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace.*:DeprecationWarning")
-def test_who_watches_the_model_sees_its_own_calls_only():
+def test_who_watches_the_model_sees_its_own_calls_only(small_counts):
     a, b = lower(SIZE), lower(SIZE)
     scripted = torch.jit.trace(lambda a, b: torch.tril(a @ b), (a, b))
     with torch.no_grad(), WatchedRun() as alone:
@@ -235,7 +261,7 @@ def get_inputs():
 RULE = AccuracyRule(scale="abs_inputs", contracted=(1, 0))
 
 
-def test_the_truth_and_its_error_scale_are_found_without_the_zeros(reference_of):
+def test_the_truth_and_its_error_scale_are_found_without_the_zeros(reference_of, small_counts):
     reference = reference_of(TRIANGLES, {"M": SIZE}, accuracy=RULE)
     assert reference.longest_sum == SIZE
     for family in PRODUCT_FAMILIES:
@@ -253,8 +279,9 @@ def test_the_truth_and_its_error_scale_are_found_without_the_zeros(reference_of)
     (TRIANGLES, 256), (TRIANGLES.replace("[torch.tril(torch.rand(M, M))", "[torch.rand(M, M)")
                        .replace(", torch.tril(torch.rand(M, M))", ", torch.rand(M, M)"), SIZE),
     (TRIANGLES.replace("torch.matmul(A, B)", "A + B"), SIZE),
-], ids=["small", "full", "no product"])
-def test_the_truth_of_any_other_problem_is_pytorchs_own(reference_of, source, size):
+    (TRIANGLES.replace("torch.rand(M, M)", "torch.rand(M, M, dtype=torch.float64)"), SIZE),
+], ids=["small", "full", "no product", "float64"])
+def test_the_truth_of_any_other_problem_is_pytorchs_own(reference_of, source, size, small_counts):
     reference = reference_of(source, {"M": size}, accuracy=AccuracyRule())
     inputs = reference.draw()
     with Seen() as seen:
@@ -264,7 +291,7 @@ def test_the_truth_of_any_other_problem_is_pytorchs_own(reference_of, source, si
     assert torch.equal(truth.outputs[0], torch.tril(a + b if "A + B" in source else a @ b))
 
 
-def test_gradients_are_found_without_the_zeros_too(reference_of):
+def test_gradients_are_found_without_the_zeros_too(reference_of, small_counts):
     reference = reference_of(TRIANGLES, {"M": SIZE}, mode="forward_backward", accuracy=RULE)
     inputs = reference.draw()
     with Seen() as seen:
