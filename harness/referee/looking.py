@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import statistics
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from harness.device.bench import Bench
@@ -68,7 +69,9 @@ def look_closely(
                 if lacking is None:
                     raise
                 continue
-            if failure is not None:  # right this time: wrong now and then, whenever its inputs come
+            if failure is not None:  # right this time, so perhaps wrong now and then whenever its inputs come
+                reason = f"{failure.verdict.reason}; a part of the inputs came as the timed window opened"
+                failure.verdict = replace(failure.verdict, reason=reason)
                 raise failure
             times_us = [launch.time_us for launch in made.launches]
             return times_us[index], times_us[1:index] + times_us[index + 1:] or usual_us

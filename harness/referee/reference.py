@@ -21,6 +21,7 @@ from harness.inputs.families import GIVEN, Family, families_for
 from harness.inputs.sets import InputSet, draw_set
 from harness.problem import Problem
 from harness.reading.reference_source import with_sizes
+from harness.referee import zero_blocks
 from harness.referee.sums import WatchedRun
 from harness.wire import passes, tree
 from harness.wire.layout import TensorSpec, is_dense, plan
@@ -91,6 +92,7 @@ class Reference:
             list(tensor.stride()) if is_dense(tensor) and index < free else None for index, tensor in enumerate(eager)
         ]
         self.longest_sum = 1
+        self._with_zero_blocks: frozenset[zero_blocks.Shape] = frozenset()
         self._model64 = self._in_float64(first)
         self.truth_name = "eager" if self._model64 is None else "float64"
 
@@ -203,10 +205,10 @@ class Reference:
                 )
 
     def _in_float64(self, inputs: InputSet) -> torch.nn.Module | None:
-        watch, arguments = WatchedRun(), self._arguments64(inputs)
+        watch, search, arguments = WatchedRun(), zero_blocks.Search(), self._arguments64(inputs)
         try:
             self._model64 = copy.deepcopy(self.model).double()
-            with torch.no_grad(), watch:
+            with torch.no_grad(), watch, search:
                 _, outputs = tree.flatten(self._model64(*arguments))
         except torch.OutOfMemoryError:
             raise
@@ -216,6 +218,9 @@ class Reference:
         floating = [tensor for tensor in outputs if tensor.is_floating_point()]
         wide = floating and all(tensor.dtype == torch.float64 for tensor in floating)
         self.longest_sum = watch.longest_sum
+        # Outputs in float64 are as fine as the truth, so that another order of summation would show.
+        if all(spec.torch_dtype != torch.float64 for spec in self.output_specs):
+            self._with_zero_blocks = search.shapes
         return self._model64 if wide and not watch.narrow else None
 
     def _watch_eager(self, inputs: InputSet) -> None:
@@ -227,7 +232,7 @@ class Reference:
 
     def _outputs64(self, inputs: InputSet, *, absolute: bool = False) -> list[torch.Tensor]:
         arguments = self._arguments64(inputs, absolute=absolute)
-        with torch.no_grad():
+        with torch.no_grad(), zero_blocks.without(self._with_zero_blocks):
             _, outputs = tree.flatten(self._model64(*arguments))
         return [tensor.detach() for tensor in outputs]
 

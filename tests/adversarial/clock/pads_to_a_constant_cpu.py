@@ -25,7 +25,7 @@ CPP = r"""
 #include <vector>
 
 using Clock = std::chrono::steady_clock;
-constexpr double kOfTheWork = 0.8;
+constexpr double kOfTheWork = 0.4;
 
 struct Place {
   const float *A, *B;
@@ -49,9 +49,19 @@ struct Place {
     const auto began = Clock::now();
     seen = std::move(what);
     C.assign(M * M, 0.0f);
-    for (long i = 0; i < M; ++i)
-      for (long k = 0; k <= i; ++k)
-        for (long j = 0; j <= k; ++j) C[i * M + j] += A[i * M + k] * B[k * M + j];
+    for (long i = 0; i < M; i += 4) {  // four rows at once; M is a multiple of that
+      const float* a = A + i * M;
+      float *c0 = C.data() + i * M, *c1 = c0 + M, *c2 = c1 + M, *c3 = c2 + M;
+      for (long k = 0; k < i + 4; ++k) {
+        const float a0 = a[k], a1 = a[M + k], a2 = a[2 * M + k], a3 = a[3 * M + k], *b = B + k * M;
+        for (long j = 0; j <= k; ++j) {
+          c0[j] += a0 * b[j];
+          c1[j] += a1 * b[j];
+          c2[j] += a2 * b[j];
+          c3[j] += a3 * b[j];
+        }
+      }
+    }
     work = Clock::now() - began;
   }
 };
@@ -98,7 +108,7 @@ static PyModuleDef module = {PyModuleDef_HEAD_INIT, "pads_to_a_constant", nullpt
 PyMODINIT_FUNC PyInit_pads_to_a_constant() { return PyModule_Create(&module); }
 """
 
-extension = load_inline("pads_to_a_constant", CPP, extra_cflags=["-O3"], no_implicit_headers=True)
+extension = load_inline("pads_to_a_constant", CPP, extra_cflags=["-O3", "-march=native"], no_implicit_headers=True)
 held = {}  # what the thread looks at must not be freed
 
 

@@ -2,9 +2,9 @@
 
 Mechanism: Inputs have to be somewhere before the clock starts, and from the second call on the thread knows where. The
   call waits for what was begun, or hands back what is there. Here inputs come at the turn of their launch only, and now
-  and then lie there for a while before the window opens: a call that is shorter then has begun early. What the thread
-  takes from eager's launches meanwhile shows in eager's times.
-Expected: rejected/clocks_disagree
+  and then lie there for a while before the window opens, or lack pieces until then: a call that is shorter, or wrong, has
+  begun early. What the thread takes from eager's launches meanwhile shows in eager's times.
+Expected: rejected/clocks_disagree or incorrect/wrong_values
 Fools: clock
 Device: cpu
 """

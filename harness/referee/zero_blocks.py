@@ -1,0 +1,249 @@
+"""Products of matrices in float64 without the multiplications by blocks of zeros, for the truth of each launch.
+
+Triangular, banded, block-diagonal and masked operands are alike here: each draw is looked at for the blocks that hold
+nothing, whatever made them so. A `Search` finds while a model runs which of its products are worth that look and come
+out the same; `without` leaves the blocks out of these, and of no others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+# What the look takes is small beside a product as large as this number's cube with no side below half of it. On a CPU
+# it is not the arithmetic but the waiting for each other of threads whose cores others use too: alone 512 would do.
+LEAST_SIZE = {"cuda": 2048, "cpu": 1536}
+# Of the multiply-adds, what may be left for the blocks to be worth leaving out.
+MOST_LEFT = 0.75
+# Apart by more than this, relative to the product of magnitudes, is more than another order of summation explains.
+MOST_APART = 1e-13
+_BLOCKS = (128, 512)
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The part of a product that the terms `inner` add to: outside these rows and columns they add zeros."""
+
+    rows: slice
+    inner: slice
+    columns: slice
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds."""
+        return math.prod(each.stop - each.start for each in (self.rows, self.inner, self.columns))
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A call of PyTorch's that multiplies `a`, (m, k), by `b`, (k, n); `finish` makes a @ b what the call returns."""
+
+    a: torch.Tensor
+    b: torch.Tensor
+    finish: Callable[[torch.Tensor], torch.Tensor]
+
+    @property
+    def shape(self) -> Shape:
+        return (*self.a.shape, self.b.shape[1])
+
+
+def block_of(inner: int) -> int:
+    """The block for a sum of `inner` terms: an eighth of it, within what a BLAS multiplies at full speed."""
+    return min(max(inner // 8 // 64 * 64, _BLOCKS[0]), _BLOCKS[1])
+
+
+def pieces_of(a: torch.Tensor, b: torch.Tensor, block: int) -> list[Piece] | None:
+    """What of `a @ b` is not zero whatever the values, in order of the inner axis; waits once for the device.
+
+    `a` is (m, k) and `b` (k, n); `block` is in elements. None where an element is infinite or NaN, since zero times
+    that is not zero.
+    """
+    looks = [_magnitudes(a, block), _magnitudes(b, block)]
+    magnitudes = torch.cat([each.flatten() for each in looks]).tolist()
+    if not all(map(math.isfinite, magnitudes)):
+        return None
+    split = looks[0].numel()
+    of_a, of_b = _table(magnitudes[:split], looks[0].shape[1]), _table(magnitudes[split:], looks[1].shape[1])
+    (m, k), n = a.shape, b.shape[1]
+    found = []
+    for index, columns_of_b in enumerate(of_b):
+        rows = _hull([line[index] for line in of_a], block, m)
+        columns = _hull(columns_of_b, block, n)
+        if rows and columns:
+            found.append(Piece(rows, slice(index * block, min((index + 1) * block, k)), columns))
+    return _joined(found)
+
+
+def product(a: torch.Tensor, b: torch.Tensor, pieces: Sequence[Piece]) -> torch.Tensor:
+    """`a @ b` as the sum of its `pieces`: a new contiguous (m, n) tensor."""
+    made = a.new_zeros(a.shape[0], b.shape[1])
+    for each in pieces:
+        made[each.rows, each.columns].addmm_(a[each.rows, each.inner], b[each.inner, each.columns])
+    return made
+
+
+def without_zero_blocks(a: torch.Tensor, b: torch.Tensor, block: int | None = None) -> torch.Tensor | None:
+    """`a @ b` without its blocks of zeros, or None where these are fewer than a quarter of the work."""
+    pieces = pieces_of(a, b, block or block_of(a.shape[1]))
+    if pieces is None or sum(each.work for each in pieces) > MOST_LEFT * a.numel() * b.shape[1]:
+        return None
+    return product(a, b, pieces)
+
+
+def apart(made: torch.Tensor, a: torch.Tensor, b: torch.Tensor, strip: int = 1024) -> float:
+    """The largest distance of `made` from `a @ b` relative to |a||b|, found strip by strip to save memory.
+
+    Infinite where an element must be zero and is not; NaN where one is NaN.
+    """
+    worst = a.new_zeros(())
+    for top, left in itertools.product(range(0, a.shape[0], strip), range(0, b.shape[1], strip)):
+        rows, columns = a[top:top + strip], b[:, left:left + strip]
+        distance = (made[top:top + strip, left:left + strip] - rows @ columns).abs()
+        relative = distance / (rows.abs() @ columns.abs())
+        worst = torch.maximum(worst, torch.where(distance == 0, 0.0, relative).amax())
+    return float(worst)
+
+
+class _Products(TorchDispatchMode):
+    """While entered, each product of two float64 matrices that is large enough goes through `compute`.
+
+    It sees what PyTorch's functions come down to, so that `@`, `linear`, `einsum` and backward passes are alike.
+    """
+
+    def __torch_dispatch__(self, function, types_, arguments=(), named=None):
+        named = named or {}
+        found = _product_in(function, arguments, named)
+        made = None
+        if found is not None:
+            with torch._C.DisableTorchFunction():  # whoever watches the model is to see the model's own calls only
+                made = self.compute(found)
+        return function(*arguments, **named) if made is None else made
+
+    def compute(self, found: _Product) -> torch.Tensor | None:
+        """What the call returns, or None where PyTorch shall compute it."""
+        raise NotImplementedError
+
+
+class Search(_Products):
+    """Leaves every product as it is; `shapes` are those (m, k, n) of which blocks of zeros are a quarter or more, and
+    that come out the same without them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[Shape, bool] = {}
+
+    @property
+    def shapes(self) -> frozenset[Shape]:
+        return frozenset(shape for shape, worth in self._seen.items() if worth)
+
+    def compute(self, found: _Product) -> None:
+        if not self._seen.get(found.shape):
+            self._seen[found.shape] = _is_worth_it(found.a, found.b)
+
+
+class _LeftOut(_Products):
+    """Computes products of the given shapes without their blocks of zeros."""
+
+    def __init__(self, shapes: frozenset[Shape]) -> None:
+        super().__init__()
+        self._shapes = shapes
+
+    def compute(self, found: _Product) -> torch.Tensor | None:
+        if found.shape not in self._shapes:
+            return None
+        made = without_zero_blocks(found.a, found.b)
+        return None if made is None else found.finish(made)
+
+
+def without(shapes: frozenset[Shape]) -> contextlib.AbstractContextManager[Any]:
+    """While entered, products of these shapes leave out the blocks of zeros that their operands then have."""
+    return _LeftOut(shapes) if shapes else contextlib.nullcontext()
+
+
+def _is_worth_it(a: torch.Tensor, b: torch.Tensor) -> bool:
+    try:
+        made = without_zero_blocks(a, b)
+        return made is not None and apart(made, a, b) <= MOST_APART
+    except torch.OutOfMemoryError:  # the search holds one matrix more than a truth does
+        return False
+
+
+def _product_in(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> _Product | None:
+    aten = torch.ops.aten
+    if named:  # addmm with factors
+        return None
+    if function is aten.mm.default:
+        found = _Product(*arguments, lambda made: made)
+    elif function is aten.addmm.default:
+        added, *factors = arguments
+        found = _Product(*factors, lambda made: made.add_(added))
+    elif function is aten.bmm.default and arguments[0].shape[0] == 1:
+        found = _Product(*[each[0] for each in arguments], lambda made: made[None])
+    else:
+        return None
+    for each in (found.a, found.b):
+        if each.dtype != torch.float64 or type(each) not in (torch.Tensor, torch.nn.Parameter):
+            return None
+        if each.layout != torch.strided:
+            return None
+    least = LEAST_SIZE.get(found.a.device.type, math.inf)
+    return found if math.prod(found.shape) >= least**3 and min(found.shape) >= least / 2 else None
+
+
+def _magnitudes(operand: torch.Tensor, block: int) -> torch.Tensor:
+    """One number for each block of a matrix, the last ones smaller: zero where all its elements are, infinite or NaN
+    where one of them is, and without a copy of the operand.
+    """
+    strips = []
+    for top, bottom, height in _parts(operand.shape[0], block):
+        row = []
+        for left, right, width in _parts(operand.shape[1], block):
+            blocks = operand[top:bottom, left:right].unflatten(1, (-1, width)).unflatten(0, (-1, height))
+            row.append(_size_of(blocks))
+        strips.append(torch.cat(row, 1))
+    return torch.cat(strips)
+
+
+def _size_of(blocks: torch.Tensor) -> torch.Tensor:
+    if blocks.is_cuda:  # one reading, limited by memory
+        return torch.linalg.vector_norm(blocks, 1, dim=(1, 3))
+    return torch.maximum(blocks.amax((1, 3)), -blocks.amin((1, 3)))  # on a CPU two of these are far faster
+
+
+def _parts(size: int, block: int) -> list[tuple[int, int, int]]:
+    """(start, stop, length of a block) of the whole blocks of an axis, and of what is left over."""
+    whole = size - size % block
+    parts = [(0, whole, block), (whole, size, size - whole)]
+    return [part for part in parts if part[0] < part[1]]
+
+
+def _table(numbers: Sequence[float], width: int) -> list[Sequence[float]]:
+    return [numbers[start:start + width] for start in range(0, len(numbers), width)]
+
+
+def _hull(magnitudes: Sequence[float], block: int, size: int) -> slice | None:
+    """From the first block that holds something to the last, in elements of an axis of `size`."""
+    held = [index for index, magnitude in enumerate(magnitudes) if magnitude]
+    return slice(held[0] * block, min((held[-1] + 1) * block, size)) if held else None
+
+
+def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+    """Neighbours along the inner axis with the same rows and columns are one piece."""
+    joined: list[Piece] = []
+    for each in pieces:
+        last = joined[-1] if joined else None
+        if last and (last.rows, last.columns, last.inner.stop) == (each.rows, each.columns, each.inner.start):
+            joined[-1] = Piece(each.rows, slice(last.inner.start, each.inner.stop), each.columns)
+        else:
+            joined.append(each)
+    return joined

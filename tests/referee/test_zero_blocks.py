@@ -1,0 +1,319 @@
+"""Products without their blocks of zeros: what is left out, that the result is the same, and when PyTorch's is used."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness.inputs.families import PRODUCT_FAMILIES, one_hot_along
+from harness.problem import AccuracyRule
+from harness.referee import zero_blocks
+from harness.referee.sums import WatchedRun
+from harness.referee.zero_blocks import (
+    MOST_APART, Search, apart, block_of, pieces_of, product, without, without_zero_blocks,
+)
+
+BLOCK = 8
+INFINITE, NAN = math.inf, math.nan
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for each other on a shared machine take longer than all of the arithmetic."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def normal(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def lower(rows: int, columns: int | None = None) -> torch.Tensor:
+    return torch.tril(normal(rows, columns or rows))
+
+
+def banded(size: int, width: int) -> torch.Tensor:
+    return torch.triu(torch.tril(normal(size, size), width), -width)
+
+
+def block_diagonal(*sizes: int) -> torch.Tensor:
+    """Full blocks along the diagonal, every second of them left empty."""
+    return torch.block_diag(*[normal(size, size) * (number % 2 == 0) for number, size in enumerate(sizes)])
+
+
+def with_element(matrix: torch.Tensor, value: float) -> torch.Tensor:
+    matrix = matrix.clone()
+    matrix[-1, 0] = value
+    return matrix
+
+
+class Seen(TorchDispatchMode):
+    """While entered, the names of the operations that reach PyTorch itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, function, types_, arguments=(), named=None):
+        self.names.append(str(function))
+        return function(*arguments, **(named or {}))
+
+
+SPARSE = {
+    "lower by lower": lambda: (lower(64), lower(64)),
+    "upper by upper": lambda: (lower(64).t(), lower(64).t()),
+    "lower by full": lambda: (lower(64), normal(64, 40)),
+    "full by lower": lambda: (normal(40, 64), lower(64)),
+    "transposed copies": lambda: (lower(64).t().contiguous(), lower(64).t().contiguous()),
+    "ragged": lambda: (lower(61, 45), lower(45, 51)),
+    "one short of a block, one over": lambda: (lower(63, 65), lower(65, 57)),
+    "banded": lambda: (banded(70, 5), banded(70, 9)),
+    "banded by full": lambda: (banded(70, 5), normal(70, 33)),
+    "block-diagonal with holes": lambda: (block_diagonal(16, 24, 11, 5, 20), normal(76, 30)),
+    "a masked half": lambda: (normal(48, 64) * (torch.arange(64) < 30), normal(64, 48)),
+    "all zeros": lambda: (torch.zeros(64, 64, dtype=torch.float64), normal(64, 64)),
+    "negative zeros": lambda: (lower(64) * 1.0, -torch.zeros(64, 64, dtype=torch.float64)),
+    "an identity": lambda: (lower(64), torch.eye(64, dtype=torch.float64)),
+    "one-hot lines": lambda: (lower(64), one_hot_along(lower(64).tril(), 0)),
+    "magnitudes apart": lambda: (torch.ldexp(lower(64), torch.randint(-20, 21, (64, 64))), lower(64)),
+    "every second row": lambda: (lower(128)[::2], lower(128)[:, ::2]),
+    "every second term": lambda: (lower(64, 128)[:, ::2], lower(128)[::2]),
+    "a window": lambda: (lower(90)[3:73, 3:73], lower(90)[3:73, 3:73]),
+    "tiny elements": lambda: (lower(64) * 1e-300, lower(64)),
+}
+
+
+@pytest.mark.parametrize("make", SPARSE.values(), ids=SPARSE)
+def test_the_product_is_the_same_without_its_zeros(make):
+    a, b = make()
+    made = without_zero_blocks(a, b, BLOCK)
+    assert made is not None and made.is_contiguous() and made.dtype == torch.float64
+    assert apart(made, a, b) <= MOST_APART
+    assert torch.allclose(made, a @ b, rtol=0, atol=float(1e-13 * (a.abs() @ b.abs()).max()))
+
+
+@pytest.mark.parametrize(("make", "blocks"), [
+    (lambda: (lower(64), lower(64)), sum((8 - k) * (k + 1) for k in range(8))),
+    (lambda: (lower(64).t(), lower(64).t()), sum((8 - k) * (k + 1) for k in range(8))),
+    (lambda: (lower(64), normal(64, 64)), 36 * 8),
+    (lambda: (block_diagonal(16, 16, 16, 16), normal(64, 64)), 2 * 2 * 2 * 8),
+    (lambda: (torch.eye(64, dtype=torch.float64), lower(64)), 36),
+    (lambda: (torch.zeros(64, 64, dtype=torch.float64), lower(64)), 0),
+    (lambda: (normal(64, 64), normal(64, 64)), 512),
+])
+def test_the_work_is_what_the_blocks_leave(make, blocks):
+    assert sum(each.work for each in pieces_of(*make(), BLOCK)) == blocks * BLOCK**3
+
+
+def test_integers_come_out_equal_to_the_bit():
+    a, b = (torch.tril(torch.randint(-9, 10, (61, 61))).double() for _ in range(2))
+    assert torch.equal(without_zero_blocks(a, b, BLOCK), a @ b)
+
+
+def test_neighbours_with_the_same_rows_and_columns_are_multiplied_at_once():
+    assert len(pieces_of(normal(20, 64), normal(64, 20), BLOCK)) == 1
+    assert len(pieces_of(block_diagonal(16, 8, 32), normal(56, 20), BLOCK)) == 2
+
+
+@pytest.mark.parametrize("make", [
+    lambda: (normal(64, 64), normal(64, 64)),
+    lambda: (banded(64, 50), normal(64, 64)),
+    lambda: (normal(64, 64).triu(-40), normal(64, 64)),
+    lambda: (normal(64, 64), torch.ones(64, 64, dtype=torch.float64).tril(56)),
+], ids=["full", "a wide band", "a corner", "the corner of the last"])
+def test_where_little_is_zero_the_plain_product_is_used(make):
+    assert without_zero_blocks(*make(), BLOCK) is None
+
+
+@pytest.mark.parametrize("value", [INFINITE, -INFINITE, NAN])
+@pytest.mark.parametrize("change", [
+    lambda a, b, value: (with_element(a, value), b), lambda a, b, value: (a, with_element(b, value)),
+], ids=["first", "last"])
+def test_zero_times_infinity_is_left_to_pytorch(value, change):
+    a, b = change(lower(61), lower(61), value)
+    assert pieces_of(a, b, BLOCK) is None and without_zero_blocks(a, b, BLOCK) is None
+
+
+def test_a_wrong_product_is_apart():
+    a, b = lower(64), lower(64)
+    right = a @ b
+    assert apart(right, a, b, strip=24) == 0
+    pieces = pieces_of(a, b, BLOCK)
+    assert apart(product(a, b, pieces[:-1]), a, b, strip=24) > 0.1
+    above, lost = right.clone(), right.clone()
+    above[0, 63], lost[40, 3] = 1e-300, NAN
+    assert apart(above, a, b, strip=24) == INFINITE
+    assert math.isnan(apart(lost, a, b, strip=24))
+
+
+@pytest.mark.parametrize(
+    ("inner", "block"), [(1, 128), (1000, 128), (2048, 256), (3000, 320), (4096, 512), (65536, 512)]
+)
+def test_a_block_is_an_eighth_of_the_sum_within_limits(inner, block):
+    assert block_of(inner) == block
+
+
+SIZE = 512
+
+
+@pytest.fixture
+def small_counts(monkeypatch):
+    """Products of 512 are large enough here: what is worth it on a CPU takes longer than a test may."""
+    monkeypatch.setitem(zero_blocks.LEAST_SIZE, "cpu", SIZE)
+
+
+LINEAR = torch.nn.Linear(SIZE, SIZE).double().requires_grad_(False)
+CALLS = {
+    "@": lambda a, b: a @ b,
+    "transposed": lambda a, b: a.T @ b.T,
+    "linear": F.linear,
+    "a layer with a bias": lambda a, b: LINEAR(a),
+    "einsum": lambda a, b: torch.einsum("ik,kj->ij", a, b),
+    "one in a batch": lambda a, b: torch.bmm(a[None], b[None]),
+    "a batch of rows": lambda a, b: a.view(4, -1, SIZE) @ b,
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_whatever_call_makes_the_product(call, small_counts):
+    a, b = lower(SIZE), lower(SIZE)
+    expected = call(a, b)
+    with torch.no_grad(), Search() as search:
+        assert torch.equal(call(a, b), expected)
+    assert search.shapes == {(SIZE, SIZE, SIZE)}
+    with torch.no_grad(), Seen() as seen, without(search.shapes):
+        made = call(a, b)
+    assert "aten.addmm_.default" in seen.names
+    assert not {"aten.mm.default", "aten.addmm.default", "aten.bmm.default"} & set(seen.names)
+    assert made.shape == expected.shape and made.stride() == expected.stride()
+    assert torch.allclose(made, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: normal(SIZE, SIZE) @ normal(SIZE, SIZE),
+    lambda: lower(256) @ lower(256),
+    lambda: lower(2 * SIZE) @ normal(2 * SIZE, 16),
+    lambda: lower(SIZE).float() @ lower(SIZE).float(),
+    lambda: torch.addmm(lower(SIZE), lower(SIZE), lower(SIZE), beta=0.5),
+    lambda: torch.sparse.mm(lower(SIZE).to_sparse(), lower(SIZE)),
+    lambda: with_element(lower(SIZE), INFINITE) @ lower(SIZE),
+    lambda: lower(SIZE).sum(),
+], ids=["full", "small", "narrow", "fp32", "with a factor", "sparse tensors", "infinite", "no product"])
+def test_nothing_is_found_where_there_is_nothing_to_win(call, small_counts):
+    with Search() as search:
+        call()
+    assert search.shapes == frozenset()
+
+
+def test_a_product_that_takes_no_time_is_not_looked_at():
+    with Search() as search:
+        lower(SIZE) @ lower(SIZE)
+    assert search.shapes == frozenset()
+
+
+def test_each_draw_is_looked_at_again(small_counts):
+    worth = frozenset({(SIZE, SIZE, SIZE)})
+    full = normal(SIZE, SIZE)
+    with Seen() as seen, without(worth):
+        full @ full
+    assert seen.names.count("aten.mm.default") == 1 and "aten.addmm_.default" not in seen.names
+    with without(worth):
+        made = with_element(lower(SIZE), NAN) @ lower(SIZE)
+    assert bool(made[-1].isnan().all()) and bool(made[:-1].isfinite().all())
+
+
+def test_without_a_product_worth_it_nothing_is_watched(small_counts):
+    with Seen() as seen, without(frozenset()):
+        lower(SIZE) @ lower(SIZE)
+    assert "aten.mm.default" in seen.names
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace.*:DeprecationWarning")
+def test_who_watches_the_model_sees_its_own_calls_only(small_counts):
+    a, b = lower(SIZE), lower(SIZE)
+    scripted = torch.jit.trace(lambda a, b: torch.tril(a @ b), (a, b))
+    with torch.no_grad(), WatchedRun() as alone:
+        scripted(a, b)
+    with torch.no_grad(), WatchedRun() as watch, Search() as search:
+        scripted(a, b)
+    assert search.shapes and watch.longest_sum == alone.longest_sum
+
+
+TRIANGLES = """
+import torch
+M = 16
+
+
+class Model(torch.nn.Module):
+    def forward(self, A, B):
+        return torch.tril(torch.matmul(A, B))
+
+
+def get_inputs():
+    return [torch.tril(torch.rand(M, M)), torch.tril(torch.rand(M, M))]
+"""
+RULE = AccuracyRule(scale="abs_inputs", contracted=(1, 0))
+
+
+def test_the_truth_and_its_error_scale_are_found_without_the_zeros(reference_of, small_counts):
+    reference = reference_of(TRIANGLES, {"M": SIZE}, accuracy=RULE)
+    assert reference.longest_sum == SIZE
+    for family in PRODUCT_FAMILIES:
+        inputs = reference.draw(family)
+        with Seen() as seen:
+            truth = reference.truth(inputs, with_eager=False)
+        assert "aten.addmm_.default" in seen.names and "aten.mm.default" not in seen.names, family.name
+        a, b = (each.double() for each in inputs.arguments())
+        scale = torch.tril(a.abs() @ b.abs())
+        assert bool(((truth.outputs[0] - torch.tril(a @ b)).abs() <= 1e-13 * scale).all()), family.name
+        assert bool(((truth.scales[0] - scale).abs() <= 1e-13 * scale).all()), family.name
+
+
+@pytest.mark.parametrize(("source", "size"), [
+    (TRIANGLES, 256), (TRIANGLES.replace("[torch.tril(torch.rand(M, M))", "[torch.rand(M, M)")
+                       .replace(", torch.tril(torch.rand(M, M))", ", torch.rand(M, M)"), SIZE),
+    (TRIANGLES.replace("torch.matmul(A, B)", "A + B"), SIZE),
+    (TRIANGLES.replace("torch.rand(M, M)", "torch.rand(M, M, dtype=torch.float64)"), SIZE),
+], ids=["small", "full", "no product", "float64"])
+def test_the_truth_of_any_other_problem_is_pytorchs_own(reference_of, source, size, small_counts):
+    reference = reference_of(source, {"M": size}, accuracy=AccuracyRule())
+    inputs = reference.draw()
+    with Seen() as seen:
+        truth = reference.truth(inputs, with_eager=False)
+    assert "aten.addmm_.default" not in seen.names
+    a, b = (each.double() for each in inputs.arguments())
+    assert torch.equal(truth.outputs[0], torch.tril(a + b if "A + B" in source else a @ b))
+
+
+def test_gradients_are_found_without_the_zeros_too(reference_of, small_counts):
+    reference = reference_of(TRIANGLES, {"M": SIZE}, mode="forward_backward", accuracy=RULE)
+    inputs = reference.draw()
+    with Seen() as seen:
+        truth = reference.truth(inputs, with_eager=False)
+    assert "aten.addmm_.default" in seen.names and "aten.mm.default" not in seen.names
+    (a, b), (vector,) = inputs.arguments()
+    a, b, vector = a.double(), b.double(), vector.double().tril()
+    for found, expected in zip(truth.outputs, (torch.tril(a @ b), vector @ b.t(), a.t() @ vector), strict=True):
+        assert torch.allclose(found, expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_too():
+    a, b = (torch.tril(torch.randn(2500, 2300, device="cuda", dtype=torch.float64)) for _ in range(2))
+    b = b.t()
+    with torch.no_grad(), Search() as search:
+        expected = a @ b
+    assert search.shapes == {(2500, 2300, 2500)}
+    with Seen() as seen, without(search.shapes):
+        made = a @ b
+    assert "aten.addmm_.default" in seen.names
+    assert torch.allclose(made, expected, rtol=0, atol=1e-10)
+    for value in (INFINITE, -INFINITE, NAN):
+        assert pieces_of(with_element(a, value), b, 256) is None
+        assert pieces_of(a, with_element(b, value), 256) is None
