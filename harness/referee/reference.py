@@ -131,7 +131,8 @@ class Reference:
         return self.truths([inputs], with_eager=with_eager)[0]
 
     def truths(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
-        """`truth` of each set. One answer of the device's is waited for, and first: nothing else is under way then."""
+        """`truth` of each set. For their scales one answer of the device's is waited for, before anything is under way.
+        """
         own_scales = self._are_own_scales(sets)
         truths, places = [], set()
         for inputs, own_scale in zip(sets, own_scales):
