@@ -115,8 +115,10 @@ class CpuBench:
         return Turn(int(frame["turn"])) if "turn" in frame else frame
 
     def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
+        # By words: PyTorch compares bytes one by one, 2.1 ms for a region of 2 MiB that takes 0.3 ms so.
         return [
-            torch.equal(slot[: inputs.region.numel()], inputs.region) for (_, slot), inputs in zip(self._slots, sets)
+            torch.equal(slot[: inputs.region.numel()].view(torch.int64), inputs.region.view(torch.int64))
+            for (_, slot), inputs in zip(self._slots, sets)
         ]
 
     def outbox(self, index: int) -> torch.Tensor:
