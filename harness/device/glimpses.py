@@ -49,6 +49,5 @@ class Glimpses:
             return []
         later = torch.stack([outboxes[index][offset: offset + _PIECE_BYTES] for index, offset, _ in self._pieces]).cpu()
         return [
-            index for (index, _, room), piece in zip(self._pieces, later)
-            if not torch.equal(piece.view(torch.int64), room[: len(piece)].view(torch.int64))  # bytes take far longer
+            index for (index, _, room), piece in zip(self._pieces, later) if not torch.equal(piece, room[: len(piece)])
         ]
