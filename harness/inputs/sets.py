@@ -20,6 +20,7 @@ from harness.wire import tree
 from harness.wire.layout import TensorSpec, plan, region_bytes
 
 _WORDS_AT_ONCE = 1 << 22
+_IN_ONE_STEP_BYTES = 8 << 20  # of larger regions the copies take longer than the calls
 _ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: spreads the first sum over all 64 bits
 
 
@@ -102,12 +103,7 @@ def draw_set(
         specs = plan(tensors)
     elif not _fit(tensors, specs) and plan(tensors) != specs:
         raise InputError("get_inputs() of the reference returns other shapes or types from one call to the next")
-    region = torch.empty(region_bytes(specs), dtype=torch.uint8, device=device)
-    for start, end in _gaps(specs, region.numel()):
-        region[start:end].zero_()
-    for spec, tensor in zip(specs, tensors):
-        spec.view(region).copy_(tensor)
-    return InputSet(skeleton, specs, region, family, seed)
+    return InputSet(skeleton, specs, _packed(tensors, specs, device), family, seed)
 
 
 def still_hold(regions: Sequence[torch.Tensor], sets: Sequence[InputSet]) -> list[bool]:
@@ -130,9 +126,32 @@ def _fit(tensors: Sequence[torch.Tensor], specs: Sequence[TensorSpec]) -> bool:
     )
 
 
+def _packed(tensors: Sequence[torch.Tensor], specs: tuple[TensorSpec, ...], device: torch.device) -> torch.Tensor:
+    """A region with the tensors in their places and zeros between and behind them."""
+    size_bytes = region_bytes(specs)
+    gaps, types = _gaps(specs, size_bytes), {tensor.dtype for tensor in tensors}
+    if len(types) == 1 and size_bytes <= _IN_ONE_STEP_BYTES and all(tensor.is_contiguous() for tensor in tensors):
+        (dtype,) = types
+        zeros, parts = _zeros(max(end - start for start, end in gaps) // dtype.itemsize, dtype, device), []
+        for tensor, (start, end) in zip(tensors, gaps):
+            parts += [tensor.view(-1), zeros[: (end - start) // dtype.itemsize]]
+        return torch.cat(parts).view(torch.uint8)
+    if not specs:
+        return torch.zeros(size_bytes, dtype=torch.uint8, device=device)
+    region = torch.empty(size_bytes, dtype=torch.uint8, device=device)
+    for spec, tensor, (start, end) in zip(specs, tensors, gaps):
+        spec.view(region).copy_(tensor)
+        region[start:end].zero_()
+    return region
+
+
+@functools.lru_cache(maxsize=8)
+def _zeros(elements: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.zeros(elements, dtype=dtype, device=device)
+
+
 @functools.lru_cache(maxsize=64)
 def _gaps(specs: tuple[TensorSpec, ...], size_bytes: int) -> tuple[tuple[int, int], ...]:
-    """The stretches of a region of `size_bytes` that no tensor fills, as (start, end) in bytes."""
-    starts = [*(spec.offset for spec in specs), size_bytes]
-    ends = [0, *(spec.offset + spec.size_bytes for spec in specs)]
-    return tuple((end, start) for end, start in zip(ends, starts) if end < start)
+    """What lies behind each tensor in a region of `size_bytes`, up to the next one: (start, end) in bytes."""
+    starts = [*(spec.offset for spec in specs[1:]), size_bytes]
+    return tuple((spec.offset + spec.size_bytes, start) for spec, start in zip(specs, starts))

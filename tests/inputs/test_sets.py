@@ -138,9 +138,25 @@ def all_sorts():
     ]
 
 
-@pytest.mark.parametrize("get_inputs", [two_matrices, all_sorts])
+def one_that_fills_its_region():
+    return [torch.rand(1024, 512)]
+
+
+def of_one_type(dtype):
+    return lambda: [torch.ones(7, 3, 1).to(dtype), torch.zeros(0, 4).to(dtype), torch.ones(1024, 30).to(dtype).mul(3)]
+
+
+def no_tensor():
+    return [3, "mode"]
+
+
+@pytest.mark.parametrize("get_inputs", [
+    two_matrices, all_sorts, one_that_fills_its_region, no_tensor, lambda: [torch.rand(1500, 1500), torch.rand(3)],
+    *map(of_one_type, (torch.bool, torch.int64, torch.bfloat16, torch.complex64)),
+])
 def test_what_no_tensor_fills_is_zero_and_a_known_layout_gives_the_same_bytes(get_inputs):
     first = draw_set(get_inputs, CPU, seed=5)
+    kept = first.region.clone()
     # Memory that was in use before, so that what is not written is not zero by chance.
     used = [torch.full((first.region.numel(),), 255, dtype=torch.uint8) for _ in range(4)]
     del used
@@ -152,6 +168,8 @@ def test_what_no_tensor_fills_is_zero_and_a_known_layout_gives_the_same_bytes(ge
     assert torch.equal(first.region, expected) and torch.equal(again.region, expected)
     assert again.specs is first.specs
     assert again.digest() == first.digest()
+    again.region.fill_(7)  # what one draw holds is no other's
+    assert torch.equal(draw_set(get_inputs, CPU, specs=first.specs, seed=5).region, kept)
 
 
 @pytest.mark.parametrize("other", [
@@ -172,3 +190,19 @@ def test_each_region_is_held_against_its_own_set_to_the_last_byte():
     assert still_hold(regions, sets) == [True, False, False]
     assert still_hold(regions[:2], [sets[0], sets[0]]) == [True, False]
     assert still_hold(regions, []) == []
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("get_inputs", [two_matrices, all_sorts, lambda: [torch.rand(1500, 1500), torch.rand(3)]])
+def test_on_a_gpu_too_what_no_tensor_fills_is_zero(get_inputs):
+    device = torch.device("cuda:0")
+    used = [torch.full((16 << 20,), 255, dtype=torch.uint8, device=device) for _ in range(4)]
+    del used
+    drawn = draw_set(get_inputs, device, seed=5)
+    expected = torch.zeros_like(drawn.region)
+    torch.manual_seed(5)
+    with device:
+        for spec, tensor in zip(drawn.specs, get_inputs()):
+            spec.view(expected).copy_(tensor)
+    assert torch.equal(drawn.region, expected)
+    assert torch.equal(draw_set(get_inputs, device, specs=drawn.specs, seed=5).region, expected)
