@@ -1,7 +1,7 @@
 """Marks for the profiler of when the candidate's own extensions ran: on a CPU nothing else says so.
 
-Which functions are theirs is noted by `extensions` as they are opened; what of that time PyTorch's operators took is for
-`listing` to take off.
+Which functions are theirs is noted by `extensions` as they are opened; what of that time PyTorch's operators took is
+for `listing` to take off.
 """
 
 from __future__ import annotations

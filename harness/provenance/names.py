@@ -60,6 +60,11 @@ def is_anonymous(name: str) -> bool:
     return _ANONYMOUS in name
 
 
+def is_mangled(name: str) -> bool:
+    """Whether it is a symbol still, as those of more than 1,024 letters are in the profiler's listing."""
+    return name.startswith("_Z")
+
+
 def is_fill(name: str) -> bool:
     """Whether it is PyTorch's kernel that fills memory with a constant, as `torch.zeros` does."""
     return name.startswith("void at::native::") and "at::native::FillFunctor<" in name
