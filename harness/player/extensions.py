@@ -22,6 +22,10 @@ from harness.wire.extension_key import extension_key
 # The functions of all modules opened so far, by their identity: a profiled launch tells calls of them from others. The
 # module that a function names as its own is anybody's to write.
 opened_functions: dict[int, BuiltinFunctionType] = {}
+# The operators that came with them, as "namespace::name". Marks, and operators written in Python, can have such names
+# too, so that only what runs inside a call of one of the functions above counts as theirs.
+opened_operators: set[str] = set()
+_operator_names = torch._C._dispatch_get_all_op_names
 
 
 class NotBuilt(RuntimeError):
@@ -60,6 +64,15 @@ def _bind(function: Callable[..., Any], positional: tuple, named: dict[str, Any]
 
 
 def _open(entry: dict[str, Any]) -> ModuleType | None:
+    before = set(_operator_names())
+    module = _opened(entry)
+    remember_operators(before)
+    if module is not None:
+        remember(module)
+    return module
+
+
+def _opened(entry: dict[str, Any]) -> ModuleType | None:
     if not entry["is_python_module"]:
         torch.ops.load_library(entry["path"])
         return None
@@ -69,8 +82,22 @@ def _open(entry: dict[str, Any]) -> ModuleType | None:
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(name, module)
     loader.exec_module(module)
-    remember(module)
     return module
+
+
+def remember_operators(before: set[str]) -> None:
+    """Take the operators that were not there `before` for those of an extension, unless their namespace was."""
+    namespaces = {name.partition("::")[0] for name in before}
+    for full_name in set(_operator_names()) - before:
+        namespace, _, name = full_name.partition("::")
+        if namespace in namespaces:
+            continue
+        name, _, overload = name.partition(".")
+        packet = getattr(getattr(torch.ops, namespace), name)
+        opened_operators.add(f"{namespace}::{name}")
+        for function in (packet._op, getattr(packet, overload or "default")._op):
+            if isinstance(function, BuiltinFunctionType) and _is_pybinds(function.__self__):
+                opened_functions[id(function)] = function
 
 
 def remember(module: ModuleType) -> None:
@@ -92,5 +119,9 @@ def _is_of(function: BuiltinFunctionType, module: ModuleType) -> bool:
     bound_to = function.__self__
     if bound_to is module:
         return True
+    return function.__module__ == module.__name__ and _is_pybinds(bound_to)
+
+
+def _is_pybinds(bound_to: Any) -> bool:
     kind = type(bound_to).__name__
-    return function.__module__ == module.__name__ and (kind == "PyCapsule" or kind.startswith("pybind11"))
+    return kind == "PyCapsule" or kind.startswith("pybind11")

@@ -5,7 +5,7 @@ The functions that read an event are taken from the C extension as this module i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from torch._C._autograd import _KinetoEvent
@@ -43,18 +43,22 @@ def calls_of(events: Iterable[Any]) -> list[Span]:
     return [Span.of(event) for event in events if _device_type(event) == DeviceType.CPU]
 
 
-def own_times_us(spans: Iterable[Span]) -> dict[str, float]:
-    """Time in µs by name, each moment counted for the innermost span of its thread alone."""
+def own_times_us(spans: Iterable[Span], mark: str = "", marked: Collection[str] = ()) -> dict[str, float]:
+    """Time in µs by name, each moment counted for the innermost span of its thread alone; and for `mark` where that is
+    one of `marked` right inside it.
+    """
     times: dict[str, float] = {}
     around: dict[int, list[tuple[int, str]]] = {}
     for span in sorted(spans, key=lambda span: (span.start_ns, -span.duration_ns)):
         open_here = around.setdefault(span.thread, [])
         while open_here and open_here[-1][0] <= span.start_ns:
             open_here.pop()
-        if open_here:
-            times[open_here[-1][1]] -= span.duration_ns / 1e3
-        times[span.name] = times.get(span.name, 0.0) + span.duration_ns / 1e3
-        open_here.append((span.start_ns + span.duration_ns, span.name))
+        around_it = open_here[-1][1] if open_here else None
+        name = mark if around_it == mark and span.name in marked else span.name
+        if around_it is not None:
+            times[around_it] -= span.duration_ns / 1e3
+        times[name] = times.get(name, 0.0) + span.duration_ns / 1e3
+        open_here.append((span.start_ns + span.duration_ns, name))
     return {name: max(0.0, time_us) for name, time_us in times.items()}
 
 

@@ -20,7 +20,7 @@ from torch.autograd import (
     ProfilerActivity, ProfilerConfig, ProfilerState, _disable_profiler, _enable_profiler, _prepare_profiler,
 )
 
-from harness.player import listing, outputs
+from harness.player import extensions, listing, outputs
 from harness.player.launches import Launcher
 from harness.player.other_threads import OtherThreads
 from harness.player.own_calls import OwnCalls
@@ -39,9 +39,10 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     """Make launch `first` under the profiler.
 
     Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us",
-    "others_us", "others_began"}: when each kernel ran; the operators with their own time, and the time inside functions
-    of the candidate's extensions without that in operators which they called; on a CPU also what other threads of
-    Python's had of a core meanwhile, and whether threads or processes were begun.
+    "others_us", "others_began", "called_back"}: when each kernel ran; the operators with their own time, and the time
+    inside functions and operators of the candidate's extensions without that in operators which they called; on a CPU
+    also what other threads of Python's had of a core meanwhile, whether threads or processes were begun, and whether
+    an extension had Python run something.
     """
     layout = launcher.layout
     stage.wait_for_turn(first)
@@ -74,12 +75,13 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         outputs.take(result, stage.outbox(0, layout.outputs), stage.stream)
     stage.signal_end(first + 1)
     stage.synchronize()
-    times_us = listing.own_times_us(listing.calls_of(events))
+    times_us = listing.own_times_us(listing.calls_of(events), own_calls.name, extensions.opened_operators)
     return {
         **listing.when(listing.kernels_of(events)),
         "own_us": times_us.pop(own_calls.name, 0.0),
         "operators": listing.operators_of(times_us),
         "total_us": total_us, "others_us": others.spent_us, "others_began": others.began or own_calls.began,
+        "called_back": own_calls.called_back,
     }
 
 

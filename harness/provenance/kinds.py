@@ -123,14 +123,14 @@ def kind_on_gpu(
 
 def kind_on_cpu(
     operators: Collection[dict[str, Any]], own_us: float, total_us: float, *, has_extension: bool,
-    own_operators: Collection[str] = (), foreign: Collection[str] = (), others_us: float = 0.0,
-    others_began: bool = False, pytorchs: Collection[str] = ("aten",),
+    foreign: Collection[str] = (), others_us: float = 0.0, others_began: bool = False, called_back: bool = False,
+    pytorchs: Collection[str] = ("aten",),
 ) -> Provenance:
     """Judge by times in µs, of which each counts once: in PyTorch's operators, in the candidate's extensions outside
-    of those (`own_us`), and of the whole call. `own_operators` are namespaces of operators that its source registers,
-    `foreign` what may let its extensions reach a library unseen; `others_us` is what other threads of Python's had of a
-    core meanwhile, `others_began` whether threads or processes were begun: nobody looks at what those do. `pytorchs`
-    are the namespaces in which PyTorch itself has operators, which are not the candidate's whatever its source says.
+    of those (`own_us`), and of the whole call. `foreign` is what may let its extensions reach a library unseen;
+    `others_us` is what other threads of Python's had of a core meanwhile, `others_began` whether threads or processes
+    were begun, and `called_back` whether an extension had Python run something: nobody looks at what those do.
+    `pytorchs` are the namespaces in which PyTorch itself has operators.
     """
     times = [(str(operator.get("name")), float(operator.get("us") or 0.0)) for operator in operators]
     figures = (own_us, total_us, others_us, *(us for _, us in times))
@@ -139,8 +139,6 @@ def kind_on_cpu(
     library_us = sum(
         us for name, us in times if name.partition("::")[0] in pytorchs and not name.startswith(_NEUTRAL_OPERATORS)
     )
-    own_operators = set(own_operators).difference(pytorchs)
-    own_us += sum(us for name, us in times if name.partition("::")[0] in own_operators)
     if total_us <= 0:
         return Provenance("unknown", None)
     if not has_extension:
@@ -154,6 +152,9 @@ def kind_on_cpu(
         did = "began" if others_began else f"had a core for {others_us:.0f} of {total_us:.0f} µs"
         who = "other threads or processes of Python's"
         notes = (f"{who} {did} while its extension worked: what they did is not known",)
+        own_us = 0.0
+    elif own_us > 0 and called_back:
+        notes = ("its extension had Python run something while it worked: what that did is not known",)
         own_us = 0.0
     known_us = own_us + library_us
     elsewhere_us = total_us - known_us - _PYTHONS_OWN_US

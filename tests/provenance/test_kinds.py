@@ -202,18 +202,16 @@ def test_on_a_cpu_an_extension_that_may_call_anything_is_not_taken_for_what_it_s
     assert kind_on_cpu(operators, 50.0, 1000.0, has_extension=True, foreign=["dlsym"]).kind == "library"
 
 
-def test_on_a_cpu_operators_that_the_source_registers_are_its_own_and_others_nobodys():
-    operators = [{"name": "tiles::product", "us": 900.0}, {"name": "mkldnn::product", "us": 50.0}]
-    assert kind_on_cpu(operators, 0.0, 1000.0, has_extension=True, own_operators={"tiles"}).kind == "custom"
-    assert kind_on_cpu(operators, 0.0, 1000.0, has_extension=True).kind == "unknown"
-
-
-def test_on_a_cpu_operators_of_pytorchs_are_nobody_elses_whatever_the_source_says():
+def test_on_a_cpu_operators_of_pytorchs_are_a_librarys_and_others_nobodys():
     operators = [{"name": "mkldnn::_linear_pointwise", "us": 900.0}]
-    claimed = {"own_operators": {"mkldnn"}, "pytorchs": {"aten", "mkldnn"}, "has_extension": True}
-    assert kind_on_cpu(operators, 20.0, 1000.0, **claimed).kind == "library"
-    operators, claimed = [{"name": "aten::mm", "us": 900.0}], claimed | {"own_operators": {"aten"}}
-    assert kind_on_cpu(operators, 20.0, 1000.0, **claimed).kind == "library"
+    assert kind_on_cpu(operators, 20.0, 1000.0, has_extension=True, pytorchs={"aten", "mkldnn"}).kind == "library"
+    assert kind_on_cpu(operators, 20.0, 1000.0, has_extension=True).kind == "unknown"
+
+
+def test_on_a_cpu_an_extension_that_has_python_run_something_is_not_known():
+    found = kind_on_cpu([], 1000.0, 1000.0, has_extension=True, called_back=True)
+    assert found.kind == "unknown"
+    assert "had Python run something" in found.notes[0]
 
 
 def test_on_a_cpu_time_in_an_extension_is_its_own_only_while_nobody_else_works():

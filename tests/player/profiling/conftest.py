@@ -59,10 +59,11 @@ def listed() -> Callable[..., dict[str, Any]]:
 @pytest.fixture
 def opened():
     """The functions that count as those of extensions, as they were before once the test is over."""
-    before = dict(extensions.opened_functions)
+    before = dict(extensions.opened_functions), set(extensions.opened_operators)
     yield extensions.opened_functions
-    extensions.opened_functions.clear()
-    extensions.opened_functions.update(before)
+    for now, then in zip((extensions.opened_functions, extensions.opened_operators), before):
+        now.clear()
+        now.update(then)
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,11 @@ import math
 from types import ModuleType
 
 import numpy
+import pytest
 import torch
 
 from harness.player import extensions
+from harness.player.own_calls import OwnCalls
 
 
 def test_a_function_that_names_an_extensions_module_as_its_own_is_none_of_its_functions(listed, opened):
@@ -38,3 +40,55 @@ def test_functions_of_others_that_an_extensions_module_holds_are_not_its_own(ope
     assert opened == before
     extensions.remember(math)
     assert id(math.sqrt) in opened
+
+
+@pytest.fixture
+def product(opened):
+    """`torch.ops.own_calls.product(a, b)`, an operator that came with an extension; NumPy multiplies behind it."""
+    before = set(torch._C._dispatch_get_all_op_names())
+    library = torch.library.Library("own_calls", "DEF")
+    library.define("product(Tensor a, Tensor b) -> Tensor")
+    library.impl("product", lambda a, b: torch.from_numpy(numpy.matmul(a.numpy(), b.numpy())), "CPU")
+    extensions.remember_operators(before)
+    yield torch.ops.own_calls.product
+    library._destroy()
+
+
+def test_an_operator_is_its_own_only_inside_a_call_of_what_came_with_the_extension(listed, product):
+    called = listed(product)
+    assert called["own_us"] > 0.5 * called["total_us"]
+
+    def marked(a, b):
+        with torch._C._profiler._RecordFunctionFast("own_calls::product"):
+            return torch.from_numpy(numpy.matmul(a.numpy(), b.numpy()))
+
+    def noted(a, b):
+        with torch.profiler.record_function("own_calls::product"):
+            return torch.from_numpy(numpy.matmul(a.numpy(), b.numpy()))
+
+    for model in (marked, noted):
+        assert listed(model)["own_us"] == 0.0
+
+
+def test_what_python_runs_inside_a_call_of_an_extension_is_noticed(listed, product):
+    assert listed(product)["called_back"]
+    extensions.remember(math)
+    assert not listed(lambda a, b: math.fsum([1.0, 2.0]) * a)["called_back"]
+
+
+def test_an_operator_in_a_namespace_that_was_there_is_none_of_an_extensions(opened):
+    before = set(torch._C._dispatch_get_all_op_names())
+    library = torch.library.Library("aten", "FRAGMENT")
+    library.define("not_an_extensions(Tensor a) -> Tensor")
+    extensions.remember_operators(before)
+    assert "aten::not_an_extensions" not in extensions.opened_operators
+    library._destroy()
+
+
+def test_no_mark_of_a_candidates_can_have_the_name_of_an_own_one(monkeypatch):
+    import os
+    import secrets
+
+    monkeypatch.setattr(secrets, "token_bytes", lambda count: b"x" * count)
+    monkeypatch.setattr(os, "urandom", lambda count: b"x" * count)
+    assert OwnCalls().name != OwnCalls().name
