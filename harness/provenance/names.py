@@ -31,7 +31,8 @@ _SHIPPED = re.compile(
 )
 _LIBRARY_LIKE = re.compile(
     r"^(?:void )?(?:(?:cub|thrust|cute|cutlass|flash|flash_attn|xformers|cask\w*)::|"
-    r"cutlass|gemv2|gemvNSP|gemmSN|gemmk1|splitKreduce|winograd|"
+    r"cutlass|gemv2|gemvNSP|gemmSN|gemmk1|splitKreduce|winograd|trsm_(?:left|right)_kernel|[dw]grad_(?:alg\d_)?engine|"
+    r"(?:conv2d|[dw]grad2d)_(?:grouped_direct|c1_k1_nchw_hw_packed)_kernel|"
     r"(?:sm\d+|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)_)"
 )
 # Libraries that come as headers: who compiles a template of theirs has that kernel in its own device code.
