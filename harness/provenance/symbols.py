@@ -35,7 +35,8 @@ from harness.sandbox.left_behind import content_of
 _SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 2, 0x10, 24
 _NO_ELF = (struct.error, IndexError, ValueError, OverflowError)
 # The candidate writes them: one kernel for all values of its arguments that were compiled.
-_LARGEST_CUBIN_BYTES, _MOST_DESCRIPTIONS, _MOST_FOLDERS = 64 << 20, 256, 20_000
+_LARGEST_CUBIN_BYTES, _LARGEST_DESCRIPTION_BYTES = 16 << 20, 1 << 20
+_MOST_DESCRIPTIONS, _MOST_FOLDERS, _MOST_CACHE_S = 256, 20_000, 20.0
 # What is beyond names nothing; an extension with a thousand instantiations of CUTLASS's has a thousand.
 _MOST_SYMBOLS, _MOST_S = 50_000, 120.0
 _LONGEST_SYMBOL, _MOST_OF_NAMES = 64 << 10, 64 << 20
@@ -88,14 +89,20 @@ def gather(
 
 
 def triton_kernels(cache: Path, wanted: Iterable[str]) -> set[str]:
-    """Those of the names `wanted` that `cache` describes beside a cubin which has that entry symbol."""
+    """Those of the names `wanted` that `cache` describes beside a cubin which has that entry symbol, as far as they are
+    found in 20 s.
+    """
+    deadline = time.monotonic() + _MOST_CACHE_S
     try:
         folders = list(islice(cache.iterdir(), _MOST_FOLDERS))
     except OSError:
         return set()
     found = set()
     for name in wanted:
-        described = (path for folder in folders if os.path.isfile(path := folder / f"{name}.json"))
+        described = (
+            path for folder in folders
+            if time.monotonic() < deadline and os.path.isfile(path := folder / f"{name}.json")
+        )
         if any(_is_kernel(path, name) for path in islice(described, _MOST_DESCRIPTIONS)):
             found.add(name)
     return found
@@ -113,7 +120,7 @@ def entry_symbols(cubin: bytes) -> set[str]:
 def _is_kernel(description: Path, name: str) -> bool:
     """Whether a description in Triton's cache is of `name`, and the cubin beside it has it as an entry."""
     try:
-        body = json.loads(content_of(description, _LARGEST_CUBIN_BYTES))
+        body = json.loads(content_of(description, _LARGEST_DESCRIPTION_BYTES))
     except (ValueError, RecursionError):
         return False
     if not isinstance(body, dict) or body.get("name") != name:

@@ -1,8 +1,8 @@
 """Locks between runs, by files that may be written to and not read.
 
 A lock can be taken by whoever can open its file, for reading too. Behind the wall nothing but a child's own folders
-can be opened for writing; so a file that cannot be opened for reading either is out of every candidate's reach, and none
-can keep this run, another row or another run waiting. Without a wall a candidate can do what its user can.
+can be opened for writing; so a file that cannot be opened for reading either is out of every candidate's reach, and
+none can keep this run, another row or another run waiting. Without a wall a candidate can do what its user can.
 """
 
 from __future__ import annotations

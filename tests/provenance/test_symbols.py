@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,16 @@ def test_a_description_without_device_code_of_that_name_says_nothing(triton_cach
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"name": 3}', "{}", "\x00", "[" * 100_000])
 def test_a_description_that_says_nothing_useful_is_passed_over(triton_cache, text):
     assert triton_kernels(triton_cache("x", b"", text), ["x"]) == set()
+
+
+def test_a_cache_of_endless_descriptions_is_given_up(triton_cache, monkeypatch):
+    monkeypatch.setattr(symbols, "_MOST_CACHE_S", 0.3)
+    looked = []
+    monkeypatch.setattr(symbols, "_is_kernel", lambda path, name: looked.append(time.sleep(0.1)))
+    for _ in range(20):
+        cache = triton_cache("tril_kernel", None)
+    assert triton_kernels(cache, ["tril_kernel"]) == set()
+    assert 1 <= len(looked) <= 4
 
 
 @needs_nvcc

@@ -1,7 +1,8 @@
 """Has NumPy's BLAS multiply inside an operator of its own namespace, written in Python beside one of its extension's.
 
-Mechanism: the profiler lists both operators alike, and its source registers the namespace with PyTorch, as an extension's
-  does. Here an operator counts as an extension's only if it came with it, and not where Python runs inside it.
+Mechanism: the profiler lists both operators alike, and its source registers the namespace with PyTorch, as that of an
+  honest extension does. Here an operator counts as an extension's only if it came with it, and not where Python runs
+  inside it.
 Expected: ok/
 Fools: substance
 Device: cpu
