@@ -10,6 +10,7 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
@@ -87,17 +88,21 @@ def _opened(entry: dict[str, Any]) -> ModuleType | None:
 
 def remember_operators(before: set[str]) -> None:
     """Take the operators that were not there `before` for those of an extension, unless their namespace was."""
-    namespaces = {name.partition("::")[0] for name in before}
-    for full_name in set(_operator_names()) - before:
+    own_namespaces = {name.partition("::")[0] for name in opened_operators}
+    others = {name.partition("::")[0] for name in before} - own_namespaces
+    for full_name in sorted(set(_operator_names()) - before):
         namespace, _, name = full_name.partition("::")
-        if namespace in namespaces:
+        name = name.partition(".")[0]
+        if namespace in others:
             continue
-        name, _, overload = name.partition(".")
-        packet = getattr(getattr(torch.ops, namespace), name)
-        opened_operators.add(f"{namespace}::{name}")
-        for function in (packet._op, getattr(packet, overload or "default")._op):
-            if isinstance(function, BuiltinFunctionType) and _is_pybinds(function.__self__):
-                opened_functions[id(function)] = function
+        inside = getattr(torch.ops, namespace)
+        vars(inside).pop(name, None)  # what was looked up before knows nothing of an overload that has come since
+        with suppress(AttributeError, RuntimeError):
+            packet = getattr(inside, name)
+            for function in (packet._op, *(getattr(packet, overload)._op for overload in packet.overloads())):
+                if isinstance(function, BuiltinFunctionType) and _is_pybinds(function.__self__):
+                    opened_functions[id(function)] = function
+            opened_operators.add(f"{namespace}::{name}")
 
 
 def remember(module: ModuleType) -> None:

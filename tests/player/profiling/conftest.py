@@ -44,14 +44,16 @@ class Launcher:
 
 @pytest.fixture
 def listed() -> Callable[..., dict[str, Any]]:
-    """`listed(model, device="cpu")` is the listing of its second launch: the first pays for starting threads."""
+    """`listed(model, device="cpu")` is the listing of the fastest of three launches, since other programs share the
+    cores, after one that pays for starting threads.
+    """
 
     def launch(model, device="cpu"):
         torch.manual_seed(0)
         stage = Stage(device, [torch.rand(SIZE[device], SIZE[device], device=device) for _ in range(2)])
         skeleton = {"list": [{"tensor": 0}, {"tensor": 1}]}
-        profiling.profiled_launch(stage, Launcher, model, 1, skeleton)
-        return profiling.profiled_launch(stage, Launcher, model, 3, skeleton)
+        _, *launches = [profiling.profiled_launch(stage, Launcher, model, first, skeleton) for first in (1, 3, 5, 7)]
+        return min(launches, key=lambda launch: launch["total_us"])
 
     return launch
 

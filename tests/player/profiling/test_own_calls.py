@@ -92,3 +92,21 @@ def test_no_mark_of_a_candidates_can_have_the_name_of_an_own_one(monkeypatch):
     monkeypatch.setattr(secrets, "token_bytes", lambda count: b"x" * count)
     monkeypatch.setattr(os, "urandom", lambda count: b"x" * count)
     assert OwnCalls().name != OwnCalls().name
+
+
+def test_an_overload_that_comes_with_a_second_extension_is_called_like_the_first(opened):
+    opens = torch._C._dispatch_get_all_op_names
+    before, library = set(opens()), torch.library.Library("own_calls_twice", "DEF")
+    library.define("twice.one(Tensor a) -> Tensor")
+    library.impl("twice.one", lambda a: 2 * a, "CPU")
+    extensions.remember_operators(before)
+    before = set(opens())
+    library.define("twice.both(Tensor a, Tensor b) -> Tensor")
+    library.impl("twice.both", lambda a, b: 2 * a * b, "CPU")
+    extensions.remember_operators(before)
+    two = torch.full((1,), 2.0)
+    assert torch.ops.own_calls_twice.twice(two) == 4 and torch.ops.own_calls_twice.twice(two, two) == 8
+    packet = torch.ops.own_calls_twice.twice
+    assert {id(packet._op), id(packet.one._op), id(packet.both._op)} <= opened.keys()
+    library._destroy()
+
