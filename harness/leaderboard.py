@@ -214,7 +214,7 @@ def _at_odds(group: list[Record]) -> list[str]:
     own_us = {each.uuid: each.time_us for each in group if each.role == "baseline" and each.candidate == "eager"}
     apart = {
         position: abs(math.log(each.baseline_us / own_us[each.uuid])) for position, each in enumerate(group)
-        if each.baseline == "eager" and each.baseline_us and own_us.get(each.uuid)
+        if each.baseline == "eager" and (each.baseline_us or 0.0) > 0.0 and (own_us.get(each.uuid) or 0.0) > 0.0
     }
     if not apart or max(apart.values()) < math.log(_AT_ODDS):
         return []

@@ -37,7 +37,7 @@ class Turn:
         return cls(uuid, f"{bench.identity.name} ({uuid[:12]})" if uuid else "this CPU", progress, bench.settle)
 
     def __enter__(self) -> Turn:
-        self._take(0.0)
+        self._lock.take()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -46,7 +46,7 @@ class Turn:
     @property
     def is_awaited(self) -> bool:
         """Whether another run has the device."""
-        return not self._lock.is_locked
+        return not self._lock.is_taken
 
     def wait(self, is_built: Callable[[], bool] | None = None) -> None:
         """Return when the device is this run's own, at once if it is already. Raises HarnessError after an hour.
@@ -57,24 +57,20 @@ class Turn:
             return
         is_built = None if is_built is None or is_built() else is_built
         meanwhile = ", and building meanwhile" if is_built else ""
-        self._progress.note(f"another run is timing on {self._name}: waiting for it to end{meanwhile}")
+        self._progress.note(f"{self._held_by()} is timing on {self._name}: waiting for it to end{meanwhile}")
         until = time.monotonic() + _LONGEST_S
-        while not self._take(_LOOK_S):
+        while not self._lock.take(_LOOK_S):
             if is_built is not None and is_built():
                 self._progress.note(f"all candidates are built; still waiting for the other run on {self._name}")
                 is_built = None
             if time.monotonic() > until:
-                raise HarnessError(f"another run has held {self._name} for an hour; try again later")
+                raise HarnessError(f"{self._held_by()} has held {self._name} for an hour; try again later")
         self._settle()
 
-    def _take(self, timeout_s: float) -> bool:
-        from filelock import Timeout
-
-        try:
-            self._lock.acquire(timeout=timeout_s)
-        except Timeout:
-            return False
-        return True
+    def _held_by(self) -> str:
+        """Who has the device, as far as that can be told."""
+        number = self._lock.holder()
+        return "another run" if number is None else f"another run (process {number})"
 
 
 @contextmanager

@@ -212,6 +212,12 @@ def test_times_that_are_no_guide_to_the_speedups_are_said_to_be(beside_us, said)
         assert "a: eager took 9.12 ms beside it and 17.4 ms in its own row: something else was using the device" in line
 
 
+@pytest.mark.parametrize(("own_us", "beside_us"), [(-1.0, 30.0), (10.0, -30.0), (0.0, 30.0), (10.0, 0.0)])
+def test_times_that_are_none_are_held_against_nobody(own_us, beside_us):
+    eager = ok("eager", role="baseline", baseline="eager", time_us=own_us, baseline_us=10.0)
+    assert "eager took" not in render([eager, ok("a", baseline="eager", baseline_us=beside_us)])
+
+
 def test_rows_of_another_device_are_not_held_against_this_one_s_eager():
     eager = ok("eager", role="baseline", baseline="eager", time_us=10.0, baseline_us=10.0, uuid="GPU-1")
     assert "eager took" not in render([eager, ok("a", baseline="eager", baseline_us=30.0, uuid="GPU-2")])

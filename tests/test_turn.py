@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from harness.settings import load_settings
 from harness.turn import Turn, alone_on
 
 UUID = "GPU-0b5e55ed-turn"
-TOLD = "another run is timing on NVIDIA H200 (GPU-0b5e55ed): waiting for it to end"
+TOLD = "is timing on NVIDIA H200 (GPU-0b5e55ed): waiting for it to end"
 
 
 class Noted(NullProgress):
@@ -71,7 +72,7 @@ def test_who_waits_is_told_for_what_and_when_everything_is_built_meanwhile(other
         turn.wait(is_built)
         assert not turn.is_awaited
     assert noted.notes == [
-        f"{TOLD}, and building meanwhile",
+        f"another run (process {os.getpid()}) {TOLD}, and building meanwhile",
         "all candidates are built; still waiting for the other run on NVIDIA H200 (GPU-0b5e55ed)",
     ]
 
@@ -81,12 +82,12 @@ def test_with_nothing_to_build_only_the_waiting_is_told(other_run):
     with Turn.on(bench(), noted) as turn:
         other_run.release()
         turn.wait(lambda: True)
-    assert noted.notes == [TOLD]
+    assert noted.notes == [f"another run {TOLD}"]
 
 
 def test_what_is_idle_and_empty_is_measured_anew_after_a_wait_and_only_then(other_run):
     waited, settled = bench(), []
-    waited.settle = lambda: settled.append(other_run.is_locked)
+    waited.settle = lambda: settled.append(other_run.is_taken)
     with Turn.on(waited, Noted()) as turn:
         other_run.release()
         turn.wait()
@@ -117,7 +118,7 @@ def test_a_run_builds_while_it_waits_for_a_gpu_and_on_a_cpu_only_then(kind, orde
 
     class OtherEnds(Noted):
         def note(self, text):
-            if text.startswith("another run is timing"):
+            if " is timing on " in text:
                 done.append("the other run ends")
                 lock.release()
 

@@ -23,6 +23,7 @@ from harness.build.environment import Toolchain
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.sandbox.left_behind import remove_tree
+from harness.sandbox.locks import Lock
 from harness.verdict import Status
 
 BUILD_VERSION = 2
@@ -139,13 +140,8 @@ class Cache:
     def lock(self, key: str, timeout_s: float) -> Iterator[None]:
         """Hold the entry against other runs; after `timeout_s` seconds go on without, for both may build it.
         """
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(self._locks / f"{key}.lock")
-        try:
-            lock.acquire(timeout=timeout_s)
-        except Timeout:
-            pass
+        lock = Lock(self._locks / f"{key}.lock")
+        lock.take(timeout_s)
         try:
             yield
         finally:

@@ -6,10 +6,10 @@ that no run loses a build between looking it up and loading it.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
+import secrets
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from harness.errors import InputError
 from harness.sandbox.left_behind import folders_and_files, remove_tree
+from harness.sandbox.locks import Lock
 
 LIMIT_VARIABLE = "KERNEL_REFEREE_CACHE_LIMIT"
 DEFAULT_LIMIT_BYTES = 10 << 30
@@ -44,17 +45,17 @@ class Lease:
         folder = root / "leases"
         folder.mkdir(parents=True, exist_ok=True)
         while True:
-            descriptor, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", dir=folder)
-            self._path, self._file = Path(name), os.fdopen(descriptor, "w")
-            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._path = folder / f"{os.getpid()}-{secrets.token_hex(8)}"
+            self._lock = Lock(self._path)
+            self._lock.take(None)
             if self._path.exists():
                 return
-            self._file.close()  # another run took it for a dead one's before it was locked
+            self._lock.release()  # another run took it for a dead one's before it was locked
 
     def end(self) -> None:
         """Give the lease back; a second time does nothing."""
         self._path.unlink(missing_ok=True)
-        self._file.close()
+        self._lock.release()
 
 
 def limit_bytes() -> int:
@@ -122,12 +123,12 @@ def _oldest_lease_s(root: Path) -> float:
     oldest_s = time.time()
     for path in _entries_of(root / "leases"):
         try:
-            with path.open("rb") as file:
-                began_s = os.fstat(file.fileno()).st_mtime
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink(missing_ok=True)  # its run died without giving it back
-        except BlockingIOError:
-            oldest_s = min(oldest_s, began_s)
+            began_s, lock = path.stat().st_mtime, Lock(path)
+            if lock.take():
+                path.unlink(missing_ok=True)  # its run died without giving it back
+                lock.release()
+            else:
+                oldest_s = min(oldest_s, began_s)
         except OSError:
             continue
     return oldest_s

@@ -15,6 +15,8 @@ from pathlib import Path
 from harness.build.report import short_name
 
 _SHOWN, _WARNINGS = 3, 20
+# A builder writes what it likes into its log, and a candidate as many strings into its source.
+_MOST_PLACED, _MOST_STRINGS = 200, 100
 _GCC = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? "
     r"(?P<kind>fatal error|error|warning): (?P<text>.*)$"
@@ -65,7 +67,7 @@ def explain(
 
     `generated` gives the text of the files that the compilers were fed by path, where it is known.
     """
-    errors = [each for each in diagnostics(log) if each.kind == "error"]
+    errors = [each for each in diagnostics(log) if each.kind == "error"][:_MOST_PLACED]
     origin = _Origin(candidate_source, generated or {})
     blocks = list(dict.fromkeys(_block(error, origin, candidate_path) for error in errors))
     if len(blocks) > _SHOWN:
@@ -80,8 +82,8 @@ def first_warnings(
     """Return the compilers' warnings about the candidate's own source, one line each, the first 20."""
     origin = _Origin(candidate_source, generated or {})
     found = []
-    for each in diagnostics(log):
-        line = origin.line_of(each) if each.kind == "warning" else None
+    for each in [each for each in diagnostics(log) if each.kind == "warning"][:_MOST_PLACED]:
+        line = origin.line_of(each)
         if line is not None:
             found.append(f"{candidate_path.name}:{line}: {each.text}")
     return list(dict.fromkeys(found))[:_WARNINGS]
@@ -170,6 +172,10 @@ class _Origin:
         self.lines = source.splitlines()
         self._generated = generated
         self._strings = _strings(source)
+        self._places: dict[str, list[tuple[int, int, int]]] = {}
+        self._numbers: dict[str, list[int]] = {}
+        for number, line in enumerate(self.lines, 1):
+            self._numbers.setdefault(line.strip(), []).append(number)
 
     def line_of(self, diagnostic: Diagnostic) -> int | None:
         """The line in the candidate (1-based), None when it did not come from there or more than one line
@@ -177,11 +183,10 @@ class _Origin:
         """
         if diagnostic.line is None:
             return None
-        text = next(
-            (text for path, text in self._generated.items() if _same_file(path, diagnostic.file)), None
-        )
-        if text is not None:
-            line = self._by_place(text, diagnostic.line)
+        path = next((path for path in self._generated if _same_file(path, diagnostic.file)), None)
+        text = None if path is None else self._generated[path]
+        if path is not None:
+            line = self._by_place(path, diagnostic.line)
             if line is not None:
                 return line
         if text is None and not diagnostic.file.endswith(("main.cpp", "cuda.cu")):
@@ -189,23 +194,25 @@ class _Origin:
         wanted = diagnostic.quoted
         if not wanted and text is not None and diagnostic.line <= len(text.splitlines()):
             wanted = text.splitlines()[diagnostic.line - 1].strip()
-        same = [number for number, line in enumerate(self.lines, 1) if wanted and line.strip() == wanted]
+        same = self._numbers.get(wanted, []) if wanted else []
         return same[0] if len(same) == 1 else None
 
-    def _by_place(self, text: str, line: int) -> int | None:
+    def _by_place(self, path: str, line: int) -> int | None:
         """By the string that the generated line lies in: it stands in the file as it stands in the source."""
-        for string, first_line in self._strings:
-            start = text.find(string)
-            if start < 0:
-                continue
-            offset = line - 1 - text.count("\n", 0, start)
-            if 0 <= offset <= string.count("\n"):
-                return first_line + offset
+        if path not in self._places:
+            text = self._generated[path]
+            self._places[path] = [
+                (text.count("\n", 0, start), string.count("\n"), first_line)
+                for string, first_line in self._strings if (start := text.find(string)) >= 0
+            ]
+        for begins, more_lines, first_line in self._places[path]:
+            if 0 <= line - 1 - begins <= more_lines:
+                return first_line + line - 1 - begins
         return None
 
 
 def _strings(source: str) -> list[tuple[str, int]]:
-    """The string constants of a Python source that span as many lines as they hold, longest first."""
+    """The longest string constants of a Python source that span as many lines as they hold, longest first."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -218,7 +225,7 @@ def _strings(source: str) -> list[tuple[str, int]]:
             # Empty lines at the ends are often stripped before the compiler sees them.
             text = node.value.lstrip("\n")
             found.append((text.rstrip("\n"), node.lineno + len(node.value) - len(text)))
-    return sorted(found, key=lambda pair: -len(pair[0]))
+    return sorted(found, key=lambda pair: -len(pair[0]))[:_MOST_STRINGS]
 
 
 def _same_file(one: str, other: str) -> bool:

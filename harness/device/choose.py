@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import InputError, NothingToRun
+from harness.sandbox.locks import Lock
 
 if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
     from harness.device.bench import Bench
 
 
@@ -112,12 +111,10 @@ def why_no_gpu() -> str:
     return "PyTorch finds no usable NVIDIA GPU"
 
 
-def device_lock(uuid: str | None) -> BaseFileLock:
+def device_lock(uuid: str | None) -> Lock:
     """A lock by GPU UUID (or for the CPU), shared by all runs of this machine."""
-    from filelock import FileLock
-
     folder = Path(tempfile.gettempdir()) / "kernel-referee-locks"
     folder.mkdir(exist_ok=True)
     with contextlib.suppress(PermissionError):
         folder.chmod(0o1777)  # the umask would keep another user of this machine from locking
-    return FileLock(folder / f"{uuid or 'cpu'}.lock", mode=0o666)
+    return Lock(folder / f"{uuid or 'cpu'}.lock", for_all=True)

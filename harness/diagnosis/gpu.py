@@ -114,17 +114,14 @@ def _reading_text(reading: Telemetry) -> str:
 
 def _trials_alone(index: int, label: str, uuid: str) -> Iterator[Finding]:
     """Try the GPU out, unless a run is timing on it that a trial would disturb."""
-    from filelock import Timeout
-
     from harness.device.choose import device_lock
 
     try:
         lock = device_lock(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
-        lock.acquire(timeout=0)
-    except Timeout:
-        text = "not tried out: another run is timing on it"
-        yield Finding(f"{label} trial", NOTE, text, "ask again when it has ended")
-        return
+        if not lock.take():
+            text = "not tried out: another run is timing on it"
+            yield Finding(f"{label} trial", NOTE, text, "ask again when it has ended")
+            return
     except OSError as error:
         yield Finding(f"{label} lock", MISSING, f"its lock cannot be taken: {error}", "delete the file it names")
         return

@@ -20,7 +20,7 @@ from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
 from harness.build.environment import NVCC_HINT, Toolchain
 from harness.counters import tool as counters
 from harness.diagnosis.finding import MISSING, NOTE, OK, Finding
-from harness.provenance.symbols import find_cuobjdump
+from harness.provenance.device_code import find_cuobjdump
 from harness.sandbox.walls import NO_WALL, best_wall
 from harness.sanitizer.tool import HINT, find_tool
 

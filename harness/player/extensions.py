@@ -10,6 +10,7 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
@@ -22,6 +23,10 @@ from harness.wire.extension_key import extension_key
 # The functions of all modules opened so far, by their identity: a profiled launch tells calls of them from others. The
 # module that a function names as its own is anybody's to write.
 opened_functions: dict[int, BuiltinFunctionType] = {}
+# The operators that came with them, as "namespace::name". Marks, and operators written in Python, can have such names
+# too, so that only what runs inside a call of one of the functions above counts as theirs.
+opened_operators: set[str] = set()
+_operator_names = torch._C._dispatch_get_all_op_names
 
 
 class NotBuilt(RuntimeError):
@@ -60,6 +65,15 @@ def _bind(function: Callable[..., Any], positional: tuple, named: dict[str, Any]
 
 
 def _open(entry: dict[str, Any]) -> ModuleType | None:
+    before = set(_operator_names())
+    module = _opened(entry)
+    remember_operators(before)
+    if module is not None:
+        remember(module)
+    return module
+
+
+def _opened(entry: dict[str, Any]) -> ModuleType | None:
     if not entry["is_python_module"]:
         torch.ops.load_library(entry["path"])
         return None
@@ -69,8 +83,26 @@ def _open(entry: dict[str, Any]) -> ModuleType | None:
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(name, module)
     loader.exec_module(module)
-    remember(module)
     return module
+
+
+def remember_operators(before: set[str]) -> None:
+    """Take the operators that were not there `before` for those of an extension, unless their namespace was."""
+    own_namespaces = {name.partition("::")[0] for name in opened_operators}
+    others = {name.partition("::")[0] for name in before} - own_namespaces
+    for full_name in sorted(set(_operator_names()) - before):
+        namespace, _, name = full_name.partition("::")
+        name = name.partition(".")[0]
+        if namespace in others:
+            continue
+        inside = getattr(torch.ops, namespace)
+        vars(inside).pop(name, None)  # what was looked up before knows nothing of an overload that has come since
+        with suppress(AttributeError, RuntimeError):
+            packet = getattr(inside, name)
+            for function in (packet._op, *(getattr(packet, overload)._op for overload in packet.overloads())):
+                if isinstance(function, BuiltinFunctionType) and _is_pybinds(function.__self__):
+                    opened_functions[id(function)] = function
+            opened_operators.add(f"{namespace}::{name}")
 
 
 def remember(module: ModuleType) -> None:
@@ -92,5 +124,9 @@ def _is_of(function: BuiltinFunctionType, module: ModuleType) -> bool:
     bound_to = function.__self__
     if bound_to is module:
         return True
+    return function.__module__ == module.__name__ and _is_pybinds(bound_to)
+
+
+def _is_pybinds(bound_to: Any) -> bool:
     kind = type(bound_to).__name__
-    return function.__module__ == module.__name__ and (kind == "PyCapsule" or kind.startswith("pybind11"))
+    return kind == "PyCapsule" or kind.startswith("pybind11")

@@ -1,25 +1,26 @@
 """C++ names from the symbols of a candidate's device code, in bounded time and memory.
 
 A symbol of two hundred letters can stand for a name of gigabytes: a template of which each argument is a pair of the
-one before doubles it with each level. So what refers back to itself often is demangled by another process, with limits
-of its own.
+one before doubles it with each level. So symbols are demangled by another process, with limits of its own.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import re
+import os
 import subprocess
 import sys
 from collections.abc import Collection
+from itertools import accumulate
 
 LONGEST_NAME = 8000  # what the player lists of a name; CUTLASS's run to thousands of characters
 _LONGEST_SYMBOL = 16_000
-# What refers back to a part of the symbol can at most double what stands before it.
-_REFERENCE = re.compile(r"[ST][0-9A-Z]*_|Dp")
-_MOST_REFERENCES = 8
+# What refers back to a part of the symbol can at most double what stands before it; its number ends in such a line.
+_MOST_LINES = 8
 _MEMORY_BYTES, _SECONDS = 1 << 30, 5
+# A candidate has as many as it likes. An extension of a thousand of CUTLASS's kernels has 2 MiB of them.
+_MOST_SYMBOLS, _MOST_BYTES = 50_000, 32 << 20
 
 
 def demangled(symbol: str) -> str:
@@ -30,7 +31,9 @@ def demangled(symbol: str) -> str:
 def demangled_names(symbols: Collection[str]) -> dict[str, str]:
     """The C++ names of mangled symbols by symbol, each cut off at `LONGEST_NAME`.
 
-    Itself for what is no mangled symbol, and for one that cannot be demangled within the limits, like those after it.
+    Itself for what is no mangled symbol, and for what lies beyond the limits: of how many there are and how long they
+    are together, in their order, and of how long it takes, in which those that cannot be endless come first. A symbol
+    that is left as it is names no kernel that was traced.
     """
     found = {symbol: symbol for symbol in symbols}
     # One with a line break in it would push all that come after it to another's name.
@@ -38,11 +41,11 @@ def demangled_names(symbols: Collection[str]) -> dict[str, str]:
         symbol for symbol in found
         if symbol.startswith("_Z") and len(symbol) <= _LONGEST_SYMBOL and len(symbol.split()) == 1
     ]
-    long_ones = [symbol for symbol in mangled if len(_REFERENCE.findall(symbol)) > _MOST_REFERENCES]
-    for symbol in set(mangled).difference(long_ones):
-        found[symbol] = _demangled(symbol)
-    if long_ones:
-        found |= zip(long_ones, _by_another_process(long_ones))
+    lengths = accumulate(map(len, mangled))
+    mangled = [symbol for symbol, bytes_so_far in zip(mangled[:_MOST_SYMBOLS], lengths) if bytes_so_far <= _MOST_BYTES]
+    mangled.sort(key=lambda symbol: symbol.count("_") > _MOST_LINES)
+    if mangled:
+        found |= zip(mangled, _by_another_process(mangled))
     return found
 
 
@@ -80,7 +83,8 @@ def _demangled(symbol: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _demangler():
-    for name in ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib"):
+    beside = os.path.join(sys.prefix, "lib", "libstdc++.so.6")  # an environment may bring the only one
+    for name in ("libstdc++.so.6", beside, "libc++abi.so.1", "libc++abi.dylib"):
         try:
             library = ctypes.CDLL(name)
             demangle, free = library.__cxa_demangle, ctypes.CDLL(None).free

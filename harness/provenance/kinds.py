@@ -6,8 +6,9 @@ Whose a kernel is, in this order, the first that applies:
    decoy called ampere_sgemm_128x64_nn, compiled and never launched, is in the extension's device code too.
 2. A name of the candidate's device code, as its build produced it, is the candidate's own. That holds for
    instantiations of libraries that come as headers (CUTLASS, CUB, Thrust), which the build compiled as it did the
-   rest; but not when PyTorch's libraries carry that very symbol, for then nothing says which of the two ran. The
-   same is asked of names in anonymous namespaces, which look alike wherever they lie.
+   rest; but not when PyTorch's libraries carry a kernel of that very name, for then nothing says which of the two
+   ran. The same is asked of names in anonymous namespaces, which look alike wherever they lie, and of symbols that are
+   too long for the profiler to write out.
 3. A name that a library may well have given is the library's.
 4. A name that the candidate's source defines, and for Triton its cache as well, is its own: it was compiled while it
    ran.
@@ -27,8 +28,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from harness.provenance.names import bare_name, is_anonymous, is_fill, is_header_template, is_library_like, is_shipped
-from harness.provenance.symbols import Evidence, shipped_by_pytorch
+from harness.provenance.names import (
+    bare_name, is_anonymous, is_fill, is_header_template, is_library_like, is_mangled, is_shipped,
+)
+from harness.provenance.pytorchs_kernels import shipped_by_pytorch
+from harness.provenance.symbols import Evidence
 
 OWN_SHARE, LIBRARY_SHARE = 0.95, 0.05
 _CLAIMS = ("library", "unknown", "mixed", "custom")  # from least to most
@@ -97,16 +101,13 @@ def kind_on_gpu(
     spans: Collection[Span], evidence: Evidence,
     shipped: Callable[[Collection[str]], Collection[str]] = shipped_by_pytorch,
 ) -> Provenance:
-    """Judge by when which kernel ran. `shipped` says which mangled symbols PyTorch's libraries carry."""
+    """Judge by when which kernel ran. `shipped` says which of some names PyTorch's libraries carry a kernel of."""
     if not all(math.isfinite(span.start_us) and math.isfinite(span.time_us) and span.time_us >= 0 for span in spans):
         return Provenance("unknown", None, notes=("the profiler's times were no times",))
     names = list(dict.fromkeys(span.name for span in spans))
-    doubtful = [
-        evidence.extension[name] for name in names
-        if name in evidence.extension and (is_header_template(name) or is_anonymous(name))
-    ]
-    twice = set(shipped(doubtful)) if doubtful else set()
-    owners = {name: _owner(name, evidence, twice) for name in names}
+    owners = {name: _owner(name, evidence) for name in names}
+    doubtful = [name for name in names if owners[name][0] == "own" and _is_anybodys(name)]
+    owners |= dict.fromkeys(shipped(doubtful) if doubtful else (), ("library", ""))
     times = dict.fromkeys(names, 0.0)
     for span in spans:
         times[span.name] += span.time_us
@@ -122,14 +123,14 @@ def kind_on_gpu(
 
 def kind_on_cpu(
     operators: Collection[dict[str, Any]], own_us: float, total_us: float, *, has_extension: bool,
-    own_operators: Collection[str] = (), foreign: Collection[str] = (), others_us: float = 0.0,
-    others_began: bool = False, pytorchs: Collection[str] = ("aten",),
+    foreign: Collection[str] = (), others_us: float = 0.0, others_began: bool = False, called_back: bool = False,
+    pytorchs: Collection[str] = ("aten",),
 ) -> Provenance:
     """Judge by times in µs, of which each counts once: in PyTorch's operators, in the candidate's extensions outside
-    of those (`own_us`), and of the whole call. `own_operators` are namespaces of operators that its source registers,
-    `foreign` what may let its extensions reach a library unseen; `others_us` is what other threads of Python's had of a
-    core meanwhile, `others_began` whether threads or processes were begun: nobody looks at what those do. `pytorchs`
-    are the namespaces in which PyTorch itself has operators, which are not the candidate's whatever its source says.
+    of those (`own_us`), and of the whole call. `foreign` is what may let its extensions reach a library unseen;
+    `others_us` is what other threads of Python's had of a core meanwhile, `others_began` whether threads or processes
+    were begun, and `called_back` whether an extension had Python run something: nobody looks at what those do.
+    `pytorchs` are the namespaces in which PyTorch itself has operators.
     """
     times = [(str(operator.get("name")), float(operator.get("us") or 0.0)) for operator in operators]
     figures = (own_us, total_us, others_us, *(us for _, us in times))
@@ -138,8 +139,6 @@ def kind_on_cpu(
     library_us = sum(
         us for name, us in times if name.partition("::")[0] in pytorchs and not name.startswith(_NEUTRAL_OPERATORS)
     )
-    own_operators = set(own_operators).difference(pytorchs)
-    own_us += sum(us for name, us in times if name.partition("::")[0] in own_operators)
     if total_us <= 0:
         return Provenance("unknown", None)
     if not has_extension:
@@ -154,6 +153,9 @@ def kind_on_cpu(
         who = "other threads or processes of Python's"
         notes = (f"{who} {did} while its extension worked: what they did is not known",)
         own_us = 0.0
+    elif own_us > 0 and called_back:
+        notes = ("its extension had Python run something while it worked: what that did is not known",)
+        own_us = 0.0
     known_us = own_us + library_us
     elsewhere_us = total_us - known_us - _PYTHONS_OWN_US
     if known_us <= 0 or elsewhere_us > known_us:
@@ -166,15 +168,19 @@ def kind_on_cpu(
     return Provenance(_kind(share), share, notes=notes)
 
 
-def _owner(name: str, evidence: Evidence, twice: Collection[str]) -> tuple[str, str]:
-    """The owner of a kernel, and where an own one was found; `twice` are symbols that PyTorch carries as well."""
+def _is_anybodys(name: str) -> bool:
+    """Whether PyTorch may have compiled a kernel of that name as the candidate did, and nothing tells them apart."""
+    return is_header_template(name) or is_anonymous(name) or is_mangled(name)
+
+
+def _owner(name: str, evidence: Evidence) -> tuple[str, str]:
+    """The owner of a kernel, and where an own one was found."""
     if name.startswith(_NEUTRAL_KERNELS) or is_fill(name):
         return "driver", ""
     if is_shipped(name):
         return "library", ""
-    symbol = evidence.extension.get(name)
-    if symbol is not None:
-        return ("library", "") if symbol in twice else ("own", "extension")
+    if name in evidence.extension:
+        return "own", "extension"
     if is_library_like(name):
         return "library", ""
     if name in evidence.strings and not is_anonymous(name):

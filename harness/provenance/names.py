@@ -31,7 +31,8 @@ _SHIPPED = re.compile(
 )
 _LIBRARY_LIKE = re.compile(
     r"^(?:void )?(?:(?:cub|thrust|cute|cutlass|flash|flash_attn|xformers|cask\w*)::|"
-    r"cutlass|gemv2|gemvNSP|gemmSN|gemmk1|splitKreduce|winograd|"
+    r"cutlass|gemv2|gemvNSP|gemmSN|gemmk1|splitKreduce|winograd|trsm_(?:left|right)_kernel|[dw]grad_(?:alg\d_)?engine|"
+    r"(?:conv2d|[dw]grad2d)_(?:grouped_direct|c1_k1_nchw_hw_packed)_kernel|"
     r"(?:sm\d+|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)_)"
 )
 # Libraries that come as headers: who compiles a template of theirs has that kernel in its own device code.
@@ -58,6 +59,11 @@ def is_header_template(name: str) -> bool:
 def is_anonymous(name: str) -> bool:
     """Whether it lies in an anonymous namespace: two different kernels may then have one demangled name."""
     return _ANONYMOUS in name
+
+
+def is_mangled(name: str) -> bool:
+    """Whether it is a symbol still, as those of more than 1,024 letters are in the profiler's listing."""
+    return name.startswith("_Z")
 
 
 def is_fill(name: str) -> bool:

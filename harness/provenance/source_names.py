@@ -28,28 +28,25 @@ _ATTRIBUTES = frozenset({
 _PYTHON_DEFINITION = re.compile(r"^[ \t]*def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
 # Blank lines are not white space that may come before: a file of nothing else would be gone over from each of them.
 _IMPORTED = re.compile(r"^[ \t\f]*(?:from|import)[ \t\f]+\.?(\w+)", re.MULTILINE)
-_OPERATORS = re.compile(r"TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?\s*\(\s*(\w+)")
 
 
 @dataclass(frozen=True)
 class SourceNames:
-    """`kernels` are defined as `__global__`; `functions` are Python's; `operators` namespaces of TORCH_LIBRARY."""
+    """`kernels` are defined as `__global__`; `functions` are Python's."""
 
     kernels: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
-    operators: frozenset[str] = frozenset()
 
 
 def source_names(path: Path) -> SourceNames:
     """What the candidate at `path`, and the modules beside it that it imports, define. Raises nothing."""
-    kernels, functions, operators = set(), set(), set()
+    kernels, functions = set(), set()
     for tree in _trees(path):
         functions |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
         for text in _strings(tree):
             kernels |= kernels_in(text)
             functions |= set(_PYTHON_DEFINITION.findall(text))
-            operators |= set(_OPERATORS.findall(text))
-    return SourceNames(frozenset(kernels), frozenset(functions), frozenset(operators))
+    return SourceNames(frozenset(kernels), frozenset(functions))
 
 
 def source_text(path: Path) -> str:

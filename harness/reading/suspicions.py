@@ -28,6 +28,8 @@ _REACHING = {
     "os.getppid": "asks for its parent process",
     "sys.settrace": "traces every call",
     "sys.setprofile": "traces every call",
+    "sys.getprofile": "looks at who traces its calls",
+    "threading.getprofile": "looks at who traces its calls",
 }
 
 

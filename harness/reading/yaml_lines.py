@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -180,9 +181,7 @@ def _syntax_error(error: Any, text: str, path: Path) -> InputError:
     if "quoted scalar" in context and "end of stream" in problem:
         return InputError("the quote that opens here is never closed", path, opened)
     if "while parsing a flow" in context:
-        bracket = "'['" if "sequence" in context else "'{'"
-        found = f"the {bracket} that opens here is not closed, or a ',' is missing after it"
-        return InputError(found, path, opened)
+        return _bracket_error(error, text, path)
     if "could not find expected ':'" in problem:
         line = opened
     for found, says, hint in _PLAIN_WORDS:
@@ -190,3 +189,37 @@ def _syntax_error(error: Any, text: str, path: Path) -> InputError:
             return InputError(says, path, line, hint)
     detail = " ".join(part for part in (context, problem) if part)
     return InputError(f"is no YAML from here on ({detail})", path, line)
+
+
+def _bracket_error(error: Any, text: str, path: Path) -> InputError:
+    """What is wrong between brackets, at the bracket where nothing but its end is missing."""
+    mark = error.problem_mark
+    opened, bracket = _open_bracket(text, mark.index)
+    if "expected the node content" in error.problem:
+        closing = next((each for each in "]}" if f"'{each}'" in error.problem), None)
+        if closing is not None:
+            return InputError(f"a '{closing}' closes nothing", path, mark.line + 1,
+                              f"What is open here is the '{bracket}' of line {opened}.")
+        if "','" in error.problem:
+            return InputError("a ',' stands where a value is missing", path, mark.line + 1, "Take it away.")
+    hint = f"What follows is read as part of it up to line {mark.line + 1}." if mark.line + 1 > opened else None
+    if "<stream end>" in error.problem:
+        return InputError(f"the '{bracket}' that opens here is never closed", path, opened)
+    found = "a '-' stands" if "'-'" in error.problem else "a ',' is missing"
+    return InputError(f"the '{bracket}' that opens here is not closed, or {found} after it", path, opened, hint)
+
+
+def _open_bracket(text: str, end: int) -> tuple[int, str]:
+    """The line (1-based) and the kind of the innermost bracket that is open at character `end` of `text`."""
+    import yaml
+
+    still_open = []
+    with suppress(yaml.YAMLError):
+        for token in yaml.scan(text, Loader=yaml.BaseLoader):
+            if token.start_mark.index >= end:
+                break
+            if isinstance(token, (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken)):
+                still_open.append((token.start_mark.line + 1, text[token.start_mark.index]))
+            elif isinstance(token, (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)):
+                still_open.pop()
+    return still_open[-1]

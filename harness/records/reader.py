@@ -22,6 +22,7 @@ MIGRATIONS: dict[int, Callable[[Row], Row]] = {}  # version → what makes a row
 _BY_NAME = {column.name: column for column in FIELDS}
 _DEFAULTED = ("role",)  # required in a record, but with a default
 _FIGURES = ("time_us", "baseline_us", "speedup", "speedup_lo", "speedup_hi")  # every version has written these
+_HINT = "Give a CSV that a run wrote below results/"
 
 
 def read_records(path: Path | str, note: Callable[[str], None] | None = None) -> list[Record]:
@@ -33,12 +34,6 @@ def read_records(path: Path | str, note: Callable[[str], None] | None = None) ->
     """
     path = Path(path)
     rows, header = _rows_of(path)
-    missing = [each.name for each in FIELDS if each.required and each.name not in (*header, *_DEFAULTED)]
-    if missing:
-        raise InputError(
-            f"not a file of results: it has no column {', '.join(missing)}", path, 1,
-            hint="Give a CSV that a run wrote below results/",
-        )
     records = _records_of(*_at_this_version(header, rows, path), path)
     unknown = [name for name in header if name not in _BY_NAME]
     if unknown and note is not None:
@@ -50,11 +45,17 @@ def read_records(path: Path | str, note: Callable[[str], None] | None = None) ->
 
 
 def _rows_of(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
-    """The rows as (line number, cells), and the header."""
+    """The rows as (line number, cells), and the header; what has another header is no file to count cells in."""
     reader = csv.reader(io.StringIO(read_text(path, (".csv",)), newline=""))
     rows: list[tuple[int, list[str]]] = []
     try:
-        header = next(reader, [])
+        header = next((cells for cells in reader if cells), None)
+        if header is None:
+            raise InputError("the file is empty", path, hint=_HINT)
+        missing = [each.name for each in FIELDS if each.required and each.name not in (*header, *_DEFAULTED)]
+        if missing:
+            found = f"not a file of results: it has no column {', '.join(missing)}"
+            raise InputError(found, path, reader.line_num, hint=_HINT)
         for cells in reader:
             if cells and len(cells) != len(header):
                 raise InputError(
@@ -65,8 +66,6 @@ def _rows_of(path: Path) -> tuple[list[tuple[int, list[str]]], list[str]]:
                 rows.append((reader.line_num, cells))
     except csv.Error as error:
         raise InputError(f"not a CSV: {error}", path, reader.line_num) from None
-    if not header:
-        raise InputError("the file is empty", path, hint="Give a CSV that a run wrote below results/")
     return rows, header
 
 

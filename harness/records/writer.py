@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from harness.errors import InputError
 from harness.records.schema import FIELDS, Record, clean_text
@@ -37,6 +37,9 @@ class RunFiles:
         self.csv_path, self.jsonl_path = csv_path, jsonl_path
         self.records: list[Record] = []
         self._unwritten: list[str] = []  # lines that the disk has refused so far
+        # Open for as long as candidates run: on a file that nobody writes to, whoever can read it can take a lease, and
+        # then opening it for writing takes 45 s.
+        self._held: TextIO | None = None
 
     @classmethod
     def create(cls, out_dir: Path | str, problem_name: str, device_slug: str, utc: str) -> RunFiles:
@@ -59,7 +62,7 @@ class RunFiles:
                     continue
             files = cls(csv_path, csv_path.with_suffix(".jsonl"))
             files._rewrite()
-            files.jsonl_path.touch()
+            files._held = files.jsonl_path.open("a", encoding="utf-8")
         except OSError as error:
             raise InputError(
                 f"cannot write the results to {folder}: {error.strerror or error}",
@@ -92,6 +95,8 @@ class RunFiles:
         """
         self.records = list(records)
         refusal = self._refusal()
+        if self._held is not None:
+            self._held.close()
         return refusal and f"{refusal}; {self._save_elsewhere()}"
 
     def _refusal(self) -> str | None:

@@ -17,7 +17,6 @@ import torch
 
 from harness.provenance.kinds import Provenance, Span, kind_on_cpu, kind_on_gpu
 from harness.provenance.linked import foreign_functions
-from harness.provenance.source_names import source_names
 from harness.provenance.symbols import gather
 from harness.referee import checking, failures
 from harness.referee.comparing import judge_outputs
@@ -92,7 +91,7 @@ def _read(listing: dict[str, Any], device_kind: str, contestant: Contestant) -> 
         total_us = float(listing["total_us"])
         found = kind_on_cpu(
             listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(contestant.extensions),
-            own_operators=source_names(source).operators, pytorchs=_pytorchs_operators(),
+            pytorchs=_pytorchs_operators(), called_back=listing["called_back"] is not False,
             foreign=[name for path in contestant.extensions for name in foreign_functions(path)],
             others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,16 @@ def test_an_unknown_option_of_nvcc_is_passed_on():
 
 def test_output_without_an_error_explains_nothing():
     assert explain("[1/2] c++ -o main.o\nninja: build stopped.\n", "", CANDIDATE) == ""
+
+
+@pytest.mark.parametrize("kind", ["error", "warning"])
+def test_a_log_of_ten_thousand_errors_over_a_source_of_as_many_strings_is_told_in_no_time(kind):
+    source = "\n".join(f"x = 'string {number:06d}'" for number in range(10_000))
+    generated = {"build/m/main.cpp": "int x;\n" * 150_000}
+    log = "\n".join(f"build/m/main.cpp:{number}:1: {kind}: no {number}" for number in range(1, 10_000))
+    began = time.monotonic()
+    told = explain(log, source, Path("tile.py"), generated)
+    assert ("more errors" in told) == (kind == "error")
+    assert first_warnings(log, source, Path("tile.py"), generated) == []
+    assert time.monotonic() - began < 10
+

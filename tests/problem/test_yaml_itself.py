@@ -20,8 +20,18 @@ import pytest
      ":1: a ':' stands where no key can be. Put text that holds ': ' in quotes, and give keys of "
      "one level one indent."),
     ("title: 'x\ndtype: y\n", ":1: the quote that opens here is never closed"),
-    ("a: 1\nsizes: {M: 1\nb: 2\n", ":2: the '{' that opens here is not closed, or a ',' is missing after it"),
-    ("a: 1\nkinds: [custom\n", ":2: the '[' that opens here is not closed, or a ',' is missing after it"),
+    ("a: 1\nsizes: {M: 1\nb: 2\n",
+     ":2: the '{' that opens here is not closed, or a ',' is missing after it. What follows is read as part of it up "
+     "to line 3."),
+    ("a: 1\nkinds: [custom\n", ":2: the '[' that opens here is never closed"),
+    ("a: 1\nkinds: [custom,\n\n# the end\n", ":2: the '[' that opens here is never closed"),
+    ("a: {b: [1, 2], c: [3,\n  4,\n\n", ":1: the '[' that opens here is never closed"),
+    ("a: [[1], {b: 2}, '[',\n", ":1: the '[' that opens here is never closed"),
+    ("check: [\n  - {M: 1}\n]\n",
+     ":1: the '[' that opens here is not closed, or a '-' stands after it. What follows is read as part of it up "
+     "to line 2."),
+    ("a: 1\ncheck: [{M: 1},, {M: 2}]\n", ":2: a ',' stands where a value is missing. Take it away."),
+    ("check: [1,\n  2, }\n", ":2: a '}' closes nothing. What is open here is the '[' of line 1."),
     ("useful: {flops: *M}\n", ":1: a value cannot begin with '*' or '&'. Put the value in quotes."),
     ("title: %x\n", ":1: a value cannot begin with '%'. Put the value in quotes."),
     ("title: @x\n", ":1: a value cannot begin with '@'. Put the value in quotes."),

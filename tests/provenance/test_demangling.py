@@ -32,9 +32,8 @@ def test_a_symbol_of_few_levels_is_the_name_that_it_stands_for():
     assert demangled(PLAIN) == ITS_NAME
 
 
-def test_a_name_of_many_references_is_the_same_from_another_process(monkeypatch):
-    names = {symbol: demangled(symbol) for symbol in (PLAIN, doubling(2), doubling(5), "_Z", "no symbol")}
-    monkeypatch.setattr(demangling, "_MOST_REFERENCES", -1)
+def test_names_are_those_that_this_process_would_find():
+    names = {symbol: demangling._demangled(symbol) for symbol in (PLAIN, doubling(2), doubling(5), "_Z", "no symbol")}
     assert demangled_names(names) == names
     assert names["_Z"] == "_Z"
     assert names["no symbol"] == "no symbol"
@@ -46,7 +45,7 @@ def test_a_symbol_that_stands_for_gigabytes_costs_neither_memory_nor_much_time(m
     monkeypatch.setattr(demangling, "_SECONDS", 2)
     before_kb, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
     endless = doubling(60)
-    assert demangled_names([PLAIN, endless]) == {PLAIN: ITS_NAME, endless: endless}
+    assert demangled_names([endless, PLAIN]) == {PLAIN: ITS_NAME, endless: endless}
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 256 << 10
     assert time.monotonic() - began < 20
 
@@ -63,3 +62,31 @@ def test_a_symbol_beyond_all_length_is_left_as_it_is():
 def test_a_symbol_with_a_line_break_stays_as_it_is_and_so_do_the_names_of_the_others():
     forged = "_Z" + "".join(f"S{n}_" for n in range(12)) + "\n_Z3onev"
     assert demangled_names([forged, "_Z3twov"]) == {forged: forged, "_Z3twov": "two()"}
+
+
+def test_a_reference_with_zeros_before_its_number_costs_no_more_than_another(monkeypatch):
+    import resource
+
+    monkeypatch.setattr(demangling, "_SECONDS", 2)
+    padded = doubling(36).replace("ES", f"ES{'0' * 12}")
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert demangled_names([padded, PLAIN])[PLAIN] == ITS_NAME
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 256 << 10
+
+
+def test_symbols_beyond_their_number_or_their_length_together_stay_as_they_are(monkeypatch):
+    symbols = [f"_Z{len(f'f{n}')}f{n}v" for n in range(2000)]
+    assert demangled_names(symbols)[symbols[-1]] == "f1999()"
+    monkeypatch.setattr(demangling, "_MOST_SYMBOLS", 1000)
+    found = demangled_names(symbols)
+    assert found[symbols[999]] == "f999()" and found[symbols[1000]] == symbols[1000]
+    monkeypatch.setattr(demangling, "_MOST_BYTES", sum(map(len, symbols[:500])))
+    found = demangled_names(symbols)
+    assert found[symbols[499]] == "f499()" and found[symbols[500]] == symbols[500]
+
+
+def test_thirty_million_letters_that_all_begin_a_reference_take_no_time():
+    symbols = [f"_Z{n}{'S' * 15_000}" for n in range(2000)]
+    began = time.monotonic()
+    assert demangled_names(symbols) == dict(zip(symbols, symbols))
+    assert time.monotonic() - began < 20

@@ -16,7 +16,7 @@ CUBLAS = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(int)
 CUTLASS = "void cutlass::Kernel2<cutlass::gemm::kernel::Gemm<cutlass::gemm::threadblock::MmaPipelined<int>, int> >(int)"
 HIDDEN = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10>(float*, float const*, int)"
 EVIDENCE = Evidence(
-    extension={MINE: "_Z5tiledPKfS0_Pfi", CUTLASS: "_ZN7cutlass7Kernel2I", HIDDEN: "_ZN36_GLOBAL__N_softmax"},
+    extension=frozenset({MINE, CUTLASS, HIDDEN}),
     triton=frozenset({"tril_kernel"}),
     source=SourceNames(kernels=frozenset({"runtime_kernel"}), functions=frozenset({"tril_kernel", "numba_kernel"})),
 )
@@ -27,7 +27,7 @@ def judged(*kernels, evidence=EVIDENCE, shipped=()):
     for name, time_us in kernels:
         spans.append(Span(name, now_us, time_us))
         now_us += time_us + 1.0
-    return kind_on_gpu(spans, evidence, lambda symbols: set(shipped) & set(symbols))
+    return kind_on_gpu(spans, evidence, lambda names: set(shipped) & set(names))
 
 
 def owner_of(name, **changes):
@@ -69,7 +69,7 @@ def test_launches_of_one_kernel_are_added_up():
     ids=["waiting beside a library", "overlapping one", "side by side with itself", "beside a fill"],
 )
 def test_what_runs_beside_a_librarys_kernel_takes_nothing_away_from_it(spans, share, busy_us):
-    found = kind_on_gpu(spans, EVIDENCE, lambda symbols: set())
+    found = kind_on_gpu(spans, EVIDENCE, lambda names: set())
     assert found.own_share == pytest.approx(share)
     assert found.busy_us == pytest.approx(busy_us)
 
@@ -98,7 +98,7 @@ def test_a_kernel_that_nobody_built_here_is_not_the_candidates_whatever_its_name
 @pytest.mark.parametrize("name", [THEIRS, CUBLAS, "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT", "triton_tem_fused_mm_0"])
 def test_a_decoy_of_a_librarys_name_stays_a_library_in_every_kind_of_evidence(name):
     decoys = Evidence(
-        extension={name: name}, strings=frozenset({name}), triton=frozenset({name}),
+        extension=frozenset({name}), strings=frozenset({name}), triton=frozenset({name}),
         source=SourceNames(kernels=frozenset({name}), functions=frozenset({name})),
     )
     assert owner_of(name, evidence=decoys) == "library"
@@ -109,7 +109,7 @@ def test_cutlass_that_the_candidates_own_build_instantiated_is_its_own():
 
 
 def test_cutlass_that_pytorch_carries_as_well_is_not():
-    assert owner_of(CUTLASS, shipped={"_ZN7cutlass7Kernel2I"}) == "library"
+    assert owner_of(CUTLASS, shipped={CUTLASS}) == "library"
 
 
 def test_cutlass_that_no_build_instantiated_is_a_librarys_whatever_a_source_or_a_cache_says():
@@ -119,19 +119,32 @@ def test_cutlass_that_no_build_instantiated_is_a_librarys_whatever_a_source_or_a
 
 def test_a_name_in_an_anonymous_namespace_is_its_own_unless_pytorch_has_one_like_it():
     assert owner_of(HIDDEN) == "own"
-    assert owner_of(HIDDEN, shipped={"_ZN36_GLOBAL__N_softmax"}) == "library"
+    assert owner_of(HIDDEN, shipped={HIDDEN}) == "library"
+
+
+def test_a_name_in_an_anonymous_namespace_is_asked_for_where_only_the_source_says_that_it_is_its_own():
+    written = Evidence(source=SourceNames(kernels=frozenset({"softmax_warp_forward"})))
+    assert owner_of(HIDDEN, evidence=written) == "own"
+    assert owner_of(HIDDEN, evidence=written, shipped={HIDDEN}) == "library"
+
+
+def test_a_symbol_too_long_for_the_profiler_to_demangle_is_asked_for_as_well():
+    symbol = "_ZN7cutlass" + "4tile" * 300 + "Ev"
+    built = Evidence(extension=frozenset({symbol}))
+    assert owner_of(symbol, evidence=built) == "own"
+    assert owner_of(symbol, evidence=built, shipped={symbol}) == "library"
 
 
 def test_pytorchs_libraries_are_searched_for_doubtful_names_only():
     asked = []
     listed = [Span(name, 0.0, 1.0) for name in (MINE, CUTLASS, THEIRS)]
-    kind_on_gpu(listed, EVIDENCE, lambda symbols: asked.append(list(symbols)) or set())
-    assert asked == [["_ZN7cutlass7Kernel2I"]]
-    kind_on_gpu(listed[:1], EVIDENCE, lambda symbols: pytest.fail("searched for nothing"))
+    kind_on_gpu(listed, EVIDENCE, lambda names: asked.append(list(names)) or set())
+    assert asked == [[CUTLASS]]
+    kind_on_gpu(listed[:1], EVIDENCE, lambda names: pytest.fail("searched for nothing"))
 
 
 def test_an_own_name_that_a_library_might_have_is_own_by_its_build_and_not_by_its_source():
-    built = Evidence(extension={"sm90_gemm_kernel": "sm90_gemm_kernel"})
+    built = Evidence(extension=frozenset({"sm90_gemm_kernel"}))
     named = Evidence(source=SourceNames(kernels=frozenset({"sm90_gemm_kernel"})))
     assert owner_of("sm90_gemm_kernel", evidence=built) == "own"
     assert owner_of("sm90_gemm_kernel", evidence=named) == "library"
@@ -189,18 +202,16 @@ def test_on_a_cpu_an_extension_that_may_call_anything_is_not_taken_for_what_it_s
     assert kind_on_cpu(operators, 50.0, 1000.0, has_extension=True, foreign=["dlsym"]).kind == "library"
 
 
-def test_on_a_cpu_operators_that_the_source_registers_are_its_own_and_others_nobodys():
-    operators = [{"name": "tiles::product", "us": 900.0}, {"name": "mkldnn::product", "us": 50.0}]
-    assert kind_on_cpu(operators, 0.0, 1000.0, has_extension=True, own_operators={"tiles"}).kind == "custom"
-    assert kind_on_cpu(operators, 0.0, 1000.0, has_extension=True).kind == "unknown"
-
-
-def test_on_a_cpu_operators_of_pytorchs_are_nobody_elses_whatever_the_source_says():
+def test_on_a_cpu_operators_of_pytorchs_are_a_librarys_and_others_nobodys():
     operators = [{"name": "mkldnn::_linear_pointwise", "us": 900.0}]
-    claimed = {"own_operators": {"mkldnn"}, "pytorchs": {"aten", "mkldnn"}, "has_extension": True}
-    assert kind_on_cpu(operators, 20.0, 1000.0, **claimed).kind == "library"
-    operators, claimed = [{"name": "aten::mm", "us": 900.0}], claimed | {"own_operators": {"aten"}}
-    assert kind_on_cpu(operators, 20.0, 1000.0, **claimed).kind == "library"
+    assert kind_on_cpu(operators, 20.0, 1000.0, has_extension=True, pytorchs={"aten", "mkldnn"}).kind == "library"
+    assert kind_on_cpu(operators, 20.0, 1000.0, has_extension=True).kind == "unknown"
+
+
+def test_on_a_cpu_an_extension_that_has_python_run_something_is_not_known():
+    found = kind_on_cpu([], 1000.0, 1000.0, has_extension=True, called_back=True)
+    assert found.kind == "unknown"
+    assert "had Python run something" in found.notes[0]
 
 
 def test_on_a_cpu_time_in_an_extension_is_its_own_only_while_nobody_else_works():

@@ -60,11 +60,6 @@ def test_modules_beside_the_candidate_that_it_imports_are_read_too(tmp_path):
     assert source_names(path).functions == {"shared_kernel"}
 
 
-def test_namespaces_of_registered_operators_are_known(tmp_path):
-    path = written(tmp_path, 'CPP = "TORCH_LIBRARY(tiles, m) {} TORCH_LIBRARY_FRAGMENT( more , m) {}"\n')
-    assert source_names(path).operators == {"tiles", "more"}
-
-
 @pytest.mark.parametrize("content", [b"def (", b"\xff\xfe\x00", b"", b"x = '\\0'"])
 def test_a_file_that_cannot_be_read_defines_nothing(tmp_path, content):
     path = tmp_path / "candidate.py"

@@ -6,52 +6,21 @@ import json
 import shutil
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from harness.provenance import demangling, symbols
+from harness.provenance import demangling, device_code, symbols
 from harness.provenance.demangling import demangled
-from harness.provenance.symbols import (
-    device_symbols, entry_symbols, find_cuobjdump, gather, shipped_by_pytorch,
-    triton_kernels,
-)
+from harness.provenance.device_code import find_cuobjdump
+from harness.provenance.symbols import entry_symbols, gather, triton_kernels
 
 SOURCE = Path(__file__).with_name("kernels.cu")
 NAMES = {
     "void tiled<32>(float const*, float*)", "(anonymous namespace)::hidden(float*)", "tril_kernel", "caller(float*)",
 }
 HIDDEN = "_ZN36_GLOBAL__N__424dd0fe_4_k_cu_99c9e5656hiddenEPf"
-# One listing of cuobjdump 12.8, one of 13.5, of the same file.
-LISTINGS = [
-    """
-Fatbin elf code:
-================
-arch = sm_90a
-symbols:
-STT_FUNC         STB_LOCAL  STO_ENTRY      _ZN36_GLOBAL__N__424dd0fe_4_k_cu_99c9e5656hiddenEPf
-STT_OBJECT       STB_WEAK   STV_DEFAULT  U .nv.reservedSmem.offset0
-STT_?            STB_WEAK   STO_RESERVED_SHARED   __nv_reservedSMEM_offset_0_alias
-STT_FUNC         STB_LOCAL  STV_DEFAULT    $_Z6callerPf$_Z6helperf
-STT_FUNC         STB_GLOBAL STO_ENTRY      _Z6callerPf
-STT_FUNC         STB_GLOBAL STO_ENTRY      tril_kernel
-STT_FUNC         STB_GLOBAL STO_ENTRY      _Z5tiledILi32EEvPKfPf
-""",
-    """
-Fatbin elf code:
-================
-arch = sm_90a
-
-symbols:
-FUNC          LOCAL   DEFAULT    ENTRY                    _ZN36_GLOBAL__N__424dd0fe_4_k_cu_99c9e5656hiddenEPf
-OBJECT        WEAK    DEFAULT    -                     U  .nv.reservedSmem.offset0
-NOTYPE        WEAK    DEFAULT    RESERVED_SHARED                      __nv_reservedSMEM_offset_0_alias
-FUNC          LOCAL   DEFAULT    -                        $_Z6callerPf$_Z6helperf
-FUNC          GLOBAL  DEFAULT    ENTRY                    _Z6callerPf
-FUNC          GLOBAL  DEFAULT    ENTRY                    tril_kernel
-FUNC          GLOBAL  DEFAULT    ENTRY                    _Z5tiledILi32EEvPKfPf
-""",
-]
 needs_demangler = pytest.mark.skipif(demangled("_Z1fv") == "_Z1fv", reason="there is no demangler here")
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
 
@@ -75,39 +44,18 @@ def test_a_mangled_symbol_gets_its_cpp_name_and_anything_else_stays(symbol, name
 
 def test_without_a_demangler_symbols_stay_as_they_are(monkeypatch):
     monkeypatch.setattr(demangling, "_demangler", lambda: (None, None))
-    assert demangled("_Z5tiledPKfS0_Pfi") == "_Z5tiledPKfS0_Pfi"
-
-
-@pytest.mark.parametrize("listing", LISTINGS, ids=["cuobjdump 12.8", "cuobjdump 13.5"])
-def test_cuobjdumps_list_is_read_for_kernels_only(tmp_path, monkeypatch, listing):
-    tool = tmp_path / "cuobjdump"
-    tool.write_text(f"#!/bin/sh\ncat << 'END'\n{listing}\nEND\n", encoding="utf-8")
-    tool.chmod(0o755)
-    monkeypatch.setattr(symbols, "find_cuobjdump", lambda: str(tool))
-    assert device_symbols(tmp_path / "x.so") == {HIDDEN, "_Z6callerPf", "tril_kernel", "_Z5tiledILi32EEvPKfPf"}
+    assert demangling._demangled("_Z5tiledPKfS0_Pfi") == "_Z5tiledPKfS0_Pfi"
 
 
 @needs_demangler
 def test_without_cuobjdump_names_are_strings_of_the_extension_and_said_to_be(tmp_path, monkeypatch):
-    monkeypatch.setattr(symbols, "find_cuobjdump", lambda: None)
+    monkeypatch.setattr(device_code, "find_cuobjdump", lambda: None)
     path = tmp_path / "extension.so"
     path.write_bytes(b"\x7fELF\x00\x01_Z5tiledPKfS0_Pfi\x00junk\xfftril_kernel\x00")
-    found = gather([path], None, None, [])
-    assert {"tril_kernel", "tiled(float const*, float const*, float*, int)"} <= found.strings
-    assert found.extension == {}
-
-
-def test_a_list_without_end_is_given_up_and_names_nothing(tmp_path, monkeypatch):
-    tool = tmp_path / "cuobjdump"
-    tool.write_text("#!/bin/sh\nexec yes 'FUNC GLOBAL DEFAULT ENTRY _Z5tiledPKf'\n", encoding="utf-8")
-    tool.chmod(0o755)
-    monkeypatch.setattr(symbols, "find_cuobjdump", lambda: str(tool))
-    assert device_symbols(tmp_path / "x.so") == set()
-
-
-def test_a_tool_that_fails_is_as_good_as_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(symbols, "find_cuobjdump", lambda: str(tmp_path / "no-such-tool"))
-    assert device_symbols(tmp_path / "x.so") is None
+    tiled = "tiled(float const*, float const*, float*, int)"
+    found = gather([path], None, None, ["tril_kernel", tiled])
+    assert found.strings == {"tril_kernel", tiled}
+    assert not found.extension
 
 
 def test_an_extension_that_is_gone_has_no_names(tmp_path):
@@ -200,6 +148,16 @@ def test_a_description_that_says_nothing_useful_is_passed_over(triton_cache, tex
     assert triton_kernels(triton_cache("x", b"", text), ["x"]) == set()
 
 
+def test_a_cache_of_endless_descriptions_is_given_up(triton_cache, monkeypatch):
+    monkeypatch.setattr(symbols, "_MOST_CACHE_S", 0.3)
+    looked = []
+    monkeypatch.setattr(symbols, "_is_kernel", lambda path, name: looked.append(time.sleep(0.1)))
+    for _ in range(20):
+        cache = triton_cache("tril_kernel", None)
+    assert triton_kernels(cache, ["tril_kernel"]) == set()
+    assert 1 <= len(looked) <= 4
+
+
 @needs_nvcc
 def test_a_triton_kernel_counts_only_when_the_source_has_a_function_of_its_name(triton_cache, cubin, tmp_path):
     cache = triton_cache("tril_kernel", cubin.read_bytes())
@@ -216,21 +174,25 @@ def test_no_cache_and_no_extension_mean_no_names(tmp_path):
         assert not found.extension and not found.strings and not found.triton
 
 
-def test_a_symbol_is_looked_for_in_pytorchs_libraries_past_the_names_of_anonymous_namespaces(tmp_path):
-    theirs = b"_ZN45_GLOBAL__N__7f4e21aa_11_SoftMax_cu_0a1b2c3d_456hiddenEPf"
-    (tmp_path / "libtorch_cuda.so").write_bytes(b"\0" * 100 + theirs + b"\0_ZN7cutlass7Kernel2IiEEvT_\0")
-    asked = [HIDDEN, "_ZN7cutlass7Kernel2IiEEvT_", "_ZN7cutlass7Kernel2IfEEvT_", "_ZN3foo36" + HIDDEN[5:]]
-    assert shipped_by_pytorch(asked, tmp_path) == {HIDDEN, "_ZN7cutlass7Kernel2IiEEvT_"}
-    assert shipped_by_pytorch(asked, tmp_path / "missing") == set()
+@needs_demangler
+def test_of_more_symbols_than_are_looked_at_those_that_were_traced_come_first(tmp_path, monkeypatch):
+    many = {f"_Z{len(f'a{n}')}a{n}v" for n in range(50)} | {"_Z5tiledPf"}
+    monkeypatch.setattr(symbols, "device_symbols", lambda path, timeout_s, most: many)
+    monkeypatch.setattr(demangling, "_MOST_SYMBOLS", 10)
+    found = gather([tmp_path / "x.so"], None, None, ["tiled(float*)"]).extension
+    assert "tiled(float*)" in found
+    assert sum(name.endswith("()") for name in found) == 9
 
 
-def test_a_symbol_is_found_where_two_pieces_of_a_library_meet(tmp_path, monkeypatch):
-    monkeypatch.setattr(symbols, "_CHUNK_BYTES", 64)
-    (tmp_path / "libtorch_cuda.so").write_bytes(b"x" * 50 + b"\0_ZN7cutlass7Kernel2IiEEvT_\0" + b"x" * 100)
-    assert shipped_by_pytorch(["_ZN7cutlass7Kernel2IiEEvT_"], tmp_path) == {"_ZN7cutlass7Kernel2IiEEvT_"}
+def test_extensions_share_one_limit_of_symbols_and_of_time(tmp_path, monkeypatch):
+    asked = []
 
+    def listed(path, timeout_s, most):
+        asked.append((timeout_s, most))
+        return {f"kernel_{path.name}"}
 
-def test_a_namespace_that_ends_in_digits_does_not_confuse_the_count_of_letters(tmp_path):
-    symbol = "_ZN4foo1" + HIDDEN[3:]
-    (tmp_path / "libtorch_cuda.so").write_bytes(b"\0_ZN4foo141_GLOBAL__N__00000000_9_other_cu_11111111_226hiddenEPf\0")
-    assert shipped_by_pytorch([symbol], tmp_path) == {symbol}
+    monkeypatch.setattr(symbols, "device_symbols", listed)
+    found = gather([tmp_path / "a", tmp_path / "b"], None, None, [])
+    assert found.extension == {"kernel_a", "kernel_b"}
+    assert [most for _, most in asked] == [symbols._MOST_SYMBOLS, symbols._MOST_SYMBOLS - 1]
+    assert asked[1][0] < asked[0][0] <= symbols._MOST_S

@@ -97,8 +97,14 @@ def test_a_file_of_something_else_is_refused_by_the_columns_it_lacks(written):
     )
 
 
-def test_an_empty_file_is_refused(written):
-    assert refusal(written("")).startswith("run.csv: the file is empty")
+def test_a_page_of_text_is_no_file_of_results_rather_than_one_that_was_cut_short(written):
+    page = "# A title\n\nWords, with a comma.\n"
+    assert refusal(written(page)).startswith("run.csv:1: not a file of results: it has no column schema_version")
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_an_empty_file_is_refused(written, text):
+    assert refusal(written(text)).startswith("run.csv: the file is empty")
 
 
 def test_a_missing_file_names_the_nearest_one(written):

@@ -3,7 +3,9 @@
 Copied by the tests into a repository of their own; `FD` is the channel.
 """
 
+import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import signal
@@ -172,6 +174,32 @@ def looks_around(fd, repository, private, writable, repository_file, pid_outside
         "signals_outside": signals(pid_outside), "environment": dict(os.environ), "folder": os.getcwd(),
         "stdin": sys.stdin.read(), "disks": reads_disk(), "parent_files": os.access("/proc/1/fd/0", os.R_OK),
     })
+
+
+def locks_files(fd, *paths):
+    """Which of the files it could lock, however they open, and on which take a lease, which keeps writers waiting."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    locked, leased, kept = set(), set(), []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.chmod(path, 0o666)
+        for flags in (os.O_WRONLY, os.O_RDWR, os.O_RDONLY):
+            try:
+                descriptor = os.open(path, flags)
+            except OSError:
+                continue
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                locked.add(path)
+            if flags != os.O_RDONLY:
+                os.close(descriptor)  # who writes keeps itself from a lease
+                continue
+            kept.append(descriptor)
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+                leased.add(path)
+    answer(fd, {"locked": sorted(locked), "leased": sorted(leased)})
+    time.sleep(60)
 
 
 def takes_memory(fd, size):

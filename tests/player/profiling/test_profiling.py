@@ -1,0 +1,27 @@
+"""What a profiled launch leaves behind, and what patches of the profiler change: nothing."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+
+def test_a_forward_that_raises_leaves_no_profiler_behind(listed):
+    def model(a, b):
+        raise ValueError("not today")
+
+    with pytest.raises(ValueError, match="not today"):
+        listed(model)
+    assert not torch.autograd._profiler_enabled()
+    assert sys.getprofile() is None
+
+
+def test_patches_of_torchs_profiler_are_too_late(listed, monkeypatch):
+    monkeypatch.setattr(torch.profiler, "profile", None)
+    monkeypatch.setattr(torch.autograd.profiler, "profile", None)
+    monkeypatch.setattr(torch.autograd, "_disable_profiler", None)
+    monkeypatch.setattr(torch._C._autograd._KinetoEvent, "name", lambda event: "mine")
+    monkeypatch.setattr(torch._C._autograd._ProfilerResult, "events", lambda result: [])
+    assert "aten::mm" in {operator["name"] for operator in listed(torch.matmul)["operators"]}
