@@ -92,6 +92,7 @@ class Reference:
             list(tensor.stride()) if is_dense(tensor) and index < free else None for index, tensor in enumerate(eager)
         ]
         self.longest_sum = 1
+        self.truth_bytes: int | None = None  # what a truth holds on to, once one was made: outputs may be views
         self._with_zero_blocks: frozenset[zero_blocks.Shape] = frozenset()
         self._model64 = self._in_float64(first)
         self.truth_name = "eager" if self._model64 is None else "float64"
@@ -137,7 +138,9 @@ class Reference:
         truths, places = [], set()
         for inputs, own_scale in zip(sets, own_scales):
             truths.append(self._truth(inputs, own_scale, with_eager))
-            own = {tensor.untyped_storage().data_ptr() for tensor in truths[-1].outputs if tensor.numel()}
+            if self.truth_bytes is None:
+                self.truth_bytes = _bytes_of(truths[-1])
+            own = _storages(truths[-1].outputs).keys()
             if own & places:  # a model that keeps its outputs in a buffer has written over the truth before
                 return [_kept(self._truth(*each, with_eager)) for each in zip(sets, own_scales)]
             places |= own
@@ -294,6 +297,17 @@ def _least(inputs: InputSet) -> torch.Tensor:
         return inputs.region.view(*dtypes).amin()
     right = [(tensor >= 0).all() for tensor in inputs.tensors() if tensor.is_floating_point()]
     return torch.stack(right).all().int() - 1 if right else torch.zeros((), device=inputs.region.device)
+
+
+def _storages(tensors: Sequence[torch.Tensor]) -> dict[int, int]:
+    """The storages of all that have elements, by address, with their bytes."""
+    found = [tensor.untyped_storage() for tensor in tensors if tensor.numel()]
+    return {storage.data_ptr(): storage.nbytes() for storage in found}
+
+
+def _bytes_of(truth: Truth) -> int:
+    scales = [scale for scale in truth.scales if scale is not None]
+    return sum(_storages([*truth.outputs, *scales, *truth.eager]).values())
 
 
 def _kept(truth: Truth) -> Truth:

@@ -189,9 +189,9 @@ def test_inputs_that_were_written_to_are_told_in_their_turn(reference_of, at_onc
     assert caught.value.evidence.recipe.seed == sets[1].seed
 
 
-@pytest.mark.parametrize(("device", "side", "together"), [
-    ("cuda:0", 4096, 1), ("cuda:0", 256, 256), ("cuda:0", 20000, 1), ("cuda:0", 0, 1 << 28), ("cpu", 256, 1),
+@pytest.mark.parametrize(("device", "truth_bytes", "together"), [
+    ("cuda:0", 320 << 20, 1), ("cuda:0", 1 << 20, 256), ("cuda:0", None, 1), ("cuda:0", 0, 1 << 28), ("cpu", 1 << 20, 1),
 ])
-def test_as_many_are_verified_together_as_have_room_beside_each_other(device, side, together):
-    reference = SimpleNamespace(device=torch.device(device), output_specs=[SimpleNamespace(shape=(side, side))])
+def test_as_many_are_verified_together_as_have_room_beside_each_other(device, truth_bytes, together):
+    reference = SimpleNamespace(device=torch.device(device), truth_bytes=truth_bytes)
     assert checking._launches_at_once(reference) == together

@@ -261,3 +261,14 @@ def test_a_model_that_keeps_its_outputs_in_a_buffer_does_not_write_over_the_trut
     for truth, inputs in zip(reference.truths(sets, with_eager=False), sets):
         a, b = inputs.arguments()
         assert torch.equal(truth.outputs[0], a.double() @ b.double())
+
+
+@pytest.mark.parametrize(("source", "elements"), [
+    ("torch.matmul(A, B)", 2 * 16 * 16), ("torch.matmul(A, B)[:, :1]", 16 * 16 + 16), ("torch.argmax(A, dim=1)", 16),
+])
+def test_a_truth_takes_what_its_outputs_are_views_of_and_its_scales(reference_of, source, elements):
+    reference = reference_of(product(source))
+    assert reference.truth_bytes is None
+    truth = reference.truth(reference.draw(), with_eager=False)
+    assert reference.truth_bytes == 8 * elements
+    assert (reference.truth_name == "eager") is bool(truth.eager)
