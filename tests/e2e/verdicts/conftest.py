@@ -187,7 +187,7 @@ def lane_judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
                 if name == "eager" or name in cases and shows_nothing(cases[name], row)
             ]
             found.rows = found.bench.judged_again(
-                found.end, disturbed, *words_for(device, each), also=is_faster_by_chance
+                found.end, disturbed, *words_for(device, each), by_kind=True, also=is_faster_by_chance
             )
         if device != "cpu":
             made[device, lane].gpu_bytes = in_use, gpu_bytes_in_use(at_most=in_use + GPU_MEMORY_BYTES)
