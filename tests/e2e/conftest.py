@@ -90,7 +90,8 @@ def _verdict(row: dict[str, str]) -> str:
 
 
 def _is_disturbed(row: dict[str, str], *, by_kind: bool) -> bool:
-    """Whether its clock was doubted, or nobody was found for what its profile shows, as where another load stretched that."""
+    """Whether its clock was doubted, or nobody was found for what its profile shows: another load may stretch it.
+    """
     return _verdict(row) == DOUBTED or (by_kind and row["status"] == "ok" and row["kind"] == "unknown")
 
 
@@ -176,10 +177,10 @@ class Bench:
         self, end: Ended, names: Iterable[str], *words: object, by_kind: bool = False,
         also: Callable[[dict[str, str]], bool] = lambda row: False,
     ) -> dict[str, dict[str, str]]:
-        """The rows of `end` where those of `names` that a shared CPU disturbed are from a further run or two of these alone.
+        """The rows of `end`; those of `names` that a shared CPU disturbed are from a further run or two of these alone.
 
-        `words` are what `judge` was given in the first. A kind that is unknown is a disturbance only `by_kind`, for those
-        who are to look at it; `also` is whether a row shows too little for another reason.
+        `words` are what `judge` was given in the first. A kind that is unknown is a disturbance only `by_kind`, for
+        those who are to look at it; `also` is whether a row shows too little for another reason.
         Baselines are in every run, beside some candidate.
         """
         rows = dict(end.rows)

@@ -86,7 +86,7 @@ def _named(device: str, lane: str, *, values: tuple, case: str = ""):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """For a test of `device` and `lane` every lane on every device, or those that its mark names; every case besides."""
+    """For a test of `device` and `lane` every lane on every device, or what its mark names; every case besides."""
     if "lane" not in metafunc.fixturenames:
         return
     mark = metafunc.definition.get_closest_marker("lanes")
