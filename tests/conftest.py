@@ -21,6 +21,9 @@ GPU = Path("/dev/nvidia0")
 # The longest come early, and the short ones at the end even the processes out.
 FIRST = ("verdicts", "build", "e2e")
 _TOGETHER = re.compile(r"\[([\w-]+@\w+)")
+# Runs with torch.compile: whichever is first has it find out what its compiler can do, 9 s on one core, and compile the
+# problems that they share.
+_COMPILING = ("e2e/test_kernelbench.py", "e2e/test_suite.py")
 _TURNS = pytest.StashKey[Path]()
 
 
@@ -43,9 +46,10 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """With --dist loadfile, tests whose parameters begin with the same WORD@DEVICE are kept together as well.
+    """With --dist loadfile, tests whose parameters begin with the same WORD@DEVICE are kept together as well, and the
+    files that `_COMPILING` names.
 
-    What they share takes minutes, and the files that they are in would be too much for one process.
+    What the first share takes minutes, and the files that they are in would be too much for one process.
     """
     if config.getvalue("dist") != "loadfile":
         return None
@@ -54,7 +58,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             found = _TOGETHER.search(nodeid)
-            return found[1] if found else super()._split_scope(nodeid)
+            if found:
+                return found[1]
+            scope = super()._split_scope(nodeid)
+            return "torch.compile" if scope.endswith(_COMPILING) else scope
 
     return Scheduling(config, log)
 

@@ -51,15 +51,17 @@ def sources_of(name):
 
 
 def test_the_machine_code_is_that_of_a_build_with_the_stock_headers(tmp_path):
-    # Two launchers as one source: the stock headers take nvcc far longer to read than they do.
+    # Two launchers as one source: the stock headers take nvcc far longer to read than they do. And without the bindings
+    # to Python, which are most of the reading and of no kernel's concern.
     cuda, cpp = zip(*map(sources_of, ("cumsum_scan", "wmma_bf16")))
+    cuda = [text.replace("<torch/extension.h>", "<torch/types.h>") for text in cuda]
     made = []
     for headers in ("slim", "stock"):
         place = tmp_path / "place"  # the same for both: a kernel's symbol may hold the name of its file
         place.mkdir()
-        arguments = {"name": "together", "cuda_sources": list(cuda)}
+        arguments = {"name": "together", "cuda_sources": cuda}
         if headers == "slim":
-            assert slim.write(tmp_path / "slim", TORCH_INCLUDE, [SOURCE, *cpp], list(cuda))
+            assert slim.write(tmp_path / "slim", TORCH_INCLUDE, [SOURCE, *cpp], cuda)
             arguments["extra_include_paths"] = [str(tmp_path / "slim")]
         came = compile_only.compile_cuda("load_inline", arguments, place, find_toolchain(None).nvcc_path, ["sm_90a"])
         assert came.passed, came.log

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-
+import mmap
 import subprocess
 import sys
 import time
@@ -111,6 +111,23 @@ def test_freed_memory_is_not_faulted_in_again():
     if not kept:
         pytest.skip("the C library has no mallopt")
     assert faults < 2000  # 20 blocks of 16 MiB are 82 000 pages
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
+@pytest.mark.parametrize("advice", [heap._MADV_POPULATE_WRITE, 12345], ids=["at once", "by an older Linux"])
+def test_the_heap_that_grows_ahead_has_its_pages(advice):
+    program = (
+        "from harness.clocks import heap\n"
+        f"heap._MADV_POPULATE_WRITE = {advice}\n"
+        "def resident():\n    return int(open('/proc/self/statm').read().split()[1])\n"
+        "before = resident()\n"
+        "print(int(heap.keep_freed_memory()), resident() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    kept, pages = map(int, done.stdout.split())
+    if not kept:
+        pytest.skip("the C library has no mallopt")
+    assert pages * mmap.PAGESIZE > 0.9 * heap._BLOCKS * heap._BLOCK_BYTES
 
 
 def test_a_c_library_without_mallopt_is_left_alone(monkeypatch):

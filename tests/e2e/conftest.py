@@ -89,9 +89,10 @@ def _verdict(row: dict[str, str]) -> str:
     return f"{row['status']}/{row['reason_code']}"
 
 
-def _is_disturbed(row: dict[str, str]) -> bool:
-    """Whether its clock was doubted, or nobody was found for what its profile shows, as where another load stretched that."""
-    return _verdict(row) == DOUBTED or (row["status"] == "ok" and row["kind"] == "unknown")
+def _is_disturbed(row: dict[str, str], *, by_kind: bool) -> bool:
+    """Whether its clock was doubted, or nobody was found for what its profile shows: another load may stretch it.
+    """
+    return _verdict(row) == DOUBTED or (by_kind and row["status"] == "ok" and row["kind"] == "unknown")
 
 
 @dataclass
@@ -173,16 +174,18 @@ class Bench:
         )
 
     def judged_again(
-        self, end: Ended, names: Iterable[str], *words: object, also: Callable[[dict[str, str]], bool] = lambda row: False
+        self, end: Ended, names: Iterable[str], *words: object, by_kind: bool = False,
+        also: Callable[[dict[str, str]], bool] = lambda row: False,
     ) -> dict[str, dict[str, str]]:
-        """The rows of `end` where those of `names` that a shared CPU disturbed are from a further run or two of these alone.
+        """The rows of `end`; those of `names` that a shared CPU disturbed are from a further run or two of these alone.
 
-        `words` are what `judge` was given in the first, `also` is whether a row shows so little for another reason.
+        `words` are what `judge` was given in the first. A kind that is unknown is a disturbance only `by_kind`, for
+        those who are to look at it; `also` is whether a row shows too little for another reason.
         Baselines are in every run, beside some candidate.
         """
         rows = dict(end.rows)
         for further in range(_FURTHER_RUNS):
-            disturbed = [name for name in names if _is_disturbed(rows[name]) or also(rows[name])]
+            disturbed = [name for name in names if _is_disturbed(rows[name], by_kind=by_kind) or also(rows[name])]
             if not disturbed:
                 break
             candidates = [name for name, row in rows.items() if row["role"] == "candidate"]

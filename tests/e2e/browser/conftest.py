@@ -76,6 +76,8 @@ class Browser:
         self._numbers = itertools.count(1)
         self._buffer = b""
         self._session: str | None = None
+        self._size: tuple[int, int] | None = None
+        self._shown: Path | None = None
         self.events: list[dict[str, Any]] = []
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -113,14 +115,21 @@ class Browser:
 
     def look(self, width: int, height: int, *, dark: bool = False) -> None:
         """Take a window of that many CSS pixels, on a system that is light or dark."""
+        if self._size != (width, height):
+            self._size, self._shown = (width, height), None
         mobile = width < 600
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
 
+    def is_showing(self, path: Path, width: int, height: int) -> bool:
+        """Whether that page was opened in a window of that size, and has been in it since."""
+        return (self._shown, self._size) == (path, (width, height))
+
     def open(self, path: Path, fragment: str = "") -> None:
         """Load the file and wait until its script has drawn every chart."""
         self.events.clear()
+        self._shown = path
         self.ask("Page.navigate", url=path.resolve().as_uri() + fragment)
         self.wait_for("document.readyState === 'complete' && document.documentElement.dataset.charts !== undefined")
 

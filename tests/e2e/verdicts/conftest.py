@@ -86,7 +86,7 @@ def _named(device: str, lane: str, *, values: tuple, case: str = ""):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """For a test of `device` and `lane` every lane on every device, or those that its mark names; every case besides."""
+    """For a test of `device` and `lane` every lane on every device, or what its mark names; every case besides."""
     if "lane" not in metafunc.fixturenames:
         return
     mark = metafunc.definition.get_closest_marker("lanes")
@@ -187,7 +187,7 @@ def lane_judged(new_bench, gpu_bytes_in_use) -> Callable[[str, str], Judged]:
                 if name == "eager" or name in cases and shows_nothing(cases[name], row)
             ]
             found.rows = found.bench.judged_again(
-                found.end, disturbed, *words_for(device, each), also=is_faster_by_chance
+                found.end, disturbed, *words_for(device, each), by_kind=True, also=is_faster_by_chance
             )
         if device != "cpu":
             made[device, lane].gpu_bytes = in_use, gpu_bytes_in_use(at_most=in_use + GPU_MEMORY_BYTES)
