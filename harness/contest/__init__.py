@@ -48,11 +48,14 @@ class Contest:
         self._sizes = problem.timed_sizes(bench.kind)
         self._examiner, self._wanted_extras = examiner, wanted_extras
         self._ahead = Ahead(is_idle=bench.kind == "cpu")
-        self._ahead.start(BASELINES["eager"], workshop)  # the control, whose player gets ready meanwhile
+        # The control, whose player gets ready meanwhile.
+        self._ahead.start(BASELINES["eager"], workshop, open_device=True)
         load_ahead()
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()
+            if self._ahead.wait_until_open():  # before anything is timed
+                bench.note_waiting_player()
             self._facts = measured_facts(problem, self._sizes, settings, bench, utc, command, workshop.wall.text)
             self._judge = self._judge_with(references, model_seed)
         except BaseException:
@@ -71,7 +74,8 @@ class Contest:
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> Judge:
         floor_us = self._facts.limits.floor_us if self._facts.limits else None
         return Judge(
-            self._bench, references, self._settings, floor_us, model_seed, self._examiner, self._wanted_extras
+            self._bench, references, self._settings, floor_us, model_seed, self._examiner, self._wanted_extras,
+            self._ahead.wait_until_open,
         )
 
     def judge_alone(self, candidate: Candidate, workshop: Workshop, utc: str) -> None:
@@ -153,7 +157,7 @@ class Contest:
         control = contestant.name == "eager" and contestant.is_baseline
         players = self._settings.players if control or not contestant.is_baseline else 1
         try:
-            self._ahead.start(following, self._workshop)
+            self._ahead.start(following, self._workshop, open_device=self._bench.has_room_for_waiting())
             judgement = self._judge.judge(
                 contestant, [starter.start] * players, lambda text: self._progress.stage(entry.name, text)
             )
@@ -169,8 +173,9 @@ class Contest:
             self._judge.control = Control.of(judgement.timing)
             self._control_is_noisy = not self._workshop.is_quiet
             self._control_at = time.monotonic()
+        waiting = self._ahead.wait_until_open()
         self._lost = self._bench.unhealthy()
-        left_bytes = 0 if self._lost else self._bench.left_bytes()
+        left_bytes = 0 if self._lost else self._bench.left_bytes(len(waiting))
         if left_bytes:
             self._progress.note(
                 f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held"
@@ -193,6 +198,7 @@ class Contest:
         self._control_is_noisy = False
         self._control_at = time.monotonic()
         contestant, starter = self._workshop.contestant(BASELINES["eager"])
+        self._ahead.wait_until_open()
         try:
             self._judge.renew_control(contestant, starter.start)
         finally:

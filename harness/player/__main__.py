@@ -50,9 +50,9 @@ class Player:
 
     def serve(self) -> None:
         commands = {
-            "prepare": self._prepare, "load": self._load, "open": self._open, "layout": self._layout,
-            "reference": self._load_reference, "launch": self._launch, "profile": self._profile, "repeat": self._repeat,
-            "compilations": self._count_compilations,
+            "open_device": self._open_device, "prepare": self._prepare, "load": self._load, "open": self._open,
+            "layout": self._layout, "reference": self._load_reference, "launch": self._launch,
+            "profile": self._profile, "repeat": self._repeat, "compilations": self._count_compilations,
         }
         while True:
             command = self._channel.receive()
@@ -60,6 +60,16 @@ class Player:
                 self._say({"stopped": True})
                 os._exit(0)
             commands[command["op"]](command)
+
+    def _open_device(self, command: dict[str, Any]) -> None:
+        """Make the context of a GPU already, in a process that knows nothing of a candidate yet and waits for its turn.
+        """
+        import torch
+
+        if command["device"] == "cuda":
+            torch.zeros(1, device="cuda:0")
+            torch.cuda.synchronize()
+        self._say({"device_opened": True})
 
     def _prepare(self, command: dict[str, Any]) -> None:
         from harness.player.stages import CpuStage, CudaStage

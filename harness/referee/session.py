@@ -46,7 +46,8 @@ class Session:
         Returns None, or a sentence on how its state differs from the reference's. Raises Failed.
         """
         if not self._prepared:
-            self._ask({}, self._load_timeout_s, "starting its process", send=False)
+            if not self.child.has_greeted:
+                self._ask({}, self._load_timeout_s, "starting its process", send=False)
             self._ask(self.bench.prepare_command(), self._load_timeout_s, "opening the device")
             self._prepared = True
             self._player_pids = set(processes.descendants(self.child.pid))

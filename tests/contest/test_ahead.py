@@ -14,10 +14,14 @@ class Starter:
     """Stands for what starts a contestant's players."""
 
     def __init__(self, entry) -> None:
-        self.entry, self.started, self.closed = entry, 0, False
+        self.entry, self.started, self.closed, self.opening = entry, 0, False, False
 
-    def start_ahead(self) -> None:
+    def start_ahead(self, *, open_device: bool) -> None:
         self.started += 1
+        self.opening |= open_device
+
+    def wait_until_open(self) -> int | None:
+        return 7 if self.opening else None
 
     def close(self) -> None:
         self.closed = True
@@ -36,12 +40,11 @@ def workshop():
     return made
 
 
-def test_a_player_that_waits_is_the_one_that_its_entry_gets_and_is_started_once(workshop):
+def test_a_player_that_waits_is_the_one_that_its_entry_gets(workshop):
     ahead, eager = Ahead(is_idle=False), BASELINES["eager"]
     ahead.start(eager, workshop)
     ahead.start(eager, workshop)
     (starter,) = workshop.starters
-    assert starter.started == 1
     assert ahead.take(eager) is starter
     assert not starter.closed
     assert ahead.take(eager) is None
@@ -71,3 +74,14 @@ def test_where_nothing_may_run_beside_a_call_nothing_is_started(workshop):
     ahead = Ahead(is_idle=True)
     ahead.start(BASELINES["eager"], workshop)
     assert workshop.starters == []
+
+
+def test_only_those_that_were_asked_to_open_the_device_are_waited_for(workshop):
+    ahead = Ahead(is_idle=False)
+    ahead.start_slow(list(BASELINES.values()), workshop)
+    ahead.start(BASELINES["eager"], workshop)
+    assert ahead.wait_until_open() == []
+    ahead.start(BASELINES["eager"], workshop, open_device=True)
+    assert ahead.wait_until_open() == [7]
+    ahead.take(BASELINES["eager"])
+    assert ahead.wait_until_open() == []
