@@ -1,5 +1,5 @@
-"""`python -m harness.player FD ARENA_FD MODULE…`: import the modules, and serve the referee's commands until it says
-stop or goes away.
+"""`python -m harness.player FD ARENA_FD NOW MODULE…`: import the modules, and serve the referee's commands until it says
+stop or goes away. Where NOW is "cuda", the GPU is opened meanwhile; else it is "nothing".
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ def main() -> None:
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     import torch  # before the first command, so that a waiting player has this behind it
 
+    from harness.wire.opening import open_in_thread
+
+    opening = open_in_thread(0) if sys.argv[3] == "cuda" else None
     from harness.player import profiling, repeating  # noqa: F401  before a candidate can patch what they take
     from harness.wire.arena import Arena
 
-    for name in sys.argv[3:]:
+    for name in sys.argv[4:]:
         importlib.import_module(name)
     player = Player(channel, Arena(int(sys.argv[2])))
+    if opening is not None:
+        opening.join()
     channel.send({"hello": os.getpid(), "torch": torch.__version__})
     try:
         player.serve()

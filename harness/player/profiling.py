@@ -31,13 +31,16 @@ from harness.player.stages import CpuStage, CudaStage
 from harness.wire import tree
 
 _MOST_NAMES, _LONGEST_NAME, _MOST_SPANS = 200, 8000, 10_000
-# Starting CUPTI takes seconds, in which a GPU's clock falls; this much work brings it back up.
-_WARM_S = 0.05
+# Starting CUPTI may take seconds, in which a GPU's clock falls; this much work brings it back up. Where it took a few
+# hundredths, work for as long does; a launch that is asked for again, since the first was unlike the timed ones, has
+# the whole.
+_WARM_S, _LEAST_WARM_S = 0.05, 0.02
 _WARM_BATCH = 20
 _perf_counter_ns = time.perf_counter_ns
 _setprofile, _addaudithook, _current_frames = sys.setprofile, sys.addaudithook, sys._current_frames
 _start_new_thread = _thread.start_new_thread
 _get_ident, _clock_of, _clock_gettime_ns = threading.get_ident, time.pthread_getcpuclockid, time.clock_gettime_ns
+_profiled_before = False
 _audit, _HEARD = sys.audit, "harness.player.profiling"
 _BEGINNINGS = frozenset({
     "_thread.start_new_thread", "_thread.start_joinable_thread", "os.fork", "os.forkpty", "os.posix_spawn",
@@ -68,9 +71,10 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _ExperimentalConfig())
     own_calls, others = _OwnCalls(), _OtherThreads()
+    began_ns = _perf_counter_ns()
     _prepare_profiler(config, activities)
     if on_gpu:
-        _warm_up(stage)
+        _warm_up(stage, _warm_up_s((_perf_counter_ns() - began_ns) / 1e9))
     with torch.no_grad():
         _enable_profiler(config, activities)
         try:
@@ -179,8 +183,15 @@ class _OtherThreads:
         return found
 
 
-def _warm_up(stage: CudaStage) -> None:
-    deadline = time.monotonic() + _WARM_S
+def _warm_up_s(preparing_s: float) -> float:
+    """For how long to work before a launch whose profiler took `preparing_s` to get ready."""
+    global _profiled_before
+    again, _profiled_before = _profiled_before, True
+    return _WARM_S if again else min(max(preparing_s, _LEAST_WARM_S), _WARM_S)
+
+
+def _warm_up(stage: CudaStage, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         for _ in range(_WARM_BATCH):
             stage.fill(0)

@@ -224,8 +224,8 @@ class Judge:
             figures = checking.verify(session, reference, sets, made, contestant.precision_class)
             checking.decide(figures, reference, contestant.precision_class)
 
-        waiting = self._wait_for_others()
-        own_pids = {each for pid in (session.child.pid, *waiting) for each in (pid, *processes.descendants(pid))}
+        players = session.child.pid, *self._wait_for_others()
+        own_pids = {*players, *processes.descendants(*players)}
         # Asked of baselines alone: a candidate is not told when its timing begins.
         before = session.compilations() if contestant.is_baseline else 0
         timing = Rounds(

@@ -47,7 +47,7 @@ class PlayerStarter:
         """
         is_fresh = self._ahead is None
         if is_fresh:
-            self._ahead = self._spawn()
+            self._ahead = self._spawn(open_device=open_device)
         if open_device and not self._is_opening and (is_fresh or self._ahead.channel.readable()):
             try:
                 self._ahead.channel.send({"op": "open_device", "device": self._bench.kind}, _OPENING_S)
@@ -79,7 +79,8 @@ class PlayerStarter:
         self._is_opening = False
         return self._spawn() if ahead is None else ahead
 
-    def _spawn(self) -> Child:
+    def _spawn(self, *, open_device: bool = False) -> Child:
+        opened = self._bench.kind if open_device else "nothing"
         private = tempfile.mkdtemp(prefix="player-")
         self._folders.append(private)
         for name in ("triton", "inductor"):
@@ -95,8 +96,7 @@ class PlayerStarter:
         )
         descriptor = self._bench.arena.descriptor
         return spawn(
-            "harness.player", arguments=[str(descriptor), *self._imports], environment=environment,
-            private=Path(private),
+            "harness.player", arguments=[str(descriptor), opened, *self._imports], environment=environment, private=Path(private),
             writable=[self._warm], repository=REPOSITORY, inherit=[descriptor],
             limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall, preloaded=PRELOADED,
         )

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 
 from harness.clocks.openmp import SPIN, shorten_spinning
 from harness.sandbox.environment import scrubbed
-from harness.sandbox.forking import server_for
+from harness.sandbox.forking import begin, server_for
 from harness.sandbox.walls import best_wall
 
 # Not more of PyTorch than this: some of its modules look for a GPU when they are imported, and CUDA then works in no
@@ -27,11 +27,13 @@ def start_ahead() -> None:
 
     Call it before importing torch, and in no process that is to fork itself.
     """
+    def start() -> None:
+        begin(environment, PRELOADED)
+        server_for(best_wall(), environment, PRELOADED)  # it imports while the wall is tried
+
     shorten_spinning(os.environ)
     environment = scrubbed(os.environ, {name: os.environ[name] for name in SPIN if name in os.environ})
-    threading.Thread(
-        target=lambda: server_for(best_wall(), environment, PRELOADED), name="fork-server-ahead", daemon=True
-    ).start()
+    threading.Thread(target=start, name="fork-server-ahead", daemon=True).start()
 
 
 @contextmanager
