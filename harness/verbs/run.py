@@ -25,7 +25,6 @@ EXIT_STRICT, EXIT_NOTHING_RAN = 1, 4
 def run(options: argparse.Namespace) -> int:
     """Validate everything that needs no torch first, then judge. Returns the exit code."""
     [path] = options.problem
-    start_ahead()  # it takes longer than all that may be found wrong here
     check_device_name(options.device)
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
     settings = load_settings(options.config)
@@ -38,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
     archs = _architectures(options)
 
     require_torch()
+    start_ahead()
     if not options.devices:
         open_ahead(options.device)
     from harness.device.choose import devices_of
