@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +13,6 @@ def open_ahead(name: str) -> threading.Thread | None:
     """Have a thread open the GPU of `auto` or `cuda:N`, where this PyTorch can use one."""
     if name == "cpu" or not _uses_gpus():
         return None
-    os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")  # as PyTorch does before it opens one
     return open_in_thread(int(name.partition(":")[2] or 0))
 
 

@@ -7,11 +7,13 @@ PyTorch to say.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 
 
 def open_in_thread(index: int) -> threading.Thread:
     """Have a thread make the primary context of the GPU `index`, counted among the visible ones."""
+    os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")  # as PyTorch does before it opens one
     thread = threading.Thread(target=_open, args=(index,), name="opening a GPU", daemon=True)
     thread.start()
     return thread
