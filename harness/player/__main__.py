@@ -4,6 +4,7 @@ stop or goes away. Where NOW is "cuda", the GPU is opened meanwhile; else it is 
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import socket
@@ -15,6 +16,7 @@ from harness.wire.frames import Channel, ChannelClosed
 
 def main() -> None:
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    gc.disable()  # what is imported stays; torch.compile's part of PyTorch would be looked through in each compilation
     import torch  # before the first command, so that a waiting player has this behind it
 
     from harness.wire.opening import open_in_thread
@@ -28,6 +30,8 @@ def main() -> None:
     player = Player(channel, Arena(int(sys.argv[2])))
     if opening is not None:
         opening.join()
+    gc.freeze()
+    gc.enable()
     channel.send({"hello": os.getpid(), "torch": torch.__version__})
     try:
         player.serve()
