@@ -1,5 +1,5 @@
-"""`python -m harness.player FD ARENA_FD NOW MODULE…`: import the modules, and serve the referee's commands until it says
-stop or goes away. Where NOW is "cuda", the GPU is opened meanwhile; else it is "nothing".
+"""`python -m harness.player FD ARENA_FD OPENED MODULE…`: import the modules, and serve the referee's commands until it
+says stop or goes away. Where OPENED is "cuda", the GPU is opened meanwhile; else nothing is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What torch.compile's process has behind it when its turn comes: the imports, and the keys of the compiler's own cache.
+"""What torch.compile's process has behind it when its turn comes: imports, and the keys of the compiler's own cache.
 
 Whether a kernel is in that cache is asked with a hash of PyTorch's sources and one of Triton's library of 400 MB, which
 a first call would wait for; each is computed once in a process.

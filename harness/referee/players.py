@@ -96,8 +96,8 @@ class PlayerStarter:
         )
         descriptor = self._bench.arena.descriptor
         return spawn(
-            "harness.player", arguments=[str(descriptor), opened, *self._imports], environment=environment, private=Path(private),
-            writable=[self._warm], repository=REPOSITORY, inherit=[descriptor],
+            "harness.player", arguments=[str(descriptor), opened, *self._imports], environment=environment,
+            private=Path(private), writable=[self._warm], repository=REPOSITORY, inherit=[descriptor],
             limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall, preloaded=PRELOADED,
         )
 

@@ -1,4 +1,4 @@
-"""A GPU's context, made in a thread while PyTorch or something else is still being imported: the driver needs no Python.
+"""A GPU's context, made in a thread while PyTorch or something else is being imported: the driver needs no Python.
 
 PyTorch finds it as it would find its own: both are the device's one primary context. What fails here is left to
 PyTorch to say.

@@ -1,4 +1,4 @@
-"""Players that are started before their turn: what they have behind them when it comes, and one that is gone by then."""
+"""Players that are started before their turn: what they have behind them by then, and one that is gone."""
 
 from __future__ import annotations
 
