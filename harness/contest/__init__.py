@@ -61,6 +61,7 @@ class Contest:
         except BaseException:
             self._ahead.drop()
             raise
+        self._to_come: list[Entry] = []
         self._lost: str | None = None
         self._control_is_noisy = False
         self._control_at = 0.0
@@ -103,6 +104,7 @@ class Contest:
         """
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
         self._ahead.start_slow(entries, self._workshop)
+        self._to_come = list(entries)
         self.judge_each(as_they_get_ready(entries, self._could_begin, is_slow_to_start, self._wait_for_one))
 
     def _could_begin(self, entry: Entry) -> bool:
@@ -130,6 +132,7 @@ class Contest:
             self._ahead.drop()
 
     def _one(self, entry: Entry, following: Entry | None) -> None:
+        self._to_come = [each for each in self._to_come if each is not entry and each is not following]
         build = judgement = None
         verdict = self._fault_of(entry)
         if verdict is None and isinstance(entry, Candidate):
@@ -158,6 +161,7 @@ class Contest:
         players = self._settings.players if control or not contestant.is_baseline else 1
         try:
             self._ahead.start(following, self._workshop, open_device=self._bench.has_room_for_waiting())
+            self._ahead.start(self._after_that(), self._workshop)
             judgement = self._judge.judge(
                 contestant, [starter.start] * players, lambda text: self._progress.stage(entry.name, text)
             )
@@ -181,6 +185,11 @@ class Contest:
                 f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held"
             )
         return judgement
+
+    def _after_that(self) -> Entry | None:
+        """What is likely to come after the one that follows: it imports already, and opens the device one turn later."""
+        quick = (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
+        return next(quick, None)
 
     def _renew_when_quiet(self) -> None:
         """Time the control again for a clock that is in doubt, which beside compilers would prove nothing.

@@ -10,6 +10,7 @@ from harness.referee.players import PlayerStarter
 from harness.workshop import Workshop
 
 Entry = Baseline | Candidate
+_MOST_WAITING = 2
 
 
 class Ahead:
@@ -53,9 +54,15 @@ class Ahead:
         return [pid for pid in pids if pid is not None]
 
     def take(self, entry: Entry) -> PlayerStarter | None:
-        """What was started for `entry`, now its caller's; others that were started for a turn that did not come end."""
+        """What was started for `entry`, now its caller's.
+
+        One that has opened the device for a turn that did not come ends, as do the oldest of many that wait.
+        """
         taken = next((starter for waiting, starter in self._started if waiting is entry), None)
-        kept = [each for each in self._started if each[1] is not taken and is_slow_to_start(each[0])]
+        others = [each for each in self._started if each[1] is not taken]
+        slow = [each for each in others if is_slow_to_start(each[0])]
+        quick = [each for each in others if not is_slow_to_start(each[0]) and not each[1].is_opening]
+        kept = slow + quick[-_MOST_WAITING:]
         self.drop(but=[taken, *(starter for _, starter in kept)])
         self._started = kept
         return taken

@@ -39,6 +39,11 @@ class PlayerStarter:
     def triton_cache(self) -> Path:
         return self._warm / "triton"
 
+    @property
+    def is_opening(self) -> bool:
+        """Whether a player waits that has opened the device, or was asked to."""
+        return self._ahead is not None and self._is_opening
+
     def start_ahead(self, *, open_device: bool = False) -> None:
         """Start the first player already; it waits, and touches the device only to open it where that is asked for.
 
