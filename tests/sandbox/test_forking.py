@@ -222,3 +222,15 @@ def test_a_server_that_answers_late_is_ended_and_its_answer_is_nobodys(start, se
     another = forking.server_for(best_wall(), scrubbed(os.environ), MODULES)
     assert another is not server
     assert start("exits_seven").wait(10) == 7
+
+
+def test_what_a_process_has_made_so_far_is_still_collected_where_pytorch_was_there_already():
+    script = (
+        "import gc, sys, types\nfrom harness.sandbox.ahead import uncollected\n"
+        "with uncollected():\n    assert not gc.isenabled()\n"
+        "first = gc.get_freeze_count()\nassert first and gc.isenabled()\n"
+        "sys.modules['torch'] = types.ModuleType('torch')\n"
+        "with uncollected():\n    assert gc.isenabled()\n"
+        "assert gc.get_freeze_count() <= first\n"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=HARNESS, check=True, timeout=60)
