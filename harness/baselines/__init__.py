@@ -59,7 +59,7 @@ class Baseline:
 
 BASELINES = {
     "eager": Baseline("eager", _EAGER, None),
-    "torch.compile": Baseline("torch.compile", _COMPILED, None, imports=("torch._inductor.compile_fx",)),
+    "torch.compile": Baseline("torch.compile", _COMPILED, None, imports=("harness.player.compiling",)),
     "eager-tf32": Baseline("eager-tf32", _TF32, "tf32", gpu_only=True),
 }
 

@@ -48,16 +48,20 @@ class Contest:
         self._sizes = problem.timed_sizes(bench.kind)
         self._examiner, self._wanted_extras = examiner, wanted_extras
         self._ahead = Ahead(is_idle=bench.kind == "cpu")
-        self._ahead.start(BASELINES["eager"], workshop)  # the control, whose player gets ready meanwhile
+        # The control, whose player gets ready meanwhile.
+        self._ahead.start(BASELINES["eager"], workshop, open_device=True)
         load_ahead()
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()
+            if self._ahead.wait_until_open():  # before anything is timed
+                bench.note_waiting_player()
             self._facts = measured_facts(problem, self._sizes, settings, bench, utc, command, workshop.wall.text)
             self._judge = self._judge_with(references, model_seed)
         except BaseException:
             self._ahead.drop()
             raise
+        self._to_come: list[Entry] = []
         self._lost: str | None = None
         self._control_is_noisy = False
         self._control_at = 0.0
@@ -71,7 +75,8 @@ class Contest:
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> Judge:
         floor_us = self._facts.limits.floor_us if self._facts.limits else None
         return Judge(
-            self._bench, references, self._settings, floor_us, model_seed, self._examiner, self._wanted_extras
+            self._bench, references, self._settings, floor_us, model_seed, self._examiner, self._wanted_extras,
+            self._ahead.wait_until_open,
         )
 
     def judge_alone(self, candidate: Candidate, workshop: Workshop, utc: str) -> None:
@@ -99,6 +104,7 @@ class Contest:
         """
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
         self._ahead.start_slow(entries, self._workshop)
+        self._to_come = list(entries)
         self.judge_each(as_they_get_ready(entries, self._could_begin, is_slow_to_start, self._wait_for_one))
 
     def _could_begin(self, entry: Entry) -> bool:
@@ -126,6 +132,7 @@ class Contest:
             self._ahead.drop()
 
     def _one(self, entry: Entry, following: Entry | None) -> None:
+        self._to_come = [each for each in self._to_come if each is not entry and each is not following]
         build = judgement = None
         verdict = self._fault_of(entry)
         if verdict is None and isinstance(entry, Candidate):
@@ -153,7 +160,8 @@ class Contest:
         control = contestant.name == "eager" and contestant.is_baseline
         players = self._settings.players if control or not contestant.is_baseline else 1
         try:
-            self._ahead.start(following, self._workshop)
+            self._ahead.start(following, self._workshop, open_device=self._bench.has_room_for_waiting())
+            self._ahead.start(self._after_that(), self._workshop)
             judgement = self._judge.judge(
                 contestant, [starter.start] * players, lambda text: self._progress.stage(entry.name, text)
             )
@@ -169,13 +177,19 @@ class Contest:
             self._judge.control = Control.of(judgement.timing)
             self._control_is_noisy = not self._workshop.is_quiet
             self._control_at = time.monotonic()
+        waiting = self._ahead.wait_until_open()
         self._lost = self._bench.unhealthy()
-        left_bytes = 0 if self._lost else self._bench.left_bytes()
+        left_bytes = 0 if self._lost else self._bench.left_bytes(len(waiting))
         if left_bytes:
             self._progress.note(
                 f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held"
             )
         return judgement
+
+    def _after_that(self) -> Entry | None:
+        """What is likely to come after the one that follows: it imports already, and opens the device one turn later."""
+        quick = (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
+        return next(quick, None)
 
     def _renew_when_quiet(self) -> None:
         """Time the control again for a clock that is in doubt, which beside compilers would prove nothing.
@@ -193,6 +207,7 @@ class Contest:
         self._control_is_noisy = False
         self._control_at = time.monotonic()
         contestant, starter = self._workshop.contestant(BASELINES["eager"])
+        self._ahead.wait_until_open()
         try:
             self._judge.renew_control(contestant, starter.start)
         finally:

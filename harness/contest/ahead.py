@@ -10,6 +10,7 @@ from harness.referee.players import PlayerStarter
 from harness.workshop import Workshop
 
 Entry = Baseline | Candidate
+_MOST_WAITING = 2
 
 
 class Ahead:
@@ -22,16 +23,21 @@ class Ahead:
         self._is_idle = is_idle
         self._started: list[tuple[Entry, PlayerStarter]] = []
 
-    def start(self, entry: Entry | None, workshop: Workshop) -> None:
-        """Start the player of `entry`, if there is one, `workshop` has built it and nothing is wrong with it."""
+    def start(self, entry: Entry | None, workshop: Workshop, *, open_device: bool = False) -> None:
+        """Start the player of `entry`, if there is one, `workshop` has built it and nothing is wrong with it.
+
+        With `open_device` it also opens the device, which `wait_until_open` waits for.
+        """
         if entry is None or self._is_idle or not workshop.is_ready(entry):
             return
-        if any(waiting is entry for waiting, _ in self._started):
+        started = next((starter for waiting, starter in self._started if waiting is entry), None)
+        if started is not None:
+            started.start_ahead(open_device=open_device)
             return
         if isinstance(entry, Candidate) and workshop.build_of(entry).verdict is not None:
             return
         starter = workshop.contestant(entry)[1]
-        starter.start_ahead()
+        starter.start_ahead(open_device=open_device)
         self._started.append((entry, starter))
 
     def start_slow(self, entries: Collection[Entry], workshop: Workshop) -> None:
@@ -39,10 +45,24 @@ class Ahead:
         for entry in filter(is_slow_to_start, entries):
             self.start(entry, workshop)
 
+    def wait_until_open(self) -> list[int]:
+        """The pids of the players that wait with the device open, once those that were asked to open it have.
+
+        What is timed waits for this: until then such a process is busy, and so is the device.
+        """
+        pids = [starter.wait_until_open() for _, starter in self._started]
+        return [pid for pid in pids if pid is not None]
+
     def take(self, entry: Entry) -> PlayerStarter | None:
-        """What was started for `entry`, now its caller's; others that were started for a turn that did not come end."""
+        """What was started for `entry`, now its caller's.
+
+        One that has opened the device for a turn that did not come ends, as do the oldest of many that wait.
+        """
         taken = next((starter for waiting, starter in self._started if waiting is entry), None)
-        kept = [each for each in self._started if each[1] is not taken and is_slow_to_start(each[0])]
+        others = [each for each in self._started if each[1] is not taken]
+        slow = [each for each in others if is_slow_to_start(each[0])]
+        quick = [each for each in others if not is_slow_to_start(each[0]) and not each[1].is_opening]
+        kept = slow + quick[-_MOST_WAITING:]
         self.drop(but=[taken, *(starter for _, starter in kept)])
         self._started = kept
         return taken

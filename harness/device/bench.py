@@ -126,8 +126,14 @@ class Bench(Protocol):
     def settle(self) -> None:
         """Take the device as it is now for idle and empty: another run, which was waited for, has left it."""
 
-    def left_bytes(self) -> int:
-        """Bytes of device memory that outlived the player that was killed last."""
+    def left_bytes(self, waiting: int = 0) -> int:
+        """Bytes of device memory that outlived the player that was killed last; so many others wait with it open."""
+
+    def note_waiting_player(self) -> None:
+        """One player, and no other process of the harness's, has opened the device: see what it holds of its memory."""
+
+    def has_room_for_waiting(self) -> bool:
+        """Whether a player may open the device before its turn, beside the one that is judged."""
 
     def release_memory(self) -> None:
         """Give back what is cached and not in use."""

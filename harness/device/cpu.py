@@ -178,8 +178,14 @@ class CpuBench:
     def settle(self) -> None:
         """Nothing is remembered of a CPU."""
 
-    def left_bytes(self) -> int:
+    def left_bytes(self, waiting: int = 0) -> int:
         return 0  # a dead process's memory is the system's again
+
+    def note_waiting_player(self) -> None:
+        """There is nothing to open of a CPU."""
+
+    def has_room_for_waiting(self) -> bool:
+        return False
 
     def release_memory(self) -> None:
         """A CPU's allocator keeps nothing apart."""

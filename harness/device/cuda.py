@@ -236,8 +236,14 @@ class CudaBench:
     def settle(self) -> None:
         self._health.settle()
 
-    def left_bytes(self) -> int:
-        return self._health.left_bytes()
+    def left_bytes(self, waiting: int = 0) -> int:
+        return self._health.left_bytes(waiting)
+
+    def note_waiting_player(self) -> None:
+        self._health.note_waiting_player()
+
+    def has_room_for_waiting(self) -> bool:
+        return self._health.has_room_for_waiting()
 
     def _raw_bytes(self) -> int:
         regions = [region for regions in self._regions.values() for region in regions]

@@ -22,6 +22,9 @@ _BUSY = 1.5
 # The referee's own kernels and contexts grow by this much or less while it works.
 _SLACK_BYTES = 256 << 20
 _PATIENCE_S = 10.0
+# A process that has done nothing but open the GPU holds less; more is somebody else's too.
+_MOST_WAITING_BYTES = 2 << 30
+_FREE_BESIDE = 0.5
 
 
 class Health:
@@ -32,6 +35,7 @@ class Health:
         self._stopwatch = CudaEvents(device)
         self._source = torch.ones(_COPY_BYTES, dtype=torch.uint8, device=device)
         self._target = torch.empty_like(self._source)
+        self._waiting_bytes: int | None = None
         self._copy_us()
         self.settle()
 
@@ -50,14 +54,26 @@ class Health:
         except RuntimeError as error:
             return f"the GPU no longer answers: {str(error).splitlines()[0]}"
 
-    def left_bytes(self) -> int:
+    def note_waiting_player(self) -> None:
+        """Take what others hold beyond what they held before for what a player holds that waits with the GPU open."""
+        found = self._bytes_of_others() - self._held_bytes
+        self._waiting_bytes = found if 0 <= found <= _MOST_WAITING_BYTES else None
+
+    def has_room_for_waiting(self) -> bool:
+        """Whether half of the memory is free, and what a waiting player holds of it is known."""
+        free_bytes, total_bytes = torch.cuda.mem_get_info(self._device)
+        return self._waiting_bytes is not None and free_bytes >= _FREE_BESIDE * total_bytes
+
+    def left_bytes(self, waiting: int = 0) -> int:
         """Bytes of device memory that others hold beyond what they held before; waits for a killed player's.
 
-        What is still held is told but once: it may be another user's, and no later player is to be waited for longer.
+        So many players that are `waiting` have their own part of it. What is still held is told but once: it may be
+        another user's, and no later player is to be waited for longer.
         """
         deadline = time.monotonic() + _PATIENCE_S
+        own_bytes = waiting * (self._waiting_bytes or 0)
         while True:
-            left = self._bytes_of_others() - self._held_bytes
+            left = self._bytes_of_others() - self._held_bytes - own_bytes
             if left <= _SLACK_BYTES:
                 return 0
             if time.monotonic() > deadline:

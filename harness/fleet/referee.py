@@ -23,7 +23,7 @@ from harness.problem import Problem
 from harness.records.schema import Record
 from harness.records.writer import jsonable
 from harness.report.progress import Progress
-from harness.sandbox.ahead import start_ahead
+from harness.sandbox.ahead import start_ahead, uncollected
 from harness.settings import Settings
 
 
@@ -120,7 +120,8 @@ def main(descriptor: int) -> None:
     """Take part in a run until the parent has nothing more, or is gone."""
     pipe = Connection(descriptor)
     try:
-        import harness.contest  # noqa: F401  and PyTorch with it, before there is anything to do
+        with uncollected():
+            import harness.contest  # noqa: F401  and PyTorch with it, before there is anything to do
 
         _take_part(pipe, pipe.recv())
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):

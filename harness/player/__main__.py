@@ -1,9 +1,10 @@
-"""`python -m harness.player FD ARENA_FD MODULE…`: import the modules, and serve the referee's commands until it says
-stop or goes away.
+"""`python -m harness.player FD ARENA_FD OPENED MODULE…`: import the modules, and serve the referee's commands until it
+says stop or goes away. Where OPENED is "cuda", the GPU is opened meanwhile; else nothing is.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import socket
@@ -15,14 +16,22 @@ from harness.wire.frames import Channel, ChannelClosed
 
 def main() -> None:
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    gc.disable()  # what is imported stays; torch.compile's part of PyTorch would be looked through in each compilation
     import torch  # before the first command, so that a waiting player has this behind it
 
+    from harness.wire.opening import open_in_thread
+
+    opening = open_in_thread(0) if sys.argv[3] == "cuda" else None
     from harness.player import profiling, repeating  # noqa: F401  before a candidate can patch what they take
     from harness.wire.arena import Arena
 
-    for name in sys.argv[3:]:
+    for name in sys.argv[4:]:
         importlib.import_module(name)
     player = Player(channel, Arena(int(sys.argv[2])))
+    if opening is not None:
+        opening.join()
+    gc.freeze()
+    gc.enable()
     channel.send({"hello": os.getpid(), "torch": torch.__version__})
     try:
         player.serve()
@@ -50,9 +59,9 @@ class Player:
 
     def serve(self) -> None:
         commands = {
-            "prepare": self._prepare, "load": self._load, "open": self._open, "layout": self._layout,
-            "reference": self._load_reference, "launch": self._launch, "profile": self._profile, "repeat": self._repeat,
-            "compilations": self._count_compilations,
+            "open_device": self._open_device, "prepare": self._prepare, "load": self._load, "open": self._open,
+            "layout": self._layout, "reference": self._load_reference, "launch": self._launch,
+            "profile": self._profile, "repeat": self._repeat, "compilations": self._count_compilations,
         }
         while True:
             command = self._channel.receive()
@@ -60,6 +69,16 @@ class Player:
                 self._say({"stopped": True})
                 os._exit(0)
             commands[command["op"]](command)
+
+    def _open_device(self, command: dict[str, Any]) -> None:
+        """Make the context of a GPU already, in a process that knows nothing of a candidate yet and waits for its turn.
+        """
+        import torch
+
+        if command["device"] == "cuda":
+            torch.zeros(1, device="cuda:0")
+            torch.cuda.synchronize()
+        self._say({"device_opened": True})
 
     def _prepare(self, command: dict[str, Any]) -> None:
         from harness.player.stages import CpuStage, CudaStage

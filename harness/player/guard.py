@@ -22,7 +22,7 @@ _empty = torch.empty
 _storage = torch.Tensor.untyped_storage
 _nbytes = torch.UntypedStorage.nbytes
 _data_ptr = torch.UntypedStorage.data_ptr
-_stats = torch.cuda.memory_stats
+_stats = torch.cuda.memory_stats_as_nested_dict
 
 
 class Guard:
@@ -66,7 +66,7 @@ class Guard:
 
 
 def _allocations_on(device: torch.device) -> int:
-    return _stats(device)["allocation.all.allocated"]
+    return _stats(device)["allocation"]["all"]["allocated"]
 
 
 def _whole_blocks(size_bytes: int) -> int:

@@ -27,9 +27,12 @@ from harness.player.own_calls import OwnCalls
 from harness.player.stages import CpuStage, CudaStage
 from harness.wire import tree
 
-# Starting CUPTI takes seconds, in which a GPU's clock falls; this much work brings it back up.
-_WARM_S = 0.05
+# Starting CUPTI may take seconds, in which a GPU's clock falls; this much work brings it back up. Where it took a few
+# hundredths, work for as long does; a launch that is asked for again, since the first was unlike the timed ones, has
+# the whole.
+_WARM_S, _LEAST_WARM_S = 0.05, 0.02
 _WARM_BATCH = 20
+_profiled_before = False
 _perf_counter_ns = time.perf_counter_ns
 _setprofile = sys.setprofile
 _events = _ProfilerResult.events
@@ -53,9 +56,10 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _ExperimentalConfig())
     own_calls, others = OwnCalls(), OtherThreads()
+    began_ns = _perf_counter_ns()
     _prepare_profiler(config, activities)
     if on_gpu:
-        _warm_up(stage)
+        _warm_up(stage, _warm_up_s((_perf_counter_ns() - began_ns) / 1e9))
     with torch.no_grad():
         _enable_profiler(config, activities)
         try:
@@ -85,8 +89,15 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     }
 
 
-def _warm_up(stage: CudaStage) -> None:
-    deadline = time.monotonic() + _WARM_S
+def _warm_up_s(preparing_s: float) -> float:
+    """For how long to work before a launch whose profiler took `preparing_s` to get ready."""
+    global _profiled_before
+    again, _profiled_before = _profiled_before, True
+    return _WARM_S if again else min(max(preparing_s, _LEAST_WARM_S), _WARM_S)
+
+
+def _warm_up(stage: CudaStage, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         for _ in range(_WARM_BATCH):
             stage.fill(0)

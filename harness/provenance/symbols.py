@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -39,6 +40,8 @@ _LARGEST_CUBIN_BYTES, _LARGEST_DESCRIPTION_BYTES = 16 << 20, 1 << 20
 _MOST_DESCRIPTIONS, _MOST_FOLDERS, _MOST_CACHE_S = 256, 20_000, 20.0
 # What is beyond names nothing; an extension with a thousand instantiations of CUTLASS's has a thousand.
 _MOST_SYMBOLS, _MOST_S = 50_000, 120.0
+_MOST_LOOKED_FOR = 16
+_SPELT_OUT = re.compile(r"(?!operator|basic_|string|allocator)[A-Za-z_]\w*", re.ASCII)
 _LONGEST_SYMBOL, _MOST_OF_NAMES = 64 << 10, 64 << 20
 
 
@@ -67,7 +70,8 @@ class Evidence:
 def gather(
     extensions: Iterable[Path], triton_cache: Path | None, source: Path | None, traced: Iterable[str]
 ) -> Evidence:
-    """The evidence for kernels of the names `traced` (as the profiler gives them). Raises nothing."""
+    """The evidence for kernels of the names `traced` (as the profiler gives them), and of no others. Raises nothing.
+    """
     symbols: set[str] = set()
     strings: set[str] = set()
     bare = {bare_name(name) for name in traced}
@@ -78,6 +82,7 @@ def gather(
             strings.update(islice(strings_of(path, bare), _MOST_SYMBOLS - len(strings)))
         else:
             symbols |= found
+    symbols, strings = _with_a_name_of(bare, symbols), _with_a_name_of(bare, strings)
     # At once, since its limits are those of one call, and first what can be a name that was traced.
     names = demangled_names(sorted(symbols | strings, key=lambda each: (not any(map(each.__contains__, bare)), each)))
     written = SourceNames() if source is None else source_names(source)
@@ -86,6 +91,17 @@ def gather(
         frozenset(names[symbol] for symbol in symbols), frozenset(names[string] for string in strings),
         frozenset(cached), written,
     )
+
+
+def _with_a_name_of(bare: Collection[str], symbols: Collection[str]) -> set[str]:
+    """Those of the mangled `symbols` that may stand for a function of a `bare` name, which is spelt out in each.
+
+    All of them where one of the names is no plain identifier, or an operator's or a standard class's, which are not, and
+    where there are so many names that looking for each takes longer than it saves.
+    """
+    if len(bare) > _MOST_LOOKED_FOR or not all(_SPELT_OUT.fullmatch(name) for name in bare):
+        return set(symbols)
+    return {symbol for symbol in symbols if any(name in symbol for name in bare)}
 
 
 def triton_kernels(cache: Path, wanted: Iterable[str]) -> set[str]:

@@ -47,16 +47,18 @@ class Judge:
     """Judges contestants of one problem on one device.
 
     `references` has the timed sizes first. `control` is what the eager control left, once that has been judged; `renew`
-    times it again.
+    times it again. `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that
+    wait for their turn.
     """
 
     def __init__(
         self, bench: Bench, references: Sequence[Reference], settings: Settings, floor_us: float | None,
         model_seed: int, examiner: Examiner | None = None, wanted_extras: Collection[str] = (),
+        wait_for_others: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self._bench, self._references, self._settings = bench, references, settings
         self._floor_us, self._model_seed, self._examiner = floor_us, model_seed, examiner
-        self._wanted_extras = wanted_extras
+        self._wanted_extras, self._wait_for_others = wanted_extras, wait_for_others
         self.control: Control | None = None
         self.renew: Callable[[], None] | None = None
 
@@ -227,7 +229,8 @@ class Judge:
             figures = checking.verify(session, reference, sets, made, contestant.precision_class, only=only)
             checking.decide(figures, reference, contestant.precision_class)
 
-        own_pids = {session.child.pid, *processes.descendants(session.child.pid)}
+        players = session.child.pid, *self._wait_for_others()
+        own_pids = {*players, *processes.descendants(*players)}
         # Asked of baselines alone: a candidate is not told when its timing begins.
         before = session.compilations() if contestant.is_baseline else 0
         timing = Rounds(

@@ -5,13 +5,17 @@ PyTorch takes seconds to import, and so a command begins with it in both process
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 from harness.clocks.openmp import SPIN, shorten_spinning
 from harness.sandbox.environment import scrubbed
-from harness.sandbox.forking import server_for
+from harness.sandbox.forking import begin, server_for
 from harness.sandbox.walls import best_wall
 
 # Not more of PyTorch than this: some of its modules look for a GPU when they are imported, and CUDA then works in no
@@ -24,8 +28,29 @@ def start_ahead() -> None:
 
     Call it before importing torch, and in no process that is to fork itself.
     """
+    def start() -> None:
+        begin(environment, PRELOADED)
+        server_for(best_wall(), environment, PRELOADED)  # it imports while the wall is tried
+
     shorten_spinning(os.environ)
     environment = scrubbed(os.environ, {name: os.environ[name] for name in SPIN if name in os.environ})
-    threading.Thread(
-        target=lambda: server_for(best_wall(), environment, PRELOADED), name="fork-server-ahead", daemon=True
-    ).start()
+    threading.Thread(target=start, name="fork-server-ahead", daemon=True).start()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Meanwhile nobody looks for garbage, and nobody ever looks through what is there at the end: for the imports of a
+    process of the harness's own.
+
+    A fifth of what it takes to import PyTorch and all this goes into looking through it again and again. Where PyTorch
+    is there already, so may be what an earlier run has left: that is still to be found.
+    """
+    if "torch" in sys.modules:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

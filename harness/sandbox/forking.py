@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,10 @@ _TRIAL_TIMEOUT_S = 20.0
 _DOES_NOTHING = "harness.sandbox.processes"  # a module that only defines: a child that runs it ends with 0
 # What libraries read when they are loaded; all else a fork can still be told.
 _READ_AT_LOAD = ("LD_", "PYTHON", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "LANG", "LC_", "TZ")
-_servers: dict[tuple[tuple[str, str], ...], ForkServer | None] = {}
+_Key = tuple[tuple[str, str], ...]
+_servers: dict[_Key, ForkServer | None] = {}
+_begun: dict[_Key, ForkServer] = {}  # that nobody has asked for yet
+_living: weakref.WeakSet[ForkServer] = weakref.WeakSet()
 _registry_lock = threading.Lock()
 
 
@@ -58,11 +62,11 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """A running `fork_server`. Raises OSError where it does not come up."""
+    """A `fork_server` that was started; `wait_until_ready` before the first fork."""
 
     def __init__(self, environment: Mapping[str, str], modules: Sequence[str]) -> None:
         self._control, far = socket.socketpair()
-        self._lock = threading.Lock()
+        self._lock, self._is_ready = threading.Lock(), False
         with far:
             # In a session of its own: an interrupt at the keyboard is the harness's to handle.
             self._process = subprocess.Popen(
@@ -71,6 +75,12 @@ class ForkServer:
                 pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, start_new_session=True,
             )
+        _living.add(self)
+
+    def wait_until_ready(self) -> None:
+        """Return once it has imported all. Raises OSError where it does not come up."""
+        if self._is_ready:
+            return
         self._control.settimeout(_START_TIMEOUT_S)
         try:
             self._read()
@@ -78,6 +88,7 @@ class ForkServer:
             self.close()
             raise
         self._control.settimeout(_ANSWER_TIMEOUT_S)
+        self._is_ready = True
 
     @property
     def pid(self) -> int:
@@ -108,6 +119,11 @@ class ForkServer:
             return os.waitstatus_to_exitcode(int(self._ask({"wait": pid}, [])["status"]))
         except (OSError, ValueError, KeyError):
             return -signal.SIGKILL
+
+    def end(self) -> None:
+        """Kill it, whatever it is doing; who waits for it hears of it."""
+        self._process.kill()
+        self._process.wait()
 
     def close(self) -> None:
         self._control.close()
@@ -141,33 +157,53 @@ class ForkServer:
         return body
 
 
+def begin(environment: Mapping[str, str], modules: Sequence[str]) -> None:
+    """Start the server for these already, if it can be of use on any wall; `server_for` waits for it."""
+    if not hasattr(os, "pidfd_open"):
+        return
+    key = _key(environment, modules)
+    with _registry_lock:
+        if key not in _servers and key not in _begun:
+            _begun[key] = ForkServer(dict(key[1:]), modules)
+
+
+def _key(environment: Mapping[str, str], modules: Sequence[str]) -> _Key:
+    at_load = {name: value for name, value in environment.items() if name.startswith(_READ_AT_LOAD)}
+    return ("", " ".join(modules)), *sorted(at_load.items())
+
+
 def server_for(wall: Wall, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServer | None:
     """The server whose children may stand for children started anew behind `wall`; None where there is none.
 
     A child must not be able to reach the server, so it needs PID and user namespaces of its own.
     """
     alone = wall.name == "unshare" and {"user", "pid", "mount"} <= set(wall.namespaces)
-    if not alone or not hasattr(os, "pidfd_open"):
-        return None
-    at_load = {name: value for name, value in environment.items() if name.startswith(_READ_AT_LOAD)}
-    key = (("", " ".join(modules)), *sorted(at_load.items()))
+    key = _key(environment, modules)
     with _registry_lock:
+        begun = _begun.pop(key, None)
+        if not alone or not hasattr(os, "pidfd_open"):
+            if begun is not None:
+                begun.end()
+            return None
         known = _servers.get(key)
         if known is not None and known.is_alive:
             return known
         if key in _servers and known is None:
             return None
-        _servers[key] = _tried(wall, at_load, modules)
+        _servers[key] = _tried(wall, dict(key[1:]), modules, begun)
         return _servers[key]
 
 
-def _tried(wall: Wall, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServer | None:
-    """A new server whose first child came up behind the wall, or None.
+def _tried(
+    wall: Wall, environment: Mapping[str, str], modules: Sequence[str], begun: ForkServer | None = None
+) -> ForkServer | None:
+    """`begun` or a new server whose first child came up behind the wall, or None.
 
     A system may allow the tool `unshare` what it forbids a Python process that makes the same calls.
     """
     try:
-        server = ForkServer(environment, modules)
+        server = begun or ForkServer(environment, modules)
+        server.wait_until_ready()
     except OSError:
         return None
     if _first_child_ends_well(server, wall):
@@ -204,9 +240,9 @@ def _first_child_ends_well(server: ForkServer, wall: Wall) -> bool:
 
 @atexit.register
 def close_all() -> None:
-    """End every server; children that still live end with their lifelines."""
+    """End every server, one that is still importing too; children that still live end with their lifelines."""
+    for server in list(_living):  # first: who waits for one holds the lock
+        server.end()
     with _registry_lock:
-        for server in _servers.values():
-            if server is not None:
-                server.close()
         _servers.clear()
+        _begun.clear()

@@ -31,12 +31,12 @@ def parents() -> dict[int, int]:
     return found
 
 
-def descendants(pid: int) -> list[int]:
-    """Return every living process below `pid`, parents before children."""
+def descendants(*pids: int) -> list[int]:
+    """Return every living process below `pids`, parents before children."""
     below: dict[int, list[int]] = {}
     for child, parent in parents().items():
         below.setdefault(parent, []).append(child)
-    order, waiting = [], [pid]
+    order, waiting = [], list(pids)
     while waiting:
         for child in below.get(waiting.pop(), ()):
             order.append(child)

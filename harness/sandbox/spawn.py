@@ -44,6 +44,7 @@ class Child:
     ) -> None:
         self.channel = channel
         self.wall = wall
+        self.has_greeted = False  # whether whoever started it has received its first frame already
         self._process, self._limits, self._group = process, limits, group
         self._output = OutputTail(os.dup(process.stdout.fileno()))
         process.stdout.close()

@@ -10,11 +10,12 @@ from typing import Any
 
 from harness.build.environment import check_architectures, find_toolchain, parse_architectures
 from harness.candidate import find_candidates
+from harness.device.ahead import open_ahead
 from harness.device.choose import check_device_name, check_device_names, require_torch
 from harness.errors import NothingToRun
 from harness.problem import at_sizes, in_mode, load_problem
 from harness.reading.text_files import shown
-from harness.sandbox.ahead import start_ahead
+from harness.sandbox.ahead import start_ahead, uncollected
 from harness.sanitizer.tool import require_tool
 from harness.settings import check_one_size, extra_words, extras_of, load_settings, size_words
 
@@ -37,13 +38,16 @@ def run(options: argparse.Namespace) -> int:
 
     require_torch()
     start_ahead()
+    if not options.devices:
+        open_ahead(options.device)
     from harness.device.choose import devices_of
     from harness.fleet.processes import likely_devices, started
     from harness.report.progress import open_progress
 
     with started(likely_devices(names)) as early, open_progress(silent=options.json) as progress:
-        from harness.fleet.running import run as judge_all  # imports torch, as the referees do meanwhile
-        from harness.pipeline import RunRequest, nothing_ran
+        with uncollected():
+            from harness.fleet.running import run as judge_all  # imports torch, as the referees do meanwhile
+            from harness.pipeline import RunRequest, nothing_ran
 
         request = RunRequest(
             problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),

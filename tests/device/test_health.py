@@ -9,7 +9,6 @@ from harness.device import health
 from harness.device.health import Health
 from harness.wire import cuda_driver
 
-pytestmark = pytest.mark.gpu
 DEVICE = torch.device("cuda:0")
 BYTES = 1 << 30
 
@@ -30,6 +29,34 @@ def newcomer():
         cuda_driver.free(address)
 
 
+@pytest.fixture
+def told():
+    """`Health` without a GPU: others hold what its `others` says, in bytes."""
+    made = Health.__new__(Health)
+    made._held_bytes, made._waiting_bytes, made.others = 1 << 30, None, 1 << 30
+    made._bytes_of_others = lambda: made.others
+    return made
+
+
+def test_what_a_waiting_player_holds_is_its_own_and_what_is_beyond_it_is_left_over(told, monkeypatch):
+    monkeypatch.setattr(health, "_PATIENCE_S", 0.0)
+    told.others += 600 << 20
+    told.note_waiting_player()
+    assert told.left_bytes(1) == 0
+    assert told.left_bytes(0) == 600 << 20
+    told._held_bytes = 1 << 30
+    told.others += 700 << 20
+    assert told.left_bytes(1) == 700 << 20
+
+
+def test_more_than_a_waiting_player_can_hold_is_not_taken_for_its_own(told, monkeypatch):
+    monkeypatch.setattr(health, "_PATIENCE_S", 0.0)
+    told.others += 3 << 30
+    told.note_waiting_player()
+    assert told.left_bytes(1) == 3 << 30
+
+
+@pytest.mark.gpu
 def test_memory_that_somebody_new_holds_is_told_once(watched, newcomer):
     assert watched.left_bytes() == 0
     newcomer()
@@ -39,6 +66,17 @@ def test_memory_that_somebody_new_holds_is_told_once(watched, newcomer):
     assert watched.left_bytes() == pytest.approx(BYTES, rel=0.1)
 
 
+@pytest.mark.gpu
+def test_nobody_waits_with_the_device_open_before_it_is_known_what_that_takes(watched, newcomer):
+    assert not watched.has_room_for_waiting()
+    newcomer()
+    watched.note_waiting_player()
+    free_bytes, total_bytes = torch.cuda.mem_get_info(DEVICE)
+    assert watched.has_room_for_waiting() == (free_bytes >= total_bytes / 2)
+    assert watched.left_bytes(1) == 0
+
+
+@pytest.mark.gpu
 def test_what_was_there_before_settling_is_no_finding(watched, newcomer):
     newcomer()
     watched.settle()

@@ -154,7 +154,7 @@ class Far:
 class ScriptedChild:
     """Stands for a spawned player: `script(far)` runs in a thread, and its return is the death of the process."""
 
-    pid = 0
+    pid, has_greeted = 0, False
 
     def __init__(self, script: Callable[[Far], None], death: str = "exited with status 0", said: str = "") -> None:
         self.channel, far = channel_pair()

@@ -136,6 +136,36 @@ def test_a_harness_with_hundreds_of_files_open_forks_as_well(start, server):
             os.close(each)
 
 
+def test_a_server_that_was_begun_is_the_one_that_is_asked_for(server):
+    environment = {**scrubbed(os.environ), "OMP_BEGUN": "1"}
+    forking.begin(environment, MODULES)
+    (begun,) = forking._begun.values()
+    assert forking.server_for(best_wall(), environment, MODULES) is begun
+    forking.begin(environment, MODULES)
+    assert not forking._begun
+
+
+def test_a_server_that_was_begun_ends_where_the_wall_turns_out_to_be_none_for_it():
+    environment = {**scrubbed(os.environ), "OMP_BEGUN": "2"}
+    forking.begin(environment, MODULES)
+    (begun,) = forking._begun.values()
+    assert forking.server_for(NO_WALL, environment, MODULES) is None
+    assert not begun.is_alive
+
+
+def test_a_process_that_ends_waits_for_no_server_that_is_still_importing(tmp_path):
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(30)\n")
+    script = (
+        "import threading, time\nfrom harness.sandbox import forking\nfrom harness.sandbox.walls import best_wall\n"
+        f"environment = {{'PYTHONPATH': {str(tmp_path)!r}}}\n"
+        "threading.Thread(target=forking.server_for, args=(best_wall(), environment, ['slow']), daemon=True).start()\n"
+        "while not forking._living: time.sleep(0.01)\n"
+    )
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", script], cwd=HARNESS, check=True, timeout=60)
+    assert time.monotonic() - began < 20
+
+
 def test_a_module_that_cannot_be_imported_makes_no_server_and_the_child_is_started_anew(start):
     assert forking.server_for(best_wall(), scrubbed(os.environ), ("no_such_module",)) is None
     assert start("exits_seven", preloaded=("no_such_module",)).wait(10) == 7
@@ -192,3 +222,15 @@ def test_a_server_that_answers_late_is_ended_and_its_answer_is_nobodys(start, se
     another = forking.server_for(best_wall(), scrubbed(os.environ), MODULES)
     assert another is not server
     assert start("exits_seven").wait(10) == 7
+
+
+def test_what_a_process_has_made_so_far_is_still_collected_where_pytorch_was_there_already():
+    script = (
+        "import gc, sys, types\nfrom harness.sandbox.ahead import uncollected\n"
+        "with uncollected():\n    assert not gc.isenabled()\n"
+        "first = gc.get_freeze_count()\nassert first and gc.isenabled()\n"
+        "sys.modules['torch'] = types.ModuleType('torch')\n"
+        "with uncollected():\n    assert gc.isenabled()\n"
+        "assert gc.get_freeze_count() <= first\n"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=HARNESS, check=True, timeout=60)

@@ -1,0 +1,29 @@
+"""A GPU's context, made in a thread while PyTorch or something else is being imported: the driver needs no Python.
+
+PyTorch finds it as it would find its own: both are the device's one primary context. What fails here is left to
+PyTorch to say.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+
+
+def open_in_thread(index: int) -> threading.Thread:
+    """Have a thread make the primary context of the GPU `index`, counted among the visible ones."""
+    os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")  # as PyTorch does before it opens one
+    thread = threading.Thread(target=_open, args=(index,), name="opening a GPU", daemon=True)
+    thread.start()
+    return thread
+
+
+def _open(index: int) -> None:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    if driver.cuInit(ctypes.c_uint(0)) == 0 and driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(index)) == 0:
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
