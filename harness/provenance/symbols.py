@@ -24,7 +24,7 @@ import shutil
 import struct
 import subprocess
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -39,8 +39,6 @@ from harness.sandbox.left_behind import content_of
 _ENTRY_LINE = re.compile(r"^(?:STT_)?FUNC\s.*\s(?:STO_)?ENTRY\s.*?(\S+)$", re.MULTILINE)
 _STRING = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]{2,2000}(?=\x00)")
 _ANONYMOUS_PART = re.compile(r"(\d+)(_GLOBAL__N_)")
-_MOST_LOOKED_FOR = 16
-_SPELT_OUT = re.compile(r"(?!operator|basic_|string|allocator)[A-Za-z_]\w*", re.ASCII)
 _SYMBOL_TABLE, _FUNCTION, _CUDA_ENTRY, _SYMBOL_BYTES = 2, 2, 0x10, 24
 _NO_ELF = (struct.error, IndexError, ValueError, OverflowError)
 # The candidate writes them: one kernel for all values of its arguments that were compiled.
@@ -74,8 +72,7 @@ class Evidence:
 def gather(
     extensions: Iterable[Path], triton_cache: Path | None, source: Path | None, traced: Iterable[str]
 ) -> Evidence:
-    """The evidence for kernels of the names `traced` (as the profiler gives them), and of no others. Raises nothing.
-    """
+    """The evidence for kernels of the names `traced` (as the profiler gives them). Raises nothing."""
     symbols: set[str] = set()
     strings: set[str] = set()
     for path in extensions:
@@ -84,26 +81,14 @@ def gather(
             strings |= _strings_of(path)
         else:
             symbols |= found
-    bare = {bare_name(name) for name in traced}
-    symbols, strings = _with_a_name_of(bare, symbols), _with_a_name_of(bare, strings)
     names = demangled_names(symbols | strings)  # at once, since its limits are those of one call
     written = SourceNames() if source is None else source_names(source)
+    bare = {bare_name(name) for name in traced}
     cached = triton_kernels(triton_cache, bare & written.functions) if triton_cache is not None else set()
     return Evidence(
         {names[symbol]: symbol for symbol in symbols}, frozenset(names[string] for string in strings),
         frozenset(cached), written,
     )
-
-
-def _with_a_name_of(bare: Collection[str], symbols: Collection[str]) -> set[str]:
-    """Those of the mangled `symbols` that may stand for a function of a `bare` name, which is spelt out in each.
-
-    All of them where one of the names is no plain identifier, or an operator's or a standard class's, which are not, and
-    where there are so many names that looking for each takes longer than it saves.
-    """
-    if len(bare) > _MOST_LOOKED_FOR or not all(_SPELT_OUT.fullmatch(name) for name in bare):
-        return set(symbols)
-    return {symbol for symbol in symbols if any(name in symbol for name in bare)}
 
 
 def device_symbols(path: Path) -> set[str] | None:
