@@ -35,12 +35,12 @@ _MOST_NAMES, _LONGEST_NAME, _MOST_SPANS = 200, 8000, 10_000
 # hundredths, work for as long does; a launch that is asked for again, since the first was unlike the timed ones, has
 # the whole.
 _WARM_S, _LEAST_WARM_S = 0.05, 0.02
+_profiled_before = False
 _WARM_BATCH = 20
 _perf_counter_ns = time.perf_counter_ns
 _setprofile, _addaudithook, _current_frames = sys.setprofile, sys.addaudithook, sys._current_frames
 _start_new_thread = _thread.start_new_thread
 _get_ident, _clock_of, _clock_gettime_ns = threading.get_ident, time.pthread_getcpuclockid, time.clock_gettime_ns
-_profiled_before = False
 _audit, _HEARD = sys.audit, "harness.player.profiling"
 _BEGINNINGS = frozenset({
     "_thread.start_new_thread", "_thread.start_joinable_thread", "os.fork", "os.forkpty", "os.posix_spawn",
@@ -67,14 +67,14 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     stage.fill(0)
     stage.synchronize()
     arguments = tree.rebuild(skeleton, stage.inputs(0, layout.inputs))
+    preparing_ns = _perf_counter_ns()
     on_gpu = stage.stream is not None
     activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _ExperimentalConfig())
     own_calls, others = _OwnCalls(), _OtherThreads()
-    began_ns = _perf_counter_ns()
     _prepare_profiler(config, activities)
     if on_gpu:
-        _warm_up(stage, _warm_up_s((_perf_counter_ns() - began_ns) / 1e9))
+        _warm_up(stage, _warm_up_s((_perf_counter_ns() - preparing_ns) / 1e9))
     with torch.no_grad():
         _enable_profiler(config, activities)
         try:
