@@ -31,11 +31,8 @@ from harness.player.stages import CpuStage, CudaStage
 from harness.wire import tree
 
 _MOST_NAMES, _LONGEST_NAME, _MOST_SPANS = 200, 8000, 10_000
-# Starting CUPTI may take seconds, in which a GPU's clock falls; this much work brings it back up. Where it took a few
-# hundredths, work for as long does; a launch that is asked for again, since the first was unlike the timed ones, has
-# the whole.
-_WARM_S, _LEAST_WARM_S = 0.05, 0.02
-_profiled_before = False
+# Starting CUPTI takes seconds, in which a GPU's clock falls; this much work brings it back up.
+_WARM_S = 0.05
 _WARM_BATCH = 20
 _perf_counter_ns = time.perf_counter_ns
 _setprofile, _addaudithook, _current_frames = sys.setprofile, sys.addaudithook, sys._current_frames
@@ -181,6 +178,12 @@ class _OtherThreads:
             with suppress(OSError):  # it has just ended
                 found[ident] = _clock_gettime_ns(_clock_of(ident))
         return found
+
+
+# Where it takes a few hundredths only, work for as long does; a launch that is asked for again, since the first was
+# unlike the timed ones, has the whole.
+_LEAST_WARM_S = 0.02
+_profiled_before = False
 
 
 def _warm_up_s(preparing_s: float) -> float:
