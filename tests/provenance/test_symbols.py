@@ -210,7 +210,7 @@ def test_extensions_share_one_limit_of_symbols_and_of_time(tmp_path, monkeypatch
         return {f"kernel_{path.name}"}
 
     monkeypatch.setattr(symbols, "device_symbols", listed)
-    found = gather([tmp_path / "a", tmp_path / "b"], None, None, [])
+    found = gather([tmp_path / "a", tmp_path / "b"], None, None, ["kernel_a", "kernel_b"])
     assert found.extension == {"kernel_a", "kernel_b"}
     assert [most for _, most in asked] == [symbols._MOST_SYMBOLS, symbols._MOST_SYMBOLS - 1]
     assert asked[1][0] < asked[0][0] <= symbols._MOST_S

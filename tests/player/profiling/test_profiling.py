@@ -7,8 +7,6 @@ import sys
 import pytest
 import torch
 
-from harness.player import profiling
-
 
 def test_a_forward_that_raises_leaves_no_profiler_behind(listed):
     def model(a, b):
@@ -27,9 +25,3 @@ def test_patches_of_torchs_profiler_are_too_late(listed, monkeypatch):
     monkeypatch.setattr(torch._C._autograd._KinetoEvent, "name", lambda event: "mine")
     monkeypatch.setattr(torch._C._autograd._ProfilerResult, "events", lambda result: [])
     assert "aten::mm" in {operator["name"] for operator in listed(torch.matmul)["operators"]}
-
-
-def test_a_launch_that_is_profiled_again_is_warmed_up_for_the_whole_time(monkeypatch):
-    for preparing_s, first_s in ((0.001, 0.02), (0.03, 0.03), (3.0, 0.05)):
-        monkeypatch.setattr(profiling, "_profiled_before", False)
-        assert [profiling._warm_up_s(preparing_s) for _ in range(3)] == [first_s, 0.05, 0.05]
