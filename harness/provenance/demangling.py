@@ -1,7 +1,8 @@
 """C++ names from the symbols of a candidate's device code, in bounded time and memory.
 
 A symbol of two hundred letters can stand for a name of gigabytes: a template of which each argument is a pair of the
-one before doubles it with each level. So symbols are demangled by another process, with limits of its own.
+one before doubles it with each level. So symbols are demangled by another process, with limits of its own, but for a
+few that are too short for that.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _LONGEST_SYMBOL = 16_000
 # What refers back to a part of the symbol can at most double what stands before it; its number ends in such a line.
 _MOST_LINES = 8
 _MEMORY_BYTES, _SECONDS = 1 << 30, 5
+# So few and so short ones, whose names are 64 KiB at most, are not worth the 30 ms of a process.
+_SHORT, _FEW = 256, 64
 # A candidate has as many as it likes. An extension of a thousand of CUTLASS's kernels has 2 MiB of them.
 _MOST_SYMBOLS, _MOST_BYTES = 50_000, 32 << 20
 
@@ -44,7 +47,9 @@ def demangled_names(symbols: Collection[str]) -> dict[str, str]:
     lengths = accumulate(map(len, mangled))
     mangled = [symbol for symbol, bytes_so_far in zip(mangled[:_MOST_SYMBOLS], lengths) if bytes_so_far <= _MOST_BYTES]
     mangled.sort(key=lambda symbol: symbol.count("_") > _MOST_LINES)
-    if mangled:
+    if len(mangled) <= _FEW and all(len(each) <= _SHORT and each.count("_") <= _MOST_LINES for each in mangled):
+        found |= {each: _demangled(each) for each in mangled}
+    else:
         found |= zip(mangled, _by_another_process(mangled))
     return found
 

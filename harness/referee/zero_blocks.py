@@ -120,6 +120,11 @@ class _Products(TorchDispatchMode):
     It sees what PyTorch's functions come down to, so that `@`, `linear`, `einsum` and backward passes are alike.
     """
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: PyTorch would import its compiler for that, a second of every start; nothing is compiled here."""
+        return False
+
     def __torch_dispatch__(self, function, types_, arguments=(), named=None):
         named = named or {}
         found = _product_in(function, arguments, named)
