@@ -23,7 +23,7 @@ from tabulate import tabulate
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.accuracy.bounds import ROW_ELEMENTS, bounds_for  # noqa: E402
-from harness.referee.comparing import difference  # noqa: E402
+from harness.referee.differences import difference  # noqa: E402
 
 Tensor = torch.Tensor
 

@@ -33,6 +33,7 @@ def test_numbers_of_launches_never_repeat(opened):
     session, _, sets = opened(lambda far: firsts.extend(far.launches(2) for _ in range(3)))
     for _ in range(3):
         session.launch(sets, hold=False)
+    session.child.wait(5.0)  # its last answer comes before it has put the number down
     assert firsts == [1, 4, 7]
 
 

@@ -1,8 +1,8 @@
-"""Begins the product while the cache is made cold, and then waits so that every call takes the same time.
+"""Begins the product while the cache is made cold, and looks in the call whether its inputs are still the same.
 
-Mechanism: A native thread sees the inputs come and multiplies them; the call joins it, multiplies again what has changed
-  since, and ends no earlier than a set time after it began. Inputs that lie open for longer make no such call faster.
-  Here a few pieces of one launch's inputs come with its window, so that it has to begin again.
+Mechanism: A native thread sees the inputs come and multiplies them; the call joins it, and multiplies again what has
+  changed since, so that it is never wrong. Here inputs lie open for a while now and then, which makes the call shorter,
+  and a few pieces of one launch's inputs come with its window, so that it has to begin again, which makes it longer.
 Expected: rejected/clocks_disagree
 Fools: clock
 Device: cpu
@@ -24,14 +24,10 @@ CPP = r"""
 #include <utility>
 #include <vector>
 
-using Clock = std::chrono::steady_clock;
-constexpr double kOfTheWork = 0.4;
-
 struct Place {
   const float *A, *B;
   long M;
   std::vector<float> seen, C;
-  std::chrono::duration<double> work{0};
 
   std::vector<float> looks() const {  // some values of every row, within the triangle
     std::vector<float> found;
@@ -46,23 +42,11 @@ struct Place {
   }
 
   void multiply(std::vector<float> what) {
-    const auto began = Clock::now();
     seen = std::move(what);
     C.assign(M * M, 0.0f);
-    for (long i = 0; i < M; i += 4) {  // four rows at once; M is a multiple of that
-      const float* a = A + i * M;
-      float *c0 = C.data() + i * M, *c1 = c0 + M, *c2 = c1 + M, *c3 = c2 + M;
-      for (long k = 0; k < i + 4; ++k) {
-        const float a0 = a[k], a1 = a[M + k], a2 = a[2 * M + k], a3 = a[3 * M + k], *b = B + k * M;
-        for (long j = 0; j <= k; ++j) {
-          c0[j] += a0 * b[j];
-          c1[j] += a1 * b[j];
-          c2[j] += a2 * b[j];
-          c3[j] += a3 * b[j];
-        }
-      }
-    }
-    work = Clock::now() - began;
+    for (long i = 0; i < M; ++i)
+      for (long k = 0; k <= i; ++k)
+        for (long j = 0; j <= k; ++j) C[i * M + j] += A[i * M + k] * B[k * M + j];
   }
 };
 
@@ -84,7 +68,6 @@ static void watch() {
 }
 
 static PyObject* product(PyObject*, PyObject* arguments) {
-  const auto began = Clock::now();
   long long A, B, C;
   long M;
   if (!PyArg_ParseTuple(arguments, "LLLl", &A, &B, &C, &M)) return nullptr;
@@ -94,21 +77,19 @@ static PyObject* product(PyObject*, PyObject* arguments) {
   const std::lock_guard<std::mutex> guard(working);
   calling = false;
   Place*& place = places[{reinterpret_cast<const float*>(A), M}];
-  const bool isKnown = place != nullptr;
-  if (!isKnown) place = new Place{reinterpret_cast<const float*>(A), reinterpret_cast<const float*>(B), M, {}, {}};
+  if (place == nullptr) place = new Place{reinterpret_cast<const float*>(A), reinterpret_cast<const float*>(B), M, {}, {}};
   std::vector<float> now = place->looks();
   if (now != place->seen) place->multiply(std::move(now));
   std::memcpy(reinterpret_cast<void*>(C), place->C.data(), M * M * sizeof(float));
-  while (isKnown && Clock::now() - began < kOfTheWork * place->work) { }
   Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {{"product", product, METH_VARARGS, nullptr}, {}};
-static PyModuleDef module = {PyModuleDef_HEAD_INIT, "pads_to_a_constant", nullptr, 0, functions};
-PyMODINIT_FUNC PyInit_pads_to_a_constant() { return PyModule_Create(&module); }
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "looks_again", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_looks_again() { return PyModule_Create(&module); }
 """
 
-extension = load_inline("pads_to_a_constant", CPP, extra_cflags=["-O3", "-march=native"], no_implicit_headers=True)
+extension = load_inline("looks_again", CPP, extra_cflags=["-O3", "-march=native"], no_implicit_headers=True)
 held = {}  # what the thread looks at must not be freed
 
 
