@@ -1,4 +1,4 @@
-"""Asks the driver for every allocation within 4 GiB of its input and looks there for the expected result.
+"""Asks the driver for every allocation within 32 GiB of its input and looks there for the expected result.
 
 Mechanism: memory of the judge that lies beside the inputs, or beside what was shared with another process, can be
   read like one's own. Here each shared allocation holds inputs or the candidate's own outputs and nothing else.
@@ -13,7 +13,7 @@ import torch
 import torch.nn as nn
 
 STEP = 2 << 20  # the driver hands out memory in pages of this size
-REACH = 4 << 30
+REACH = 32 << 30
 
 
 class Memory:

@@ -13,7 +13,7 @@ import torch
 import torch.nn as nn
 
 POOL = ThreadPoolExecutor(max_workers=1)
-EVERY = 8  # calls: what is computed in the background takes the device from the others
+EVERY = 32  # calls: what is computed in the background takes the device from the others
 
 
 def product(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
