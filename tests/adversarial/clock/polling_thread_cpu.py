@@ -1,9 +1,10 @@
 """A Python thread looks at the memory of the inputs again and again, and multiplies as soon as something new is there.
 
 Mechanism: The call then waits for what was begun before its clock was started, or hands back what is still right. Here
-  inputs come at the turn of their launch only, and now and then lie there for a while before the window opens: a call
-  that is shorter then has begun early. What the thread takes from eager's launches meanwhile shows in eager's times.
-Expected: rejected/clocks_disagree
+  inputs come at the turn of their launch only, and now and then lie there for a while before the window opens, or lack
+  pieces until then: a call that is shorter, or wrong, has begun early. What the thread takes from eager's launches
+  meanwhile shows in eager's times.
+Expected: rejected/clocks_disagree or incorrect/wrong_values
 Fools: clock
 Device: cpu
 """
