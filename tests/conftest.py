@@ -131,3 +131,14 @@ def _place(item: pytest.Item) -> int:
     """How late it comes: the folders of `FIRST`, then all others in their order."""
     folders = item.nodeid.partition("::")[0].split("/")
     return next((place for place, name in enumerate(FIRST) if name in folders), len(FIRST))
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """PyTorch with a single thread: several that wait for each other on a shared machine take longer than arithmetic."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

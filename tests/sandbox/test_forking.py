@@ -233,4 +233,4 @@ def test_what_a_process_has_made_so_far_is_still_collected_where_pytorch_was_the
         "with uncollected():\n    assert gc.isenabled()\n"
         "assert gc.get_freeze_count() <= first\n"
     )
-    subprocess.run([sys.executable, "-c", script], cwd=HARNESS, check=True, timeout=60)
+    assert subprocess.run([sys.executable, "-c", script], cwd=HARNESS, check=False, timeout=60).returncode == 0

@@ -69,9 +69,5 @@ def opened():
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
+def alone_on_a_core(one_thread):
     """Threads that wait for a busy machine's cores would make a library's share anything."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)

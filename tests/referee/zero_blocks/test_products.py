@@ -9,27 +9,17 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.inputs.families import PRODUCT_FAMILIES, one_hot_along
-from harness.problem import AccuracyRule
-from harness.referee import zero_blocks
+from harness.inputs.families import one_hot_along
 from harness.referee.sums import WatchedRun
 from harness.referee.zero_blocks import (
     MOST_APART, Search, apart, block_of, pieces_of, product, without, without_zero_blocks,
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 BLOCK = 8
 INFINITE, NAN = math.inf, math.nan
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads that wait for each other on a shared machine take longer than all of the arithmetic."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def normal(*shape: int) -> torch.Tensor:
@@ -53,18 +43,6 @@ def with_element(matrix: torch.Tensor, value: float) -> torch.Tensor:
     matrix = matrix.clone()
     matrix[-1, 0] = value
     return matrix
-
-
-class Seen(TorchDispatchMode):
-    """While entered, the names of the operations that reach PyTorch itself."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(self, function, types_, arguments=(), named=None):
-        self.names.append(str(function))
-        return function(*arguments, **(named or {}))
 
 
 SPARSE = {
@@ -162,14 +140,6 @@ def test_a_block_is_an_eighth_of_the_sum_within_limits(inner, block):
 
 
 SIZE = 512
-
-
-@pytest.fixture
-def small_counts(monkeypatch):
-    """Products of 512 are large enough here: what is worth it on a CPU takes longer than a test may."""
-    monkeypatch.setitem(zero_blocks.LEAST_SIZE, "cpu", SIZE)
-
-
 LINEAR = torch.nn.Linear(SIZE, SIZE).double().requires_grad_(False)
 CALLS = {
     "@": lambda a, b: a @ b,
@@ -183,13 +153,13 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_whatever_call_makes_the_product(call, small_counts):
+def test_whatever_call_makes_the_product(call, small_counts, watched):
     a, b = lower(SIZE), lower(SIZE)
     expected = call(a, b)
     with torch.no_grad(), Search() as search:
         assert torch.equal(call(a, b), expected)
     assert search.shapes == {(SIZE, SIZE, SIZE)}
-    with torch.no_grad(), Seen() as seen, without(search.shapes):
+    with torch.no_grad(), watched() as seen, without(search.shapes):
         made = call(a, b)
     assert "aten.addmm_.default" in seen.names
     assert not {"aten.mm.default", "aten.addmm.default", "aten.bmm.default"} & set(seen.names)
@@ -219,10 +189,10 @@ def test_a_product_that_takes_no_time_is_not_looked_at():
     assert search.shapes == frozenset()
 
 
-def test_each_draw_is_looked_at_again(small_counts):
+def test_each_draw_is_looked_at_again(small_counts, watched):
     worth = frozenset({(SIZE, SIZE, SIZE)})
     full = normal(SIZE, SIZE)
-    with Seen() as seen, without(worth):
+    with watched() as seen, without(worth):
         full @ full
     assert seen.names.count("aten.mm.default") == 1 and "aten.addmm_.default" not in seen.names
     with without(worth):
@@ -230,8 +200,8 @@ def test_each_draw_is_looked_at_again(small_counts):
     assert bool(made[-1].isnan().all()) and bool(made[:-1].isfinite().all())
 
 
-def test_without_a_product_worth_it_nothing_is_watched(small_counts):
-    with Seen() as seen, without(frozenset()):
+def test_without_a_product_worth_it_nothing_is_watched(small_counts, watched):
+    with watched() as seen, without(frozenset()):
         lower(SIZE) @ lower(SIZE)
     assert "aten.mm.default" in seen.names
 
@@ -247,72 +217,14 @@ def test_who_watches_the_model_sees_its_own_calls_only(small_counts):
     assert search.shapes and watch.longest_sum == alone.longest_sum
 
 
-TRIANGLES = """
-import torch
-M = 16
-
-
-class Model(torch.nn.Module):
-    def forward(self, A, B):
-        return torch.tril(torch.matmul(A, B))
-
-
-def get_inputs():
-    return [torch.tril(torch.rand(M, M)), torch.tril(torch.rand(M, M))]
-"""
-RULE = AccuracyRule(scale="abs_inputs", contracted=(1, 0))
-
-
-def test_the_truth_and_its_error_scale_are_found_without_the_zeros(reference_of, small_counts):
-    reference = reference_of(TRIANGLES, {"M": SIZE}, accuracy=RULE)
-    assert reference.longest_sum == SIZE
-    for family in PRODUCT_FAMILIES:
-        inputs = reference.draw(family)
-        with Seen() as seen:
-            truth = reference.truth(inputs, with_eager=False)
-        assert "aten.addmm_.default" in seen.names and "aten.mm.default" not in seen.names, family.name
-        a, b = (each.double() for each in inputs.arguments())
-        scale = torch.tril(a.abs() @ b.abs())
-        assert bool(((truth.outputs[0] - torch.tril(a @ b)).abs() <= 1e-13 * scale).all()), family.name
-        assert bool(((truth.scales[0] - scale).abs() <= 1e-13 * scale).all()), family.name
-
-
-@pytest.mark.parametrize(("source", "size"), [
-    (TRIANGLES, 256), (TRIANGLES.replace("[torch.tril(torch.rand(M, M))", "[torch.rand(M, M)")
-                       .replace(", torch.tril(torch.rand(M, M))", ", torch.rand(M, M)"), SIZE),
-    (TRIANGLES.replace("torch.matmul(A, B)", "A + B"), SIZE),
-    (TRIANGLES.replace("torch.rand(M, M)", "torch.rand(M, M, dtype=torch.float64)"), SIZE),
-], ids=["small", "full", "no product", "float64"])
-def test_the_truth_of_any_other_problem_is_pytorchs_own(reference_of, source, size, small_counts):
-    reference = reference_of(source, {"M": size}, accuracy=AccuracyRule())
-    inputs = reference.draw()
-    with Seen() as seen:
-        truth = reference.truth(inputs, with_eager=False)
-    assert "aten.addmm_.default" not in seen.names
-    a, b = (each.double() for each in inputs.arguments())
-    assert torch.equal(truth.outputs[0], torch.tril(a + b if "A + B" in source else a @ b))
-
-
-def test_gradients_are_found_without_the_zeros_too(reference_of, small_counts):
-    reference = reference_of(TRIANGLES, {"M": SIZE}, mode="forward_backward", accuracy=RULE)
-    inputs = reference.draw()
-    with Seen() as seen:
-        truth = reference.truth(inputs, with_eager=False)
-    assert "aten.addmm_.default" in seen.names and "aten.mm.default" not in seen.names
-    (a, b), (vector,) = inputs.arguments()
-    a, b, vector = a.double(), b.double(), vector.double().tril()
-    for found, expected in zip(truth.outputs, (torch.tril(a @ b), vector @ b.t(), a.t() @ vector), strict=True):
-        assert torch.allclose(found, expected, rtol=0, atol=1e-11)
-
-
 @pytest.mark.gpu
-def test_on_a_gpu_too():
+def test_on_a_gpu_too(watched):
     a, b = (torch.tril(torch.randn(2800, 2600, device="cuda", dtype=torch.float64)) for _ in range(2))
     b = b.t()
     with torch.no_grad(), Search() as search:
         expected = a @ b
     assert search.shapes == {(2800, 2600, 2800)}
-    with Seen() as seen, without(search.shapes):
+    with watched() as seen, without(search.shapes):
         made = a @ b
     assert "aten.addmm_.default" in seen.names
     assert torch.allclose(made, expected, rtol=0, atol=1e-10)
