@@ -59,7 +59,7 @@ class Bench(Protocol):
         """What a fresh player must know of the device, as a frame."""
 
     def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
-        """Have regions for `count` launches; returns the frame by which the player opens them."""
+        """Have regions for `count` launches at least; returns the frame by which the player opens them."""
 
     def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
         """Bring the sets as close to the player as may be without making them readable.
@@ -86,8 +86,11 @@ class Bench(Protocol):
     def poll(self, channel: Channel, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
         """The next turn, cooling or frame within about `timeout_s`, or None."""
 
-    def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
-        """Of the slot of each set whether it still holds what it was filled with."""
+    def slots_unchanged(self, sets: Sequence[InputSet]) -> Sequence[bool]:
+        """Of the slot of each set whether it still holds what it was filled with.
+
+        A device is asked at once and waited for only by who looks at an answer, or by the next `stage`.
+        """
 
     def glimpse(self, index: int) -> None:
         """Keep a piece of the outbox of launch `index` as it is now, before the next launch goes."""
@@ -96,7 +99,10 @@ class Bench(Protocol):
         """Of the launches glimpsed at since `stage`, those whose outbox was not taken as it was then."""
 
     def take_outputs(self, count: int) -> None:
-        """Copy the first `count` outboxes to memory of the referee's own: what comes later comes too late."""
+        """Copy the first `count` outboxes to memory of the referee's own: what comes later comes too late.
+
+        The next `stage` waits for it.
+        """
 
     def outbox(self, index: int) -> torch.Tensor:
         """The bytes of the output of launch `index` as they were taken, as uint8."""

@@ -56,16 +56,14 @@ def gpu_multiply_add_tflops(
 ) -> float:
     """Rate of fp32 multiply-adds in 10¹² operations/s (two for each), all SMs busy; `properties` are PyTorch's."""
     cubin = nvrtc.compile_cubin(_SOURCE, properties.major, properties.minor)
-    function = cuda_driver.load_function(cubin, "multiply_add")
     blocks = _BLOCKS_PER_SM * properties.multi_processor_count
+    types = (ctypes.c_uint64, ctypes.c_int, ctypes.c_float, ctypes.c_float)
+    kernel = cuda_driver.Kernel(cubin, "multiply_add", blocks, _THREADS, types)
     sink = torch.zeros(1, device=device)
-    arguments = [
-        ctypes.c_uint64(sink.data_ptr()), ctypes.c_int(_LOOPS), ctypes.c_float(0.999), ctypes.c_float(0.001),
-    ]
     stream = torch.cuda.current_stream(device).cuda_stream
 
     def run() -> None:
-        cuda_driver.launch(function, blocks, _THREADS, stream, arguments)
+        kernel.launch(stream, sink.data_ptr(), _LOOPS, 0.999, 0.001)
 
     times_us = [_time_us(run, stopwatch, synchronize) for _ in range(_WARM + _TRIES)]
     operations = 2.0 * _CHAINS * _UNROLLED * _LOOPS * _THREADS * blocks

@@ -70,11 +70,13 @@ class CudaBench:
         self._cache = GpuCache(
             self._properties.L2_cache_size, self.torch_device, self._cubin, self._blocks
         )
-        self._own = OwnLaunches(self.torch_device, self._cubin, own_flags, own_words, self._cache)
+        self._own = OwnLaunches(self.torch_device, self._cubin, own_flags, own_words, self._cache, self._blocks)
         self._stopwatch = CudaEvents(self.torch_device)
         self._regions: dict[str, list[torch.Tensor]] = {"staging": [], "slots": [], "outboxes": []}
         self._keys: list[bytes] = []
-        self._records = cuda_driver.as_bytes(cuda_driver.allocate(_RECORDS_BYTES), _RECORDS_BYTES, str(self.torch_device))
+        self._records = cuda_driver.as_bytes(
+            cuda_driver.allocate(_RECORDS_BYTES), _RECORDS_BYTES, str(self.torch_device)
+        )
         self._incomplete: Incomplete | None = None
         self._opening_key = bytes(KEY_BYTES)
         self._word = 0
@@ -84,7 +86,8 @@ class CudaBench:
         self._reached = self._cooled = self._mail = 0
         self._health = Health(self.torch_device, self._raw_bytes)
         # A process may open one bench after another, and what the driver holds does not go with the objects.
-        weakref.finalize(self, _give_back, own_flags, self._regions, self._cache.regions | {"records": self._records}).atexit = False
+        shared = self._cache.regions | {"records": self._records}
+        weakref.finalize(self, _give_back, own_flags, self._regions, shared).atexit = False
 
     def prepare_command(self) -> dict[str, Any]:
         self._reached = self._cooled = self._mail = 0
@@ -101,10 +104,11 @@ class CudaBench:
         for name, size_bytes in wanted.items():
             self._ensure(name, count, size_bytes)
         self._output_bytes = output_bytes
+        # All that there are: a player keeps what it has open, and will be asked to open more launches than these.
         regions = {
             name: [
                 {"handle": cuda_driver.ipc_handle(region.data_ptr()).hex(), "bytes": region.numel()}
-                for region in self._regions[name][:count]
+                for region in self._regions[name]
             ]
             for name in wanted
         }
@@ -180,7 +184,7 @@ class CudaBench:
             if time.perf_counter() >= deadline:
                 return None
 
-    def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
+    def slots_unchanged(self, sets: Sequence[InputSet]) -> Sequence[bool]:
         return still_hold(self._regions["slots"], sets)
 
     def outbox(self, index: int) -> torch.Tensor:
@@ -195,10 +199,11 @@ class CudaBench:
     def take_outputs(self, count: int) -> None:
         self._taken = []  # first, so that the allocator can use the old ones' memory
         self._taken = [region[: self._output_bytes].clone() for region in self._regions["outboxes"][:count]]
-        self.synchronize()
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
-        return self._own.make(model, sets, self._regions["slots"], hold=hold)
+        staging = self._regions["staging"]
+        self._put_masked([each.region for each in sets], staging, [self._own.key] * len(sets))
+        return self._own.make(model, sets, staging, self._regions["slots"], hold=hold)
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch_device)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -12,53 +14,66 @@ from harness.clocks.stopwatch import CudaEvents
 from harness.device.bench import LocalTimes
 from harness.device.gpu_cache import GpuCache
 from harness.inputs.sets import InputSet
-from harness.wire import cuda_driver, passes
-from harness.wire.arena import COOLED_BYTE, GO_BYTE, OPENING_BYTE, OPENING_BYTES, WINDOW_BYTE, Flags
-from harness.wire.masking import Completer
+from harness.wire import cuda_driver, passes, tree
+from harness.wire.arena import (
+    COOLED_BYTE, GO_BYTE, KEY_BYTE, KEY_BYTES, OPENING_BYTE, OPENING_BYTES, SECRET_BYTES, TURN_BYTE, WINDOW_BYTE,
+    Flags,
+)
+from harness.wire.masking import Completer, Mask
 from harness.wire.rotation import Rotation
 from harness.wire.waiting import Waiter
 
 _LEGACY_STREAM = 0
 _PATIENCE_S = 1.0
+_OVERWRITE = 0xFF
 
 
 class OwnLaunches:
-    """Makes launches on `device`; `flags` is the referee's own page of words, which lies at `words` for the device."""
+    """Makes launches on `device`; `flags` is the referee's own page of words, which lies at `words` for the device.
 
-    def __init__(self, device: torch.device, cubin: bytes, flags: Flags, words: int, cache: GpuCache) -> None:
+    A call that a step of ours comes before or after takes another time than one without: inputs come from under a mask,
+    each launch has a turn to wait for, and its outputs are copied and as much memory written over.
+    """
+
+    def __init__(
+        self, device: torch.device, cubin: bytes, flags: Flags, words: int, cache: GpuCache, blocks: int
+    ) -> None:
         self._device, self._flags, self._words, self._cache = device, flags, words, cache
+        self.key = secrets.token_bytes(KEY_BYTES)
         self._waiter = Waiter(cubin, words)
+        self._secret = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device=device)
+        self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
         self._opening = torch.zeros(OPENING_BYTES, dtype=torch.uint8, device=device)
         self._completer = Completer(cubin, 0, self._opening.data_ptr())  # brings nothing, as in a player nearly always
         self._rotation = Rotation(cubin)
         self._stopwatch = CudaEvents(device)
-        self._sequence = 0
+        self._taken: list[torch.Tensor] = []
+        self._end = 0  # the number of the last turn
 
     def make(
-        self, model: torch.nn.Module, sets: Sequence[InputSet], slots: Sequence[torch.Tensor], *, hold: bool
+        self, model: torch.nn.Module, sets: Sequence[InputSet], staging: Sequence[torch.Tensor],
+        slots: Sequence[torch.Tensor], *, hold: bool,
     ) -> LocalTimes:
-        """One launch of `model` for each set, through the slot of the same number."""
+        """One launch of `model` for each set, from `staging`, where it lies under the mask of `key`, through the slot of
+        the same number.
+        """
         laps, halves, watchdog, mark = [], [], None, None
-        first, last = self._sequence + 1, self._sequence + len(sets)
-        self._sequence = last
+        first = self._end + 1
+        self._end = end = first + len(sets)
         passes.notice_backward(model, lambda: halves.append(self._stopwatch.stop(mark)))
         cuda_driver.reset_persisting_l2()
         self._cache.draw_word()
         if hold:
-            self._waiter.wait(_LEGACY_STREAM, GO_BYTE, first)
             # A reference that synchronises, or loads a kernel, would wait for a release that comes after it.
-            watchdog = threading.Timer(_PATIENCE_S, self._let_all_go, (first, last))
+            watchdog = threading.Timer(_PATIENCE_S, self._let_all_go, (end,))
             watchdog.start()
         else:
-            self._let_all_go(first, last)
+            self._let_all_go(end)
         began = time.perf_counter_ns()
         with torch.no_grad():
             for index, inputs in enumerate(sets):
                 slot = slots[index]
-                slot[: inputs.region.numel()].copy_(inputs.region)
-                self._cache.cool()
-                self._rotation.before(_LEGACY_STREAM, index)
-                cuda_driver.stream_write(_LEGACY_STREAM, self._words + COOLED_BYTE, first + index)
+                self._fill(first + index, index, staging[index], slot, inputs.region.numel())
                 arguments = inputs.arguments(slot)
                 self._waiter.wait_and_take(
                     _LEGACY_STREAM, WINDOW_BYTE, first + index, OPENING_BYTE, OPENING_BYTES, self._opening.data_ptr()
@@ -66,32 +81,63 @@ class OwnLaunches:
                 self._completer.run(_LEGACY_STREAM, slot.data_ptr(), inputs.region.numel())
                 mark = self._stopwatch.start()
                 began = time.perf_counter_ns()
-                model(*arguments)
+                result = model(*arguments)
                 laps.append(self._stopwatch.stop(mark))
+                self._take(result)
+        cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, end)
         hidden = None
         if watchdog is not None:
             hidden = watchdog.is_alive()
             watchdog.cancel()
             if hidden:
-                self._open_windows(first, last)
-            self._let_all_go(first, last)
+                self._conduct(first, end)
+            self._let_all_go(end)
         torch.cuda.synchronize(self._device)
         end_to_end_us = (time.perf_counter_ns() - began) / 1e3
         read = self._stopwatch.microseconds
         return LocalTimes([read(lap) for lap in laps], end_to_end_us, hidden, [read(lap) for lap in halves])
 
-    def _let_all_go(self, first: int, last: int) -> None:
-        self._flags.open_window(last)
-        self._flags.let_go(first)
+    def _fill(self, sequence: int, index: int, staged: torch.Tensor, slot: torch.Tensor, size_bytes: int) -> None:
+        """From the turn of the launch numbered `sequence` to where its cache is cold."""
+        cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
+        if index == 0:
+            cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, sequence)
+        self._waiter.wait_and_take(
+            _LEGACY_STREAM, GO_BYTE, sequence, KEY_BYTE, SECRET_BYTES, self._secret.data_ptr()
+        )
+        self._mask.apply(_LEGACY_STREAM, staged.data_ptr(), slot.data_ptr(), size_bytes)
+        self._cache.cool()
+        self._rotation.before(_LEGACY_STREAM, index)
+        cuda_driver.stream_write(_LEGACY_STREAM, self._words + COOLED_BYTE, sequence)
 
-    def _open_windows(self, first: int, last: int) -> None:
-        """Open one window after another, each when the cache is cold for it, as a player's windows open."""
-        flags, opened = self._flags, first - 1
-        flags.let_go(first)
+    def _take(self, result: Any) -> None:
+        """Copy the outputs as a player does; what it then writes over is theirs, and here it is the copies: the outputs
+        may be the model's own memory.
+        """
+        outputs = tree.flatten(result)[1]
+        if [(each.shape, each.dtype) for each in self._taken] != [(each.shape, each.dtype) for each in outputs]:
+            self._taken = [torch.empty(each.shape, dtype=each.dtype, device=self._device) for each in outputs]
+        for place, output in zip(self._taken, outputs):
+            place.copy_(output)
+        for place in self._taken:
+            if place.numel():
+                cuda_driver.fill_bytes(_LEGACY_STREAM, place.data_ptr(), _OVERWRITE, place.nbytes)
+
+    def _let_all_go(self, end: int) -> None:
+        self._flags.open_window(end)
+        self._flags.release(end, self.key)
+
+    def _conduct(self, first: int, end: int) -> None:
+        """Answer one turn after another, and open each window when the cache is cold for it, as for a player."""
+        flags, reached = self._flags, first - 1
+        opened = reached
         deadline = time.monotonic() + _PATIENCE_S
-        while opened < last and time.monotonic() < deadline:
-            cooled = flags.cooled
-            if cooled > opened:
-                flags.open_window(cooled)
-                opened = cooled
+        while reached < end and time.monotonic() < deadline:
+            if flags.turn > reached:
+                reached = flags.turn
                 deadline = time.monotonic() + _PATIENCE_S
+                if reached < end:
+                    flags.release(reached, self.key)
+            if flags.cooled > opened:
+                opened = flags.cooled
+                flags.open_window(opened)

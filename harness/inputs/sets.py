@@ -106,16 +106,32 @@ def draw_set(
     return InputSet(skeleton, specs, _packed(tensors, specs, device), family, seed)
 
 
-def still_hold(regions: Sequence[torch.Tensor], sets: Sequence[InputSet]) -> list[bool]:
-    """Of each region (uint8) whether it begins with the bytes of its set, all of one layout; one answer is waited for.
-    """
+class Answers(Sequence[bool]):
+    """What a device says of each of several things; it is waited for when the first answer is looked at."""
+
+    def __init__(self, found: torch.Tensor) -> None:
+        self._found = found
+
+    @functools.cached_property
+    def _known(self) -> list[bool]:
+        return self._found.tolist()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __getitem__(self, index: int) -> bool:
+        return self._known[index]
+
+
+def still_hold(regions: Sequence[torch.Tensor], sets: Sequence[InputSet]) -> Sequence[bool]:
+    """Of each region (uint8) whether it begins now with the bytes of its set, all of one layout."""
     if not sets:
         return []
     size_bytes = sets[0].region.numel()
     differing = torch.empty(len(sets), size_bytes // 8, dtype=torch.bool, device=sets[0].region.device)
     for row, region, inputs in zip(differing.unbind(), regions, sets):
         torch.ne(region[:size_bytes].view(torch.int64), inputs.region.view(torch.int64), out=row)
-    return [not changed for changed in differing.any(dim=1).tolist()]
+    return Answers(~differing.any(dim=1))
 
 
 def _fit(tensors: Sequence[torch.Tensor], specs: Sequence[TensorSpec]) -> bool:

@@ -32,6 +32,26 @@ from harness.wire.waiting import Waiter
 _LEGACY_STREAM = 0
 _WINDOW_POLL_S = 5e-5
 _sleep = time.sleep
+_alias = torch.Tensor.detach
+
+
+class Views:
+    """The tensors in some regions, worked out once for each layout: making them anew is a tenth of a launch's Python."""
+
+    def __init__(self, regions: Sequence[torch.Tensor] = ()) -> None:
+        self._regions = regions
+        self._found: dict[tuple[int, int], tuple[Sequence[TensorSpec], list[torch.Tensor]]] = {}
+
+    def of(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
+        """Of the region `index`, the same objects each time."""
+        found = self._found.get((index, id(specs)))
+        if found is None:  # with the layout itself, whose number would else be another's one day
+            found = self._found[index, id(specs)] = specs, [spec.view(self._regions[index]) for spec in specs]
+        return found[1]
+
+    def fresh(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
+        """The same tensors as objects of their own, which whoever gets them may do anything with."""
+        return [_alias(tensor) for tensor in self.of(index, specs)]
 
 
 class CudaStage:
@@ -67,20 +87,22 @@ class CudaStage:
         self.stopwatch = CudaEvents(self.device)
         self._staging: list[int] = []
         self._slots: list[torch.Tensor] = []
-        self._outboxes: list[torch.Tensor] = []
-        self._opened: list[int] = []
+        self._inputs, self._outputs = Views(), Views()
+        self._opened: dict[str, int] = {}  # addresses by their handles
         self._filled_bytes = self._sequence = self._index = 0
+        self._is_first = True
 
     def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
-        """Map the regions of a number of launches; those of an earlier call are closed."""
+        """Map the regions of a number of launches; of an earlier call's, those that are not among them are closed."""
         torch.cuda.synchronize()
-        self._slots, self._outboxes = [], []
-        for address in self._opened:
-            cuda_driver.close_ipc(address)
-        self._opened = []
+        self._slots, self._inputs, self._outputs = [], Views(), Views()
+        named = {region["handle"] for each in regions.values() for region in each}
+        for handle in self._opened.keys() - named:
+            cuda_driver.close_ipc(self._opened.pop(handle))
         self._staging = [self._address(region) for region in regions["staging"]]
         self._slots = [self._tensor(region) for region in regions["slots"]]
-        self._outboxes = [self._tensor(region) for region in regions["outboxes"]]
+        self._inputs = Views(self._slots)
+        self._outputs = Views([self._tensor(region) for region in regions["outboxes"]])
 
     def set_filled_bytes(self, size_bytes: int) -> None:
         self._filled_bytes = size_bytes
@@ -92,6 +114,7 @@ class CudaStage:
         # A candidate that raised the limit inside forward would wait there for the queue that waits for it.
         cuda_driver.forbid_persisting_l2()
         cuda_driver.reset_persisting_l2()
+        self._is_first = True
 
     def plant_guard(self, specs: Sequence[TensorSpec]) -> None:
         self._guard.plant(specs)
@@ -102,6 +125,9 @@ class CudaStage:
     def wait_for_turn(self, sequence: int) -> None:
         self._sequence = sequence
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
+        if self._is_first:  # the referee works on the same device while this queue is held
+            cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, sequence)
+            self._is_first = False
         self._waiter.wait_and_take(
             _LEGACY_STREAM, GO_BYTE, sequence, KEY_BYTE, SECRET_BYTES, self._secret.data_ptr()
         )
@@ -123,10 +149,10 @@ class CudaStage:
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + COOLED_BYTE, self._sequence)
 
     def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
-        return [spec.view(self._slots[index]) for spec in specs]
+        return self._inputs.fresh(index, specs)
 
     def outbox(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
-        return [spec.view(self._outboxes[index]) for spec in specs]
+        return self._outputs.of(index, specs)
 
     def slot_range(self, index: int) -> range:
         slot = self._slots[index]
@@ -139,9 +165,10 @@ class CudaStage:
         torch.cuda.synchronize()
 
     def _address(self, region: dict[str, Any]) -> int:
-        address = cuda_driver.open_ipc(bytes.fromhex(region["handle"]))
-        self._opened.append(address)
-        return address
+        handle = region["handle"]
+        if handle not in self._opened:  # to open one takes as long as a short launch
+            self._opened[handle] = cuda_driver.open_ipc(bytes.fromhex(handle))
+        return self._opened[handle]
 
     def _tensor(self, region: dict[str, Any]) -> torch.Tensor:
         return cuda_driver.as_bytes(self._address(region), region["bytes"], str(self.device))
@@ -162,11 +189,12 @@ class CpuStage:
         self._turn = self._word = 0
         self.stopwatch = MonotonicClock()
         self._slots: list[torch.Tensor] = []
-        self._outboxes: list[torch.Tensor] = []
+        self._inputs, self._outputs = Views(), Views()
 
     def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
         self._slots = [self._arena.map(**region) for region in regions["slots"]]
-        self._outboxes = [self._arena.map(**region) for region in regions["outboxes"]]
+        self._inputs = Views(self._slots)
+        self._outputs = Views([self._arena.map(**region) for region in regions["outboxes"]])
 
     def set_filled_bytes(self, size_bytes: int) -> None:
         """Nothing to note: the referee fills the slots itself."""
@@ -202,10 +230,10 @@ class CpuStage:
         self._channel.send({"cooled": self._turn})
 
     def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
-        return [spec.view(self._slots[index]) for spec in specs]
+        return self._inputs.fresh(index, specs)
 
     def outbox(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
-        return [spec.view(self._outboxes[index]) for spec in specs]
+        return self._outputs.of(index, specs)
 
     def slot_range(self, index: int) -> range:
         slot = self._slots[index]

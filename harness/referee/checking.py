@@ -8,11 +8,12 @@ its class can be named.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from harness.accuracy.classes import ErrorFigures, classify, reason, telling
-from harness.inputs.families import GIVEN
+from harness.inputs.families import GIVEN, Family
 from harness.inputs.sets import InputSet
 from harness.records.evidence import Evidence
 from harness.records.schema import sizes_text
@@ -20,10 +21,13 @@ from harness.referee import failures
 from harness.referee.comparing import Returned, judge_launches
 from harness.referee.evidence import in_segment, recipe_of
 from harness.referee.reference import Reference
+from harness.referee.room import most_launches
 from harness.referee.session import Session
 from harness.referee.turns import Launches
 from harness.verdict import ReasonCode, Status
 
+# A first call that is checked in less leaves room for a queue of a dozen below any limit.
+_SHORT_S = 0.5
 # Room for the truths of launches that are verified together.
 _TOGETHER_BYTES = 256 << 20
 
@@ -122,31 +126,48 @@ def check_all(
 ) -> list[str]:
     """Check at the timed sizes (`references[0]`, `launches` times as given) and at all the others.
 
-    `reload(reference)` constructs the model for other sizes; the first call at each size may take `first_timeout_s`,
-    since it may compile. Figures are added to `found` as they come. Returns the sizes beyond the timed ones that the
-    candidate refused with an exception of its own words, each with what it said. Raises Failed for what is not right.
+    `reload(reference)` constructs the model for other sizes; the first call at each size is alone and may take
+    `first_timeout_s`, since it may compile. The others are one queue, where they are short and there is room. Figures
+    are added to `found` as they come. Returns the sizes beyond the timed ones that the candidate refused with an exception
+    of its own words, each with what it said. Raises Failed for what is not right.
     """
     refused = []
     for position, reference in enumerate(references):
         reload(reference)
-        session.open(reference, 1)
-        families = list(reference.families)
+        first, *others = reference.families
         if position == 0:
-            families += [GIVEN] * (launches - 1)
-        for family in families:
-            inputs = [reference.draw(family)]
-            try:
-                made = session.launch(inputs, hold=False, timeout_s=first_timeout_s if family is families[0] else None)
-            except failures.Failed as failure:
-                if position == 0 or not failure.refusal or family is not families[0]:
-                    raise
-                refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
-                break
-            found += verify(session, reference, inputs, made, precision_class, with_eager=True)
-            if classify(found[-1:], reference.terms) is None:
-                raise wrong(found[-1:], reference)
+            others += [GIVEN] * (launches - 1)
+        most = max(1, min(len(others), most_launches(session.bench, reference)))
+        session.open(reference, most)
+        began = time.monotonic()
+        try:
+            _check(session, reference, [first], precision_class, found, first_timeout_s)
+        except failures.Failed as failure:
+            if position == 0 or not failure.refusal:
+                raise
+            refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
+            continue
+        # What takes long is made one by one: a limit in seconds is for a single call of it.
+        at_once = most if time.monotonic() - began < _SHORT_S else 1
+        for start in range(0, len(others), at_once):
+            _check(session, reference, others[start : start + at_once], precision_class, found)
     decide(found, references[0], precision_class)
     return refused
+
+
+def _check(
+    session: Session, reference: Reference, families: Sequence[Family], precision_class: str, found: list[ErrorFigures],
+    timeout_s: float | None = None,
+) -> None:
+    """A launch for each of `families`, whose figures go to `found`. Raises Failed for a mistake in logic, which ends
+    them.
+    """
+    sets = [reference.draw(family) for family in families]
+    made = session.launch(sets, hold=False, timeout_s=timeout_s)
+    for each in verify(session, reference, sets, made, precision_class, with_eager=True):
+        found.append(each)
+        if classify([each], reference.terms) is None:
+            raise wrong([each], reference)
 
 
 def call_once(

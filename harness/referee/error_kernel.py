@@ -80,6 +80,7 @@ __device__ __forceinline__ void look(const Value* got, const double* expected, c
 ENTRY(errors_of_float, float)
 ENTRY(errors_of_double, double)
 """.replace("INFINITE", "__longlong_as_double(0x7ff0000000000000ll)")
+_TYPES = (*[ctypes.c_uint64] * 5, ctypes.c_double, ctypes.c_uint64)
 _ENTRIES = {torch.float32: "errors_of_float", torch.float64: "errors_of_double"}
 
 
@@ -118,7 +119,9 @@ class ErrorKernel:
         properties = torch.cuda.get_device_properties(device)
         cubin = nvrtc.compile_cubin(_SOURCE, properties.major, properties.minor)
         self._device, self._blocks = device, _BLOCKS_PER_PROCESSOR * properties.multi_processor_count
-        self._functions = {dtype: cuda_driver.load_function(cubin, name) for dtype, name in _ENTRIES.items()}
+        self._kernels = {
+            dtype: cuda_driver.Kernel(cubin, name, self._blocks, _THREADS, _TYPES) for dtype, name in _ENTRIES.items()
+        }
 
     def figures(self, compared: Sequence[Compared]) -> list[RawFigures | None]:
         """The figures of each, and one answer is waited for.
@@ -140,13 +143,9 @@ class ErrorKernel:
         return figures
 
     def _queue(self, each: Compared, rows: torch.Tensor, repeats: int, of_blocks: torch.Tensor) -> None:
-        pointers = [ctypes.c_uint64(tensor.data_ptr()) for tensor in (each.got, each.expected, rows)]
-        cuda_driver.launch(
-            self._functions[each.got.dtype], self._blocks, _THREADS, _LEGACY_STREAM,
-            [
-                *pointers, ctypes.c_uint64(each.got.numel()), ctypes.c_uint64(repeats), ctypes.c_double(each.unit),
-                ctypes.c_uint64(of_blocks.data_ptr()),
-            ],
+        pointers = [tensor.data_ptr() for tensor in (each.got, each.expected, rows)]
+        self._kernels[each.got.dtype].launch(
+            _LEGACY_STREAM, *pointers, each.got.numel(), repeats, each.unit, of_blocks.data_ptr()
         )
 
 

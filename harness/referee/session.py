@@ -8,7 +8,7 @@ readings beside it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -85,20 +85,21 @@ class Session:
 
     def launch(
         self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0,
-        inspect: bool = False, incomplete: Incomplete | None = None,
+        inspect: bool = False, incomplete: Incomplete | None = None, meanwhile: Callable[[], None] | None = None,
     ) -> Launches:
         """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
 
         `timeout_s` replaces the usual limit, for a first call that may compile. `early_s` leaves the inputs of each
         launch readable for so long before its timed window opens; `inspect` has the flush of some looked at, and
         whether their outputs are written to afterwards. The inputs of the launch that `incomplete` is for are complete
-        only when its window opens.
+        only when its window opens. `meanwhile` is called before anything of a held queue runs, while the player makes
+        it, and beforehand where it is not held.
         """
-        self.bench.stage(sets, incomplete)
         command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
         run = self._run(len(sets), hold, timeout_s, early_s, inspect)
+        prepare = self._prepare(sets, incomplete, meanwhile, hold=hold)
         try:
-            reply = run.conduct(command)
+            reply = run.conduct(command, prepare)
             self.bench.take_outputs(len(sets))
             self._sequence += len(sets) + 1
             if "launched" not in reply:
@@ -124,19 +125,20 @@ class Session:
         }
         return "raised" not in self._ask(command, self._load_timeout_s, "loading the reference")
 
-    def time_reference(self, sets: Sequence[InputSet], *, hold: bool) -> Launches | None:
+    def time_reference(
+        self, sets: Sequence[InputSet], *, hold: bool, meanwhile: Callable[[], None] | None = None
+    ) -> Launches | None:
         """Make one launch of the reference per set, in the player. Outputs of the launches before stay.
 
-        None where it could not be run there, whoever's doing that was. Raises Failed where the process is of no use
+        `meanwhile` is as for `launch`. None where it could not be run there, whoever's doing that was. Raises Failed where the process is of no use
         now.
         """
-        self.bench.stage(sets)
         command = {
             "op": "launch", "model": "reference", "first": self._sequence + 1,
             "inputs": [each.skeleton for each in sets],
         }
         run = self._run(len(sets), hold, None, words=EAGER_INSIDE)
-        reply = run.conduct(command)
+        reply = run.conduct(command, self._prepare(sets, None, meanwhile, hold=hold))
         self._sequence += len(sets) + 1
         try:
             return run.read(reply, [True] * len(sets))
@@ -179,6 +181,22 @@ class Session:
         if not isinstance(found, dict):
             raise failures.protocol("no calls in a row reported")
         return found
+
+    def _prepare(
+        self, sets: Sequence[InputSet], incomplete: Incomplete | None, meanwhile: Callable[[], None] | None, *,
+        hold: bool,
+    ) -> Callable[[], None] | None:
+        """What is left to do once the player has its command. A queue that is not held runs at once, so nothing is."""
+
+        def prepare() -> None:
+            self.bench.stage(sets, incomplete)
+            if meanwhile is not None:
+                meanwhile()
+
+        if hold and self.bench.kind != "cpu":
+            return prepare
+        prepare()
+        return None
 
     def _run(
         self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False,

@@ -2,7 +2,7 @@
 
 Each round gives one log-ratio; the looks, the interval and the word that follows are `statistics`'. Every timed
 output is verified between segments, after both arms of a pair have run, so that neither arm follows the other's
-checking.
+checking: before the first arm of the next pair, or while the player makes the queue of that arm, which is held.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from collections.abc import Sequence
 from harness.device.bench import Bench
 from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
+from harness.referee.backlog import Backlog
 from harness.referee.early import Looks, worse
 from harness.referee.looking import Verifier, look_closely
 from harness.referee.reference import Reference
+from harness.referee.room import most_launches
 from harness.referee.session import Session
 from harness.referee.timed import OVERHEAD_TRIM, Pair, Timing
 from harness.settings import Settings
@@ -25,7 +27,6 @@ from harness.statistics import (
     call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, order_of_round,
     reaching, should_stop, spanning, trimmed_mean, typical_us, width_for,
 )
-from harness.wire.layout import region_bytes
 from harness.wire.rotation import whole_rotations
 
 # One whole rotation: more rounds of fewer launches say more of their own scatter in the same time.
@@ -34,7 +35,6 @@ _MOST_LAUNCHES = 16
 # harness's own steps take most of it, or where the candidate's clock says next to nothing.
 _MOST_STRETCH = 20
 _FEWEST_ROUNDS = 4
-_SHARE_OF_MEMORY = 0.25
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
 # A baseline that takes longer shows nothing of what a process adds to each launch: what it adds to a short candidate
@@ -43,8 +43,8 @@ _END_TO_END_CALLS = 5
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 _AS_LONG = 0.1
 
-# Stop at a look where the rounds to the next one, as many again, would narrow the interval by less than this: noise
-# alone would let them by a third or more. Simulated with what was seen on an H200 (rounds that scatter by 0.43 % at
+# Stop at a look where the rounds to the next one would narrow the interval by less than this: noise alone would let half
+# as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200 (rounds that scatter by 0.43 % at
 # 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) a budget of 33 rounds ends after 29 or 24 and 25 or 18, with
 # an interval wider by 4 or 5 and 7 or 14 %, which holds the truth as often; by chance alone A/A is then within 0.19 to
 # 0.21 % 95 times of 100 at 16 µs, for 0.16 % after all 33.
@@ -63,6 +63,8 @@ class Rounds:
         self._hold = bench.kind != "cpu"
         self._counts = {"A": 2, "B": 2}
         self._of_baseline: list[InputSet] = []
+        self._drawn: list[InputSet] = []  # for the next pair
+        self._backlog = Backlog(bench.synchronize)
         self._inside = False  # whether the baseline is timed in the player too
         self.timing = Timing()
 
@@ -89,6 +91,7 @@ class Rounds:
                 self._look_closely(first.candidate_us)
             if ended:
                 break
+        self._backlog.settle()
         self._estimate()
         self._measure_end_to_end()
         return timing
@@ -97,7 +100,7 @@ class Rounds:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
         pair = self._pair("AB", hold=False)
-        most = self._most_launches()
+        most = most_launches(self._bench, self._reference)
         for arm, times_us in (("A", pair.candidate_us), ("B", pair.baseline_us)):
             typical = max(stdlib_statistics.median(times_us), 0.5)
             wanted = math.ceil(self._settings.segment_ms * 1e3 / typical)
@@ -119,27 +122,21 @@ class Rounds:
             return baseline_us < below_us
         return self._settings.half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
 
-    def _most_launches(self) -> int:
-        reference = self._reference
-        each = 4 * region_bytes(reference.specs) + 2 * region_bytes(reference.output_specs)
-        memory = self._bench.identity.memory_bytes or (8 << 30)
-        return max(2, int(_SHARE_OF_MEMORY * memory / each))
-
     def _open(self, count: int) -> None:
         self._session.open(self._reference, count)
 
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
         deadline = time.monotonic() + self._settings.warmup_s
-        self._round("ABBA", hold=False)
+        self._pair("ABI" if self._inside else "AB", hold=False)  # what each arm does at its first call is done
         previous = None
         while True:
-            current = typical_us(self._pair("AB", hold=self._hold).candidate_us)
+            current = typical_us(self._pair("A", hold=self._hold).candidate_us)
             steady = previous is not None and abs(current / previous - 1) < _STEADY
             if steady or time.monotonic() > deadline:
                 break
             previous = current
-        unheld = self._pair("AB", hold=False).wall_less_time_us
+        unheld = self._pair("A", hold=False).wall_less_time_us
         self.timing.unheld_overhead_us = trimmed_mean(unheld, OVERHEAD_TRIM) if unheld else None
 
     def _round(self, order: str, *, hold: bool | None = None) -> tuple[Pair, Pair]:
@@ -151,20 +148,24 @@ class Rounds:
         return self._pair(first, hold=held), self._pair(second, hold=held and self._hold)
 
     def _pair(self, order: str, *, hold: bool) -> Pair:
-        """One segment of each arm in `order`, in the same slots, without their lead-ins.
+        """One segment of each arm in `order`, A among them, in the same slots, without their lead-ins.
 
         The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can read,
-        and are nobody's secret.
+        and are nobody's secret. The outputs are verified later, before the next are taken.
         """
-        drawn = [self._reference.draw() for _ in range(self._counts["A"])]
+        if not hold or (order[0] == "B" and not self._inside):  # with "I" there is a queue of the player's before A's
+            self._backlog.settle()
+        drawn, self._drawn = self._drawn or self._draw(), []
         while len(self._of_baseline) < self._counts["B"]:
             self._of_baseline.append(self._reference.draw())
         own = self._of_baseline[:self._counts["B"]]
         self._bench.synchronize()
         made, local, inside_us = None, None, []
         for arm in order:
+            if self._inside and arm == order.rstrip("B")[-1]:
+                self._backlog.add(self._draw_ahead)
             if arm == "A":
-                made = self._session.launch(drawn, hold=hold)
+                made = self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work)
             elif arm == "I":
                 inside_us = self._inside_times(own, hold=hold and self._hold) if self._inside else []
             else:
@@ -175,16 +176,25 @@ class Rounds:
                 self._hold = self._hold and made.hidden is not False
         if hold:
             self.timing.launch_hidden = self._hold
+        self._backlog.settle()
         reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
         read_at_s = time.monotonic()
-        self._verify(drawn, made)
+        self._backlog.add(lambda: self._verify(drawn, made))
+        baseline_us, baseline_forward_us = (local.times_us[1:], local.forward_us[1:]) if local else ([], [])
         return Pair(
-            made.launches[1:], local.times_us[1:], reading, made.tail_us, local.forward_us[1:], read_at_s, inside_us
+            made.launches[1:], baseline_us, reading, made.tail_us, baseline_forward_us, read_at_s, inside_us
         )
+
+    def _draw(self) -> list[InputSet]:
+        return [self._reference.draw() for _ in range(self._counts["A"])]
+
+    def _draw_ahead(self) -> None:
+        """The candidate's inputs for the next pair, which nobody but the referee sees until then."""
+        self._drawn = self._draw()
 
     def _inside_times(self, sets: Sequence[InputSet], *, hold: bool) -> list[float]:
         """Times of the baseline in the player, in µs; none any more where that failed, whoever's doing it was."""
-        made = self._session.time_reference(sets, hold=hold)
+        made = self._session.time_reference(sets, hold=hold, meanwhile=self._backlog.work)
         launches = made.launches[1:] if made is not None else []
         if made is None or any(launch.fault for launch in launches) or made.hidden is False:
             self._inside = False
@@ -192,6 +202,7 @@ class Rounds:
         return [launch.time_us for launch in launches]
 
     def _look_closely(self, usual_us: Sequence[float]) -> None:
+        self._backlog.settle()
         timing = self.timing
         found, completed = look_closely(
             self._session, self._bench, self._reference, self._verify, self._counts["A"], usual_us, hold=self._hold

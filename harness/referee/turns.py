@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ class Launches:
     launches: list[Launch]
     end_to_end_us: float
     hidden: bool | None
-    inputs_kept: list[bool]
+    inputs_kept: Sequence[bool]
     tail_us: float | None = None
 
 
@@ -92,11 +92,23 @@ class Run:
         self._held_turn = self._drained = False
         self.hidden: bool | None = None
 
-    def conduct(self, command: dict[str, Any]) -> dict[str, Any]:
+    def conduct(self, command: dict[str, Any], meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
+        """Send `command` and see it through; returns the report. Raises Failed.
+
+        `meanwhile` is called once it is sent: of a queue that is held the player makes the launches then, and none of
+        them runs.
+        """
         bench, channel = self._bench, self._channel
-        deadline = time.monotonic() + self._limit_s
         try:
             channel.send(command, 5.0)
+        except FrameTimeout:
+            raise self._too_slow() from None
+        except ChannelClosed:
+            raise self._death(self._words.dying) from None
+        if meanwhile is not None:
+            meanwhile()
+        deadline = time.monotonic() + self._limit_s
+        try:
             began = time.monotonic()
             while True:
                 event = bench.poll(channel, _POLL_S)
@@ -121,7 +133,7 @@ class Run:
         except (BadFrame, KeyError, OverflowError, TypeError, ValueError) as error:
             raise failures.protocol(str(error) or type(error).__name__) from None
 
-    def read(self, reply: dict[str, Any], inputs_kept: list[bool]) -> Launches:
+    def read(self, reply: dict[str, Any], inputs_kept: Sequence[bool]) -> Launches:
         """Check and convert the report of the launches. Raises Failed."""
         try:
             reports = reply["launched"]

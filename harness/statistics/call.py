@@ -11,11 +11,6 @@ from harness.statistics.trimmed import Interval
 # Shortest duration in µs of each class, and the relative margin below which two kernels count as the same.
 MARGINS = ((1000.0, 0.001), (50.0, 0.002), (0.0, 0.005))
 
-# What more rounds than these hardly add to, for eager against itself on an H200: at 0.36 ms the half-width was 0.12 %
-# after 10 rounds and 0.09 % after 20, and 95 of 100 lay within 0.050 and 0.038 % of 1; at 16 µs, where rounds scatter
-# by 0.43 %, 20 make it 0.39 % and 40 make it 0.24 %, and within 0.19 and 0.16 % of 1 they lay.
-_SHARE_OF_MARGIN = 0.8
-
 
 def margin(duration_us: float) -> float:
     """Relative margin for calls of this duration in µs: 0.1 % from 1 ms, 0.2 % from 50 µs, 0.5 % below.
@@ -31,13 +26,11 @@ def margin(duration_us: float) -> float:
 def width_for(half_width: float, duration_us: float) -> float:
     """Relative half-width at which the interval of a call of this duration is narrow enough.
 
-    `half_width` is for calls from 1 ms on. Shorter ones have wider margins and scatter more, so they may stop at
-    `_SHARE_OF_MARGIN` of theirs, in proportion; but at their margin at the latest, where `half_width` is not wider
-    itself.
+    `half_width` is for calls from 1 ms on. Shorter ones have wider margins and scatter more, so they may stop at theirs,
+    in proportion; but at their margin at the latest, where `half_width` is not wider itself.
     """
     of_margin = margin(duration_us)
-    in_proportion = _SHARE_OF_MARGIN * of_margin * half_width / MARGINS[0][1]
-    return max(half_width, min(of_margin, in_proportion))
+    return max(half_width, of_margin * min(1.0, half_width / MARGINS[0][1]))
 
 
 def call(interval: Interval, duration_us: float) -> str:

@@ -56,21 +56,17 @@ class Cooler:
     def __init__(
         self, cubin: bytes, written: int, read: int, size_bytes: int, word_address: int, blocks: int
     ) -> None:
-        self._write_over = cuda_driver.load_function(cubin, "write_over")
-        self._add_up = cuda_driver.load_function(cubin, "add_up")
-        self._written, self._read, self._size_bytes = written, read, size_bytes
-        self._word_address, self._blocks = word_address, blocks
+        self._write_over = cuda_driver.Kernel(cubin, "write_over", blocks, _THREADS, [ctypes.c_uint64] * 3)
+        self._add_up = cuda_driver.Kernel(cubin, "add_up", blocks, _THREADS, [ctypes.c_uint64] * 4)
+        self._written, self._read, self._pairs = written, read, size_bytes // 16
+        self._word_address = word_address
 
     def run(self, stream: int, sum_address: int) -> None:
         """Write one buffer over, then read the other, in stream order; the sum goes to `sum_address` (uint64)."""
-        self._launch(self._write_over, stream, self._written)
+        self._write_over.launch(stream, self._written, self._pairs, self._word_address)
         self.add_up(stream, sum_address)
 
     def add_up(self, stream: int, sum_address: int) -> None:
         """The second half alone."""
         cuda_driver.fill_bytes(stream, sum_address, 0, SUM_BYTES)
-        self._launch(self._add_up, stream, self._read, sum_address)
-
-    def _launch(self, function: int, stream: int, buffer: int, *more: int) -> None:
-        numbers = (buffer, self._size_bytes // 16, self._word_address, *more)
-        cuda_driver.launch(function, self._blocks, _THREADS, stream, [ctypes.c_uint64(number) for number in numbers])
+        self._add_up.launch(stream, self._read, self._pairs, self._word_address, sum_address)

@@ -65,19 +65,13 @@ class Mask:
     """The loaded kernel, bound to the device address of the key that is taken where no other is named."""
 
     def __init__(self, cubin: bytes, key_address: int, blocks: int) -> None:
-        self._function = cuda_driver.load_function(cubin, "apply_mask")
+        self._kernel = cuda_driver.Kernel(cubin, "apply_mask", blocks, _THREADS, [ctypes.c_uint64] * 4)
         self._key_address = key_address
-        self._blocks = blocks
 
     def apply(self, stream: int, source: int, target: int, size_bytes: int, key_address: int | None = None) -> None:
         """XOR `size_bytes` (a multiple of 16) at device address `source` with the key's stream into `target`."""
-        cuda_driver.launch(
-            self._function, self._blocks, _THREADS, stream,
-            [
-                ctypes.c_uint64(source), ctypes.c_uint64(target), ctypes.c_uint64(size_bytes // 16),
-                ctypes.c_uint64(self._key_address if key_address is None else key_address),
-            ],
-        )
+        key_address = self._key_address if key_address is None else key_address
+        self._kernel.launch(stream, source, target, size_bytes // 16, key_address)
 
 
 class Completer:
@@ -85,15 +79,11 @@ class Completer:
     """
 
     def __init__(self, cubin: bytes, records: int, opening_address: int) -> None:
-        self._function = cuda_driver.load_function(cubin, "complete")
+        self._kernel = cuda_driver.Kernel(
+            cubin, "complete", _COMPLETING_BLOCKS, _COMPLETING_THREADS, [ctypes.c_uint64] * 4
+        )
         self._records, self._opening_address = records, opening_address
 
     def run(self, stream: int, slot: int, size_bytes: int) -> None:
         """Complete the slot at a device address, `size_bytes` long; nothing where the number is zero."""
-        cuda_driver.launch(
-            self._function, _COMPLETING_BLOCKS, _COMPLETING_THREADS, stream,
-            [
-                ctypes.c_uint64(self._records), ctypes.c_uint64(slot), ctypes.c_uint64(size_bytes // 16),
-                ctypes.c_uint64(self._opening_address),
-            ],
-        )
+        self._kernel.launch(stream, self._records, slot, size_bytes // 16, self._opening_address)

@@ -19,7 +19,6 @@ SOURCE = r"""
 extern "C" __global__ void step_aside() {}
 """
 _THREADS = 32
-_launch = cuda_driver.launch
 _randbelow = secrets.randbelow
 
 
@@ -27,12 +26,12 @@ class Rotation:
     """The loaded kernel; `before` is called for each launch of a queue in turn, the lead-in being number 0."""
 
     def __init__(self, cubin: bytes) -> None:
-        self._function = cuda_driver.load_function(cubin, "step_aside")
+        self._kernel = cuda_driver.Kernel(cubin, "step_aside", 1, _THREADS, ())
 
     def before(self, stream: int, index: int) -> None:
         """Step aside as often as launch `index` of a queue needs: at its start as often as chance says."""
         for _ in range(_randbelow(PLACES) if index == 0 else steps_before(index)):
-            _launch(self._function, 1, _THREADS, stream, [])
+            self._kernel.launch(stream)
 
 
 def steps_before(index: int) -> int:

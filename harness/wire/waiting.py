@@ -10,15 +10,21 @@ import ctypes
 
 from harness.wire import cuda_driver
 
+_THREADS = 32  # one waits, and each takes a word: a reading of host memory takes a microsecond
+_TYPES = (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32)
 SOURCE = r"""
 extern "C" __global__ void await_word(const volatile unsigned int* word, unsigned int value,
                                       const volatile unsigned int* source, unsigned int* target, unsigned int words) {
-    while ((int)(*word - value) < 0) {
+    if (threadIdx.x == 0) {
+        while ((int)(*word - value) < 0) {
 #if __CUDA_ARCH__ >= 700
-        __nanosleep(200);
+            __nanosleep(200);
 #endif
+        }
+        __threadfence_system();
     }
-    for (unsigned int at = 0; at < words; ++at) target[at] = source[at];
+    __syncwarp();
+    if (threadIdx.x < words) target[threadIdx.x] = source[threadIdx.x];
 }
 """
 
@@ -27,7 +33,7 @@ class Waiter:
     """The loaded kernel, bound to a page of words that lies at `words` for the device."""
 
     def __init__(self, cubin: bytes, words: int) -> None:
-        self._function = cuda_driver.load_function(cubin, "await_word")
+        self._kernel = cuda_driver.Kernel(cubin, "await_word", 1, _THREADS, _TYPES)
         self._words = words
 
     def wait(self, stream: int, offset: int, value: int) -> None:
@@ -37,12 +43,10 @@ class Waiter:
         self._launch(stream, offset, value, 0, 0, 0)
 
     def wait_and_take(self, stream: int, offset: int, value: int, source: int, size_bytes: int, target: int) -> None:
-        """The same, and then copy `size_bytes` (whole words) at offset `source` to the device address `target`."""
+        """The same, and then copy `size_bytes` (whole words, 32 at most) at offset `source` to the device address
+        `target`.
+        """
         self._launch(stream, offset, value, source, size_bytes, target)
 
     def _launch(self, stream: int, offset: int, value: int, source: int, size_bytes: int, target: int) -> None:
-        arguments = [
-            ctypes.c_uint64(self._words + offset), ctypes.c_uint32(value), ctypes.c_uint64(self._words + source),
-            ctypes.c_uint64(target), ctypes.c_uint32(size_bytes // 4),
-        ]
-        cuda_driver.launch(self._function, 1, 1, stream, arguments)
+        self._kernel.launch(stream, self._words + offset, value, self._words + source, target, size_bytes // 4)

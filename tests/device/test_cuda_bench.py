@@ -70,9 +70,9 @@ def test_one_changed_byte_in_one_of_the_slots_is_seen(bench):
     sets = [draw_set(numbers, DEVICE) for _ in range(3)]
     for slot, inputs in zip(bench._regions["slots"], sets):
         slot[: inputs.region.numel()].copy_(inputs.region)
-    assert bench.slots_unchanged(sets) == [True, True, True]
+    assert list(bench.slots_unchanged(sets)) == [True, True, True]
     bench._regions["slots"][1][REGION_BYTES - 1] ^= 1
-    assert bench.slots_unchanged(sets) == [True, False, True]
+    assert list(bench.slots_unchanged(sets)) == [True, False, True]
 
 
 def test_outputs_are_taken_whole_and_a_change_after_the_glimpse_is_seen(bench):
@@ -97,8 +97,50 @@ def test_regions_are_dedicated_allocations_of_whole_two_mebibytes(bench):
     assert {region["bytes"] for region in regions["slots"] + regions["staging"]} == {REGION_BYTES}
     assert {region["bytes"] for region in regions["outboxes"]} == {2 * REGION_BYTES}
     handles = [region["handle"] for name in regions for region in regions[name]]
-    assert len(set(handles)) == len(handles) == 6
+    assert len(set(handles)) == len(handles)
+    assert all(len(each) >= 2 for each in regions.values())
     assert all(len(bytes.fromhex(handle)) == cuda_driver.IPC_HANDLE_BYTES for handle in handles)
+
+
+class Remembering(torch.nn.Module):
+    """Keeps what each call was given, and returns its own parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.own = torch.nn.Parameter(torch.ones(64, 64, device=DEVICE))
+        self.given = []
+
+    def forward(self, x):
+        self.given.append(x.clone())
+        return self.own
+
+
+@pytest.mark.parametrize("hold", [False, True])
+def test_own_launches_have_each_its_own_set_and_leave_the_models_memory_alone(bench, hold):
+    sets, model = [draw_set(numbers, DEVICE) for _ in range(6)], Remembering()
+    bench.open(6, REGION_BYTES, REGION_BYTES)
+    for _ in range(3):
+        model.given = []
+        made = bench.local_launches(model, sets, hold=hold)
+        assert len(made.times_us) == 6 and made.hidden is (True if hold else None)
+        assert all(torch.equal(found, inputs.tensors()[0]) for found, inputs in zip(model.given, sets, strict=True))
+    assert bool((model.own == 1).all())
+    assert list(bench.slots_unchanged(sets)) == [True] * 6
+
+
+def test_own_launches_of_a_model_that_synchronises_are_let_go_in_time(bench):
+    class Synchronising(torch.nn.Module):
+        def forward(self, x):
+            total = x.sum()
+            torch.cuda.synchronize()
+            return total
+
+    sets = [draw_set(numbers, DEVICE) for _ in range(2)]
+    bench.open(2, REGION_BYTES, REGION_BYTES)
+    made = bench.local_launches(Synchronising(), sets, hold=True)
+    assert made.hidden is False and all(time_us > 0 for time_us in made.times_us)
+    again = bench.local_launches(Remembering(), sets, hold=True)
+    assert again.hidden is True
 
 
 def test_held_and_unheld_launches_take_about_the_same_time(bench):

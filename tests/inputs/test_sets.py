@@ -184,12 +184,12 @@ def test_a_draw_of_another_layout_is_refused_whatever_it_differs_in(other):
 def test_each_region_is_held_against_its_own_set_to_the_last_byte():
     sets = [draw_set(two_matrices, CPU) for _ in range(3)]
     regions = [torch.cat([each.region, torch.full((64,), 9, dtype=torch.uint8)]) for each in sets]
-    assert still_hold(regions, sets) == [True, True, True]
+    assert list(still_hold(regions, sets)) == [True, True, True]
     regions[1][sets[1].region.numel() - 1] ^= 128
     regions[2][0] ^= 1
-    assert still_hold(regions, sets) == [True, False, False]
-    assert still_hold(regions[:2], [sets[0], sets[0]]) == [True, False]
-    assert still_hold(regions, []) == []
+    assert list(still_hold(regions, sets)) == [True, False, False]
+    assert list(still_hold(regions[:2], [sets[0], sets[0]])) == [True, False]
+    assert list(still_hold(regions, [])) == []
 
 
 @pytest.mark.gpu

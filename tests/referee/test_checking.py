@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -21,19 +22,25 @@ class ScriptedSession:
 
     def __init__(self, raising=lambda sizes, family: None, beyond=()):
         self._raising, self._reference, self.made, self._beyond = raising, None, [], beyond
+        self.bench = SimpleNamespace(identity=SimpleNamespace(memory_bytes=8 << 30))
+        self.queues, self.opened, self.takes_s = [], [], 0.0
 
     def open(self, reference, count):
         self._reference = reference
+        self.opened.append(count)
 
     def launch(self, sets, *, hold, timeout_s=None):
-        family = sets[0].family.name
-        words = self._raising(self._reference.sizes["M"], family)
-        self.made.append((self._reference.sizes["M"], family))
-        if words is not None:
-            raise failures.from_exception(words, "in forward")
+        self.queues.append(len(sets))
+        assert len(sets) <= self.opened[-1]
+        time.sleep(self.takes_s)
+        for each in sets:
+            words = self._raising(self._reference.sizes["M"], each.family.name)
+            self.made.append((self._reference.sizes["M"], each.family.name))
+            if words is not None:
+                raise failures.from_exception(words, "in forward")
         self._sets = sets
-        beyond = (4, 252) if self._reference.sizes["M"] in self._beyond else None
-        return Launches([Launch(1.0, 1.0, 1.0, None, [], beyond)], 1.0, None, [True])
+        beyond = (4, 252) if self._reference.sizes["M"] in self._beyond and len(sets) == 1 else None
+        return Launches([Launch(1.0, 1.0, 1.0, None, [], beyond)] * len(sets), 1.0, None, [True] * len(sets))
 
     def outputs(self, reference, index):
         return reference.eager(self._sets[index])
@@ -56,6 +63,41 @@ def test_all_families_are_checked_at_all_sizes_and_the_given_one_again_at_the_ti
     assert len(found) == len(session.made)
     counts = [sum(size == each for size, _ in session.made) for each in (16, 8, 5)]
     assert counts[1] == counts[2] == counts[0] - 2 > 4
+
+
+def test_the_first_call_at_each_size_is_alone_and_the_others_are_one_queue(check):
+    session = ScriptedSession()
+    check(session)
+    assert session.queues[0::2] == [1, 1, 1]
+    assert session.queues[1::2] == session.opened
+    assert sum(session.queues) == len(session.made)
+
+
+def test_calls_that_take_long_are_made_one_by_one(check, monkeypatch):
+    monkeypatch.setattr(checking, "_SHORT_S", 0.001)
+    session = ScriptedSession()
+    session.takes_s = 0.002
+    check(session)
+    assert set(session.queues) == {1}
+
+
+def test_there_are_no_more_calls_in_a_queue_than_the_device_has_room_for(check, monkeypatch):
+    monkeypatch.setattr(checking, "most_launches", lambda bench, reference: 2)
+    session = ScriptedSession()
+    check(session)
+    assert set(session.opened) == {2}
+    assert max(session.queues) == 2
+
+
+def test_a_mistake_within_a_queue_ends_the_check_there(check):
+    session, found = ScriptedSession(), []
+    plain = session.outputs
+    session.outputs = lambda reference, index: [each + (index == 2) for each in plain(reference, index)]
+    with pytest.raises(Failed) as caught:
+        check(session, found)
+    assert caught.value.verdict.status.value == "incorrect"
+    assert len(found) == 4  # the first call's, and those of three in the queue
+    assert found[-1].max_u > 1e6
 
 
 def test_a_size_may_be_refused_in_words_and_the_rest_is_still_checked(check):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 
 import pytest
@@ -35,6 +37,74 @@ def test_numbers_of_launches_never_repeat(opened):
         session.launch(sets, hold=False)
     session.child.wait(5.0)  # its last answer comes before it has put the number down
     assert firsts == [1, 4, 7]
+
+
+@pytest.fixture
+def held(opened, monkeypatch):
+    """`held(script)`: like `opened`, with a device on which a queue can be held."""
+
+    def make(script):
+        session, reference, sets = opened(script)
+        monkeypatch.setattr(session.bench, "kind", "cuda")
+        return session, reference, sets
+
+    return make
+
+
+def making(began, made):
+    """A script whose player makes a held queue of two: `began` is set before, and it ends when `made` is."""
+
+    def script(far):
+        first = far.hear()["first"]
+        began.set()
+        far.say({"turn": first})
+        assert made.wait(5.0)
+        far.say({"queued": 2})
+        far.cool(first)
+        far.begin(first + 1)
+        far.say({"turn": first + 2})
+        far.say({"launched": [{"time_us": 10.0, "host_us": 5.0, "values": []}] * 2, "end_to_end_us": 12.0})
+
+    return script
+
+
+def test_meanwhile_is_while_the_player_makes_a_held_queue(held):
+    began, made, staged = threading.Event(), threading.Event(), []
+    session, _, sets = held(making(began, made))
+
+    def meanwhile():
+        assert began.wait(5.0), "the player had no command yet"
+        staged.append(session.bench._sets)
+        made.set()
+
+    launches = session.launch(sets, hold=True, timeout_s=10.0, meanwhile=meanwhile)
+    assert len(launches.launches) == 2 and launches.hidden is True
+    assert staged == [sets]  # and what it is to be given lies ready by then
+
+
+def test_a_slow_meanwhile_counts_neither_as_the_players_time_nor_against_the_hold(held):
+    began, made = threading.Event(), threading.Event()
+    session, _, sets = held(making(began, made))
+
+    def meanwhile():
+        time.sleep(0.8)  # more than the session's limit, and than the patience with a queue that is not full
+        made.set()
+
+    assert session.launch(sets, hold=True, meanwhile=meanwhile).hidden is True
+
+
+def test_meanwhile_is_over_before_a_queue_begins_that_is_not_held(opened):
+    heard, seen = threading.Event(), []
+
+    def script(far):
+        command = far.socket.recv(1, socket.MSG_PEEK)
+        heard.set()
+        assert command
+        far.launches(2)
+
+    session, _, sets = opened(script)
+    session.launch(sets, hold=False, meanwhile=lambda: seen.append(heard.wait(0.2)))
+    assert seen == [False]
 
 
 def whole(frame):

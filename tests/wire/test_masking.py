@@ -123,3 +123,22 @@ def test_words_of_the_arena_order_a_stream():
         flags.release(5, KEY)
         torch.cuda.synchronize()
         cuda_driver.unmap_host(flags.address)
+
+
+def test_a_stream_waits_for_a_word_that_may_be_passed_over():
+    flags = Arena.create().flags()
+    words = cuda_driver.map_host(flags.address, FLAGS_BYTES)
+    held = torch.cuda.Event()
+    try:
+        flags.let_go(4)
+        cuda_driver.stream_wait(0, words + GO_BYTE, 5)
+        cuda_driver.stream_write(0, words + TURN_BYTE, 9)
+        held.record(torch.cuda.default_stream())
+        assert not held.query()
+        flags.let_go(6)
+        held.synchronize()
+        assert flags.turn == 9
+    finally:
+        flags.let_go(6)
+        torch.cuda.synchronize()
+        cuda_driver.unmap_host(flags.address)

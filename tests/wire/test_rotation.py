@@ -28,8 +28,14 @@ def test_launches_are_made_in_whole_rotations_where_there_are_enough(wanted, mad
 
 def test_the_lead_in_steps_aside_by_chance_and_the_others_by_plan(monkeypatch):
     made = []
-    monkeypatch.setattr(rotation.cuda_driver, "load_function", lambda cubin, name: name)
-    monkeypatch.setattr(rotation, "_launch", lambda *call: made.append(call))
+    class Kernel:
+        def __init__(self, cubin, name, blocks, threads, types):
+            self.name, self.types = name, types
+
+        def launch(self, stream, *values):
+            made.append((self.name, self.types, values))
+
+    monkeypatch.setattr(rotation.cuda_driver, "Kernel", Kernel)
     monkeypatch.setattr(rotation, "_randbelow", lambda below: below - 1)
     turned = Rotation(b"")
     turned.before(0, 0)
@@ -37,4 +43,4 @@ def test_the_lead_in_steps_aside_by_chance_and_the_others_by_plan(monkeypatch):
     for index in range(1, PERIOD + 1):
         turned.before(0, index)
     assert len(made) == PLACES - 1 + 3
-    assert made[0][0] == "step_aside" and made[0][-1] == []
+    assert made[0] == ("step_aside", (), ())

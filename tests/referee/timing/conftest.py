@@ -30,7 +30,9 @@ class ScriptedSession:
     def load_reference(self, reference):
         return self.inside_us is not None
 
-    def time_reference(self, sets, *, hold):
+    def time_reference(self, sets, *, hold, meanwhile=None):
+        if meanwhile is not None:
+            meanwhile()
         self._log.append(("I", len(sets), hold))
         if isinstance(self.inside_us, Exception):
             raise self.inside_us
@@ -39,7 +41,9 @@ class ScriptedSession:
         times = [1000 * self.inside_us] + [self.inside_us] * (len(sets) - 1)
         return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, None, [True] * len(sets))
 
-    def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False, incomplete=None):
+    def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False, incomplete=None, meanwhile=None):
+        if meanwhile is not None:
+            meanwhile()
         if early_s is not None:  # a look at early inputs, of which every other segment is as usual
             self._log.append(("inspected" if inspect else "early", len(sets), hold))
             self.early_s = max(early_s, self.early_s)

@@ -28,7 +28,9 @@ def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
         looks = ["inspected", "verify", *["early", "verify"] * 2, "completed", "verify", "verify"]
         assert steps[look : look + len(looks)] == looks
         del steps[look : look + len(looks)]
-    assert all(set(steps[at - 2 : at]) == {"A", "B"} for at, step in enumerate(steps) if step == "verify")
+    judged = [at for at, step in enumerate(steps) if step == "verify"]
+    assert steps[: judged[3] + 1] == [*["A", "B", "verify"] * 2, *["A", "verify"] * 2]  # a size, and the warm-up
+    assert all(set(steps[at - 2 : at]) == {"A", "B"} for at in judged[4:])
 
 
 def test_every_launch_is_judged_timed_or_not(rounds_of):

@@ -1,0 +1,16 @@
+"""How many launches a device has room for at once, each with inputs, outputs and what they are compared with."""
+
+from __future__ import annotations
+
+from harness.device.bench import Bench
+from harness.referee.reference import Reference
+from harness.wire.layout import region_bytes
+
+_SHARE_OF_MEMORY = 0.25
+_USUAL_BYTES = 8 << 30  # where a device does not say what it has
+
+
+def most_launches(bench: Bench, reference: Reference) -> int:
+    """Of one queue at the sizes of `reference`: a lead-in and one more at least."""
+    each = 4 * region_bytes(reference.specs) + 2 * region_bytes(reference.output_specs)
+    return max(2, int(_SHARE_OF_MEMORY * (bench.identity.memory_bytes or _USUAL_BYTES) / each))

@@ -1,0 +1,147 @@
+"""What the referee does while a player makes a queue that is held: the last outputs, and the next inputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.referee.failures import Failed, failed
+from harness.referee.timing import Rounds
+from harness.verdict import ReasonCode, Status
+
+
+@pytest.fixture
+def watched(small_regions, scripted, reference_of, settings):
+    """`watched(kind, inside_us, verify)`: the log of a whole run, in which "making A" and "made A" are around what the
+    referee does while the player makes that queue; with it the launches that were verified, by the number of their A.
+    """
+
+    def run(kind="cuda", inside_us=None, verify=lambda number: None):
+        log, made_by, verified = [], {}, []
+        session, bench = scripted.Session(lambda _: 10.0, log), scripted.Bench(10.0, log, kind)
+        session.inside_us = inside_us
+        plain = {"A": session.launch, "I": session.time_reference}
+
+        def around(arm):
+            def launch(sets, *, hold, meanwhile=None, **how):
+                def work():
+                    log.append((f"making {arm}", len(sets), hold))
+                    if meanwhile is not None:
+                        meanwhile()
+                    log.append((f"made {arm}", len(sets), hold))
+
+                if meanwhile is not None and not hold:  # beforehand, as a session does
+                    meanwhile()
+                    meanwhile = None
+                made = plain[arm](sets, hold=hold, meanwhile=work, **how)
+                made_by[id(made)] = len(made_by), made  # kept, so that no other gets its number
+                return made
+
+            return launch
+
+        session.launch, session.time_reference = around("A"), around("I")
+
+        def judge(sets, made, only=None):
+            number = made_by[id(made)][0]
+            log.append(("verify", number))
+            verified.append(number)
+            verify(number)
+
+        reference = reference_of()
+        plain_draw = reference.draw
+
+        def draw(*how):
+            log.append(("draw",))
+            return plain_draw(*how)
+
+        reference.draw = draw
+        brief = replace(settings, looks=(4, 6, 8), budget_s=100.0)
+        Rounds(session, bench, reference, brief, judge, set()).run()
+        return log, verified
+
+    return run
+
+
+def inside(log, step):
+    """Of each `step` in the log the arm whose queue is being made, and whether that is held; None outside."""
+    found, making = [], None
+    for entry in log:
+        if entry[0].startswith("making"):
+            making = entry[0][-1], entry[2]
+        elif entry[0].startswith("made"):
+            making = None
+        elif entry[0] == step:
+            found.append(making)
+    return found
+
+
+def held_rounds(log):
+    """The log from the first held queue to the last pair."""
+    first = next(at for at, entry in enumerate(log) if entry[0] == "making A" and entry[2])
+    last = max(at for at, entry in enumerate(log) if entry[0] == "B")
+    return log[first:last]
+
+
+def test_outputs_are_verified_while_the_first_queue_of_the_next_pair_is_made(watched):
+    log, _ = watched(inside_us=10.0)
+    found = inside(held_rounds(log), "verify")
+    within = [each for each in found if each is not None]
+    assert {arm for arm, _ in within} == {"A", "I"}
+    assert all(held for _, held in within)
+    assert len(within) >= 6
+
+
+def test_inputs_of_the_next_pair_are_drawn_while_the_last_queue_of_this_one_is_made(watched):
+    log, _ = watched(inside_us=10.0)
+    assert {each for each in inside(held_rounds(log), "draw") if each is not None} == {("A", True), ("I", True)}
+
+
+def test_nothing_is_done_beside_a_queue_that_runs_at_once(watched):
+    log, _ = watched(kind="cpu")
+    assert set(inside(log, "verify")) == {None} and set(inside(log, "draw")) == {None}
+
+
+def test_without_eager_in_the_player_no_arm_follows_the_others_checking_more_often(watched):
+    log, _ = watched()
+    rounds = [entry[0] for entry in held_rounds(log) if entry[0] in ("verify", "made A", "B")]
+    after = [rounds[at + 1] for at, step in enumerate(rounds[:-1]) if step == "verify" and rounds[at + 1] != "verify"]
+    assert abs(after.count("B") - after.count("made A")) <= 8  # those of the looks and the warm-up follow A
+
+
+def test_each_queue_is_verified_once_and_before_the_next_outputs_are_taken(watched):
+    for inside_us in (None, 10.0):
+        log, verified = watched(inside_us=inside_us)
+        queues = [entry[0] for entry in log if entry[0] in ("A", "early", "inspected", "completed")]
+        # The one launch whose inputs were completed late is verified apart from the others.
+        assert len(verified) == len(queues) + queues.count("completed")
+        taken = None
+        for entry in log:
+            if entry[0] in ("A", "early", "inspected", "completed"):
+                assert taken is None
+                taken = entry
+            elif entry[0] == "verify":
+                taken = None
+
+
+@pytest.mark.parametrize("inside_us", [None, 10.0])
+@pytest.mark.parametrize("number", [0, 3, 9, 20])
+def test_a_wrong_output_ends_the_rounds_wherever_it_is_found(watched, number, inside_us):
+    def verify(found):
+        if found >= number:
+            raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, f"number {found}")
+
+    with pytest.raises(Failed) as caught:
+        watched(inside_us=inside_us, verify=verify)
+    assert caught.value.verdict.status is Status.INCORRECT
+
+
+def test_what_is_wrong_with_the_last_pair_is_found_before_anything_is_estimated(watched):
+    numbers = watched(inside_us=10.0)[1]
+
+    def verify(found):
+        if found == numbers[-6]:  # five single calls come after the rounds
+            raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "the last")
+
+    with pytest.raises(Failed, match="the last"):
+        watched(inside_us=10.0, verify=verify)
