@@ -94,11 +94,12 @@ def reproduce(
 
 def _drawn(reference: Reference, recipe: Recipe) -> list[InputSet]:
     """The inputs of the launches queued before, and of the launch itself."""
+    names = (*(recipe.families_before or [recipe.family] * len(recipe.before)), recipe.family)
     try:
-        family = family_named(recipe.family)
-    except KeyError:
-        raise InputError(f"this version has no family of inputs '{recipe.family}'") from None
-    return [reference.draw(family, seed) for seed in (*recipe.before, recipe.seed)]
+        families = [family_named(name) for name in names]
+    except KeyError as error:
+        raise InputError(f"this version has no family of inputs {error}") from None
+    return [reference.draw(*each) for each in zip(families, (*recipe.before, recipe.seed))]
 
 
 def _launched(

@@ -18,6 +18,7 @@ from harness.wire.layout import TensorSpec, dtype_name
 _OVERWRITE = 0xFF
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _copy = torch.Tensor.copy_
+_detach = torch.Tensor.detach
 _storage = torch.Tensor.untyped_storage
 _nbytes = torch.UntypedStorage.nbytes
 _data_ptr = torch.UntypedStorage.data_ptr
@@ -69,7 +70,7 @@ def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[An
     """Copy the tensors into `outbox` and overwrite their storages; returns the plain values among the outputs."""
     skeleton, tensors = tree.flatten(result)
     for tensor, place in zip(tensors, outbox):
-        _copy(place, tensor)
+        _copy(place, _detach(tensor))  # a graph that forward left on it would be kept with the place
     for tensor in tensors:
         storage = _storage(tensor)
         size_bytes = _nbytes(storage)

@@ -21,7 +21,8 @@ class Recipe:
     """How to draw the inputs of a launch again: `get_inputs` at `sizes` under `seed`, turned into `family`.
 
     `model_seed` is that under which reference and candidate were constructed. `before` are the seeds of the launches
-    that were queued ahead of it in the same segment, `queued` how many that segment had. `inputs_digest` is of the
+    that were queued ahead of it in the same segment and `families_before` their families, where these are not all its
+    own; `queued` is how many that segment had. `inputs_digest` is of the
     bytes that the launch was given, so that another device's generator is found out; None where it was not taken.
     """
 
@@ -32,6 +33,7 @@ class Recipe:
     before: tuple[int, ...] = ()
     queued: int = 1
     inputs_digest: str | None = None
+    families_before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class Evidence:
         """Undo `to_json`, after a journey through JSON. Raises KeyError, TypeError or ValueError for anything else."""
         recipe = dict(body["recipe"])
         recipe["seed"], recipe["before"] = int(recipe["seed"]), tuple(int(seed) for seed in recipe["before"])
+        recipe["families_before"] = tuple(map(str, recipe.get("families_before", ())))
         mistakes = body.get("mistakes")
         if mistakes is not None:
             elements = (WrongElement(**{**each, "index": tuple(each["index"])}) for each in mistakes["first"])

@@ -26,8 +26,11 @@ from harness.referee.session import Session
 from harness.referee.turns import Launches
 from harness.verdict import ReasonCode, Status
 
-# A first call that is checked in less leaves room for a queue of a dozen below any limit.
-_SHORT_S = 0.5
+# At each size so many calls are made by themselves, which on a GPU have a guard behind their outputs: the first may
+# allocate what the next ones have, and then the guard can say nothing.
+_ALONE = 2
+_LEAST_S = 1e-3
+_PLAYER_IS_GONE = (Status.CRASHED, Status.TIMED_OUT)
 # Room for the truths of launches that are verified together.
 _TOGETHER_BYTES = 256 << 20
 
@@ -126,33 +129,56 @@ def check_all(
 ) -> list[str]:
     """Check at the timed sizes (`references[0]`, `launches` times as given) and at all the others.
 
-    `reload(reference)` constructs the model for other sizes; the first call at each size is alone and may take
-    `first_timeout_s`, since it may compile. The others are one queue, where they are short and there is room. Figures
-    are added to `found` as they come. Returns the sizes beyond the timed ones that the candidate refused with an exception
-    of its own words, each with what it said. Raises Failed for what is not right.
+    `reload(reference)` constructs the model for other sizes. The first two calls at each size are made by themselves, and
+    the first may take `first_timeout_s`, since it may compile; the others are one queue, where they are short and there
+    is room. Figures are added to `found` as they come. Returns the sizes beyond the timed ones that the candidate refused
+    with an exception of its own words, each with what it said. Raises Failed for what is not right.
     """
     refused = []
     for position, reference in enumerate(references):
         reload(reference)
-        first, *others = reference.families
+        families = list(reference.families)
         if position == 0:
-            others += [GIVEN] * (launches - 1)
-        most = max(1, min(len(others), most_launches(session.bench, reference)))
+            families += [GIVEN] * (launches - 1)
+        alone, together = families[:_ALONE], families[_ALONE:]
+        most = max(1, min(len(together), most_launches(session.bench, reference)))
         session.open(reference, most)
-        began = time.monotonic()
-        try:
-            _check(session, reference, [first], precision_class, found, first_timeout_s)
-        except failures.Failed as failure:
-            if position == 0 or not failure.refusal:
-                raise
-            refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
-            continue
-        # What takes long is made one by one: a limit in seconds is for a single call of it.
-        at_once = most if time.monotonic() - began < _SHORT_S else 1
-        for start in range(0, len(others), at_once):
-            _check(session, reference, others[start : start + at_once], precision_class, found)
+        took_s = 0.0
+        for number, family in enumerate(alone):
+            began = time.monotonic()
+            try:
+                _check(session, reference, [family], precision_class, found, None if number else first_timeout_s)
+            except failures.Failed as failure:
+                if position == 0 or number or not failure.refusal:
+                    raise
+                refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
+                break
+            took_s = time.monotonic() - began
+        else:
+            # The limit is for a queue: half of it must do for as many calls as this one, with its verification.
+            at_once = max(1, min(most, int(session.launch_timeout_s / 2 / max(took_s, _LEAST_S))))
+            for start in range(0, len(together), at_once):
+                _check_together(session, reference, together[start : start + at_once], precision_class, found)
     decide(found, references[0], precision_class)
     return refused
+
+
+def _check_together(
+    session: Session, reference: Reference, families: Sequence[Family], precision_class: str, found: list[ErrorFigures]
+) -> None:
+    """A queue of launches, one for each of `families`; where it fails, they are made one by one, as long as the player
+    lives: what the first that fails says then is the verdict, with figures and evidence of its own.
+    """
+    before = len(found)
+    try:
+        _check(session, reference, families, precision_class, found)
+    except failures.Failed as failure:
+        if len(families) == 1 or failure.verdict.status in _PLAYER_IS_GONE:
+            raise
+        del found[before:]
+        for family in families:
+            _check(session, reference, [family], precision_class, found)
+        raise
 
 
 def _check(

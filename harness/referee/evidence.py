@@ -28,16 +28,25 @@ _SEARCHED_AT_ONCE = 1 << 22
 def recipe_of(reference: Reference, sets: Sequence[InputSet], index: int = 0, *, digest: bool = True) -> Recipe:
     """The recipe of launch `index` of the segment that `sets` were given to."""
     inputs = sets[index]
-    return Recipe(
+    recipe = Recipe(
         dict(reference.sizes), inputs.family.name, inputs.seed, reference.seed,
-        tuple(each.seed for each in sets[:index]), len(sets), inputs.digest() if digest else None,
+        inputs_digest=inputs.digest() if digest else None,
     )
+    return _behind(recipe, sets, index)
 
 
 def in_segment(evidence: Evidence, sets: Sequence[InputSet], index: int) -> Evidence:
     """The evidence on launch `index` of a segment, with what was queued ahead of it."""
-    before = tuple(each.seed for each in sets[:index])
-    return replace(evidence, recipe=replace(evidence.recipe, before=before, queued=len(sets)))
+    return replace(evidence, recipe=_behind(evidence.recipe, sets, index))
+
+
+def _behind(recipe: Recipe, sets: Sequence[InputSet], index: int) -> Recipe:
+    ahead = sets[:index]
+    families = tuple(each.family.name for each in ahead)
+    return replace(
+        recipe, before=tuple(each.seed for each in ahead), queued=len(sets),
+        families_before=() if set(families) <= {recipe.family} else families,
+    )
 
 
 def evidence_of(

@@ -21,12 +21,14 @@ _REFUSALS = ("ValueError", "RuntimeError", "NotImplementedError", "AssertionErro
 
 class Failed(Exception):
     """Raised to end the judging of one candidate with a verdict other than ok; `evidence` is on the launch that showed
-    it, where there was one. `beside_control` is whether it rests on what the control left behind.
+    it, where there was one, and `launch` the number of that in its queue, where that is known. `beside_control` is
+    whether it rests on what the control left behind.
     """
 
     def __init__(self, verdict: Verdict, evidence: Evidence | None = None) -> None:
         super().__init__(verdict.reason)
         self.verdict, self.evidence = verdict, evidence
+        self.launch: int | None = None
         self.refusal = self.beside_control = False
 
 

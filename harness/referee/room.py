@@ -10,7 +10,7 @@ _SHARE_OF_MEMORY = 0.25
 _USUAL_BYTES = 8 << 30  # where a device does not say what it has
 
 
-def most_launches(bench: Bench, reference: Reference) -> int:
-    """Of one queue at the sizes of `reference`: a lead-in and one more at least."""
+def most_launches(bench: Bench, reference: Reference, least: int = 1) -> int:
+    """Of one queue at the sizes of `reference`, but `least` where there is no room for as many."""
     each = 4 * region_bytes(reference.specs) + 2 * region_bytes(reference.output_specs)
-    return max(2, int(_SHARE_OF_MEMORY * (bench.identity.memory_bytes or _USUAL_BYTES) / each))
+    return max(least, int(_SHARE_OF_MEMORY * (bench.identity.memory_bytes or _USUAL_BYTES) / each))

@@ -35,7 +35,7 @@ class Session:
 
     def __init__(self, child: Child, bench: Bench, load_timeout_s: float, launch_timeout_s: float) -> None:
         self.child, self.bench = child, bench
-        self._load_timeout_s, self._launch_timeout_s = load_timeout_s, launch_timeout_s
+        self._load_timeout_s, self.launch_timeout_s = load_timeout_s, launch_timeout_s
         self._sequence = 0
         self._prepared = False
         self._player_pids: set[int] = set()
@@ -109,9 +109,10 @@ class Session:
                 raise _written_late(late[0], len(sets))
             return run.read(reply, self.bench.slots_unchanged(sets))
         except failures.Failed as failure:
-            # Which launch of the queue it was is not known; a device that hangs is not asked for a digest.
+            # Mostly it is not known which launch of the queue it was; a device that hangs is not asked for a digest.
             if self._opened is not None:
-                failure.evidence = Evidence(recipe_of(self._opened, sets, len(sets) - 1, digest=False))
+                index = len(sets) - 1 if failure.launch is None else failure.launch
+                failure.evidence = Evidence(recipe_of(self._opened, sets, index, digest=False))
             raise
 
     def load_reference(self, reference: Reference) -> bool:
@@ -130,8 +131,8 @@ class Session:
     ) -> Launches | None:
         """Make one launch of the reference per set, in the player. Outputs of the launches before stay.
 
-        `meanwhile` is as for `launch`. None where it could not be run there, whoever's doing that was. Raises Failed where the process is of no use
-        now.
+        `meanwhile` is as for `launch`. None where it could not be run there, whoever's doing that was. Raises Failed
+        where the process is of no use now.
         """
         command = {
             "op": "launch", "model": "reference", "first": self._sequence + 1,
@@ -147,7 +148,7 @@ class Session:
 
     def compilations(self) -> int:
         """How many graphs torch.compile has compiled in the player so far, by its own word. Raises Failed."""
-        reply = self._ask({"op": "compilations"}, self._launch_timeout_s, "counting what was compiled")
+        reply = self._ask({"op": "compilations"}, self.launch_timeout_s, "counting what was compiled")
         found = reply.get("compilations")
         if isinstance(found, bool) or not isinstance(found, int):
             raise failures.protocol("no number of compilations reported")
@@ -202,7 +203,7 @@ class Session:
         self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False,
         words: Words = FORWARD,
     ) -> Run:
-        limit_s = self._launch_timeout_s if timeout_s is None else timeout_s
+        limit_s = self.launch_timeout_s if timeout_s is None else timeout_s
         first = self._sequence + 1
         return Run(
             self.bench, self.child.channel, first, count, hold, limit_s, self.death, early_s, inspect, words

@@ -1,8 +1,9 @@
 """Rounds of A B B A: the candidate in its player and strict eager here, in the same slots in the same minutes.
 
 Each round gives one log-ratio; the looks, the interval and the word that follows are `statistics`'. Every timed
-output is verified between segments, after both arms of a pair have run, so that neither arm follows the other's
-checking: before the first arm of the next pair, or while the player makes the queue of that arm, which is held.
+output is verified between segments, after both arms of a pair have run: before the first arm of the next pair, which is
+A as often as B, or while the player makes the first queue of the next pair, which is held. Where eager is timed in the
+player too, that queue is A's as often as that eager's, and the referee's own follows none.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import math
 import statistics as stdlib_statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from harness.device.bench import Bench
 from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
 from harness.referee.backlog import Backlog
 from harness.referee.early import Looks, worse
+from harness.referee.failures import Failed
 from harness.referee.looking import Verifier, look_closely
 from harness.referee.reference import Reference
 from harness.referee.room import most_launches
@@ -43,12 +46,15 @@ _END_TO_END_CALLS = 5
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 _AS_LONG = 0.1
 
-# Stop at a look where the rounds to the next one would narrow the interval by less than this: noise alone would let half
-# as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200 (rounds that scatter by 0.43 % at
+# Stop at a look where the rounds to the next one would narrow the interval by less than this: noise alone would let
+# half as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200 (rounds that scatter by 0.43 % at
 # 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) a budget of 33 rounds ends after 29 or 24 and 25 or 18, with
 # an interval wider by 4 or 5 and 7 or 14 %, which holds the truth as often; by chance alone A/A is then within 0.19 to
 # 0.21 % 95 times of 100 at 16 µs, for 0.16 % after all 33.
 _WORTH_MORE_ROUNDS = 0.2
+
+_Made = TypeVar("_Made")
+
 
 class Rounds:
     """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong."""
@@ -100,7 +106,7 @@ class Rounds:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
         pair = self._pair("AB", hold=False)
-        most = most_launches(self._bench, self._reference)
+        most = most_launches(self._bench, self._reference, least=2)
         for arm, times_us in (("A", pair.candidate_us), ("B", pair.baseline_us)):
             typical = max(stdlib_statistics.median(times_us), 0.5)
             wanted = math.ceil(self._settings.segment_ms * 1e3 / typical)
@@ -165,7 +171,7 @@ class Rounds:
             if self._inside and arm == order.rstrip("B")[-1]:
                 self._backlog.add(self._draw_ahead)
             if arm == "A":
-                made = self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work)
+                made = self._settling(lambda: self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work))
             elif arm == "I":
                 inside_us = self._inside_times(own, hold=hold and self._hold) if self._inside else []
             else:
@@ -185,6 +191,17 @@ class Rounds:
             made.launches[1:], baseline_us, reading, made.tail_us, baseline_forward_us, read_at_s, inside_us
         )
 
+    def _settling(self, launch: Callable[[], _Made]) -> _Made:
+        """What `launch` returns. What was found wrong meanwhile comes before what that launch ends with."""
+        try:
+            return launch()
+        except Failed as later:
+            try:
+                self._backlog.settle()
+            except Failed as earlier:
+                raise earlier from later
+            raise
+
     def _draw(self) -> list[InputSet]:
         return [self._reference.draw() for _ in range(self._counts["A"])]
 
@@ -194,7 +211,9 @@ class Rounds:
 
     def _inside_times(self, sets: Sequence[InputSet], *, hold: bool) -> list[float]:
         """Times of the baseline in the player, in µs; none any more where that failed, whoever's doing it was."""
-        made = self._session.time_reference(sets, hold=hold, meanwhile=self._backlog.work)
+        made = self._settling(
+            lambda: self._session.time_reference(sets, hold=hold, meanwhile=self._backlog.work)
+        )
         launches = made.launches[1:] if made is not None else []
         if made is None or any(launch.fault for launch in launches) or made.hidden is False:
             self._inside = False

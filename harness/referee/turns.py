@@ -137,9 +137,11 @@ class Run:
         """Check and convert the report of the launches. Raises Failed."""
         try:
             reports = reply["launched"]
-            for report in reports:
+            for index, report in enumerate(reports):
                 if "raised" in report:
-                    raise failures.from_exception(report["raised"], "in forward")
+                    failure = failures.from_exception(report["raised"], "in forward")
+                    failure.launch = min(index, self._count - 1)
+                    raise failure
             if self._drained:
                 raise ValueError("a queue that was cut short is reported whole")
             if len(reports) != self._count:
@@ -185,9 +187,11 @@ class Run:
             self._bench.glimpse(index - 1)
         if index == self._count:
             return
-        if index == 0 and self._hold and not self._queued and self._bench.kind != "cpu":
-            self._held_turn = True
-            return
+        if index == 0 and self._hold and self._bench.kind != "cpu":
+            if not self._queued:
+                self._held_turn = True
+                return
+            self.hidden = True
         self._release(index)
 
     def _on_cooled(self, cooled: Cooled) -> None:

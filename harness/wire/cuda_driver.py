@@ -153,8 +153,8 @@ class Kernel:
         self._addresses = (ctypes.c_void_p * len(types))(*map(ctypes.addressof, self._arguments))
         self._stream = ctypes.c_void_p()
         self._rest = (
-            ctypes.c_void_p(load_function(cubin, name)), ctypes.c_uint(blocks), one, one, ctypes.c_uint(threads), one, one,
-            ctypes.c_uint(0), self._stream, self._addresses, None,
+            ctypes.c_void_p(load_function(cubin, name)), ctypes.c_uint(blocks), one, one,
+            ctypes.c_uint(threads), one, one, ctypes.c_uint(0), self._stream, self._addresses, None,
         )
 
     def launch(self, stream: int, *values: int | float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -23,23 +22,25 @@ class ScriptedSession:
     def __init__(self, raising=lambda sizes, family: None, beyond=()):
         self._raising, self._reference, self.made, self._beyond = raising, None, [], beyond
         self.bench = SimpleNamespace(identity=SimpleNamespace(memory_bytes=8 << 30))
-        self.queues, self.opened, self.takes_s = [], [], 0.0
+        self.queues, self.opened, self.launch_timeout_s = [], [], 1000.0
+        self.guarded_from = 1  # the number of the first single call at a size whose guard can say anything
 
     def open(self, reference, count):
-        self._reference = reference
+        self._reference, self._alone = reference, 0
         self.opened.append(count)
 
     def launch(self, sets, *, hold, timeout_s=None):
         self.queues.append(len(sets))
         assert len(sets) <= self.opened[-1]
-        time.sleep(self.takes_s)
+        self._alone += len(sets) == 1
         for each in sets:
             words = self._raising(self._reference.sizes["M"], each.family.name)
             self.made.append((self._reference.sizes["M"], each.family.name))
             if words is not None:
                 raise failures.from_exception(words, "in forward")
         self._sets = sets
-        beyond = (4, 252) if self._reference.sizes["M"] in self._beyond and len(sets) == 1 else None
+        guarded = len(sets) == 1 and self._alone >= self.guarded_from
+        beyond = (4, 252) if self._reference.sizes["M"] in self._beyond and guarded else None
         return Launches([Launch(1.0, 1.0, 1.0, None, [], beyond)] * len(sets), 1.0, None, [True] * len(sets))
 
     def outputs(self, reference, index):
@@ -65,18 +66,17 @@ def test_all_families_are_checked_at_all_sizes_and_the_given_one_again_at_the_ti
     assert counts[1] == counts[2] == counts[0] - 2 > 4
 
 
-def test_the_first_call_at_each_size_is_alone_and_the_others_are_one_queue(check):
+def test_the_first_two_calls_at_each_size_are_alone_and_the_others_are_one_queue(check):
     session = ScriptedSession()
     check(session)
-    assert session.queues[0::2] == [1, 1, 1]
-    assert session.queues[1::2] == session.opened
+    assert session.queues[0::3] == session.queues[1::3] == [1, 1, 1]
+    assert session.queues[2::3] == session.opened
     assert sum(session.queues) == len(session.made)
 
 
-def test_calls_that_take_long_are_made_one_by_one(check, monkeypatch):
-    monkeypatch.setattr(checking, "_SHORT_S", 0.001)
+def test_calls_that_half_of_the_limit_would_not_do_for_together_are_made_one_by_one(check):
     session = ScriptedSession()
-    session.takes_s = 0.002
+    session.launch_timeout_s = 1e-6
     check(session)
     assert set(session.queues) == {1}
 
@@ -89,15 +89,66 @@ def test_there_are_no_more_calls_in_a_queue_than_the_device_has_room_for(check, 
     assert max(session.queues) == 2
 
 
-def test_a_mistake_within_a_queue_ends_the_check_there(check):
+@pytest.mark.parametrize("family", ["spread", "one-hot first", "as given"])
+def test_a_mistake_within_a_queue_has_the_verdict_figures_and_evidence_of_a_call_by_itself(check, family):
+    """Wrong in one family, and only from the third launch of the problem on, so that it is found in the queue."""
     session, found = ScriptedSession(), []
     plain = session.outputs
-    session.outputs = lambda reference, index: [each + (index == 2) for each in plain(reference, index)]
+
+    def outputs(reference, index):
+        wrong = len(session.made) > 2 and session._sets[index].family.name == family
+        return [each + wrong * (1 + each.abs().amax()) for each in plain(reference, index)]
+
+    session.outputs = outputs
     with pytest.raises(Failed) as caught:
         check(session, found)
-    assert caught.value.verdict.status.value == "incorrect"
-    assert len(found) == 4  # the first call's, and those of three in the queue
-    assert found[-1].max_u > 1e6
+    assert caught.value.verdict.reason_code is ReasonCode.WRONG_VALUES
+    recipe = caught.value.evidence.recipe
+    assert (recipe.family, recipe.queued, recipe.before) == (family, 1, ())
+    assert session.queues[2] > 1 and session.queues[-1] == 1
+    assert [each.max_u > 1e6 for each in found] == [*[False] * (len(found) - 1), True]
+
+
+def test_an_exception_within_a_queue_does_not_hide_the_wrong_output_before_it(check):
+    words, found = {"type": "ValueError", "message": "no such family"}, []
+    session = ScriptedSession(lambda size, family: words if family == "one-hot first" else None)
+    plain = session.outputs
+    session.outputs = lambda reference, index: [
+        each * (1 + (session._sets[index].family.name == "spread")) for each in plain(reference, index)
+    ]
+    with pytest.raises(Failed) as caught:
+        check(session, found)
+    assert caught.value.verdict.reason_code is ReasonCode.WRONG_VALUES
+    assert caught.value.evidence.recipe.family == "spread"
+    assert len(found) == 3
+
+
+def test_a_queue_that_fails_where_no_call_of_it_fails_by_itself_has_failed(check):
+    session, found = ScriptedSession(), []
+    plain = session.outputs
+    session.outputs = lambda reference, index: [each + (len(session._sets) > 1) for each in plain(reference, index)]
+    with pytest.raises(Failed) as caught:
+        check(session, found)
+    assert caught.value.verdict.reason_code is ReasonCode.WRONG_VALUES
+    assert caught.value.evidence.recipe.queued == session.queues[2] > 1
+
+
+def test_the_death_of_a_player_in_a_queue_is_the_verdict_at_once(check):
+    session = ScriptedSession(
+        lambda size, family: {"type": "RuntimeError", "message": "CUDA error: an illegal memory access"}
+        if family == "one-hot first" else None
+    )
+    with pytest.raises(Failed) as caught:
+        check(session)
+    assert caught.value.verdict.status.value == "crashed"
+    assert session.queues[-1] > 1
+
+
+def test_the_guard_behind_the_outputs_of_the_second_call_counts_where_the_first_said_nothing(check):
+    session = ScriptedSession(beyond=(8,))
+    session.guarded_from = 2
+    with pytest.raises(Failed, match="writes beyond its output"):
+        check(session)
 
 
 def test_a_size_may_be_refused_in_words_and_the_rest_is_still_checked(check):

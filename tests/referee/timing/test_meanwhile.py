@@ -145,3 +145,46 @@ def test_what_is_wrong_with_the_last_pair_is_found_before_anything_is_estimated(
 
     with pytest.raises(Failed, match="the last"):
         watched(inside_us=10.0, verify=verify)
+
+
+@pytest.mark.parametrize("arm", ["A", "I"])
+def test_what_was_found_wrong_meanwhile_comes_before_the_death_in_the_queue_under_way(
+    small_regions, scripted, reference_of, settings, arm
+):
+    session, bench = scripted.Session(lambda _: 10.0, []), scripted.Bench(10.0, [], "cuda")
+    session.inside_us, worked = 10.0, []
+    plain = {"A": session.launch, "I": session.time_reference}
+
+    def wrong(sets, made, only=None):
+        if worked:
+            raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "wrong before")
+
+    def dying(own):
+        def launch(sets, *, hold, meanwhile=None, **how):
+            if hold and meanwhile is not None and own == arm:
+                worked.append(own)
+                meanwhile()
+                raise failed(Status.CRASHED, ReasonCode.SIGNAL, "killed")
+            return plain[own](sets, hold=hold, meanwhile=meanwhile, **how)
+
+        return launch
+
+    session.launch, session.time_reference = dying("A"), dying("I")
+    with pytest.raises(Failed, match="wrong before" if arm == "A" else "killed|wrong before") as caught:
+        Rounds(session, bench, reference_of(), settings, wrong, set()).run()
+    if arm == "A":
+        assert caught.value.__cause__.verdict.status is Status.CRASHED
+
+
+def test_a_wrong_output_ends_the_pair_in_which_it_is_found(watched):
+    for number in (6, 9, 12):
+        seen = []
+
+        def verify(found, number=number, seen=seen):
+            seen.append(found)
+            if found == number:
+                raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "wrong")
+
+        with pytest.raises(Failed, match="wrong"):
+            watched(inside_us=10.0, verify=verify)
+        assert seen[-1] == number
