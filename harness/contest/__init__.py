@@ -187,7 +187,7 @@ class Contest:
         return judgement
 
     def _after_that(self) -> Entry | None:
-        """What is likely to come after the one that follows: it imports already, and opens the device one turn later."""
+        """What is likely to come after the one that follows: it imports already, and opens the device a turn later."""
         quick = (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
         return next(quick, None)
 

@@ -29,7 +29,8 @@ _EXAMPLES = """examples:
   python run.py reproduce tiled_shared                        the launch that failed once more, its tensors to a file
   python run.py profile tiled_shared                          what the hardware counters say of one call
   python run.py new tril_matmul my_kernel                     a candidate to begin with
-  python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through"""
+  python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through\
+"""
 
 # What adds each verb's flags, in the order of --help.
 _ADD = {

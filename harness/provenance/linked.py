@@ -48,7 +48,8 @@ _PRODUCT = re.compile(
 # What extensions are linked to: the language's own, threads, Python, PyTorch, CUDA's runtime.
 _USUAL = re.compile(
     r"(?:lib(?:c|m|dl|rt|util|pthread|gcc_s|stdc\+\+|c\+\+(?:abi)?|unwind|atomic|mvec|quadmath|gomp|i?omp5?|"
-    r"tbb\w*|numa|python[\w.]*?|c10\w*|torch\w*|shm|cudart|cuda|nvrtc|nvToolsExt)|ld-linux[\w-]*)(?:-[0-9a-f]+)?\.so(?:[.\d]*)$"
+    r"tbb\w*|numa|python[\w.]*?|c10\w*|torch\w*|shm|cudart|cuda|nvrtc|nvToolsExt)|ld-linux[\w-]*)"
+    r"(?:-[0-9a-f]+)?\.so(?:[.\d]*)$"
 )
 _NO_LIBRARY = (struct.error, LookupError, ValueError, OverflowError)
 

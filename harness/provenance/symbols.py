@@ -96,8 +96,8 @@ def gather(
 def _with_a_name_of(bare: Collection[str], symbols: Collection[str]) -> set[str]:
     """Those of the mangled `symbols` that may stand for a function of a `bare` name, which is spelt out in each.
 
-    All of them where one of the names is no plain identifier, or an operator's or a standard class's, which are not, and
-    where there are so many names that looking for each takes longer than it saves.
+    All of them where one of the names is no plain identifier, or an operator's or a standard class's, which are not,
+    and where there are so many names that looking for each takes longer than it saves.
     """
     if len(bare) > _MOST_LOOKED_FOR or not all(_SPELT_OUT.fullmatch(name) for name in bare):
         return set(symbols)

@@ -138,7 +138,10 @@ def _check_tail(timing: Timing, kind: str, excess_us: float) -> None:
 def _check_early_work(timing: Timing, kind: str) -> None:
     doing = "something of it (another stream, a thread, a waiting kernel) begins to work before its time"
     for found, when in (
-        (timing.early, "{0:.1f} µs, but {1:.1f} µs when its inputs are readable for a while before the timed window opens"),
+        (
+            timing.early,
+            "{0:.1f} µs, but {1:.1f} µs when its inputs are readable for a while before the timed window opens",
+        ),
         (timing.completed, "{1:.1f} µs, but {0:.1f} µs when the last of its inputs come as the timed window opens"),
     ):
         if found is None or not found.is_finding(kind):

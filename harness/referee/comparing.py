@@ -19,7 +19,8 @@ from harness.inputs.sets import InputSet
 from harness.records.schema import sizes_text
 from harness.referee.differences import Difference, differences
 from harness.referee.evidence import evidence_of
-from harness.referee.reference import Reference, Truth
+from harness.referee.reference import Reference
+from harness.referee.truths import Truth
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """What a candidate does with inputs that lie readable before its timed window opens.
 
 Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call
-looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A pair of
-segments, one as usual and one with open inputs, tells the first, one launch among others the second; what looks so is
-looked at again, because on a busy machine one look proves nothing, and the weakest of them counts.
+looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A pair
+of segments, one as usual and one with open inputs, tells the first, one launch among others the second; what looks so
+is looked at again, because on a busy machine one look proves nothing, and the weakest of them counts.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Looks:
 class EarlyLook:
     """What a call takes, and what it takes where its inputs are there earlier, in µs.
 
-    Of several launches of one kind it is the quartile that says less of a gain. Not the fastest and the slowest: one slow
-    launch of many would hide what the others gain.
+    Of several launches of one kind it is the quartile that says less of a gain. Not the fastest and the slowest: one
+    slow launch of many would hide what the others gain.
     """
 
     usual_us: float

@@ -20,7 +20,8 @@ from harness.records.evidence import (
 from harness.referee.element_errors import element_errors
 
 if TYPE_CHECKING:
-    from harness.referee.reference import Reference, Truth
+    from harness.referee.reference import Reference
+    from harness.referee.truths import Truth
 
 _SEARCHED_AT_ONCE = 1 << 22
 

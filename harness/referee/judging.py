@@ -1,13 +1,12 @@
-"""One contestant from load to judgement: checked, timed, traced, and every failure turned into a verdict.
+"""How often a contestant is played, and what its plays amount to: every failure is turned into a verdict.
 
-The order is the cheap and damning first: form and values over all families and sizes, then the clock, then whose
-kernels ran. Nothing that was not verified is timed, and nothing is reported that was not measured.
+A play that leaves its process, its clock or the control beside it in doubt is followed by others. What happens in one
+is `playing`'s.
 """
 
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,22 +14,14 @@ from pathlib import Path
 import torch
 
 from harness.device.bench import Bench
-from harness.inputs.sets import InputSet
-from harness.provenance.kinds import Provenance, claiming_least
 from harness.reading.text_files import shown
-from harness.referee import checking, extras, failures
-from harness.referee.clock_checks import Control, check_baseline, check_times, reconcile
+from harness.referee import failures
+from harness.referee.clock_checks import Control
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant, Judgement, published
-from harness.referee.loading import Loader
+from harness.referee.playing import Play
 from harness.referee.reference import Reference
 from harness.referee.sanitizing import sanitize
-from harness.referee.session import Session
-from harness.referee.turns import Launches
-from harness.referee.timed import Timing
-from harness.referee.timing import Rounds
-from harness.referee.tracing import trace
-from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
@@ -38,8 +29,6 @@ from harness.statistics import call
 from harness.verdict import OK, ReasonCode, Status, Verdict
 from harness.wire.cuda_driver import DriverError
 
-_ALONE_LAUNCHES = 2
-_CONTROL_BUDGET_S = 1.0
 _OF_THREE_LOOKS = 2
 
 
@@ -57,8 +46,8 @@ class Judge:
         wait_for_others: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self._bench, self._references, self._settings = bench, references, settings
-        self._floor_us, self._model_seed, self._examiner = floor_us, model_seed, examiner
-        self._wanted_extras, self._wait_for_others = wanted_extras, wait_for_others
+        self._model_seed, self._examiner = model_seed, examiner
+        self._play = Play(bench, references, settings, floor_us, model_seed, wanted_extras, wait_for_others)
         self.control: Control | None = None
         self.renew: Callable[[], None] | None = None
 
@@ -114,7 +103,8 @@ class Judge:
         judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms)
         try:
             for position, start in enumerate(players):
-                self._play(contestant, start, judgement, _told_of(tell, position, len(players)), first=position == 0)
+                told = _told_of(tell, position, len(players))
+                self._play(contestant, start, judgement, self.control, told, first=position == 0)
             self._conclude(contestant, judgement)
             if self._examiner is not None and not contestant.is_baseline:
                 sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
@@ -134,18 +124,7 @@ class Judge:
 
     def renew_control(self, contestant: Contestant, start: Callable[[], Child]) -> None:
         """Time the control once more, briefly, for its clocks alone; a failure leaves those of before."""
-        settings, reference = self._settings, self._references[0]
-        session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
-        try:
-            Loader(session, contestant, self._model_seed)(reference)
-            brief = replace(settings, budget_s=min(settings.budget_s, _CONTROL_BUDGET_S))
-            timing = Rounds(session, self._bench, reference, brief, lambda sets, made, only=None: None, set()).run()
-            if timing.candidate_us:
-                self.control = Control.of(timing)
-        except (Failed, RuntimeError):  # no room on the device is a RuntimeError
-            self._bench.release_memory()
-        finally:
-            session.stop()
+        self.control = self._play.control_again(contestant, start) or self.control
 
     def _for_the_cpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:
         """C++ that refuses CUDA tensors in so many words is for another device, not wrong."""
@@ -154,112 +133,6 @@ class Judge:
             return None
         reason = f"it is C++ for the CPU ({verdict.reason}); --device cpu runs it"
         return Verdict(Status.SKIPPED, ReasonCode.NEEDS_CPU, reason)
-
-    def _play(
-        self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None],
-        *, first: bool,
-    ) -> None:
-        settings = self._settings
-        session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
-        try:
-            tell("loading")
-            reload = Loader(session, contestant, self._model_seed)
-            self._check(session, contestant, judgement, reload, tell, first=first)
-            tell("timing")
-            timing = self._time(session, contestant, judgement)
-            if timing.candidate_us:
-                if first:
-                    judgement.clocks = reconcile(timing, self.control, None)
-                check_times(timing, self._bench.kind, self._floor_us, self.control)
-            judgement.timings.append(timing)
-            judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
-            if not contestant.is_baseline:
-                # In each player: one that knows that it is not the first could use a library where nobody looks.
-                tell("tracing kernels")
-                judgement.provenance = self._trace(session, contestant, judgement)
-            if first and timing.candidate_us:
-                self._reconcile(timing, judgement)
-            if first and self._wanted_extras and timing.candidate_us:
-                tell("measuring what was asked for besides")
-                judgement.extras = extras.measure(
-                    session, self._references[0], self._bench, contestant.precision_class, timing.time_us,
-                    self._wanted_extras,
-                )
-                judgement.warnings += judgement.extras.notes
-        finally:
-            session.stop()
-        if timing.candidate_us:
-            check_baseline(timing, self._bench.kind, self.control, self._eager_alone_us)
-
-    def _check(
-        self, session: Session, contestant: Contestant, judgement: Judgement, reload: Loader,
-        tell: Callable[[str], None], *, first: bool,
-    ) -> None:
-        references = self._references if first and not contestant.is_baseline else self._references[:1]
-        first_timeout_s = self._settings.launch_timeout_s + self._settings.load_timeout_s
-        try:
-            reload(references[0])
-            tell("checking")
-            timeout_s = self._settings.build_timeout_s if contestant.is_baseline else first_timeout_s
-            found = judgement.figures if first else []
-            refused = checking.check_all(
-                session, references, self._settings.check_launches, contestant.precision_class, reload, timeout_s, found
-            )
-            checking.call_once(session, references[0], contestant.precision_class, reload, timeout_s)
-            if refused:
-                judgement.warnings.append(f"it refuses sizes that the problem names: {'; '.join(refused)}")
-        except Failed as failure:
-            mismatch = reload.state_mismatch
-            wrong = failure.verdict.status in (Status.INCORRECT, Status.IMPRECISE)
-            if mismatch and wrong and failure.verdict.reason_code is not ReasonCode.RAISED:
-                reason = f"{mismatch}; with it {failure.verdict.reason}"
-                raise failures.failed(
-                    Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason, failure.evidence
-                ) from None
-            raise
-        if first and reload.state_mismatch:
-            judgement.warnings.append(
-                f"its outputs are right, but its state is not the reference's: {reload.state_mismatch}"
-            )
-
-    def _time(self, session: Session, contestant: Contestant, judgement: Judgement) -> Timing:
-        reference = self._references[0]
-
-        def verify(sets: Sequence[InputSet], made: Launches, only: Collection[int] | None = None) -> None:
-            figures = checking.verify(session, reference, sets, made, contestant.precision_class, only=only)
-            checking.decide(figures, reference, contestant.precision_class)
-
-        players = session.child.pid, *self._wait_for_others()
-        own_pids = {*players, *processes.descendants(*players)}
-        # Asked of baselines alone: a candidate is not told when its timing begins.
-        before = session.compilations() if contestant.is_baseline else 0
-        timing = Rounds(
-            session, self._bench, reference, self._settings, verify, own_pids, contestant.strict_inside
-        ).run()
-        if contestant.is_baseline:
-            timing.notes += compilation_notes(contestant.name, before, session.compilations())
-        return timing
-
-    def _eager_alone_us(self) -> float:
-        """Eager's time on the timed sizes with no player beside it, in µs."""
-        reference = self._references[0]
-        sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
-        self._bench.synchronize()
-        local = self._bench.local_launches(reference.model, sets, hold=self._bench.kind != "cpu")
-        return statistics.median(local.times_us[1:])
-
-    def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:
-        traced = trace(session, self._bench.kind, self._references[0], contestant, judgement.timings[-1])
-        found = claiming_least(judgement.provenance, traced)
-        judgement.warnings += [note for note in found.notes if note not in judgement.warnings]
-        return found
-
-    def _reconcile(self, timing: Timing, judgement: Judgement) -> None:
-        """Keep what the three clocks say of a call, and note it where they are far apart."""
-        traced = judgement.provenance
-        judgement.clocks = reconcile(timing, self.control, traced.busy_us if traced else None)
-        apart = judgement.clocks.disagreement(self._bench.kind)
-        judgement.warnings += [apart] if apart else []
 
     def _conclude(self, contestant: Contestant, judgement: Judgement) -> None:
         """The published speedup: with several players, the wider of the within and the between interval."""
@@ -277,19 +150,6 @@ class Judge:
         if len(estimated) > 1:
             judgement.speedup = published(judgement.timings, self._settings.confidence)
             judgement.word = call(judgement.speedup, min(first.time_us, first.baseline_time_us))
-
-
-def compilation_notes(name: str, before: int, after: int) -> list[str]:
-    """What is said of a baseline whose process had compiled so many graphs before its rounds and after them.
-
-    All of them before, and at least one where it is torch.compile, is how it should be.
-    """
-    if after > before:
-        graphs = f"{after - before} more graph{'s' if after - before > 1 else ''}"
-        return [f"torch.compile compiled {graphs} while it was timed: that is in its times"]
-    if name == "torch.compile" and not after:
-        return ["torch.compile compiled nothing: what was timed is eager"]
-    return []
 
 
 def _told_of(tell: Callable[[str], None], position: int, players: int) -> Callable[[str], None]:

@@ -1,7 +1,7 @@
 """Segments that look like any other to the player, made to see what it does outside its timed windows.
 
-In one the flush is inspected, in others the inputs lie open for a while, and in one the last pieces of a launch's inputs
-come as its window opens. What they give is `early`'s to judge.
+In one the flush is inspected, in others the inputs lie open for a while, and in one the last pieces of a launch's
+inputs come as its window opens. What they give is `early`'s to judge.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def look_closely(
 ) -> tuple[EarlyLook, EarlyLook]:
     """What a call gains by inputs that lie open, and by inputs that are complete before their window.
 
-    Segments have `count` launches, two at least; `usual_us` are times of calls. Raises Failed where a flush was left out
-    or an output is not right.
+    Segments have `count` launches, two at least; `usual_us` are times of calls. Raises Failed where a flush was left
+    out or an output is not right.
     """
 
     def segment(early_s: float, *, inspect: bool = False) -> list[float]:

@@ -88,7 +88,7 @@ def test_evidence_comes_back_from_json_as_it_was(reference_of):
 
 
 def test_the_largest_of_several_outputs_and_whole_numbers_are_looked_at():
-    from harness.referee.reference import Truth
+    from harness.referee.truths import Truth
 
     got = [torch.ones(4), torch.tensor([[1, 2], [3, 4]])]
     truth = Truth([torch.ones(4).double(), torch.tensor([[1, 2], [3, 5]])], [torch.ones(4).double(), None], [], None)
@@ -101,7 +101,7 @@ def test_the_largest_of_several_outputs_and_whole_numbers_are_looked_at():
 
 def test_many_small_errors_are_found_by_the_root_mean_square_that_is_allowed():
     from harness.referee.evidence import _worst
-    from harness.referee.reference import Truth
+    from harness.referee.truths import Truth
 
     one = torch.ones(64).double()
     got = torch.ones(64)

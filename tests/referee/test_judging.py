@@ -12,7 +12,7 @@ from harness.referee.checking import decide
 from harness.referee.clock_checks import Control
 from harness.referee.failures import Failed, failed
 from harness.referee.judgement import Contestant, Judgement
-from harness.referee.judging import Judge, compilation_notes
+from harness.referee.judging import Judge
 from harness.referee.timed import Timing
 from harness.statistics import Interval
 from harness.verdict import OK, ReasonCode, Status
@@ -55,7 +55,7 @@ def judge_of(settings):
         judge.renew, judge.control = renew, control
         stopped = []
 
-        def play(contestant, start, judgement, tell, *, first):
+        def play(contestant, start, judgement, control, tell, *, first):
             failure = checking() if callable(checking) else checking
             if failure is not None:
                 raise failure
@@ -186,13 +186,12 @@ def test_without_a_control_one_is_made_and_where_there_is_none_nothing_is_ok(jud
     assert judge_of(timing_of(), control=None, renew=lambda: None, is_baseline=True).verdict == OK
 
 
-def test_graphs_that_are_compiled_while_a_baseline_is_timed_are_noted():
-    assert compilation_notes("torch.compile", 1, 1) == compilation_notes("eager", 0, 0) == []
-    assert compilation_notes("torch.compile", 1, 2) == [
-        "torch.compile compiled 1 more graph while it was timed: that is in its times"
-    ]
-    assert "2 more graphs" in compilation_notes("torch.compile", 3, 5)[0]
-
-
-def test_a_torch_compile_that_compiled_nothing_is_eager_and_said_to_be():
-    assert compilation_notes("torch.compile", 0, 0) == ["torch.compile compiled nothing: what was timed is eager"]
+def test_a_control_that_could_not_be_timed_again_leaves_the_clocks_of_before(settings):
+    judge = Judge(SimpleNamespace(kind="cuda"), [REFERENCE], settings, None, 1)
+    judge.control = CONTROL
+    coming = iter([None, later := replace(CONTROL, overhead_us=41.0)])
+    judge._play = SimpleNamespace(control_again=lambda contestant, start: next(coming))
+    judge.renew_control(contestant_of(is_baseline=True), lambda: None)
+    assert judge.control is CONTROL
+    judge.renew_control(contestant_of(is_baseline=True), lambda: None)
+    assert judge.control is later

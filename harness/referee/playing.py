@@ -1,0 +1,185 @@
+"""One play of a contestant, which is a process of its own from load to stop: checked, timed and traced.
+
+The order is the cheap and damning first: form and values over all families and sizes, then the clock, then whose
+kernels ran. Nothing that was not verified is timed, and nothing is reported that was not measured.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from harness.device.bench import Bench
+from harness.inputs.sets import InputSet
+from harness.provenance.kinds import Provenance, claiming_least
+from harness.referee import checking, extras, failures
+from harness.referee.clock_checks import Control, check_baseline, check_times, reconcile
+from harness.referee.failures import Failed
+from harness.referee.judgement import Contestant, Judgement
+from harness.referee.loading import Loader
+from harness.referee.reference import Reference
+from harness.referee.session import Session
+from harness.referee.timed import Timing
+from harness.referee.timing import Rounds
+from harness.referee.tracing import trace
+from harness.referee.turns import Launches
+from harness.sandbox import processes
+from harness.sandbox.spawn import Child
+from harness.settings import Settings
+from harness.verdict import ReasonCode, Status
+
+_ALONE_LAUNCHES = 2
+_CONTROL_BUDGET_S = 1.0
+
+
+class Play:
+    """Plays contestants of one problem on one device, each time in a fresh process; what it is given is a `Judge`'s."""
+
+    def __init__(
+        self, bench: Bench, references: Sequence[Reference], settings: Settings, floor_us: float | None,
+        model_seed: int, wanted_extras: Collection[str], wait_for_others: Callable[[], Collection[int]],
+    ) -> None:
+        self._bench, self._references, self._settings = bench, references, settings
+        self._floor_us, self._model_seed = floor_us, model_seed
+        self._wanted_extras, self._wait_for_others = wanted_extras, wait_for_others
+
+    def __call__(
+        self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, control: Control | None,
+        tell: Callable[[str], None], *, first: bool,
+    ) -> None:
+        """Add to `judgement` what the process that `start` starts shows of `contestant`; raises Failed.
+
+        Only the `first` gives error figures, those of sizes that are not timed among them, the three clocks of a call,
+        and what was asked for besides.
+        """
+        settings = self._settings
+        session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
+        try:
+            tell("loading")
+            reload = Loader(session, contestant, self._model_seed)
+            self._check(session, contestant, judgement, reload, tell, first=first)
+            tell("timing")
+            timing = self._time(session, contestant, judgement)
+            if timing.candidate_us:
+                if first:
+                    judgement.clocks = reconcile(timing, control, None)
+                check_times(timing, self._bench.kind, self._floor_us, control)
+            judgement.timings.append(timing)
+            judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
+            if not contestant.is_baseline:
+                # In each player: one that knows that it is not the first could use a library where nobody looks.
+                tell("tracing kernels")
+                judgement.provenance = self._trace(session, contestant, judgement)
+            if first and timing.candidate_us:
+                _reconcile(timing, judgement, control, self._bench.kind)
+            if first and self._wanted_extras and timing.candidate_us:
+                tell("measuring what was asked for besides")
+                judgement.extras = extras.measure(
+                    session, self._references[0], self._bench, contestant.precision_class, timing.time_us,
+                    self._wanted_extras,
+                )
+                judgement.warnings += judgement.extras.notes
+        finally:
+            session.stop()
+        if timing.candidate_us:
+            check_baseline(timing, self._bench.kind, control, self._eager_alone_us)
+
+    def control_again(self, contestant: Contestant, start: Callable[[], Child]) -> Control | None:
+        """Eager in a player once more, timed briefly for its clocks alone; None where that failed."""
+        settings, reference = self._settings, self._references[0]
+        session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
+        try:
+            Loader(session, contestant, self._model_seed)(reference)
+            brief = replace(settings, budget_s=min(settings.budget_s, _CONTROL_BUDGET_S))
+            timing = Rounds(session, self._bench, reference, brief, lambda sets, made, only=None: None, set()).run()
+            return Control.of(timing) if timing.candidate_us else None
+        except (Failed, RuntimeError):  # no room on the device is a RuntimeError
+            self._bench.release_memory()
+            return None
+        finally:
+            session.stop()
+
+    def _check(
+        self, session: Session, contestant: Contestant, judgement: Judgement, reload: Loader,
+        tell: Callable[[str], None], *, first: bool,
+    ) -> None:
+        references = self._references if first and not contestant.is_baseline else self._references[:1]
+        first_timeout_s = self._settings.launch_timeout_s + self._settings.load_timeout_s
+        try:
+            reload(references[0])
+            tell("checking")
+            timeout_s = self._settings.build_timeout_s if contestant.is_baseline else first_timeout_s
+            found = judgement.figures if first else []
+            refused = checking.check_all(
+                session, references, self._settings.check_launches, contestant.precision_class, reload, timeout_s, found
+            )
+            checking.call_once(session, references[0], contestant.precision_class, reload, timeout_s)
+            if refused:
+                judgement.warnings.append(f"it refuses sizes that the problem names: {'; '.join(refused)}")
+        except Failed as failure:
+            mismatch = reload.state_mismatch
+            wrong = failure.verdict.status in (Status.INCORRECT, Status.IMPRECISE)
+            if mismatch and wrong and failure.verdict.reason_code is not ReasonCode.RAISED:
+                reason = f"{mismatch}; with it {failure.verdict.reason}"
+                raise failures.failed(
+                    Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason, failure.evidence
+                ) from None
+            raise
+        if first and reload.state_mismatch:
+            judgement.warnings.append(
+                f"its outputs are right, but its state is not the reference's: {reload.state_mismatch}"
+            )
+
+    def _time(self, session: Session, contestant: Contestant, judgement: Judgement) -> Timing:
+        reference = self._references[0]
+
+        def verify(sets: Sequence[InputSet], made: Launches, only: Collection[int] | None = None) -> None:
+            figures = checking.verify(session, reference, sets, made, contestant.precision_class, only=only)
+            checking.decide(figures, reference, contestant.precision_class)
+
+        players = session.child.pid, *self._wait_for_others()
+        own_pids = {*players, *processes.descendants(*players)}
+        # Asked of baselines alone: a candidate is not told when its timing begins.
+        before = session.compilations() if contestant.is_baseline else 0
+        timing = Rounds(
+            session, self._bench, reference, self._settings, verify, own_pids, contestant.strict_inside
+        ).run()
+        if contestant.is_baseline:
+            timing.notes += compilation_notes(contestant.name, before, session.compilations())
+        return timing
+
+    def _eager_alone_us(self) -> float:
+        """Eager's time on the timed sizes with no player beside it, in µs."""
+        reference = self._references[0]
+        sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
+        self._bench.synchronize()
+        local = self._bench.local_launches(reference.model, sets, hold=self._bench.kind != "cpu")
+        return statistics.median(local.times_us[1:])
+
+    def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:
+        traced = trace(session, self._bench.kind, self._references[0], contestant, judgement.timings[-1])
+        found = claiming_least(judgement.provenance, traced)
+        judgement.warnings += [note for note in found.notes if note not in judgement.warnings]
+        return found
+
+
+def _reconcile(timing: Timing, judgement: Judgement, control: Control | None, kind: str) -> None:
+    """Keep what the three clocks say of a call, and note it where they are far apart."""
+    traced = judgement.provenance
+    judgement.clocks = reconcile(timing, control, traced.busy_us if traced else None)
+    apart = judgement.clocks.disagreement(kind)
+    judgement.warnings += [apart] if apart else []
+
+
+def compilation_notes(name: str, before: int, after: int) -> list[str]:
+    """What is said of a baseline whose process had compiled so many graphs before its rounds and after them.
+
+    All of them before, and at least one where it is torch.compile, is how it should be.
+    """
+    if after > before:
+        graphs = f"{after - before} more graph{'s' if after - before > 1 else ''}"
+        return [f"torch.compile compiled {graphs} while it was timed: that is in its times"]
+    if name == "torch.compile" and not after:
+        return ["torch.compile compiled nothing: what was timed is eager"]
+    return []
