@@ -14,7 +14,7 @@ from harness.records.evidence import RAMP, Evidence
 from harness.referee import checking
 from harness.referee.comparing import judge_outputs
 from harness.referee.element_errors import element_errors
-from harness.referee.evidence import evidence_of, mistakes_in, picture_of
+from harness.referee.evidence import evidence_of, mistakes_in, picture_of, recipe_of
 from harness.referee.failures import Failed
 from harness.referee.turns import Launch, Launches
 
@@ -175,6 +175,26 @@ def test_a_wrong_launch_of_a_segment_is_kept_with_what_was_queued_before_it(refe
     recipe = caught.value.evidence.recipe
     assert (recipe.seed, recipe.before, recipe.queued) == (sets[2].seed, (sets[0].seed, sets[1].seed), 4)
     assert caught.value.evidence.mistakes.wrong == 256
+
+
+def test_a_queue_of_several_families_is_drawn_again_as_it_was(reference_of):
+    from harness.reproduction import _drawn
+
+    reference = reference_of()
+    sets = [reference.draw(family_named(name)) for name in ("signs", "as given", "one-hot last", "signs")]
+    evidence = Evidence(recipe_of(reference, sets, 2))
+    again = Evidence.from_json(json.loads(json.dumps(evidence.to_json()))).recipe
+    assert again == evidence.recipe and again.families_before == ("signs", "as given")
+    drawn = _drawn(reference, again)
+    assert all(torch.equal(own.region, other.region) for own, other in zip(drawn, sets[:3], strict=True))
+    assert recipe_of(reference, sets[:1] + sets[3:], 1).families_before == ()
+
+
+def test_a_recipe_of_before_families_were_kept_is_read_as_one_family(reference_of):
+    evidence = Evidence(recipe_of(reference_of(), [reference_of().draw()]))
+    body = evidence.to_json()
+    del body["recipe"]["families_before"]
+    assert Evidence.from_json(body) == evidence
 
 
 def test_a_fault_of_form_keeps_the_recipe_alone(reference_of):

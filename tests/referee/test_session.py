@@ -278,3 +278,20 @@ def test_the_number_of_compilations_is_a_whole_number_or_breaks_the_protocol(ope
     else:
         with pytest.raises(Failed, match="no number of compilations"):
             session.compilations()
+
+
+def test_the_evidence_of_an_exception_is_of_the_launch_that_raised(opened):
+    def script(far):
+        first = far.hear()["first"]
+        far.begin(first)
+        far.say({"turn": first + 2})
+        far.say({"queued": 1})
+        far.say({"launched": [{"raised": {"type": "ValueError", "message": "no"}}], "end_to_end_us": 1.0})
+        time.sleep(1)
+
+    session, _, sets = opened(script)
+    with pytest.raises(Failed) as caught:
+        session.launch(sets, hold=False)
+    assert caught.value.verdict.reason_code is ReasonCode.RAISED
+    assert caught.value.evidence.recipe.seed == sets[0].seed
+    assert caught.value.evidence.recipe.before == ()
