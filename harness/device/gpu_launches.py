@@ -54,8 +54,8 @@ class OwnLaunches:
         self, model: torch.nn.Module, sets: Sequence[InputSet], staging: Sequence[torch.Tensor],
         slots: Sequence[torch.Tensor], *, hold: bool,
     ) -> LocalTimes:
-        """One launch of `model` for each set, from `staging`, where it lies under the mask of `key`, through the slot of
-        the same number.
+        """One launch of `model` for each set, from `staging`, where it lies under the mask of `key`, through the slot
+        of the same number.
         """
         laps, halves, watchdog, mark = [], [], None, None
         first = self._end + 1

@@ -36,7 +36,7 @@ _alias = torch.Tensor.detach
 
 
 class Views:
-    """The tensors in some regions, worked out once for each layout: making them anew is a tenth of a launch's Python."""
+    """The tensors in some regions, worked out once for each layout: made anew they are a tenth of a launch's Python."""
 
     def __init__(self, regions: Sequence[torch.Tensor] = ()) -> None:
         self._regions = regions

@@ -129,10 +129,10 @@ def check_all(
 ) -> list[str]:
     """Check at the timed sizes (`references[0]`, `launches` times as given) and at all the others.
 
-    `reload(reference)` constructs the model for other sizes. The first two calls at each size are made by themselves, and
-    the first may take `first_timeout_s`, since it may compile; the others are one queue, where they are short and there
-    is room. Figures are added to `found` as they come. Returns the sizes beyond the timed ones that the candidate refused
-    with an exception of its own words, each with what it said. Raises Failed for what is not right.
+    `reload(reference)` constructs the model for other sizes. The first two calls at each size are made by themselves,
+    and the first may take `first_timeout_s`, since it may compile; the others are one queue, where they are short and
+    there is room. Figures are added to `found` as they come. Returns the sizes beyond the timed ones that the candidate
+    refused with an exception of its own words, each with what it said. Raises Failed for what is not right.
     """
     refused = []
     for position, reference in enumerate(references):

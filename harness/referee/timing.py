@@ -47,10 +47,10 @@ _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 _AS_LONG = 0.1
 
 # Stop at a look where the rounds to the next one would narrow the interval by less than this: noise alone would let
-# half as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200 (rounds that scatter by 0.43 % at
-# 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) a budget of 33 rounds ends after 29 or 24 and 25 or 18, with
-# an interval wider by 4 or 5 and 7 or 14 %, which holds the truth as often; by chance alone A/A is then within 0.19 to
-# 0.21 % 95 times of 100 at 16 µs, for 0.16 % after all 33.
+# half as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200 (rounds that
+# scatter by 0.43 % at 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) and looks at 10, 20, 40 and 80, a budget of
+# 33 rounds ends after 29 or 24 and 25 or 18, with an interval wider by 4 or 5 and 7 or 14 %, which holds the truth as
+# often; by chance alone A/A is then within 0.19 to 0.21 % 95 times of 100 at 16 µs, for 0.16 % after all 33.
 _WORTH_MORE_ROUNDS = 0.2
 
 _Made = TypeVar("_Made")
@@ -156,8 +156,8 @@ class Rounds:
     def _pair(self, order: str, *, hold: bool) -> Pair:
         """One segment of each arm in `order`, A among them, in the same slots, without their lead-ins.
 
-        The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can read,
-        and are nobody's secret. The outputs are verified later, before the next are taken.
+        The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can
+        read, and are nobody's secret. The outputs are verified later, before the next are taken.
         """
         if not hold or (order[0] == "B" and not self._inside):  # with "I" there is a queue of the player's before A's
             self._backlog.settle()
