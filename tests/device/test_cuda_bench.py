@@ -154,10 +154,13 @@ def test_held_and_unheld_launches_take_about_the_same_time(bench):
     sets = [draw_set(squares, DEVICE) for _ in range(3)]
     bench.open(3, sets[0].region.numel(), sets[0].region.numel())
     bench.local_launches(Product(), sets, hold=False)
-    held = bench.local_launches(Product(), sets, hold=True)
-    plain = bench.local_launches(Product(), sets, hold=False)
-    assert len(held.times_us) == 3
-    assert held.times_us[-1] == pytest.approx(plain.times_us[-1], rel=0.5)
+    held, plain = (
+        [bench.local_launches(Product(), sets, hold=hold) for _ in range(5)] for hold in (True, False)
+    )
+    assert all(len(made.times_us) == 3 for made in held)
+    # What is not held has the host's time in it where that is slow, as it is now and then beside other work.
+    fastest_us = [min(made.times_us[-1] for made in each) for each in (held, plain)]
+    assert fastest_us[0] == pytest.approx(fastest_us[1], rel=0.5)
 
 
 def test_the_gpu_is_well_and_its_bandwidth_is_that_of_a_gpu(bench):
