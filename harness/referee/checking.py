@@ -30,7 +30,9 @@ from harness.verdict import ReasonCode, Status
 # allocate what the next ones have, and then the guard can say nothing.
 _ALONE = 2
 _LEAST_S = 1e-3
-_PLAYER_IS_GONE = (Status.CRASHED, Status.TIMED_OUT)
+# What is said of launches that were made and reported. After anything else (a turn that came too early, a death) the
+# player is gone, or of no use for another queue.
+_REPORTED = (Status.INCORRECT, Status.IMPRECISE)
 # Room for the truths of launches that are verified together.
 _TOGETHER_BYTES = 256 << 20
 
@@ -166,14 +168,14 @@ def check_all(
 def _check_together(
     session: Session, reference: Reference, families: Sequence[Family], precision_class: str, found: list[ErrorFigures]
 ) -> None:
-    """A queue of launches, one for each of `families`; where it fails, they are made one by one, as long as the player
-    lives: what the first that fails says then is the verdict, with figures and evidence of its own.
+    """A queue of launches, one for each of `families`; where one of them is wrong, they are made one by one: what the
+    first that is wrong then says is the verdict, with figures and evidence of its own.
     """
     before = len(found)
     try:
         _check(session, reference, families, precision_class, found)
     except failures.Failed as failure:
-        if len(families) == 1 or failure.verdict.status in _PLAYER_IS_GONE:
+        if len(families) == 1 or failure.verdict.status not in _REPORTED:
             raise
         del found[before:]
         for family in families:

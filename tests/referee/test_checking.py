@@ -13,7 +13,7 @@ from harness.referee import checking, failures
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.turns import Launch, Launches
-from harness.verdict import ReasonCode
+from harness.verdict import ReasonCode, Status
 
 
 class ScriptedSession:
@@ -133,14 +133,23 @@ def test_a_queue_that_fails_where_no_call_of_it_fails_by_itself_has_failed(check
     assert caught.value.evidence.recipe.queued == session.queues[2] > 1
 
 
-def test_the_death_of_a_player_in_a_queue_is_the_verdict_at_once(check):
-    session = ScriptedSession(
-        lambda size, family: {"type": "RuntimeError", "message": "CUDA error: an illegal memory access"}
-        if family == "one-hot first" else None
-    )
-    with pytest.raises(Failed) as caught:
+@pytest.mark.parametrize(("status", "code"), [
+    (Status.CRASHED, ReasonCode.CUDA_ERROR), (Status.TIMED_OUT, ReasonCode.LAUNCH_TIMEOUT),
+    (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE), (Status.REJECTED, ReasonCode.PROTOCOL),
+])
+def test_what_ends_a_queue_before_it_is_reported_is_the_verdict_at_once(check, monkeypatch, status, code):
+    session = ScriptedSession()
+    plain = session.launch
+
+    def launch(sets, **how):
+        made = plain(sets, **how)
+        if len(sets) > 1:
+            raise failures.failed(status, code, "in a queue")
+        return made
+
+    session.launch = launch
+    with pytest.raises(Failed, match="in a queue"):
         check(session)
-    assert caught.value.verdict.status.value == "crashed"
     assert session.queues[-1] > 1
 
 
