@@ -22,8 +22,8 @@ class Recipe:
 
     `model_seed` is that under which reference and candidate were constructed. `before` are the seeds of the launches
     that were queued ahead of it in the same segment and `families_before` their families, where these are not all its
-    own; `queued` is how many that segment had. `inputs_digest` is of the
-    bytes that the launch was given, so that another device's generator is found out; None where it was not taken.
+    own; `queued` is how many that segment had. `inputs_digest` is of the bytes that the launch was given, so that
+    another device's generator is found out; None where it was not taken.
     """
 
     sizes: dict[str, int]

@@ -80,6 +80,14 @@ def settings():
     )
 
 
+@pytest.fixture
+def returning():
+    """`returning(result)`: the source of a product of oblong matrices, whose forward returns `result` instead."""
+    oblong = PRODUCT.replace("M = 16", "M = 16\nN = M // 2")
+    oblong = oblong.replace("rand(M, M), torch.rand(M, M)", "rand(M, N), torch.rand(N, M)")
+    return lambda result="torch.matmul(A, B)": oblong.replace("torch.matmul(A, B)", result)
+
+
 @dataclass
 class Far:
     """The far end of a wire, in the hands of a scripted player on `bench`."""

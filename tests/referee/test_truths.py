@@ -8,28 +8,9 @@ import torch
 from harness.inputs.families import PRODUCT_FAMILIES
 from harness.problem import AccuracyRule
 
-PRODUCT = """
-import torch
-M = 16
-N = M // 2
 
-
-class Model(torch.nn.Module):
-    def forward(self, A, B):
-        return {result}
-
-
-def get_inputs():
-    return [torch.rand(M, N), torch.rand(N, M)]
-"""
-
-
-def product(result="torch.matmul(A, B)"):
-    return PRODUCT.format(result=result)
-
-
-def test_the_truth_is_float64_on_the_same_inputs(reference_of):
-    reference = reference_of(product())
+def test_the_truth_is_float64_on_the_same_inputs(reference_of, returning):
+    reference = reference_of(returning())
     inputs = reference.draw()
     truth = reference.truth(inputs)
     a, b = inputs.arguments()
@@ -39,8 +20,8 @@ def test_the_truth_is_float64_on_the_same_inputs(reference_of):
     assert truth.eager[0].dtype == torch.float32
 
 
-def test_the_error_scale_of_a_product_is_the_product_of_absolute_inputs(reference_of):
-    reference = reference_of(product())
+def test_the_error_scale_of_a_product_is_the_product_of_absolute_inputs(reference_of, returning):
+    reference = reference_of(returning())
     signs = next(family for family in PRODUCT_FAMILIES if family.name == "signs")
     inputs = reference.draw(signs)
     a, b = inputs.arguments()
@@ -49,8 +30,8 @@ def test_the_error_scale_of_a_product_is_the_product_of_absolute_inputs(referenc
     assert bool((a < 0).any())
 
 
-def test_otherwise_it_is_the_largest_value_along_the_last_dimension(reference_of):
-    reference = reference_of(product(), sizes={"M": 40}, accuracy=AccuracyRule())
+def test_otherwise_it_is_the_largest_value_along_the_last_dimension(reference_of, returning):
+    reference = reference_of(returning(), sizes={"M": 40}, accuracy=AccuracyRule())
     truth = reference.truth(reference.draw())
     assert torch.equal(truth.scales[0], truth.outputs[0].abs().amax(-1, keepdim=True).expand(40, 40))
 
@@ -59,15 +40,15 @@ def test_otherwise_it_is_the_largest_value_along_the_last_dimension(reference_of
     ("torch.matmul(A, B)", (-2, -1)), ("torch.matmul(A, B).sum(1)", (-1,)),
     ("torch.matmul(A, B)[:, :1].repeat(3, 1)", (-2, -1)), ("torch.stack([torch.matmul(A, B)] * 3)", (-2, -1)),
 ])
-def test_short_rows_are_joined_until_the_scale_is_over_thirty_two_elements(reference_of, source, dims):
-    reference = reference_of(product(source), sizes={"M": 16}, accuracy=AccuracyRule())
+def test_short_rows_are_joined_until_the_scale_is_over_thirty_two_elements(reference_of, source, dims, returning):
+    reference = reference_of(returning(source), sizes={"M": 16}, accuracy=AccuracyRule())
     truth = reference.truth(reference.draw())
     expected = truth.outputs[0].abs().amax(dims, keepdim=True).expand_as(truth.outputs[0])
     assert torch.equal(truth.scales[0], expected)
 
 
-def test_an_infinite_element_does_not_excuse_its_row(reference_of):
-    source = product("torch.matmul(A, B).index_fill(1, torch.tensor([0]), float('inf'))")
+def test_an_infinite_element_does_not_excuse_its_row(reference_of, returning):
+    source = returning("torch.matmul(A, B).index_fill(1, torch.tensor([0]), float('inf'))")
     reference = reference_of(source, sizes={"M": 40}, accuracy=AccuracyRule())
     assert reference.truth(reference.draw()).scales[0].isfinite().all()
 
@@ -80,21 +61,21 @@ def test_an_infinite_element_does_not_excuse_its_row(reference_of):
         "torch.matmul(A.bfloat16(), B.bfloat16()).float()",
     ],
 )
-def test_a_model_that_casts_inside_itself_has_strict_eager_for_truth(reference_of, result):
-    reference = reference_of(product(result))
+def test_a_model_that_casts_inside_itself_has_strict_eager_for_truth(reference_of, result, returning):
+    reference = reference_of(returning(result))
     assert reference.truth_name == "eager"
     inputs = reference.draw()
     truth = reference.truth(inputs, with_eager=False)
     assert torch.equal(truth.outputs[0], truth.eager[0].double())
 
 
-def test_a_model_that_casts_to_half_and_back_to_what_came_in_is_told_apart_too(reference_of):
-    reference = reference_of(product("torch.matmul(A.half(), B.half()).to(A.dtype)"))
+def test_a_model_that_casts_to_half_and_back_to_what_came_in_is_told_apart_too(reference_of, returning):
+    reference = reference_of(returning("torch.matmul(A.half(), B.half()).to(A.dtype)"))
     assert reference.truth_name == "eager"
 
 
-def test_a_model_that_has_no_float64_has_strict_eager_for_truth(reference_of):
-    source = product("refuse(A) + torch.matmul(A, B).sum()") + (
+def test_a_model_that_has_no_float64_has_strict_eager_for_truth(reference_of, returning):
+    source = returning("refuse(A) + torch.matmul(A, B).sum()") + (
         "\n\ndef refuse(x):\n    if x.dtype == torch.float64:\n"
         "        raise RuntimeError('not implemented for Double')\n"
         "    return x\n"
@@ -102,8 +83,8 @@ def test_a_model_that_has_no_float64_has_strict_eager_for_truth(reference_of):
     assert reference_of(source).truth_name == "eager"
 
 
-def test_integer_outputs_are_exact_and_have_no_scale(reference_of):
-    source = product("(torch.matmul(A, B), torch.argmax(A, dim=1))")
+def test_integer_outputs_are_exact_and_have_no_scale(reference_of, returning):
+    source = returning("(torch.matmul(A, B), torch.argmax(A, dim=1))")
     reference = reference_of(source, accuracy=AccuracyRule())
     truth = reference.truth(reference.draw(), with_eager=False)
     assert truth.outputs[1].dtype == torch.int64
@@ -111,20 +92,20 @@ def test_integer_outputs_are_exact_and_have_no_scale(reference_of):
     assert reference.truth_name == "float64"
 
 
-def test_a_model_of_integers_only_is_judged_by_eager(reference_of):
-    reference = reference_of(product("torch.argmax(A, dim=1)"), accuracy=AccuracyRule())
+def test_a_model_of_integers_only_is_judged_by_eager(reference_of, returning):
+    reference = reference_of(returning("torch.argmax(A, dim=1)"), accuracy=AccuracyRule())
     assert reference.truth_name == "eager"
     assert reference.truth(reference.draw()).outputs[0].dtype == torch.int64
 
 
-def test_plain_values_among_the_outputs_are_kept(reference_of):
-    truth = (reference := reference_of(product("(torch.matmul(A, B), A.shape[0], 'done')"))).truth(reference.draw())
+def test_plain_values_among_the_outputs_are_kept(reference_of, returning):
+    truth = (reference := reference_of(returning("(torch.matmul(A, B), A.shape[0], 'done')"))).truth(reference.draw())
     assert truth.values == [16, "done"]
 
 
-def test_with_gradients_a_draw_holds_a_vector_for_each_floating_output_and_the_truth_the_gradients(reference_of):
+def test_with_gradients_a_draw_holds_a_vector_for_each_floating_output_and_the_truth_the_gradients(reference_of, returning):
     rule = AccuracyRule(scale="abs_inputs", contracted=(1, 0))
-    reference = reference_of(product(), mode="forward_backward", accuracy=rule)
+    reference = reference_of(returning(), mode="forward_backward", accuracy=rule)
     inputs = reference.draw()
     (a, b), (vector,) = inputs.arguments()
     assert (a.shape, b.shape, vector.shape) == ((16, 8), (8, 16), (16, 16))
@@ -148,8 +129,8 @@ def test_truths_of_several_sets_are_those_of_each_though_some_inputs_are_negativ
     assert reference.truths([]) == []
 
 
-def test_a_model_that_keeps_its_outputs_in_a_buffer_does_not_write_over_the_truths_before(reference_of):
-    source = product("torch.matmul(A, B, out=KEPT.setdefault(A.dtype, torch.empty(M, M, dtype=A.dtype)))")
+def test_a_model_that_keeps_its_outputs_in_a_buffer_does_not_write_over_the_truths_before(reference_of, returning):
+    source = returning("torch.matmul(A, B, out=KEPT.setdefault(A.dtype, torch.empty(M, M, dtype=A.dtype)))")
     reference = reference_of(source + "\nKEPT = {}\n", accuracy=AccuracyRule())
     sets = [reference.draw() for _ in range(3)]
     for truth, inputs in zip(reference.truths(sets, with_eager=False), sets):
@@ -160,8 +141,8 @@ def test_a_model_that_keeps_its_outputs_in_a_buffer_does_not_write_over_the_trut
 @pytest.mark.parametrize(("source", "elements"), [
     ("torch.matmul(A, B)", 2 * 16 * 16), ("torch.matmul(A, B)[:, :1]", 16 * 16 + 16), ("torch.argmax(A, dim=1)", 16),
 ])
-def test_a_truth_takes_what_its_outputs_are_views_of_and_its_scales(reference_of, source, elements):
-    reference = reference_of(product(source))
+def test_a_truth_takes_what_its_outputs_are_views_of_and_its_scales(reference_of, source, elements, returning):
+    reference = reference_of(returning(source))
     assert reference.truth_bytes is None
     truth = reference.truth(reference.draw(), with_eager=False)
     assert reference.truth_bytes == 8 * elements
