@@ -20,15 +20,15 @@ BENCH = SimpleNamespace(kind="cuda", synchronize=lambda: None)
 
 
 class Session:
-    """A player whose calls take `USUAL_US`, and so much longer where the inputs were completed late."""
+    """A player whose calls take `call_us`, and so much longer where the inputs were completed late."""
 
-    def __init__(self, later_us=0.0):
-        self.later_us, self.lacking = later_us, []
+    def __init__(self, later_us=0.0, call_us=USUAL_US):
+        self.later_us, self.call_us, self.lacking = later_us, call_us, []
 
     def launch(self, sets, *, hold, early_s=0.0, inspect=False, incomplete=None):
         if incomplete is not None:
             self.lacking.append((len(sets), incomplete.index))
-        times = [USUAL_US] * len(sets)
+        times = [self.call_us] * len(sets)
         if incomplete is not None:
             times[incomplete.index] += self.later_us
         return Launches([Launch(time_us, 3.0, None, None, []) for time_us in times], 1.0, None, [True] * len(sets))
@@ -57,6 +57,34 @@ def test_a_call_that_takes_as_long_whenever_its_inputs_come_is_looked_at_once(co
 def test_one_that_takes_longer_then_is_looked_at_five_times():
     session = Session(later_us=50.0)
     assert look(session)[1] == EarlyLook(USUAL_US + 50, USUAL_US)
+    assert len(session.lacking) == 5
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_a_machine_that_is_busier_than_it_was_is_not_taken_for_work_begun_before(count):
+    session = Session(call_us=3 * USUAL_US)
+    assert look(session, count=count)[1] == EarlyLook(3 * USUAL_US, 3 * USUAL_US)
+    assert len(session.lacking) == 1
+
+
+def test_nor_is_one_that_grows_busy_while_one_looks():
+    session = Session()
+    launch = session.launch
+
+    def busier(sets, **how):
+        if how.get("incomplete") is not None:
+            session.call_us = 3 * USUAL_US
+        return launch(sets, **how)
+
+    session.launch = busier
+    assert look(session, count=2)[1] == EarlyLook(3 * USUAL_US, 3 * USUAL_US)
+    assert len(session.lacking) == 2
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_work_begun_before_shows_beside_a_busy_machine_too(count):
+    session = Session(later_us=50.0, call_us=3 * USUAL_US)
+    assert look(session, count=count)[1] == EarlyLook(3 * USUAL_US + 50, 3 * USUAL_US)
     assert len(session.lacking) == 5
 
 
