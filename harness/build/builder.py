@@ -17,6 +17,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from harness.build.opened_files import OpenedFiles
 from harness.wire.frames import Channel
 
 _LOG_CHARACTERS = 1_000_000
@@ -50,6 +51,8 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
         slim_headers=request["slim_headers"],
     )
     recorder.install()
+    not_its_own = Path(request["folder"]).parent, Path(_OURS), Path(request.get("reference") or _OURS)
+    opened = OpenedFiles(Path(request["candidate"]), not_its_own)
     failure, warnings = None, []
     try:
         module = _import(Path(request["candidate"]))
@@ -74,7 +77,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
         warnings.append("an extension failed to build, and the candidate went on without it")
     return {
         "extensions": recorder.extensions, "log": recorder.log[-_LOG_CHARACTERS:], "failure": failure,
-        "warnings": warnings, "files": sorted(recorder.files | _imported_beside(Path(request["candidate"]))),
+        "warnings": warnings, "files": sorted(recorder.files | opened.names()),
     }
 
 
@@ -151,17 +154,6 @@ def _describe(error: BaseException, request: dict[str, Any]) -> tuple[dict[str, 
         "kind": kind, "line": line, "message": f"{type(error).__name__}: {text}"[:2000],
         "traceback": "".join(shown)[-8000:],
     }, []
-
-
-def _imported_beside(candidate: Path) -> set[str]:
-    """The files of modules that the candidate imported from its own folder: part of what was built from."""
-    folder = candidate.resolve().parent
-    found = set()
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and file.endswith(".py") and Path(file).resolve().parent == folder:
-            found.add(str(Path(file).resolve()))
-    return found - {str(candidate.resolve())}
 
 
 if __name__ == "__main__":
