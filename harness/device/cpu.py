@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from harness.clocks import cold
-from harness.clocks.heap import keep_freed_memory
+from harness.clocks.heap import SteadyHeap
 from harness.clocks.stopwatch import MonotonicClock
 from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
@@ -44,7 +44,7 @@ class CpuBench:
 
     def __init__(self) -> None:
         self.torch_device = torch.device("cpu")
-        keep_freed_memory()
+        self._heap = SteadyHeap()
         self.arena = Arena.create()
         self._flags = self.arena.flags()
         self._cache_bytes = cold.cpu_last_level_bytes()
@@ -72,6 +72,7 @@ class CpuBench:
         }
 
     def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
+        self._heap.grow_for(input_bytes + output_bytes)
         self._ensure("slot", self._slots, count, input_bytes)
         self._ensure("outbox", self._outboxes, count, output_bytes)
         self._output_bytes = output_bytes

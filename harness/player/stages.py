@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from harness.clocks import cold
-from harness.clocks.heap import keep_freed_memory
+from harness.clocks.heap import SteadyHeap
 from harness.clocks.stopwatch import CudaEvents, MonotonicClock
 from harness.player.guard import Guard
 from harness.wire import cuda_driver, tree
@@ -182,7 +182,7 @@ class CpuStage:
     def __init__(self, arena: Arena, command: dict[str, Any], channel: Channel) -> None:
         self.device = torch.device("cpu")
         torch.set_num_threads(command["threads"])
-        keep_freed_memory()
+        self._heap = SteadyHeap()
         self._arena, self._channel = arena, channel
         self._flags = arena.flags()
         self._evictor = cold.KeyedEvictor(arena.map(**command["evicted"]))
@@ -192,6 +192,7 @@ class CpuStage:
         self._inputs, self._outputs = Views(), Views()
 
     def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
+        self._heap.grow_for(sum(max(region["bytes"] for region in each) for each in regions.values()))
         self._slots = [self._arena.map(**region) for region in regions["slots"]]
         self._inputs = Views(self._slots)
         self._outputs = Views([self._arena.map(**region) for region in regions["outboxes"]])

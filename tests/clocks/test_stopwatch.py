@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.clocks import cold, heap, stopwatch
+from harness.clocks import cold, stopwatch
 from harness.clocks.openmp import SPIN, shorten_spinning
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -91,48 +88,6 @@ def test_a_candidate_that_patches_torch_does_not_keep_the_cache_warm(monkeypatch
     evictor.run(9)
     assert evictor.missed(9) == 0
     assert evictor.missed(8) > 0
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
-def test_freed_memory_is_not_faulted_in_again():
-    program = (
-        "import resource, sys, torch\n"
-        "from harness.clocks.heap import keep_freed_memory\n"
-        "kept = keep_freed_memory()\n"
-        "def faults():\n"
-        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "    for _ in range(20):\n        torch.ones(4 << 20)\n"
-        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
-        "faults()\n"
-        "print(int(kept), faults())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    kept, faults = map(int, done.stdout.split())
-    if not kept:
-        pytest.skip("the C library has no mallopt")
-    assert faults < 2000  # 20 blocks of 16 MiB are 82 000 pages
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
-@pytest.mark.parametrize("advice", [heap._MADV_POPULATE_WRITE, 12345], ids=["at once", "by an older Linux"])
-def test_the_heap_that_grows_ahead_has_its_pages(advice):
-    program = (
-        "from harness.clocks import heap\n"
-        f"heap._MADV_POPULATE_WRITE = {advice}\n"
-        "def resident():\n    return int(open('/proc/self/statm').read().split()[1])\n"
-        "before = resident()\n"
-        "print(int(heap.keep_freed_memory()), resident() - before)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    kept, pages = map(int, done.stdout.split())
-    if not kept:
-        pytest.skip("the C library has no mallopt")
-    assert pages * mmap.PAGESIZE > 0.9 * heap._BLOCKS * heap._BLOCK_BYTES
-
-
-def test_a_c_library_without_mallopt_is_left_alone(monkeypatch):
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    assert heap.keep_freed_memory() is False
 
 
 def test_spinning_is_shortened_unless_the_user_chose_otherwise():

@@ -1,0 +1,74 @@
+"""The host's heap: what was freed is not faulted in again, and it has its pages before the first call."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.clocks import heap
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
+
+
+def printed_by(program: str) -> list[int]:
+    """The numbers that `program` prints, which has a `heap` of its process's own; skips where that cannot be steady."""
+    begin = "from harness.clocks import heap\nown = heap.SteadyHeap()\nprint(int(own.is_steady))\n"
+    command = [sys.executable, "-c", begin + program]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    steady, *numbers = map(int, done.stdout.split())
+    if not steady:
+        pytest.skip("the C library has no mallopt")
+    return numbers
+
+
+FAULTS = (
+    "import resource, torch\n"
+    "def faults_of(call, times):\n"
+    "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+    "    for _ in range(times):\n        call()\n"
+    "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+)
+RESIDENT = "def resident():\n    return int(open('/proc/self/statm').read().split()[1])\n"
+
+
+def test_freed_memory_is_not_faulted_in_again():
+    ones = "call = lambda: torch.ones(4 << 20)\nfaults_of(call, 20)\nprint(faults_of(call, 20))\n"
+    (faults,) = printed_by(FAULTS + ones)
+    assert faults < 2000  # 20 blocks of 16 MiB are 82 000 pages
+
+
+@pytest.mark.parametrize("rows", [256, 512, 1024])
+def test_calls_after_the_first_take_no_faults(rows):
+    grown = f"A, B = torch.rand(2, {rows}, {rows})\nown.grow_for(3 * 4 * {rows} ** 2)\n"
+    (faults,) = printed_by(f"{FAULTS}{grown}call = lambda: torch.tril(A @ B)\ncall()\nprint(faults_of(call, 10))\n")
+    assert faults < 100
+
+
+@pytest.mark.parametrize("advice", [heap._MADV_POPULATE_WRITE, 12345], ids=["at once", "by an older Linux"])
+@pytest.mark.parametrize(("call_bytes", "blocks"), [
+    (1, 1), (heap._BLOCK_BYTES // heap._TIMES_A_CALL + 1, 2), (1 << 40, heap._MOST_BLOCKS),
+])
+def test_a_heap_that_grows_has_its_pages(advice, call_bytes, blocks):
+    program = f"heap._MADV_POPULATE_WRITE = {advice}\nbefore = resident()\nown.grow_for({call_bytes})\n"
+    (pages,) = printed_by(f"{RESIDENT}{program}print(resident() - before)\n")
+    assert 0.9 < pages * mmap.PAGESIZE / (blocks * heap._BLOCK_BYTES) < 1.1
+
+
+def test_it_grows_for_larger_calls_alone():
+    grow = "own.grow_for(1 << 20)\nbefore = resident()\nown.grow_for(1 << 20)\nown.grow_for(1)\nprint(resident() - before)\n"
+    (pages,) = printed_by(RESIDENT + grow)
+    assert pages * mmap.PAGESIZE < 1 << 20
+
+
+def test_a_c_library_without_mallopt_is_left_alone(monkeypatch):
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    own = heap.SteadyHeap()
+    own.grow_for(1 << 30)
+    assert not own.is_steady
