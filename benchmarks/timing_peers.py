@@ -20,7 +20,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from harness.clocks.openmp import shorten_spinning  # noqa: E402
+from harness.clocks.spinning import shorten_spinning  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 
 OURS, EVENTS, DO_BENCH, AUTORANGE = "kernel-referee", "mean of 100, L2 flushed", "triton do_bench", "blocked_autorange"

@@ -22,7 +22,7 @@ from harness.build.cache_space import Lease, limit_bytes, make_room
 from harness.build.environment import Toolchain, cuda_home
 from harness.build.product import Build
 from harness.candidate import Candidate
-from harness.clocks.openmp import SPIN
+from harness.clocks.spinning import SPIN
 from harness.sandbox.ahead import PRELOADED
 from harness.sandbox.descriptors import allow_descriptors
 from harness.sandbox.environment import scrubbed

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.clocks.openmp import SPIN
+from harness.clocks.spinning import SPIN
 from harness.device.bench import Bench
 from harness.problem import REPOSITORY
 from harness.sandbox.ahead import PRELOADED

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from harness.clocks.openmp import SPIN, shorten_spinning
+from harness.clocks.spinning import SPIN, shorten_spinning
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.forking import begin, server_for
 from harness.sandbox.walls import best_wall

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.candidate import Candidate, find_candidates, read_candidate
-from harness.clocks.openmp import shorten_spinning
+from harness.clocks.spinning import shorten_spinning
 from harness.device.choose import check_device_name, check_device_names
 from harness.errors import InputError, NothingToRun
 from harness.reading.text_files import shown

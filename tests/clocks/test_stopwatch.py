@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from harness.clocks import cold, stopwatch
-from harness.clocks.openmp import SPIN, shorten_spinning
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -88,10 +87,3 @@ def test_a_candidate_that_patches_torch_does_not_keep_the_cache_warm(monkeypatch
     evictor.run(9)
     assert evictor.missed(9) == 0
     assert evictor.missed(8) > 0
-
-
-def test_spinning_is_shortened_unless_the_user_chose_otherwise():
-    environment = {"KMP_BLOCKTIME": "200"}
-    shorten_spinning(environment)
-    assert environment == {**SPIN, "KMP_BLOCKTIME": "200"}
-    assert set(SPIN) <= {"GOMP_SPINCOUNT", "KMP_BLOCKTIME"}

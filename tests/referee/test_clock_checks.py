@@ -163,6 +163,7 @@ def test_an_eager_that_is_slower_beside_a_candidate_alone_is_the_candidates_doin
     with pytest.raises(Failed, match=r"eager took 1500.0 µs while .* 1001.0 µs once it was gone") as caught:
         check_baseline(timing_of(baseline_us=1500.0), "cuda", CONTROL, eager_alone_us)
     assert caught.value.verdict.status is Status.REJECTED
+    assert caught.value.beside_control
 
 
 def test_a_small_eager_may_scatter_by_microseconds():

@@ -1,0 +1,48 @@
+"""How long the idle threads of libraries spin, which take a core from whoever is timed next."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from harness.clocks.spinning import SPIN, shorten_spinning
+
+pytest.importorskip("numpy")
+
+
+def core_seconds_after_a_product(**more: str) -> float:
+    """What NumPy's threads take of the cores in the 0.3 s after a product."""
+    program = (
+        "import numpy, time\n"
+        "A = numpy.ones((512, 512))\n"
+        "A @ A\n"
+        "before = time.process_time()\n"
+        "time.sleep(0.3)\n"
+        "print(time.process_time() - before, '\\n'.join(map(str, numpy.show_config('dicts').values())))\n"
+    )
+    environment = {name: text for name, text in os.environ.items() if name not in SPIN}
+    environment |= {"OPENBLAS_NUM_THREADS": "2", **more}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True,
+        # A process of the suite may have one core to itself, on which there is no other thread to spin.
+        preexec_fn=lambda: os.sched_setaffinity(0, range(os.cpu_count())),
+    )
+    if "openblas" not in done.stdout:
+        pytest.skip("this NumPy has another library than OpenBLAS")
+    return float(done.stdout.split()[0])
+
+
+def test_spinning_is_shortened_unless_the_user_chose_otherwise():
+    environment = {"KMP_BLOCKTIME": "200"}
+    shorten_spinning(environment)
+    assert environment == {**SPIN, "KMP_BLOCKTIME": "200"}
+    assert set(SPIN) == {"GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OPENBLAS_THREAD_TIMEOUT"}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or os.cpu_count() < 2, reason="there is no second core")
+def test_the_threads_of_numpys_products_rest_soon_after_them():
+    assert core_seconds_after_a_product() > 0.02  # or else this shows nothing
+    assert core_seconds_after_a_product(**SPIN) < 0.01
