@@ -73,6 +73,32 @@ def test_a_file_beside_it_counts_for_the_candidates_that_name_it(saved, tmp_path
     assert names(saved) == []
 
 
+@pytest.mark.parametrize(("path", "imports"), [
+    ("_shared.py", "import _shared"), ("_shared.py", "from _shared import CUDA"), ("parts/tile.py", "from parts import tile"),
+    ("_parts/tile.py", "from _parts.tile import CUDA"), ("parts/__init__.py", "import parts"),
+])
+def test_a_module_beside_it_counts_for_the_candidates_that_import_it(saved, tmp_path, path, imports):
+    write(tmp_path / "a.py", f"{imports}\n{SOURCE}", at_s=1000)
+    write(tmp_path / "b.py", f"# no {imports} here: tile, parts, _shared\n{SOURCE}", at_s=1000)
+    write(tmp_path / path, "CUDA = 'one'", at_s=1000)
+    names(saved)
+    write(tmp_path / path, "CUDA = 'two'", at_s=2000)
+    assert [name for name in names(saved) if name in "ab"] == ["a"]
+
+
+def test_what_a_file_beside_it_names_counts_too(saved, tmp_path):
+    write(tmp_path / "a.py", SOURCE + "files = ['kernels/product.cu']\n", at_s=1000)
+    write(tmp_path / "kernels" / "product.cu", '#include "tile.cuh"\n', at_s=1000)
+    write(tmp_path / "kernels" / "tile.cuh", '#include "product.cu"  // each names the other', at_s=1000)
+    assert names(saved) == ["a"]
+    write(tmp_path / "kernels" / "tile.cuh", "// two", at_s=2000)
+    assert names(saved) == ["a"]
+    write(tmp_path / "kernels" / "product.cu", "// no longer", at_s=2000)
+    assert names(saved) == ["a"]
+    write(tmp_path / "kernels" / "tile.cuh", "// three", at_s=3000)
+    assert names(saved) == []
+
+
 def test_a_mistake_is_returned_with_its_sentence_and_so_is_its_mending(saved, tmp_path):
     write(tmp_path / "a.py", "class ModelNew(:\n", at_s=1000)
     saved.changed()
