@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
-import json
 import os
 import textwrap
 import time
@@ -184,48 +183,6 @@ def test_without_nvcc_a_cuda_candidate_is_skipped_with_the_command_that_brings_i
 def test_a_triton_candidate_without_a_gpu_is_skipped(workshop):
     (build,) = workshop.build(workshop.write("tile", "import triton\n" + PLAIN_CANDIDATE))
     assert build.verdict.status is Status.SKIPPED and build.verdict.reason_code is ReasonCode.NO_GPU
-
-
-def test_a_module_beside_the_candidate_is_part_of_what_was_built(workshop):
-    (workshop.folder / "_shared.py").write_text("FACTOR = 2\n")
-    beside = "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nimport _shared\n"
-    source = f"{beside}{PLAIN_CANDIDATE}"
-    candidate = workshop.write("uses_shared", source)
-    workshop.build(candidate)
-    assert workshop.build(candidate)[0].cached
-    (workshop.folder / "_shared.py").write_text("FACTOR = 3\n")
-    assert not workshop.build(candidate)[0].cached
-
-
-@pytest.mark.parametrize(("path", "reads"), [
-    ("parts/_shared.py", "sys.path.insert(0, str(here))\nimport parts._shared"),
-    ("kernel.cl", "open(here / 'kernel.cl').read()"),
-    ("deep/er/tile.json", "import json\njson.loads((here / 'deep' / 'er' / 'tile.json').read_bytes())"),
-    ("../elsewhere/flags.txt", "import os\nos.read(os.open(here.parent / 'elsewhere' / 'flags.txt', os.O_RDONLY), 9)"),
-    ("../elsewhere/_lent.py", "sys.path.insert(0, str(here.parent / 'elsewhere'))\nimport _lent"),
-])
-def test_what_the_candidate_reads_is_part_of_what_was_built(workshop, path, reads):
-    read = workshop.folder / path
-    read.parent.mkdir(parents=True, exist_ok=True)
-    read.write_text("32\n")
-    here = "import pathlib, sys\nhere = pathlib.Path(__file__).parent\n"
-    candidate = workshop.write("reads", f"{here}{reads}\n{PLAIN_CANDIDATE}")
-    workshop.build(candidate)
-    (kept,) = workshop.build(candidate)
-    assert kept.cached and kept.verdict is None
-    read.write_text("64\n")
-    (built,) = workshop.build(candidate)
-    assert not built.cached and built.verdict is None
-
-
-def test_what_is_installed_and_what_nobody_reads_is_no_part_of_what_was_built(workshop):
-    (workshop.folder / "notes.txt").write_text("first")
-    candidate = workshop.write("reads", f"import numpy, torch.utils.data\n{PLAIN_CANDIDATE}")
-    workshop.build(candidate)
-    (workshop.folder / "notes.txt").write_text("second")
-    assert workshop.build(candidate)[0].cached
-    (manifest,) = workshop.cache.root.glob("entries/*/manifest.json")
-    assert json.loads(manifest.read_text())["files"] == {}
 
 
 def test_closing_the_queue_ends_what_is_being_built(workshop):
