@@ -77,7 +77,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
         warnings.append("an extension failed to build, and the candidate went on without it")
     return {
         "extensions": recorder.extensions, "log": recorder.log[-_LOG_CHARACTERS:], "failure": failure,
-        "warnings": warnings, "files": sorted(recorder.files | opened.names()),
+        "warnings": warnings, "files": sorted(recorder.files.union(opened.names())),
     }
 
 

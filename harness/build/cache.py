@@ -78,7 +78,7 @@ class Cache:
         folder = self._entries / key
         try:
             body = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-            unchanged = body["version"] == BUILD_VERSION and all(
+            unchanged = body["version"] == BUILD_VERSION and body["place"] in (None, str(place)) and all(
                 sha256_of(place / path) == digest for path, digest in body["files"].items()
             )
             build = Build.from_json(body["build"], folder)
@@ -124,7 +124,12 @@ class Cache:
             moved.append(replace(extension, path=made / name, sha256=sha256_of(made / name)))
         build = replace(build, extensions=tuple(moved))
         named = {_name_below(place, path): digest for path, digest in (files or {}).items()}
-        body = {"version": BUILD_VERSION, "key": key, "files": named, "build": build.to_json()}
+        # From another folder the same source may find other files outside it.
+        bound = place is not None and any(Path(name).is_absolute() for name in named)
+        body = {
+            "version": BUILD_VERSION, "key": key, "place": str(place) if bound else None, "files": named,
+            "build": build.to_json(),
+        }
         (made / "manifest.json").write_text(json.dumps(body), encoding="utf-8")
         folder = self._entries / key
         try:

@@ -11,55 +11,74 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable
+from contextlib import suppress
+from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Any
 
 _SYSTEM = ("/usr", "/etc", "/proc", "/sys", "/dev", "/lib", "/lib64", "/bin")
-# A source is not as large; a table of weights is, and nothing is built from it.
-_LARGEST_BYTES = 16 << 20
-_MOST = 1000
+# A source is not as large; a table of weights is, and nothing is built from it. Those of all together are hashed again
+# whenever the build is used.
+_LARGEST_BYTES, _MOST_BYTES, _MOST_FILES = 16 << 20, 128 << 20, 1000
 
 
 class OpenedFiles:
     """Notes what is opened for reading from here on; its `names` are those of the candidate's own.
 
-    What lies below the candidate's folder is, unless it is installed there; elsewhere, what lies neither below one of
-    `left_out` nor where modules were imported from before the candidate came.
+    That is what lies neither below one of `left_out` nor where something is installed, and outside the candidate's
+    folder not where modules were imported from before the candidate came. No folder that the candidate's lies in counts
+    as such a place.
     """
 
     def __init__(self, candidate: Path, left_out: Iterable[Path]) -> None:
         self._candidate = os.path.realpath(candidate)
         self._folder = _below(os.path.dirname(self._candidate))
-        installed = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *map(str, left_out), *_SYSTEM}
-        self._installed = tuple(_below(os.path.realpath(each)) for each in installed)
-        self._imported_from = tuple(_below(os.path.realpath(each)) for each in sys.path)
+        installed = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *_SYSTEM}
+        self._installed = *map(_below, map(os.path.realpath, left_out)), *self._apart(installed)
+        self._imported_from = self._apart(sys.path)
         self._opened: set[str] = set()
         self._folders: dict[str, str] = {}
         sys.addaudithook(self._heed)
 
-    def names(self) -> set[str]:
-        """The paths, links in their folders followed."""
+    def names(self) -> list[str]:
+        """The paths, links in their folders followed: the smallest, where they are more than anything is built from."""
         modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         paths = self._opened | {file for file in modules if isinstance(file, str)}
-        own = {path for path in map(self._real, paths) if self._is_own(path)} - {self._candidate}
-        return set(sorted(own)[:_MOST])
+        sizes = {path: os.path.getsize(path) for path in map(self._real, paths) if self._is_own(path)}
+        found, left_bytes = [], _MOST_BYTES
+        for path in sorted(sizes, key=lambda each: (sizes[each], each))[:_MOST_FILES]:
+            left_bytes -= sizes[path]
+            if left_bytes < 0:
+                break
+            found.append(path)
+        return found
+
+    def _apart(self, places: Iterable[str]) -> tuple[str, ...]:
+        """Those of `places` that the candidate does not lie in."""
+        below = (_below(os.path.realpath(each)) for each in places)
+        return tuple(each for each in below if not self._folder.startswith(each))
 
     def _heed(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open" or not isinstance(arguments[0], (str, bytes)):
+        if event != "open" or not isinstance(arguments[0], (str, bytes, os.PathLike)):
             return
         path, _, flags = arguments
         if not flags & os.O_WRONLY:
             self._opened.add(os.path.abspath(os.fsdecode(path)))
 
     def _real(self, path: str) -> str:
-        """`path` with the links in its folder followed, each folder once: there are thousands of modules."""
+        """`path`, or the source of what was compiled, with the links in its folder followed, each folder once: there
+        are thousands of modules.
+        """
+        if path.endswith(".pyc"):
+            with suppress(ValueError):
+                path = source_from_cache(path)
         folder, _, name = path.rpartition(os.sep)
         if folder not in self._folders:
             self._folders[folder] = os.path.realpath(folder or os.sep)
         return os.path.join(self._folders[folder], name)
 
     def _is_own(self, path: str) -> bool:
-        if f"{path}{os.sep}".startswith(self._installed) or path.endswith(".pyc"):
+        if path == self._candidate or f"{path}{os.sep}".startswith(self._installed):
             return False
         if not path.startswith(self._folder) and path.startswith(self._imported_from):
             return False

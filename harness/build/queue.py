@@ -143,11 +143,11 @@ class BuildQueue:
             if kept is not None:
                 return kept
             with self._cache.staging() as private:
-                began = time.monotonic()
+                began, began_at = time.monotonic(), time.time()
                 ending = self._run_builder(candidate, private)
                 seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
                 build, files = judging.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
-                return self._cache.store(key, build, {path: sha256_of(Path(path)) for path in files}, place)
+                return self._cache.store(key, build, {path: _digest(Path(path), began_at) for path in files}, place)
 
     def _run_builder(self, candidate: Candidate, private: Path) -> judging.Ending:
         """Let a child build `candidate` below `private`; it is gone when this returns."""
@@ -203,6 +203,11 @@ class BuildQueue:
                 # torch writes it into a file of ninja's, where two dollar signs stand for one.
                 extra["PYTORCH_NVCC"] = side_by_side.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
         return scrubbed(os.environ, extra)
+
+
+def _digest(path: Path, began_at: float) -> str:
+    """The SHA-256 of a file that a build read, or none that any file has where it was saved since the build began."""
+    return sha256_of(path) if path.stat().st_mtime < began_at else "saved meanwhile"
 
 
 def builders_at_once() -> int:

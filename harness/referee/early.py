@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # For how long the inputs lie open: twice the call, in these bounds.
 _LEAST_S, _MOST_S = 1e-3, 20e-3
@@ -52,11 +52,13 @@ class EarlyLook:
     """What a call takes, and what it takes where its inputs are there earlier, in µs.
 
     Of several launches of one kind it is the quartile that says less of a gain. Not the fastest and the slowest: one
-    slow launch of many would hide what the others gain.
+    slow launch of many would hide what the others gain. `gained_beside_us` is what was gained over launches made for
+    this right after, where those of `early_us` were made a while before.
     """
 
     usual_us: float
     early_us: float
+    gained_beside_us: float | None = None
 
     @property
     def gained_us(self) -> float:
@@ -67,8 +69,14 @@ class EarlyLook:
         return self.gained_us > max(_SHARE[kind] * self.usual_us, _LEAST_US[kind])
 
     def is_certain(self, kind: str) -> bool:
-        """Whether such a finding is beyond what another load on the machine could make of an honest call."""
-        return self.is_finding(kind) and self.gained_us > _BLAMED_LEAST_US[kind]
+        """Whether such a finding is beyond what another load on the machine could make of an honest call.
+
+        A candidate that knows what it was just given could be slow for a while: launches made right after may acquit it
+        of the blame, and not of the doubt.
+        """
+        beside_us = self.gained_us if self.gained_beside_us is None else self.gained_beside_us
+        blamed_us = max(_SHARE[kind] * self.usual_us, _LEAST_US[kind], _BLAMED_LEAST_US[kind])
+        return min(self.gained_us, beside_us) > blamed_us
 
 
 def look(segment: Segment, kind: str, usual_us: float) -> EarlyLook:
@@ -80,21 +88,28 @@ def look(segment: Segment, kind: str, usual_us: float) -> EarlyLook:
     early_s = min(max(2 * usual_us / 1e6, _LEAST_S), _MOST_S)
 
     def pair() -> EarlyLook:
-        usual, opened = sorted(segment(0.0)), sorted(segment(early_s))
-        return EarlyLook(usual[len(usual) // 4], opened[3 * len(opened) // 4])
+        usual, opened = sorted(segment(0.0)), segment(early_s)
+        return EarlyLook(usual[len(usual) // 4], _upper_quartile(opened))
 
     return _weakest(pair, kind)
 
 
-def look_at_completed(launches: Callable[[], tuple[float, Sequence[float]]], kind: str) -> EarlyLook:
+def look_at_completed(
+    launches: Callable[[], tuple[float, Sequence[float]]], kind: str, usual_us: Sequence[float],
+    beside: Callable[[], Sequence[float]],
+) -> EarlyLook:
     """The weakest of up to five segments in each of which one launch's inputs are complete only with its window.
 
-    `launches()` makes such a segment, verified, and returns the time of that launch and those of others, in µs.
+    `launches()` makes such a segment, verified, and returns the time of that launch and those of the others, in µs.
+    Where there are none it is held against `usual_us`, and a finding also against what `beside()` then makes.
     """
 
     def one() -> EarlyLook:
         completed_us, others = launches()
-        return EarlyLook(completed_us, sorted(others)[3 * len(others) // 4])
+        found = EarlyLook(completed_us, _upper_quartile(others or usual_us))
+        if not others and found.is_finding(kind):
+            found = replace(found, gained_beside_us=completed_us - _upper_quartile(beside()))
+        return found
 
     return _weakest(one, kind)
 
@@ -105,11 +120,13 @@ def worse(known: EarlyLook | None, found: EarlyLook) -> EarlyLook:
 
 
 def _weakest(look_once: Callable[[], EarlyLook], kind: str) -> EarlyLook:
-    weakest = None
-    for _ in range(_TRIES):
-        found = look_once()
-        if weakest is None or found.gained_us < weakest.gained_us:
-            weakest = found
-        if not found.is_finding(kind):
-            break
-    return weakest
+    looks: list[EarlyLook] = []
+    while len(looks) < _TRIES and (not looks or looks[-1].is_finding(kind)):
+        looks.append(look_once())
+    beside = [each.gained_beside_us for each in looks if each.gained_beside_us is not None]
+    weakest = min(looks, key=lambda each: each.gained_us)
+    return replace(weakest, gained_beside_us=min(beside)) if beside else weakest
+
+
+def _upper_quartile(times_us: Sequence[float]) -> float:
+    return sorted(times_us)[3 * len(times_us) // 4]

@@ -63,7 +63,8 @@ class Judge:
 
         Where the clocks are doubted, both the control and the contestant are timed again, in fresh processes, and two
         looks of three decide: a machine that was disturbed for a moment is nobody's fault, and a lie at the border of
-        what is seen gets no three draws of which one suffices. Nobody is rejected beside a control that was timed once.
+        what is seen gets no three draws of which one suffices. Nobody is rejected beside a control that was timed once:
+        that is such a doubt too.
         One that was given a single process, in which eager took longer or shorter than two processes usually differ by,
         is judged in another, whatever that says: what a process adds to a short call stays for its life.
         """
@@ -73,12 +74,9 @@ class Judge:
         if judgement.verdict == OK and len(players) == 1 and judgement.timings[0].apart_as_processes:
             tell("its process differs from the referee's: once more in another")
             judgement = self._judge_once(contestant, players, tell)
-        if judgement.beside_control and judgement.verdict.status is Status.REJECTED and self.renew is not None:
-            # The control itself may have been disturbed, and with it every row until it is timed again.
-            tell("timing the control again, and then it")
-            self.renew()
-            judgement = self._judge_once(contestant, players, tell)
-        doubts, clean = int(_is_doubted(judgement)), 0
+        # A control that was disturbed itself leaves every row rejected until it is timed again.
+        rejections = int(judgement.beside_control and judgement.verdict.status is Status.REJECTED)
+        doubts, clean = int(_is_doubted(judgement)) + rejections, 0
         while self.renew is not None and 0 < doubts < _OF_THREE_LOOKS and clean < _OF_THREE_LOOKS:
             tell("timing the control again, and then it")
             self.renew()

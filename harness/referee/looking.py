@@ -51,11 +51,9 @@ def look_closely(
         return [launch.time_us for launch in made.launches[1:]]
 
     def completed_late() -> tuple[float, Sequence[float]]:
-        """The time of the one launch, which is drawn but never the lead-in, and those of others near it.
+        """The time of the one launch, which is drawn but never the lead-in, and those of the others in its segment.
 
-        They are of the same segment. Where that has no other that counts, the first time one made just before will do,
-        and from then on each has a segment of its own: a machine that has grown busy meanwhile is not taken for work
-        begun early. Where no two draws of the inputs differ it is a launch like any other.
+        Where no two draws of the inputs differ it is a launch like any other.
         """
         failure = None
         for _ in range(_WRONG_EACH_TIME):
@@ -76,8 +74,7 @@ def look_closely(
                 failure.verdict = replace(failure.verdict, reason=reason)
                 raise failure
             times_us = [launch.time_us for launch in made.launches]
-            others = times_us[1:index] + times_us[index + 1:]
-            return times_us[index], others or ([just_before.pop()] if just_before else segment(0.0))
+            return times_us[index], times_us[1:index] + times_us[index + 1:]
         raise failures.failed(
             Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
             "its output is wrong each time that a part of its inputs comes as the timed window opens, and right "
@@ -87,5 +84,4 @@ def look_closely(
 
     segment(0.0, inspect=True)
     opened = early.look(segment, bench.kind, statistics.median(usual_us))
-    just_before = [opened.usual_us]
-    return opened, early.look_at_completed(completed_late, bench.kind)
+    return opened, early.look_at_completed(completed_late, bench.kind, usual_us, lambda: segment(0.0))

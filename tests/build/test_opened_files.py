@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from harness.build import opened_files
+from harness.candidate import read_candidate
 
 from .conftest import PLAIN_CANDIDATE
 
@@ -20,6 +23,7 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 folder, statements = Path(sys.argv[1]), sys.argv[2]
+exec(sys.argv[3])
 from harness.build.opened_files import OpenedFiles
 opened = OpenedFiles(folder / "mine" / "candidate.py", [folder / "private"])
 exec(statements)
@@ -29,15 +33,18 @@ print(json.dumps(sorted(str(Path(each).relative_to(folder)) for each in opened.n
 
 @pytest.fixture
 def named(tmp_path):
-    """`named(statements, *imported_from)`: what is named once `statements` have run, in a folder with some files."""
+    """`named(statements, *imported_from)`: what is named once `statements` have run, in a folder with some files.
+
+    `before` are statements for before they are watched.
+    """
     for path in ("mine/candidate.py", "mine/tile.cl", "mine/deep/own.py", "private/made.cu", "lent/other.py"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("size = 32\n")
     (tmp_path / "mine" / "weights.bin").write_bytes(bytes(opened_files._LARGEST_BYTES + 1))
 
-    def run(statements, *imported_from):
+    def run(statements, *imported_from, before=""):
         done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(tmp_path), statements], capture_output=True, text=True, check=True,
+            [sys.executable, "-c", PROGRAM, str(tmp_path), statements, before], capture_output=True, text=True, check=True,
             env={"PYTHONPATH": ":".join([str(REPOSITORY), *(str(tmp_path / each) for each in imported_from)])},
         )
         return json.loads(done.stdout)
@@ -67,6 +74,30 @@ def test_what_the_candidate_reads_is_part_of_what_was_built(workshop, path, read
     assert not built.cached and built.verdict is None
 
 
+def test_a_file_that_is_saved_while_the_build_goes_on_leaves_none_that_is_kept(workshop):
+    (workshop.folder / "tile.cl").write_text("32")
+    saves = "import pathlib, time\nopen(pathlib.Path(__file__).parent / 'tile.cl').read()\ntime.sleep(1)\n"
+    candidate = workshop.write("reads", f"{saves}{PLAIN_CANDIDATE}")
+    saving = threading.Timer(0.5, (workshop.folder / "tile.cl").write_text, ["64"])
+    saving.start()
+    workshop.build(candidate)
+    saving.join()
+    assert not workshop.build(candidate)[0].cached
+    assert workshop.build(candidate)[0].cached
+
+
+def test_what_is_read_outside_its_folder_binds_a_build_to_the_folder(workshop):
+    (workshop.folder.parent / "flags.txt").write_text("32")
+    reads = "import pathlib\nopen(pathlib.Path(__file__).parent.parent / 'flags.txt').read()\n"
+    candidate = workshop.write("reads", f"{reads}{PLAIN_CANDIDATE}")
+    workshop.build(candidate)
+    moved = workshop.folder / "elsewhere"
+    moved.mkdir()
+    (workshop.folder / "flags.txt").write_text("64")
+    shutil.copy(candidate.path, moved)
+    assert not workshop.build(read_candidate(moved / "reads.py"))[0].cached
+
+
 def test_what_is_installed_and_what_nobody_reads_is_no_part_of_what_was_built(workshop):
     (workshop.folder / "notes.txt").write_text("first")
     candidate = workshop.write("reads", f"import numpy, torch.utils.data\n{PLAIN_CANDIDATE}")
@@ -83,6 +114,22 @@ def test_what_is_only_written_is_not_named(named):
     assert named("open(folder / 'mine' / 'tile.cl', 'r+').read()") == ["mine/tile.cl"]
 
 
+def test_of_too_much_the_smallest_are_named(named):
+    half = opened_files._MOST_BYTES // 9  # eight of them and the small ones are less than the most
+    makes = f"[(folder / 'mine' / f'table-{{n}}').write_bytes(bytes({half})) for n in range(12)]\n"
+    found = named(f"{makes}for path in sorted((folder / 'mine').iterdir()):\n    path.is_file() and open(path).close()")
+    assert found == [*(f"mine/table-{n}" for n in (0, 1, 10, 11, 2, 3, 4, 5)), "mine/tile.cl"]
+
+
+def test_a_module_counts_whether_it_was_compiled_before_or_not(named):
+    runs = (
+        "import importlib.util\n"
+        "spec = importlib.util.spec_from_file_location('own', folder / 'mine' / 'deep' / 'own.py')\n"
+        "spec.loader.exec_module(importlib.util.module_from_spec(spec))"
+    )
+    assert named(runs) == named(runs) == ["mine/deep/own.py"]
+
+
 def test_nor_the_candidate_itself_what_is_private_too_large_or_gone(named):
     for path in ("mine/candidate.py", "private/made.cu", "mine/weights.bin"):
         assert named(f"open(folder / '{path}').read(1)") == []
@@ -95,11 +142,21 @@ def test_a_path_may_be_of_any_kind_and_lead_over_links(named):
     linked = "(folder / 'link').symlink_to(folder / 'mine'); open(folder / 'link' / 'tile.cl').read()"
     assert named(linked) == ["mine/tile.cl"]
     assert named("import os; os.close(os.open(folder / 'lent' / 'other.py', os.O_RDONLY))") == ["lent/other.py"]
+    assert named("import io; io.FileIO(folder / 'mine' / 'tile.cl').close()") == ["mine/tile.cl"]
     assert named("import os; open(os.dup(0)).close()") == []
+
+
+@pytest.mark.parametrize("place", ["sys.prefix", "sys.base_prefix"])
+def test_an_environment_above_the_candidate_hides_nothing_of_it(named, place):
+    reads = "open(folder / 'mine' / 'tile.cl').read()"
+    assert named(reads, before=f"{place} = str(folder)") == ["mine/tile.cl"]
+    assert named(reads, before=f"{place} = str(folder / 'mine' / 'deep')") == ["mine/tile.cl"]
+    assert named("open(folder / 'mine' / 'deep' / 'own.py').read()", before=f"{place} = str(folder / 'mine' / 'deep')") == []
 
 
 def test_where_modules_come_from_anyway_only_the_candidates_own_folder_counts(named):
     reads = "import other; from deep import own; open(folder / 'lent' / 'other.py').read()"
     assert named(reads, "lent", "mine") == ["mine/deep/own.py"]
+    assert named("open(folder / 'lent' / 'other.py').read()", ".") == ["lent/other.py"]
     lent = "sys.path.append(str(folder / 'lent')); import other"
     assert named(lent) == ["lent/other.py"]
