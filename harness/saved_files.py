@@ -7,9 +7,11 @@ end it has another size or time. A file counts once it has stayed as it is from 
 
 from __future__ import annotations
 
+import ast
 import os
-import re
+import stat
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.candidate import Candidate, read_candidate
@@ -19,6 +21,21 @@ Stamp = tuple[int, int]
 _LONGEST_TEXT_BYTES = 1 << 20
 
 
+@dataclass(frozen=True)
+class _Source:
+    """A text, and the words of the modules that it imports where it is Python."""
+
+    text: str
+    imported: frozenset[str]
+
+    def names(self, path: Path) -> bool:
+        """Whether it names the file, or imports it as a module."""
+        if path.name in self.text:
+            return True
+        module = path.parent.name if path.stem == "__init__" else path.stem
+        return path.suffix == ".py" and module in self.imported
+
+
 class SavedFiles:
     """Looks at the candidates that `find` returns, in the order it returns them."""
 
@@ -26,7 +43,7 @@ class SavedFiles:
         self._folder, self._find = folder, find
         self._judged: dict[Path, str] = {}
         self._seen: dict[Path, Stamp] = {}
-        self._texts: dict[Path, tuple[Stamp, str]] = {}
+        self._sources: dict[Path, tuple[Stamp, _Source]] = {}
 
     def changed(self) -> list[Candidate]:
         """The candidates to judge now: new ones, and those that differ from when they were last returned here."""
@@ -39,7 +56,7 @@ class SavedFiles:
             if path not in quiet:
                 continue
             candidate = read_candidate(path)
-            beside = self._beside(candidate, now)
+            beside = self._beside(path, now)
             if moving.intersection(beside):
                 continue
             key = f"{candidate.source_hash} {[(str(each), now[each]) for each in beside]}"
@@ -49,28 +66,21 @@ class SavedFiles:
         self._judged = {path: key for path, key in self._judged.items() if path in now}
         return found
 
-    def _beside(self, candidate: Candidate, now: dict[Path, Stamp]) -> list[Path]:
-        """The files that its source names, and those that they name."""
-        found, waiting = {candidate.path}, [candidate.source]
+    def _beside(self, path: Path, now: dict[Path, Stamp]) -> list[Path]:
+        """The files that the candidate in `path` names, and those that they name."""
+        found, waiting = {path}, [path]
         while waiting:
-            source = waiting.pop()
-            for path in now.keys() - found:
-                if _names(source, path):
-                    found.add(path)
-                    waiting.append(self._text_of(path, now[path]))
-        return sorted(found - {candidate.path})
+            source = self._source_of(waiting[-1], now[waiting.pop()])
+            named = [each for each in now.keys() - found if source.names(each)]
+            found.update(named)
+            waiting += named
+        return sorted(found - {path})
 
-    def _text_of(self, path: Path, stamp: Stamp) -> str:
+    def _source_of(self, path: Path, stamp: Stamp) -> _Source:
         """What a text file says; nothing where it is too long to be a source, or gone."""
-        known = self._texts.get(path)
+        known = self._sources.get(path)
         if known is None or known[0] != stamp:
-            text = ""
-            try:
-                if stamp[1] <= _LONGEST_TEXT_BYTES:
-                    text = path.read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                pass
-            known = self._texts[path] = stamp, text
+            known = self._sources[path] = stamp, _read(path, stamp)
         return known[1]
 
     @property
@@ -79,14 +89,22 @@ class SavedFiles:
         return {path.stem for path in self._judged}
 
 
-def _names(source: str, path: Path) -> bool:
-    """Whether `source` names the file, or imports it as a module."""
-    if path.name in source:
-        return True
-    if path.suffix != ".py":
-        return False
-    module = path.parent.name if path.stem == "__init__" else path.stem
-    return re.search(rf"^[ \t]*(?:from|import)\b.*\b{re.escape(module)}\b", source, re.MULTILINE) is not None
+def _read(path: Path, stamp: Stamp) -> _Source:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace") if stamp[1] <= _LONGEST_TEXT_BYTES else ""
+    except OSError:
+        text = ""
+    imported: set[str] = set()
+    if path.suffix == ".py":
+        try:
+            nodes = list(ast.walk(ast.parse(text)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            nodes = []  # it is judged again once it is mended
+        for node in nodes:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+                imported.update(word for name in names for word in name.split("."))
+    return _Source(text, frozenset(imported))
 
 
 def _stamps(folder: Path) -> dict[Path, Stamp]:
@@ -102,5 +120,6 @@ def _stamps(folder: Path) -> dict[Path, Stamp]:
                 told = path.stat()
             except OSError:
                 continue
-            found[path] = told.st_mtime_ns, told.st_size
+            if stat.S_ISREG(told.st_mode):
+                found[path] = told.st_mtime_ns, told.st_size
     return found

@@ -74,16 +74,24 @@ def test_a_file_beside_it_counts_for_the_candidates_that_name_it(saved, tmp_path
 
 
 @pytest.mark.parametrize(("path", "imports"), [
-    ("_shared.py", "import _shared"), ("_shared.py", "from _shared import CUDA"), ("parts/tile.py", "from parts import tile"),
-    ("_parts/tile.py", "from _parts.tile import CUDA"), ("parts/__init__.py", "import parts"),
+    ("_shared.py", "import _shared"), ("_shared.py", "from _shared import CUDA"),
+    ("parts/tile.py", "from parts import (\n    tile,\n)"), ("_parts/tile.py", "import torch, _parts.tile as tile"),
+    ("parts/__init__.py", "import parts"),
 ])
 def test_a_module_beside_it_counts_for_the_candidates_that_import_it(saved, tmp_path, path, imports):
     write(tmp_path / "a.py", f"{imports}\n{SOURCE}", at_s=1000)
-    write(tmp_path / "b.py", f"# no {imports} here: tile, parts, _shared\n{SOURCE}", at_s=1000)
+    write(tmp_path / "b.py", f'"""\nfrom tile, parts and _shared nothing.\n"""\n{SOURCE}', at_s=1000)
     write(tmp_path / path, "CUDA = 'one'", at_s=1000)
     names(saved)
     write(tmp_path / path, "CUDA = 'two'", at_s=2000)
     assert [name for name in names(saved) if name in "ab"] == ["a"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_no_file_to_look_at(saved, tmp_path):
+    write(tmp_path / "a.py", SOURCE + "log = 'pipe.txt'\n", at_s=1000)
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert names(saved) == ["a"]
 
 
 def test_what_a_file_beside_it_names_counts_too(saved, tmp_path):

@@ -18,13 +18,15 @@ _MADV_POPULATE_WRITE = 23
 _BLOCK_BYTES = 16 * 1024 * 1024
 # How far the heap grows ahead: so many times what a call is given and returns. On two cores a lower-triangular product
 # of 256, 512, 1024 and 2048 rows, alone or among ten other operations, then took no page fault after its first call;
-# with four times as much as that, at 1024 rows, up to 4096 in each of several calls.
+# with four instead of sixteen, at 1024 rows, up to 4096 in each of several calls.
 _TIMES_A_CALL = 16
 _LEAST_BLOCKS, _MOST_BLOCKS = 1, 24
 
 
 class SteadyHeap:
-    """This process's heap, which gives nothing back once there is one of these; `is_steady` is whether glibc took that.
+    """This process's heap, which gives no block of up to 32 MiB back once there is one of these.
+
+    `is_steady` is whether glibc took that.
     """
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from harness.flags.parser import EXIT_CODES, Parser
 _EXAMPLES = """examples:
   python run.py problems/tril_matmul.yaml                     build, check, time and rank every candidate
   python run.py problems/tril_matmul.yaml --only 'tiled*'     only some of them
-  python run.py problems/tril_matmul.yaml --watch             and again each time a candidate's file is saved
+  python run.py problems/tril_matmul.yaml --watch             and again when one is saved, or what it imports
   python run.py 15_anything.py --candidates some/dir          a KernelBench problem, unmodified
   python run.py list                                          problems, candidates, settings
   python run.py doctor                                        what this machine has, and what is missing

@@ -24,7 +24,7 @@ PRELOADED = ("torch", *(name for name in ("setuptools",) if find_spec(name)))
 
 
 def start_ahead() -> None:
-    """Set the variables of OpenMP that are read at import, and start the process in the background.
+    """Set the variables of OpenMP and OpenBLAS that are read at import, and start the process in the background.
 
     Call it before importing torch, and in no process that is to fork itself.
     """

@@ -1,4 +1,4 @@
-"""`run.py PROBLEM --watch`: judge the candidates, and each again as soon as its file is saved, until interrupted.
+"""`run.py PROBLEM --watch`: judge the candidates, and each again when it is saved, or what it imports.
 
 The device, the references and the control stay; what has not changed is neither built nor judged again.
 """

@@ -33,7 +33,7 @@ print(json.dumps(sorted(str(Path(each).relative_to(folder)) for each in opened.n
 
 @pytest.fixture
 def named(tmp_path):
-    """`named(statements, *imported_from)`: what is named once `statements` have run, in a folder with some files.
+    """`named(statements, *imported_from)`: what is named once `statements` have run in a folder with some files.
 
     `before` are statements for before they are watched.
     """
@@ -150,8 +150,9 @@ def test_a_path_may_be_of_any_kind_and_lead_over_links(named):
 def test_an_environment_above_the_candidate_hides_nothing_of_it(named, place):
     reads = "open(folder / 'mine' / 'tile.cl').read()"
     assert named(reads, before=f"{place} = str(folder)") == ["mine/tile.cl"]
-    assert named(reads, before=f"{place} = str(folder / 'mine' / 'deep')") == ["mine/tile.cl"]
-    assert named("open(folder / 'mine' / 'deep' / 'own.py').read()", before=f"{place} = str(folder / 'mine' / 'deep')") == []
+    below = f"{place} = str(folder / 'mine' / 'deep')"
+    assert named(reads, before=below) == ["mine/tile.cl"]
+    assert named("open(folder / 'mine' / 'deep' / 'own.py').read()", before=below) == []
 
 
 def test_where_modules_come_from_anyway_only_the_candidates_own_folder_counts(named):

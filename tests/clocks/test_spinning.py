@@ -16,12 +16,13 @@ pytest.importorskip("numpy")
 def core_seconds_after_a_product(**more: str) -> float:
     """What NumPy's threads take of the cores in the 0.3 s after a product."""
     program = (
-        "import numpy, time\n"
+        "import numpy, os, time\n"
         "A = numpy.ones((512, 512))\n"
         "A @ A\n"
         "before = time.process_time()\n"
         "time.sleep(0.3)\n"
-        "print(time.process_time() - before, '\\n'.join(map(str, numpy.show_config('dicts').values())))\n"
+        "took = time.process_time() - before\n"
+        "print(took, len(os.sched_getaffinity(0)), numpy.show_config('dicts'))\n"
     )
     environment = {name: text for name, text in os.environ.items() if name not in SPIN}
     environment |= {"OPENBLAS_NUM_THREADS": "2", **more}
@@ -30,9 +31,10 @@ def core_seconds_after_a_product(**more: str) -> float:
         # A process of the suite may have one core to itself, on which there is no other thread to spin.
         preexec_fn=lambda: os.sched_setaffinity(0, range(os.cpu_count())),
     )
-    if "openblas" not in done.stdout:
-        pytest.skip("this NumPy has another library than OpenBLAS")
-    return float(done.stdout.split()[0])
+    took, cores, *built_with = done.stdout.split()
+    if "openblas" not in " ".join(built_with) or int(cores) < 2:
+        pytest.skip("there is no second core, or another library than OpenBLAS")
+    return float(took)
 
 
 def test_spinning_is_shortened_unless_the_user_chose_otherwise():
@@ -42,7 +44,9 @@ def test_spinning_is_shortened_unless_the_user_chose_otherwise():
     assert set(SPIN) == {"GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OPENBLAS_THREAD_TIMEOUT"}
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or os.cpu_count() < 2, reason="there is no second core")
+@pytest.mark.alone
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="which cores it may use is not said here")
 def test_the_threads_of_numpys_products_rest_soon_after_them():
-    assert core_seconds_after_a_product() > 0.02  # or else this shows nothing
-    assert core_seconds_after_a_product(**SPIN) < 0.01
+    if max(core_seconds_after_a_product() for _ in range(3)) < 0.02:
+        pytest.skip("they do without being told, or a busy machine leaves them no core to spin on")
+    assert min(core_seconds_after_a_product(**SPIN) for _ in range(3)) < 0.01
