@@ -45,7 +45,9 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
     )
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
-    run.add_argument("--watch", action="store_true", help="stay, and judge a candidate each time it is saved, or what it imports")
+    run.add_argument(
+        "--watch", action="store_true", help="stay, and judge a candidate each time it is saved, or what it imports"
+    )
     run.add_argument(
         "--tune", metavar="CANDIDATE", help="search its PARAMETERS, and write the best into a YAML beside it"
     )

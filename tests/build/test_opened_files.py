@@ -44,7 +44,8 @@ def named(tmp_path):
 
     def run(statements, *imported_from, before=""):
         done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(tmp_path), statements, before], capture_output=True, text=True, check=True,
+            [sys.executable, "-c", PROGRAM, str(tmp_path), statements, before], capture_output=True, text=True,
+            check=True,
             env={"PYTHONPATH": ":".join([str(REPOSITORY), *(str(tmp_path / each) for each in imported_from)])},
         )
         return json.loads(done.stdout)
