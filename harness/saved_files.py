@@ -70,7 +70,8 @@ class SavedFiles:
         """The files that the candidate in `path` names, and those that they name."""
         found, waiting = {path}, [path]
         while waiting:
-            source = self._source_of(waiting[-1], now[waiting.pop()])
+            reader = waiting.pop()
+            source = self._source_of(reader, now[reader])
             named = [each for each in now.keys() - found if source.names(each)]
             found.update(named)
             waiting += named

@@ -114,9 +114,9 @@ def look_at_completed(
     return _weakest(one, kind)
 
 
-def worse(known: EarlyLook | None, found: EarlyLook) -> EarlyLook:
-    """Of two looks the one that shows more of a gain."""
-    return found if known is None or found.gained_us > known.gained_us else known
+def worse(known: EarlyLook | None, found: EarlyLook, kind: str) -> EarlyLook:
+    """Of two looks the one that says more against the candidate: what is certain, else what shows more of a gain."""
+    return found if known is None else max(known, found, key=lambda look: (look.is_certain(kind), look.gained_us))
 
 
 def _weakest(look_once: Callable[[], EarlyLook], kind: str) -> EarlyLook:

@@ -226,7 +226,8 @@ class Rounds:
         found, completed = look_closely(
             self._session, self._bench, self._reference, self._verify, self._counts["A"], usual_us, hold=self._hold
         )
-        timing.early, timing.completed = worse(timing.early, found), worse(timing.completed, completed)
+        timing.early = worse(timing.early, found, self._bench.kind)
+        timing.completed = worse(timing.completed, completed, self._bench.kind)
 
     def _enough(self, deadline: float) -> bool:
         timing, looks = self.timing, self._settings.looks

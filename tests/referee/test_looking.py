@@ -9,7 +9,7 @@ import torch
 
 from harness.inputs.sets import draw_set
 from harness.referee import failures
-from harness.referee.early import EarlyLook
+from harness.referee.early import EarlyLook, worse
 from harness.referee.failures import Failed
 from harness.referee.looking import look_closely
 from harness.referee.turns import Launch, Launches
@@ -91,6 +91,16 @@ def test_who_is_slow_for_a_while_after_such_a_launch_is_doubted_still():
     found = look(session, count=2)[1]
     assert found == EarlyLook(USUAL_US + 50, USUAL_US, 0.0)
     assert found.is_finding("cuda") and not found.is_certain("cuda")
+
+
+@pytest.mark.parametrize(("known", "found", "kept"), [
+    (None, EarlyLook(150.0, 100.0), 1),
+    (EarlyLook(150.0, 100.0), EarlyLook(170.0, 100.0), 1),
+    (EarlyLook(150.0, 100.0, 50.0), EarlyLook(170.0, 100.0, 0.0), 0),  # certain, then doubted by more
+    (EarlyLook(101.0, 100.0), EarlyLook(170.0, 100.0, 0.0), 1),  # nothing, then doubted
+])
+def test_of_two_looks_the_one_that_says_more_against_a_candidate_counts(known, found, kept):
+    assert worse(known, found, "cuda") is (known, found)[kept]
 
 
 def test_an_output_that_is_wrong_each_time_its_inputs_are_completed_late_was_begun_before():
