@@ -6,6 +6,11 @@ A player takes milliseconds for that, of which a held queue runs nothing; the re
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
+
+from harness.referee.failures import Failed
+
+_Made = TypeVar("_Made")
 
 
 class Backlog:
@@ -30,6 +35,17 @@ class Backlog:
                     self._error = error
         if tasks:
             self._synchronize()
+
+    def settling(self, launch: Callable[[], _Made]) -> _Made:
+        """What `launch` returns. What was found wrong meanwhile comes before what that launch ends with."""
+        try:
+            return launch()
+        except Failed as later:
+            try:
+                self.settle()
+            except Failed as earlier:
+                raise earlier from later
+            raise
 
     def settle(self) -> None:
         """Do what is left. Raises what a task raised."""

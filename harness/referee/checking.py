@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+import torch
+
 from harness.accuracy.classes import ErrorFigures, classify, reason, telling
 from harness.inputs.families import GIVEN, Family
 from harness.inputs.sets import InputSet
@@ -33,8 +35,8 @@ _LEAST_S = 1e-3
 # What is said of launches that were made and reported. After anything else (a turn that came too early, a death) the
 # player is gone, or of no use for another queue.
 _REPORTED = (Status.INCORRECT, Status.IMPRECISE)
-# Room for the truths of launches that are verified together.
-_TOGETHER_BYTES = 256 << 20
+# Room for the truths of launches that are verified together: a share of a device's memory, and at least so much.
+_TOGETHER_SHARE, _TOGETHER_LEAST_BYTES = 1 / 64, 256 << 20
 
 
 def verify(
@@ -61,7 +63,9 @@ def _launches_at_once(reference: Reference) -> int:
     """
     if reference.device.type == "cpu" or reference.truth_bytes is None:
         return 1
-    return max(1, _TOGETHER_BYTES // max(1, reference.truth_bytes))
+    memory_bytes = torch.cuda.get_device_properties(reference.device).total_memory
+    room_bytes = max(_TOGETHER_LEAST_BYTES, _TOGETHER_SHARE * memory_bytes)
+    return max(1, int(room_bytes / max(1, reference.truth_bytes)))
 
 
 def _verify_together(

@@ -1,14 +1,16 @@
 """What a candidate does with inputs that lie readable before its timed window opens.
 
 Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call
-looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A pair
-of segments, one as usual and one with open inputs, tells the first, one launch among others the second; what looks so
-is looked at again, because on a busy machine one look proves nothing, and the weakest of them counts.
+looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A
+segment with open inputs beside the one before it tells the first, one launch among others the second; what looks so
+is looked at again, the first with a segment as usual made for it each time, because on a busy machine one look proves
+nothing, and the weakest of them counts.
 """
 
 from __future__ import annotations
 
 import secrets
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -79,19 +81,20 @@ class EarlyLook:
         return min(self.gained_us, beside_us) > blamed_us
 
 
-def look(segment: Segment, kind: str, usual_us: float) -> EarlyLook:
-    """The weakest of up to five pairs of segments, or the first that is no finding.
+def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
+    """A segment with open inputs held against `usual_us`, the times of the last one; where that is a finding, the
+    weakest of up to five pairs of segments, or the first that is none.
 
     `segment(early_s)` makes verified launches whose inputs lie open for so long, as many as any other segment has, and
-    returns their times in µs without the lead-in; `usual_us` is what a call takes.
+    returns their times in µs without the lead-in.
     """
-    early_s = min(max(2 * usual_us / 1e6, _LEAST_S), _MOST_S)
+    early_s = min(max(2 * statistics.median(usual_us) / 1e6, _LEAST_S), _MOST_S)
 
-    def pair() -> EarlyLook:
-        usual, opened = sorted(segment(0.0)), segment(early_s)
-        return EarlyLook(usual[len(usual) // 4], _upper_quartile(opened))
+    def against(times_us: Sequence[float]) -> EarlyLook:
+        return EarlyLook(sorted(times_us)[len(times_us) // 4], _upper_quartile(segment(early_s)))
 
-    return _weakest(pair, kind)
+    found = against(usual_us)
+    return _weakest(lambda: against(segment(0.0)), kind) if found.is_finding(kind) else found
 
 
 def look_at_completed(

@@ -7,15 +7,15 @@ inputs come as its window opens. What they give is `early`'s to judge.
 from __future__ import annotations
 
 import secrets
-import statistics
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.device.bench import Bench
 from harness.inputs.incomplete import incomplete
 from harness.inputs.sets import InputSet
 from harness.referee import early, failures
+from harness.referee.backlog import Backlog
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
@@ -34,20 +34,29 @@ class Verifier(Protocol):
 
 
 def look_closely(
-    session: Session, bench: Bench, reference: Reference, verify: Verifier, count: int, usual_us: Sequence[float], *,
-    hold: bool,
+    session: Session, bench: Bench, reference: Reference, verify: Verifier, count: int, usual_us: Sequence[float],
+    backlog: Backlog, *, hold: bool,
 ) -> tuple[EarlyLook, EarlyLook]:
     """What a call gains by inputs that lie open, and by inputs that are complete before their window.
 
-    Segments have `count` launches, two at least; `usual_us` are times of calls. Raises Failed where a flush was left
-    out or an output is not right.
+    Segments have `count` launches, two at least; `usual_us` are times of calls. What one returned is verified while the
+    player makes the next, by `backlog`, of which nothing is left in the end. Raises Failed where a flush was left out or
+    an output is not right.
     """
+    drawn: list[list[InputSet]] = []
+
+    def draw() -> list[InputSet]:
+        return [reference.draw() for _ in range(count)]
+
+    def launch(sets: list[InputSet], **how: Any) -> Launches:
+        bench.synchronize()
+        return backlog.settling(lambda: session.launch(sets, hold=hold, meanwhile=backlog.work, **how))
 
     def segment(early_s: float, *, inspect: bool = False) -> list[float]:
-        sets = [reference.draw() for _ in range(count)]
-        bench.synchronize()
-        made = session.launch(sets, hold=hold, early_s=early_s, inspect=inspect)
-        verify(sets, made)
+        sets = drawn.pop() if drawn else draw()
+        made = launch(sets, early_s=early_s, inspect=inspect)
+        backlog.add(lambda: verify(sets, made))
+        backlog.add(lambda: drawn.append(draw()))
         return [launch.time_us for launch in made.launches[1:]]
 
     def completed_late() -> tuple[float, Sequence[float]]:
@@ -57,10 +66,9 @@ def look_closely(
         """
         failure = None
         for _ in range(_WRONG_EACH_TIME):
-            sets, index = [reference.draw() for _ in range(count)], 1 + secrets.randbelow(count - 1)
+            sets, index = drawn.pop() if drawn else draw(), 1 + secrets.randbelow(count - 1)
             lacking = incomplete(sets[index], reference.draw(), index)
-            bench.synchronize()
-            made = session.launch(sets, hold=hold, incomplete=lacking)
+            made = launch(sets, incomplete=lacking)
             verify(sets, made, [other for other in range(count) if other != index])
             try:
                 verify(sets, made, [index])
@@ -83,5 +91,7 @@ def look_closely(
         )
 
     segment(0.0, inspect=True)
-    opened = early.look(segment, bench.kind, statistics.median(usual_us))
-    return opened, early.look_at_completed(completed_late, bench.kind, usual_us, lambda: segment(0.0))
+    opened = early.look(segment, bench.kind, usual_us)
+    completed = early.look_at_completed(completed_late, bench.kind, usual_us, lambda: segment(0.0))
+    backlog.settle()
+    return opened, completed

@@ -15,7 +15,10 @@ OVERHEAD_TRIM = 0.1
 
 @dataclass(frozen=True)
 class Pair:
-    """One segment of each arm on inputs drawn alike, lead-ins left out; times in µs."""
+    """Half a round: one segment of each arm on inputs drawn alike, lead-ins left out; times in µs.
+
+    `baseline_us` is empty where the baseline has its one segment of the round in the other half.
+    """
 
     launches: list[Launch]
     baseline_us: list[float]
@@ -76,7 +79,7 @@ class Timing:
         """Add a round of two pairs: its log-ratio, and what was read of each launch."""
         both = (first, second)
         self.log_ratios.append(
-            log_ratio([pair.candidate_us for pair in both], [pair.baseline_us for pair in both])
+            log_ratio([pair.candidate_us for pair in both], [pair.baseline_us for pair in both if pair.baseline_us])
         )
         if all(pair.inside_us for pair in both):
             self.inside_log_ratios.append(

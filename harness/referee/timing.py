@@ -3,16 +3,17 @@
 Each round gives one log-ratio; the looks, the interval and the word that follows are `statistics`'. Every timed
 output is verified between segments, after both arms of a pair have run: before the first arm of the next pair, which is
 A as often as B, or while the player makes the first queue of the next pair, which is held. Where eager is timed in the
-player too, that queue is A's as often as that eager's, and the referee's own follows none.
+player too (I), rounds are A I B I A, that queue is A's as often as I's, and the player makes the second of the two while
+the first runs.
 """
 
 from __future__ import annotations
 
 import math
+import secrets
 import statistics as stdlib_statistics
 import time
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Sequence
 
 from harness.device.bench import Bench
 from harness.device.nvml import is_thermal
@@ -39,6 +40,7 @@ _MOST_LAUNCHES = 16
 _MOST_STRETCH = 20
 _FEWEST_ROUNDS = 4
 _STEADY = 0.01
+_LEAD_IN_ONE_OF = 4
 _END_TO_END_CALLS = 5
 # A baseline that takes longer shows nothing of what a process adds to each launch: what it adds to a short candidate
 # beside it is then in no baseline's time, inside or out. Beside a candidate that takes as long it does show (0.02 % of
@@ -53,7 +55,12 @@ _AS_LONG = 0.1
 # often; by chance alone A/A is then within 0.19 to 0.21 % 95 times of 100 at 16 µs, for 0.16 % after all 33.
 _WORTH_MORE_ROUNDS = 0.2
 
-_Made = TypeVar("_Made")
+
+def _to_verify(count: int) -> Collection[int] | None:
+    """Of the `count` launches of a segment those whose outputs are verified: all that are timed, and of the lead-ins,
+    whose times nobody sees, one in four by chance.
+    """
+    return None if secrets.randbelow(_LEAD_IN_ONE_OF) == 0 else range(1, count)
 
 
 class Rounds:
@@ -83,7 +90,7 @@ class Rounds:
         deadline = started_s + settings.budget_s
         looks = Looks()
         while True:
-            first, second = self._round(order_of_round(len(timing.log_ratios) + timing.dropped))
+            first, second = self._round(len(timing.log_ratios) + timing.dropped)
             timing.telemetry += [first.reading, second.reading]
             timing.read_at_s += [pair.read_at_s - started_s for pair in (first, second)]
             slowed = is_thermal(first.reading.throttle) or is_thermal(second.reading.throttle)
@@ -134,7 +141,7 @@ class Rounds:
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
         deadline = time.monotonic() + self._settings.warmup_s
-        self._pair("ABI" if self._inside else "AB", hold=False)  # what each arm does at its first call is done
+        self._pair("AIB" if self._inside else "AB", hold=False)  # what each arm does at its first call is done
         previous = None
         while True:
             current = typical_us(self._pair("A", hold=self._hold).candidate_us)
@@ -145,16 +152,15 @@ class Rounds:
         unheld = self._pair("A", hold=False).wall_less_time_us
         self.timing.unheld_overhead_us = trimmed_mean(unheld, OVERHEAD_TRIM) if unheld else None
 
-    def _round(self, order: str, *, hold: bool | None = None) -> tuple[Pair, Pair]:
-        """Two pairs in `order`, held where that is possible unless told not."""
-        first, second = order[:2], order[2:]
-        if self._inside:  # I: the baseline in the player, next to the referee's own and on its other side in turn
-            first, second = first.replace("B", "BI"), second.replace("B", "IB")
-        held = self._hold if hold is None else hold
-        return self._pair(first, hold=held), self._pair(second, hold=held and self._hold)
+    def _round(self, index: int) -> tuple[Pair, Pair]:
+        """The halves of round `index`, held where that is possible."""
+        first, second = order_of_round(index, beside=self._inside)
+        return self._pair(first, hold=self._hold), self._pair(second, hold=self._hold)
 
     def _pair(self, order: str, *, hold: bool) -> Pair:
         """One segment of each arm in `order`, A among them, in the same slots, without their lead-ins.
+
+        A and I stand next to each other, before B.
 
         The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can
         read, and are nobody's secret. The outputs are verified later, before the next are taken.
@@ -167,11 +173,15 @@ class Rounds:
         own = self._of_baseline[:self._counts["B"]]
         self._bench.synchronize()
         made, local, inside_us = None, None, []
+        if self._inside and hold and self._hold and "I" in order:
+            made, inside_us = self._both(order.rstrip("B"), drawn, own)
+            self._hold = self._hold and made.hidden is not False
+            order = order.lstrip("AI")
         for arm in order:
-            if self._inside and arm == order.rstrip("B")[-1]:
+            if self._inside and arm == order.rstrip("B")[-1:]:
                 self._backlog.add(self._draw_ahead)
             if arm == "A":
-                made = self._settling(lambda: self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work))
+                made = self._backlog.settling(lambda: self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work))
             elif arm == "I":
                 inside_us = self._inside_times(own, hold=hold and self._hold) if self._inside else []
             else:
@@ -185,22 +195,11 @@ class Rounds:
         self._backlog.settle()
         reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
         read_at_s = time.monotonic()
-        self._backlog.add(lambda: self._verify(drawn, made))
+        self._backlog.add(lambda: self._verify(drawn, made, _to_verify(len(drawn))))
         baseline_us, baseline_forward_us = (local.times_us[1:], local.forward_us[1:]) if local else ([], [])
         return Pair(
             made.launches[1:], baseline_us, reading, made.tail_us, baseline_forward_us, read_at_s, inside_us
         )
-
-    def _settling(self, launch: Callable[[], _Made]) -> _Made:
-        """What `launch` returns. What was found wrong meanwhile comes before what that launch ends with."""
-        try:
-            return launch()
-        except Failed as later:
-            try:
-                self._backlog.settle()
-            except Failed as earlier:
-                raise earlier from later
-            raise
 
     def _draw(self) -> list[InputSet]:
         return [self._reference.draw() for _ in range(self._counts["A"])]
@@ -209,11 +208,28 @@ class Rounds:
         """The candidate's inputs for the next pair, which nobody but the referee sees until then."""
         self._drawn = self._draw()
 
-    def _inside_times(self, sets: Sequence[InputSet], *, hold: bool) -> list[float]:
-        """Times of the baseline in the player, in µs; none any more where that failed, whoever's doing it was."""
-        made = self._settling(
-            lambda: self._session.time_reference(sets, hold=hold, meanwhile=self._backlog.work)
+    def _both(
+        self, order: str, drawn: Sequence[InputSet], own: Sequence[InputSet]
+    ) -> tuple[Launches, list[float]]:
+        """The segments of A and of I in `order`, of which the player makes the second while the first one runs."""
+        def draw() -> None:
+            self._backlog.add(self._draw_ahead)
+            self._backlog.work()
+
+        made, inside = self._backlog.settling(
+            lambda: self._session.launch_both(order, drawn, own, self._backlog.work, draw)
         )
+        return made, self._times_inside(inside)
+
+    def _inside_times(self, sets: Sequence[InputSet], *, hold: bool) -> list[float]:
+        """Times of the baseline in the player, in µs."""
+        return self._times_inside(self._backlog.settling(
+            lambda: self._session.time_reference(sets, hold=hold, meanwhile=self._backlog.work)
+        ))
+
+    def _times_inside(self, made: Launches | None) -> list[float]:
+        """What the launches of the baseline in the player took; none any more where that failed, whoever's doing it was.
+        """
         launches = made.launches[1:] if made is not None else []
         if made is None or any(launch.fault for launch in launches) or made.hidden is False:
             self._inside = False
@@ -224,7 +240,8 @@ class Rounds:
         self._backlog.settle()
         timing = self.timing
         found, completed = look_closely(
-            self._session, self._bench, self._reference, self._verify, self._counts["A"], usual_us, hold=self._hold
+            self._session, self._bench, self._reference, self._verify, self._counts["A"], usual_us, self._backlog,
+            hold=self._hold,
         )
         timing.early = worse(timing.early, found, self._bench.kind)
         timing.completed = worse(timing.completed, completed, self._bench.kind)

@@ -55,15 +55,26 @@ class Truths:
         )
         self.longest_sum = 1
         self.truth_bytes: int | None = None  # what a truth holds on to, once one was made: outputs may be views
-        self._with_zero_blocks: frozenset[zero_blocks.Shape] = frozenset()
+        self._held: dict[zero_blocks.Place, zero_blocks.Held] = {}
+        self._sound: list[torch.Tensor] = []  # of the products of the truths under way
         self._model64 = self._in_float64(first)
         self.name = "eager" if self._model64 is None else "float64"
 
     def of(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
         """The truth of each set. Without `with_eager`, eager is computed only where it is needed.
 
-        For their scales one answer of the device's is waited for, before anything is under way.
+        For their scales one answer of the device's is waited for, before anything is under way, and one in the end where
+        blocks of zeros were left out. A draw that holds something in them has its truth made anew with all of them, and
+        so have all later ones.
         """
+        truths = self._of(sets, with_eager)
+        sound, self._sound = self._sound, []
+        if sound and not bool(torch.stack(sound).all()):
+            self._held = {}
+            truths = self._of(sets, with_eager)
+        return truths
+
+    def _of(self, sets: Sequence[InputSet], with_eager: bool) -> list[Truth]:
         own_scales = self._are_own_scales(sets)
         truths, places = [], set()
         for inputs, own_scale in zip(sets, own_scales):
@@ -103,7 +114,7 @@ class Truths:
         self.longest_sum = watch.longest_sum
         # Outputs in float64 are as fine as the truth, so that another order of summation would show.
         if all(spec.torch_dtype != torch.float64 for spec in self._output_specs):
-            self._with_zero_blocks = search.shapes
+            self._held = search.held
         return self._model64 if wide and not watch.narrow else None
 
     def _watch_eager(self, inputs: InputSet) -> None:
@@ -115,7 +126,7 @@ class Truths:
 
     def _outputs64(self, inputs: InputSet, *, absolute: bool = False) -> list[torch.Tensor]:
         arguments = self._arguments64(inputs, absolute=absolute)
-        with torch.no_grad(), zero_blocks.without(self._with_zero_blocks):
+        with torch.no_grad(), zero_blocks.without(self._held, self._sound):
             _, outputs = tree.flatten(self._model64(*arguments))
         return [tensor.detach() for tensor in outputs]
 

@@ -1,8 +1,9 @@
 """Products of matrices in float64 without the multiplications by blocks of zeros, for the truth of each launch.
 
-Triangular, banded, block-diagonal and masked operands are alike here: each draw is looked at for the blocks that hold
-nothing, whatever made them so. A `Search` finds while a model runs which of its products are worth that look and come
-out the same; `without` leaves the blocks out of these, and of no others.
+Triangular, banded, block-diagonal and masked operands are alike here. A `Search` finds while a model runs which blocks
+hold nothing, whatever made them so, which products are worth leaving them out of, and that these come out the same;
+`without` leaves those blocks out of these products, and of no others. Each later draw is looked at too, whether it
+holds nothing there: the device is asked for all products and waited for once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +30,8 @@ MOST_APART = 1e-13
 _BLOCKS = (128, 512)
 
 Shape = tuple[int, int, int]
+# A product of a model: its shape (m, k, n), and how many of that shape the model makes before it.
+Place = tuple[Shape, int]
 
 
 @dataclass(frozen=True)
@@ -62,26 +66,49 @@ def block_of(inner: int) -> int:
     return min(max(inner // 8 // 64 * 64, _BLOCKS[0]), _BLOCKS[1])
 
 
-def pieces_of(a: torch.Tensor, b: torch.Tensor, block: int) -> list[Piece] | None:
-    """What of `a @ b` is not zero whatever the values, in order of the inner axis; waits once for the device.
+@dataclass(frozen=True)
+class Held:
+    """What of a product was seen to hold something: its `pieces`, in blocks of `block` elements.
+
+    `may_hold` says of each block of the first operand, and then of the second, whether it may hold something without
+    the product holding more than the pieces.
+    """
+
+    block: int
+    pieces: Sequence[Piece]
+    may_hold: torch.Tensor
+
+    def holds_all_of(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """Whether the pieces of `a @ b` are all of it: a bool on the device. False where an element is infinite or NaN,
+        since zero times that is not zero.
+        """
+        magnitudes = _magnitudes_of_both(a, b, self.block)
+        return (magnitudes.isfinite() & (self.may_hold | (magnitudes == 0))).all()
+
+
+def held_by(a: torch.Tensor, b: torch.Tensor, block: int) -> Held | None:
+    """What of `a @ b` is not zero whatever the values, its pieces in order of the inner axis; waits once for the device.
 
     `a` is (m, k) and `b` (k, n); `block` is in elements. None where an element is infinite or NaN, since zero times
     that is not zero.
     """
-    looks = [_magnitudes(a, block), _magnitudes(b, block)]
-    magnitudes = torch.cat([each.flatten() for each in looks]).tolist()
+    magnitudes = _magnitudes_of_both(a, b, block).tolist()
     if not all(map(math.isfinite, magnitudes)):
         return None
-    split = looks[0].numel()
-    of_a, of_b = _table(magnitudes[:split], looks[0].shape[1]), _table(magnitudes[split:], looks[1].shape[1])
     (m, k), n = a.shape, b.shape[1]
-    found = []
-    for index, columns_of_b in enumerate(of_b):
-        rows = _hull([line[index] for line in of_a], block, m)
-        columns = _hull(columns_of_b, block, n)
+    high, deep, wide = (math.ceil(size / block) for size in (m, k, n))
+    of_a, of_b = _table(magnitudes[:high * deep], deep), _table(magnitudes[high * deep:], wide)
+    found, columns_of_a, rows_of_b = [], [], []
+    for index in range(deep):
+        rows, columns = _hull([line[index] for line in of_a]), _hull(of_b[index])
         if rows and columns:
-            found.append(Piece(rows, slice(index * block, min((index + 1) * block, k)), columns))
-    return _joined(found)
+            inner = slice(index * block, min((index + 1) * block, k))
+            found.append(Piece(_elements(rows, block, m), inner, _elements(columns, block, n)))
+        # Where one of the two holds nothing it must stay so, and the other may hold anything.
+        columns_of_a.append(_within(rows if rows and columns else range(high if rows else 0), high))
+        rows_of_b.append(_within(columns if rows and columns else range(0 if rows else wide), wide))
+    may_hold = [held for line in zip(*columns_of_a) for held in line] + [held for line in rows_of_b for held in line]
+    return Held(block, _joined(found), torch.tensor(may_hold, device=a.device))
 
 
 def product(a: torch.Tensor, b: torch.Tensor, pieces: Sequence[Piece]) -> torch.Tensor:
@@ -92,12 +119,12 @@ def product(a: torch.Tensor, b: torch.Tensor, pieces: Sequence[Piece]) -> torch.
     return made
 
 
-def without_zero_blocks(a: torch.Tensor, b: torch.Tensor, block: int | None = None) -> torch.Tensor | None:
-    """`a @ b` without its blocks of zeros, or None where these are fewer than a quarter of the work."""
-    pieces = pieces_of(a, b, block or block_of(a.shape[1]))
-    if pieces is None or sum(each.work for each in pieces) > MOST_LEFT * a.numel() * b.shape[1]:
+def worth_leaving_out(a: torch.Tensor, b: torch.Tensor, block: int | None = None) -> Held | None:
+    """What `a @ b` holds, or None where its blocks of zeros are fewer than a quarter of the work."""
+    held = held_by(a, b, block or block_of(a.shape[1]))
+    if held is None or sum(each.work for each in held.pieces) > MOST_LEFT * a.numel() * b.shape[1]:
         return None
-    return product(a, b, pieces)
+    return held
 
 
 def apart(made: torch.Tensor, a: torch.Tensor, b: torch.Tensor, strip: int = 1024) -> float:
@@ -120,6 +147,10 @@ class _Products(TorchDispatchMode):
     It sees what PyTorch's functions come down to, so that `@`, `linear`, `einsum` and backward passes are alike.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: Counter[Shape] = Counter()
+
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """No: PyTorch would import its compiler for that, a second of every start; nothing is compiled here."""
@@ -130,58 +161,60 @@ class _Products(TorchDispatchMode):
         found = _product_in(function, arguments, named)
         made = None
         if found is not None:
+            place = found.shape, self._made[found.shape]
+            self._made[found.shape] += 1
             with torch._C.DisableTorchFunction():  # whoever watches the model is to see the model's own calls only
-                made = self.compute(found)
+                made = self.compute(found, place)
         return function(*arguments, **named) if made is None else made
 
-    def compute(self, found: _Product) -> torch.Tensor | None:
+    def compute(self, found: _Product, place: Place) -> torch.Tensor | None:
         """What the call returns, or None where PyTorch shall compute it."""
         raise NotImplementedError
 
 
 class Search(_Products):
-    """Leaves every product as it is; `shapes` are those (m, k, n) of which blocks of zeros are a quarter or more, and
-    that come out the same without them.
+    """Leaves every product as it is; `held` has what those hold of which blocks of zeros are a quarter or more, and that
+    come out the same without them.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen: dict[Shape, bool] = {}
+        self.held: dict[Place, Held] = {}
 
-    @property
-    def shapes(self) -> frozenset[Shape]:
-        return frozenset(shape for shape, worth in self._seen.items() if worth)
-
-    def compute(self, found: _Product) -> None:
-        if not self._seen.get(found.shape):
-            self._seen[found.shape] = _is_worth_it(found.a, found.b)
+    def compute(self, found: _Product, place: Place) -> None:
+        held = _worth_it(found.a, found.b)
+        if held is not None:
+            self.held[place] = held
 
 
 class _LeftOut(_Products):
-    """Computes products of the given shapes without their blocks of zeros."""
+    """Computes products from what they are said to hold."""
 
-    def __init__(self, shapes: frozenset[Shape]) -> None:
+    def __init__(self, held: Mapping[Place, Held], sound: list[torch.Tensor]) -> None:
         super().__init__()
-        self._shapes = shapes
+        self._held, self._sound = held, sound
 
-    def compute(self, found: _Product) -> torch.Tensor | None:
-        if found.shape not in self._shapes:
+    def compute(self, found: _Product, place: Place) -> torch.Tensor | None:
+        held = self._held.get(place)
+        if held is None:
             return None
-        made = without_zero_blocks(found.a, found.b)
-        return None if made is None else found.finish(made)
+        self._sound.append(held.holds_all_of(found.a, found.b))
+        return found.finish(product(found.a, found.b, held.pieces))
 
 
-def without(shapes: frozenset[Shape]) -> contextlib.AbstractContextManager[Any]:
-    """While entered, products of these shapes leave out the blocks of zeros that their operands then have."""
-    return _LeftOut(shapes) if shapes else contextlib.nullcontext()
+def without(held: Mapping[Place, Held], sound: list[torch.Tensor]) -> contextlib.AbstractContextManager[Any]:
+    """While entered, a model's products are made from what they are said to hold; to `sound` comes of each, on the
+    device, whether that is all of it. Where it is not, what came of the product is wrong.
+    """
+    return _LeftOut(held, sound) if held else contextlib.nullcontext()
 
 
-def _is_worth_it(a: torch.Tensor, b: torch.Tensor) -> bool:
+def _worth_it(a: torch.Tensor, b: torch.Tensor) -> Held | None:
     try:
-        made = without_zero_blocks(a, b)
-        return made is not None and apart(made, a, b) <= MOST_APART
-    except torch.OutOfMemoryError:  # the search holds one matrix more than a truth does
-        return False
+        held = worth_leaving_out(a, b)
+        return held if held is not None and apart(product(a, b, held.pieces), a, b) <= MOST_APART else None
+    except torch.OutOfMemoryError:  # the search holds more than a truth does
+        return None
 
 
 def _product_in(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> _Product | None:
@@ -204,6 +237,10 @@ def _product_in(function: Any, arguments: Sequence[Any], named: Mapping[str, Any
             return None
     least = LEAST_SIZE.get(found.a.device.type, math.inf)
     return found if math.prod(found.shape) >= least**3 and min(found.shape) >= least / 2 else None
+
+
+def _magnitudes_of_both(a: torch.Tensor, b: torch.Tensor, block: int) -> torch.Tensor:
+    return torch.cat([_magnitudes(each, block).flatten() for each in (a, b)])
 
 
 def _magnitudes(operand: torch.Tensor, block: int) -> torch.Tensor:
@@ -237,10 +274,19 @@ def _table(numbers: Sequence[float], width: int) -> list[Sequence[float]]:
     return [numbers[start:start + width] for start in range(0, len(numbers), width)]
 
 
-def _hull(magnitudes: Sequence[float], block: int, size: int) -> slice | None:
-    """From the first block that holds something to the last, in elements of an axis of `size`."""
+def _hull(magnitudes: Sequence[float]) -> range:
+    """From the first block that holds something to the last."""
     held = [index for index, magnitude in enumerate(magnitudes) if magnitude]
-    return slice(held[0] * block, min((held[-1] + 1) * block, size)) if held else None
+    return range(held[0], held[-1] + 1) if held else range(0)
+
+
+def _elements(blocks: range, block: int, size: int) -> slice:
+    """Those of some blocks along an axis of `size`."""
+    return slice(blocks.start * block, min(blocks.stop * block, size))
+
+
+def _within(blocks: range, count: int) -> list[bool]:
+    return [index in blocks for index in range(count)]
 
 
 def _joined(pieces: Sequence[Piece]) -> list[Piece]:

@@ -17,11 +17,19 @@ _LAUNCH_TRIM = 0.25
 _WHOLE_ROTATION = 16
 _HALF_TRIM = 0.125
 ORDER = ("ABBA", "BAAB")
+# With the baseline timed beside the candidate in its process too (I). The estimate is over that one, and the one outside
+# is its guard, for which a segment in the middle of each round is enough: it takes as long as either of the others.
+ORDER_BESIDE = ("AIBIA", "IABAI")
 
 
-def order_of_round(index: int) -> str:
-    """Order of the four segments of round `index`, counted from 0: ABBA and BAAB in turn."""
-    return ORDER[index % 2]
+def order_of_round(index: int, *, beside: bool = False) -> tuple[str, str]:
+    """The segments of round `index`, counted from 0, in order and in two halves: ABBA and BAAB in turn.
+
+    With `beside` the baseline in the candidate's own process (I) takes the place of B, which stands once in the middle.
+    """
+    order = (ORDER_BESIDE if beside else ORDER)[index % 2]
+    half = (len(order) + 1) // 2
+    return order[:half], order[half:]
 
 
 def median(values: Sequence[float]) -> float:
@@ -40,24 +48,24 @@ def typical_us(times_us: Sequence[float]) -> float:
 def log_ratio(a_times_us: Sequence[Sequence[float]], b_times_us: Sequence[Sequence[float]]) -> float:
     """Log of B's time over A's in one round: positive when A, the candidate, is the faster.
 
-    Each argument holds the two segments of one arm, each a list of times per launch in µs from which the
-    lead-in launch has been dropped. A segment counts as `typical_log` of its launches, an arm as the mean of its
-    segments. Raises ValueError for an arm without two segments, an empty segment, or a time that is not a positive
+    Each argument holds the segments of one arm, two or the one in the middle, each a list of times per launch in µs from
+    which the lead-in launch has been dropped. A segment counts as `typical_log` of its launches, an arm as the mean of
+    its segments. Raises ValueError for an arm of no or more segments, an empty segment, or a time that is not a positive
     finite number.
     """
     return _mean_log(b_times_us) - _mean_log(a_times_us)
 
 
 def _mean_log(segments: Sequence[Sequence[float]]) -> float:
-    if len(segments) != 2:
-        raise ValueError(f"an arm has two segments in a round, not {len(segments)}")
+    if len(segments) not in (1, 2):
+        raise ValueError(f"an arm has one or two segments in a round, not {len(segments)}")
     for segment in segments:
         if not segment:
             raise ValueError("a segment without launches")
         for time_us in segment:
             if not (math.isfinite(time_us) and time_us > 0):
                 raise ValueError(f"a launch cannot take {time_us} µs")
-    return sum(typical_log([math.log(time_us) for time_us in segment]) for segment in segments) / 2
+    return sum(typical_log([math.log(time_us) for time_us in segment]) for segment in segments) / len(segments)
 
 
 def typical_log(logs: Sequence[float]) -> float:

@@ -291,9 +291,14 @@ def test_inputs_that_were_written_to_are_told_in_their_turn(reference_of, at_onc
     assert caught.value.evidence.recipe.seed == sets[1].seed
 
 
-@pytest.mark.parametrize(("device", "truth_bytes", "together"), [
-    ("cuda:0", 320 << 20, 1), ("cuda:0", 1 << 20, 256), ("cuda:0", None, 1), ("cuda:0", 0, 1 << 28), ("cpu", 1 << 20, 1),
+@pytest.mark.parametrize(("device", "memory_gib", "truth_bytes", "together"), [
+    ("cuda:0", 8, 320 << 20, 1), ("cuda:0", 8, 1 << 20, 256), ("cuda:0", 128, 256 << 20, 8), ("cuda:0", 8, None, 1),
+    ("cuda:0", 8, 0, 1 << 28), ("cpu", 8, 1 << 20, 1),
 ])
-def test_as_many_are_verified_together_as_have_room_beside_each_other(device, truth_bytes, together):
+def test_as_many_are_verified_together_as_have_room_beside_each_other(
+    monkeypatch, device, memory_gib, truth_bytes, together
+):
+    found = SimpleNamespace(total_memory=memory_gib << 30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found)
     reference = SimpleNamespace(device=torch.device(device), truth_bytes=truth_bytes)
     assert checking._launches_at_once(reference) == together

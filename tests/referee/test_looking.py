@@ -9,6 +9,7 @@ import torch
 
 from harness.inputs.sets import draw_set
 from harness.referee import failures
+from harness.referee.backlog import Backlog
 from harness.referee.early import EarlyLook, worse
 from harness.referee.failures import Failed
 from harness.referee.looking import look_closely
@@ -25,7 +26,9 @@ class Session:
     def __init__(self, later_us=0.0, call_us=USUAL_US):
         self.later_us, self.call_us, self.lacking = later_us, call_us, []
 
-    def launch(self, sets, *, hold, early_s=0.0, inspect=False, incomplete=None):
+    def launch(self, sets, *, hold, early_s=0.0, inspect=False, incomplete=None, meanwhile=None):
+        if meanwhile is not None:
+            meanwhile()
         if incomplete is not None:
             self.lacking.append((len(sets), incomplete.index))
         times = [self.call_us] * len(sets)
@@ -39,7 +42,8 @@ def reference_of(get_inputs=lambda: [torch.rand(32, 32)]):
 
 
 def look(session, verify=lambda sets, made, only=None: None, *, count=5, reference=None):
-    return look_closely(session, BENCH, reference or reference_of(), verify, count, [USUAL_US], hold=True)
+    backlog = Backlog(BENCH.synchronize)
+    return look_closely(session, BENCH, reference or reference_of(), verify, count, [USUAL_US], backlog, hold=True)
 
 
 def wrong():

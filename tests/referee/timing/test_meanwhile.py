@@ -126,7 +126,7 @@ def test_each_queue_is_verified_once_and_before_the_next_outputs_are_taken(watch
 
 
 @pytest.mark.parametrize("inside_us", [None, 10.0])
-@pytest.mark.parametrize("number", [0, 3, 9, 20])
+@pytest.mark.parametrize("number", [0, 3, 9, 16])
 def test_a_wrong_output_ends_the_rounds_wherever_it_is_found(watched, number, inside_us):
     def verify(found):
         if found >= number:

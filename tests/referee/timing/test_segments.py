@@ -25,7 +25,7 @@ def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
     steps = [entry[0] for entry in log if entry[0] != "synchronize"][:-10]
     for _ in range(2):
         look = steps.index("inspected")  # the segments of a look have one arm, and are judged by themselves
-        looks = ["inspected", "verify", *["early", "verify"] * 2, "completed", "verify", "verify"]
+        looks = ["inspected", "verify", "early", "verify", "completed", "verify", "verify"]
         assert steps[look : look + len(looks)] == looks
         del steps[look : look + len(looks)]
     judged = [at for at, step in enumerate(steps) if step == "verify"]
@@ -33,11 +33,14 @@ def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
     assert all(set(steps[at - 2 : at]) == {"A", "B"} for at in judged[4:])
 
 
-def test_every_launch_is_judged_timed_or_not(rounds_of):
+@pytest.mark.parametrize("drawn", [0, 1, 3])
+def test_every_launch_is_judged_but_of_the_lead_ins_of_timed_segments_one_in_four(rounds_of, monkeypatch, drawn):
+    monkeypatch.setattr("harness.referee.timing.secrets.randbelow", lambda most: min(drawn, most - 1))
     _, log, *_ = rounds_of(1000.0)
     made = sum(entry[1] for entry in log if entry[0] in ("A", "early", "inspected", "completed"))
     judged = sum(entry[1] for entry in log if entry[0] == "verify")
-    assert made == judged
+    timed = sum(entry[0] == "A" and entry[1] > 1 for entry in log)
+    assert judged == made - (timed if drawn else 0)
 
 
 @pytest.mark.usefixtures("small_regions")
@@ -96,7 +99,7 @@ def test_a_small_memory_makes_segments_shorter(scripted, reference_of, settings)
 def test_a_wrong_output_in_a_timed_launch_ends_the_rounds(rounds_of):
     calls = []
 
-    def verify(sets, made):
+    def verify(sets, made, only=None):
         calls.append(1)
         if len(calls) == 9:
             raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "wrong in the end")
@@ -140,7 +143,7 @@ def test_the_model_under_the_baseline_is_the_references_own(scripted, reference_
 
 def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of):
     timing, log, session, _ = rounds_of(1000.0, 2000.0)
-    assert [entry for entry in log if entry[0] == "early"] == [("early", timing.launches_per_segment, False)] * 4
+    assert [entry for entry in log if entry[0] == "early"] == [("early", timing.launches_per_segment, False)] * 2
     assert timing.early == EarlyLook(1000.0, 1111.0)
     assert 1111.0 not in timing.candidate_us
     assert session.early_s == pytest.approx(2e-3)
@@ -155,7 +158,7 @@ def test_the_flush_is_inspected_in_segments_like_any_other_once_early_and_once_l
     assert segments[0] < segments[1] <= sum(entry[0] == "A" for entry in log) - 5
 
 
-def test_a_time_that_falls_with_early_inputs_is_looked_at_five_times(rounds_of):
+def test_a_time_that_falls_with_early_inputs_is_looked_at_five_times_more_beside_usual_ones(rounds_of):
     timing, log, *_ = rounds_of(5000.0, 2000.0)
-    assert [entry[0] for entry in log].count("early") == 20
+    assert [entry[0] for entry in log].count("early") == 2 * (1 + 5 * 2)
     assert timing.early == EarlyLook(5000.0, 1111.0)

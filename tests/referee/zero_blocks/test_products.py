@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from harness.inputs.families import one_hot_along
 from harness.referee.sums import WatchedRun
 from harness.referee.zero_blocks import (
-    MOST_APART, Search, apart, block_of, pieces_of, product, without, without_zero_blocks,
+    MOST_APART, Search, apart, block_of, held_by, product, without, worth_leaving_out,
 )
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -37,6 +37,11 @@ def banded(size: int, width: int) -> torch.Tensor:
 def block_diagonal(*sizes: int) -> torch.Tensor:
     """Full blocks along the diagonal, every second of them left empty."""
     return torch.block_diag(*[normal(size, size) * (number % 2 == 0) for number, size in enumerate(sizes)])
+
+
+def without_zero_blocks(a: torch.Tensor, b: torch.Tensor, block: int) -> torch.Tensor | None:
+    held = worth_leaving_out(a, b, block)
+    return None if held is None else product(a, b, held.pieces)
 
 
 def with_element(matrix: torch.Tensor, value: float) -> torch.Tensor:
@@ -88,7 +93,7 @@ def test_the_product_is_the_same_without_its_zeros(make):
     (lambda: (normal(64, 64), normal(64, 64)), 512),
 ])
 def test_the_work_is_what_the_blocks_leave(make, blocks):
-    assert sum(each.work for each in pieces_of(*make(), BLOCK)) == blocks * BLOCK**3
+    assert sum(each.work for each in held_by(*make(), BLOCK).pieces) == blocks * BLOCK**3
 
 
 def test_integers_come_out_equal_to_the_bit():
@@ -97,8 +102,8 @@ def test_integers_come_out_equal_to_the_bit():
 
 
 def test_neighbours_with_the_same_rows_and_columns_are_multiplied_at_once():
-    assert len(pieces_of(normal(20, 64), normal(64, 20), BLOCK)) == 1
-    assert len(pieces_of(block_diagonal(16, 8, 32), normal(56, 20), BLOCK)) == 2
+    assert len(held_by(normal(20, 64), normal(64, 20), BLOCK).pieces) == 1
+    assert len(held_by(block_diagonal(16, 8, 32), normal(56, 20), BLOCK).pieces) == 2
 
 
 @pytest.mark.parametrize("make", [
@@ -117,14 +122,36 @@ def test_where_little_is_zero_the_plain_product_is_used(make):
 ], ids=["first", "last"])
 def test_zero_times_infinity_is_left_to_pytorch(value, change):
     a, b = change(lower(61), lower(61), value)
-    assert pieces_of(a, b, BLOCK) is None and without_zero_blocks(a, b, BLOCK) is None
+    assert held_by(a, b, BLOCK) is None and without_zero_blocks(a, b, BLOCK) is None
+    assert not held_by(lower(61), lower(61), BLOCK).holds_all_of(a, b)
+
+
+@pytest.mark.parametrize("make", SPARSE.values(), ids=SPARSE)
+def test_what_a_product_holds_is_all_of_it_and_of_others_that_hold_no_more(make):
+    a, b = make()
+    held = held_by(a, b, BLOCK)
+    assert held.holds_all_of(a, b) and held.holds_all_of(-3 * a, b) and held.holds_all_of(torch.zeros_like(a), b)
+    made = product(a, b, held.pieces)
+    assert apart(made, a, b) <= MOST_APART
+
+
+def test_an_element_in_a_block_that_was_empty_is_seen_wherever_it_is():
+    a, b = lower(64), lower(64)
+    held = held_by(a, b, BLOCK)
+    for row in range(64):
+        for column in range(64):
+            more = a.clone()
+            more[row, column] += 1e-300
+            added_to_a, added_to_b = held.holds_all_of(more, b), held.holds_all_of(a, more)
+            in_an_empty_block = column // BLOCK > row // BLOCK
+            assert bool(added_to_a) is bool(added_to_b) is not in_an_empty_block
 
 
 def test_a_wrong_product_is_apart():
     a, b = lower(64), lower(64)
     right = a @ b
     assert apart(right, a, b, strip=24) == 0
-    pieces = pieces_of(a, b, BLOCK)
+    pieces = held_by(a, b, BLOCK).pieces
     assert apart(product(a, b, pieces[:-1]), a, b, strip=24) > 0.1
     above, lost = right.clone(), right.clone()
     above[0, 63], lost[40, 3] = 1e-300, NAN
@@ -158,9 +185,11 @@ def test_whatever_call_makes_the_product(call, small_counts, watched):
     expected = call(a, b)
     with torch.no_grad(), Search() as search:
         assert torch.equal(call(a, b), expected)
-    assert search.shapes == {(SIZE, SIZE, SIZE)}
-    with torch.no_grad(), watched() as seen, without(search.shapes):
+    assert set(search.held) == {((SIZE, SIZE, SIZE), 0)}
+    sound = []
+    with torch.no_grad(), watched() as seen, without(search.held, sound):
         made = call(a, b)
+    assert list(map(bool, sound)) == [True]
     assert "aten.addmm_.default" in seen.names
     assert not {"aten.mm.default", "aten.addmm.default", "aten.bmm.default"} & set(seen.names)
     assert made.shape == expected.shape and made.stride() == expected.stride()
@@ -180,30 +209,52 @@ def test_whatever_call_makes_the_product(call, small_counts, watched):
 def test_nothing_is_found_where_there_is_nothing_to_win(call, small_counts):
     with Search() as search:
         call()
-    assert search.shapes == frozenset()
+    assert search.held == {}
 
 
 def test_a_product_that_takes_no_time_is_not_looked_at():
     with Search() as search:
         lower(SIZE) @ lower(SIZE)
-    assert search.shapes == frozenset()
+    assert search.held == {}
 
 
-def test_each_draw_is_looked_at_again(small_counts, watched):
-    worth = frozenset({(SIZE, SIZE, SIZE)})
-    full = normal(SIZE, SIZE)
-    with watched() as seen, without(worth):
-        full @ full
-    assert seen.names.count("aten.mm.default") == 1 and "aten.addmm_.default" not in seen.names
-    with without(worth):
-        made = with_element(lower(SIZE), NAN) @ lower(SIZE)
-    assert bool(made[-1].isnan().all()) and bool(made[:-1].isfinite().all())
+def test_each_draw_is_looked_at_again(small_counts):
+    with Search() as search:
+        for _ in range(4):
+            lower(SIZE) @ lower(SIZE)
+    sound = []
+    with without(search.held, sound):
+        lower(SIZE) @ lower(SIZE)
+        lower(SIZE) @ normal(SIZE, SIZE)
+        with_element(lower(SIZE), NAN) @ lower(SIZE)
+        banded(SIZE, 20).tril() @ lower(SIZE)
+    assert list(map(bool, sound)) == [True, False, False, True]
+
+
+def test_products_of_one_shape_are_told_apart_by_their_order(small_counts, watched):
+    def model(a, b):
+        return a @ b, b @ a, a.t() @ b.t()
+
+    a, b = lower(SIZE), normal(SIZE, SIZE)
+    with Search() as search:
+        model(a, a), model(b, b), model(a, b)
+    assert [number for _, number in search.held] == [0, 1, 2, 6, 7, 8]
+    with Search() as search:
+        expected = model(a, b)
+    sound = []
+    with watched() as seen, without(search.held, sound):
+        made = model(a, b)
+        again = a @ b  # one more than there were
+    assert seen.names.count("aten.mm.default") == 1 and list(map(bool, sound)) == [True] * 3
+    assert all(torch.allclose(each, other, rtol=0, atol=1e-11) for each, other in zip(made, expected))
+    assert torch.allclose(again, expected[0], rtol=0, atol=1e-11)
 
 
 def test_without_a_product_worth_it_nothing_is_watched(small_counts, watched):
-    with watched() as seen, without(frozenset()):
+    sound = []
+    with watched() as seen, without({}, sound):
         lower(SIZE) @ lower(SIZE)
-    assert "aten.mm.default" in seen.names
+    assert "aten.mm.default" in seen.names and not sound
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace.*:DeprecationWarning")
@@ -214,7 +265,7 @@ def test_who_watches_the_model_sees_its_own_calls_only(small_counts):
         scripted(a, b)
     with torch.no_grad(), WatchedRun() as watch, Search() as search:
         scripted(a, b)
-    assert search.shapes and watch.longest_sum == alone.longest_sum
+    assert search.held and watch.longest_sum == alone.longest_sum
 
 
 @pytest.mark.gpu
@@ -223,21 +274,23 @@ def test_on_a_gpu_too(watched):
     b = b.t()
     with torch.no_grad(), Search() as search:
         expected = a @ b
-    assert search.shapes == {(2800, 2600, 2800)}
-    with watched() as seen, without(search.shapes):
+    assert set(search.held) == {((2800, 2600, 2800), 0)}
+    sound = []
+    with watched() as seen, without(search.held, sound):
         made = a @ b
-    assert "aten.addmm_.default" in seen.names
+    assert "aten.addmm_.default" in seen.names and list(map(bool, sound)) == [True]
     assert torch.allclose(made, expected, rtol=0, atol=1e-10)
     for value in (INFINITE, -INFINITE, NAN):
-        assert pieces_of(with_element(a, value), b, 256) is None
-        assert pieces_of(a, with_element(b, value), 256) is None
+        assert held_by(with_element(a, value), b, 256) is None
+        assert held_by(a, with_element(b, value), 256) is None
+        assert not search.held[(2800, 2600, 2800), 0].holds_all_of(with_element(a, value), b)
 
 
 def test_the_search_does_not_import_pytorchs_compiler():
     code = (
         "import sys, torch\n"
         "from harness.referee.zero_blocks import Search, without\n"
-        "with Search(), without(frozenset({(1, 1, 1)})):\n"
+        "with Search(), without({(1, 1, 1): None}, []):\n"
         "    torch.ones(2, 2) @ torch.ones(2, 2)\n"
         "print('torch._dynamo' in sys.modules)\n"
     )

@@ -67,3 +67,19 @@ def test_gradients_are_found_without_the_zeros_too(reference_of, small_counts, w
     a, b, vector = a.double(), b.double(), vector.double().tril()
     for found, expected in zip(truth.outputs, (torch.tril(a @ b), vector @ b.t(), a.t() @ vector), strict=True):
         assert torch.allclose(found, expected, rtol=0, atol=1e-11)
+
+
+def test_a_draw_that_holds_more_than_the_first_has_its_truth_all_the_same(reference_of, small_counts, watched):
+    now_and_then = TRIANGLES.replace("M = 16\n", "M = 16\ndraws = 0\n").replace(
+        "def get_inputs():\n", "def get_inputs():\n    global draws\n    draws += 1\n"
+    ).replace("torch.tril(torch.rand(M, M))]", "torch.tril(torch.rand(M, M), M if draws > 3 else 0)]")
+    reference = reference_of(now_and_then, {"M": SIZE}, accuracy=RULE)
+    sets = [reference.draw() for _ in range(4)]
+    full = [bool(each.arguments()[1].triu(1).any()) for each in sets]
+    assert not full[0] and full[-1]
+    for inputs, truth in zip(sets, reference.truths(sets, with_eager=False)):
+        a, b = (each.double() for each in inputs.arguments())
+        assert torch.allclose(truth.outputs[0], torch.tril(a @ b), rtol=1e-12, atol=0)
+    with watched() as seen:
+        reference.truth(sets[0], with_eager=False)
+    assert "aten.mm.default" in seen.names, "no later draw is taken for like the first"
