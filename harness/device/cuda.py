@@ -66,7 +66,7 @@ class CudaBench:
         source = masking.SOURCE + cooling.SOURCE + waiting.SOURCE + rotation.SOURCE
         self._cubin = nvrtc.compile_cubin(source, self._properties.major, self._properties.minor)
         self._blocks = 4 * self._properties.multi_processor_count
-        self._mask = masking.Mask(self._cubin, 0, self._blocks)  # there is a key for each set
+        self._masks = masking.Masks(self._cubin, self._blocks, self.torch_device)
         self._cache = GpuCache(
             self._properties.L2_cache_size, self.torch_device, self._cubin, self._blocks
         )
@@ -135,11 +135,14 @@ class CudaBench:
     def _put_masked(
         self, sources: Sequence[torch.Tensor], targets: Sequence[torch.Tensor], keys: Sequence[bytes]
     ) -> None:
-        """Each source under its own key into the target of the same number; all keys come over in one copy."""
-        together = torch.frombuffer(bytearray(b"".join(keys)), dtype=torch.uint8).to(self.torch_device)
-        for index, (source, target) in enumerate(zip(sources, targets)):
-            key_address = together.data_ptr() + index * KEY_BYTES
-            self._mask.apply(_LEGACY_STREAM, source.data_ptr(), target.data_ptr(), source.numel(), key_address)
+        """Each source under its own key into the target of the same number; what is as long as others goes with them.
+        """
+        of_size: dict[int, list[masking.Masked]] = {}
+        for source, target, key in zip(sources, targets, keys):
+            together = of_size.setdefault(source.numel(), [])
+            together.append(masking.Masked(source.data_ptr(), target.data_ptr(), key))
+        for size_bytes, together in of_size.items():
+            self._masks.apply(_LEGACY_STREAM, together, size_bytes)
 
     def _lacks_pieces(self, index: int) -> bool:
         return self._incomplete is not None and self._incomplete.index == index
@@ -200,8 +203,11 @@ class CudaBench:
         return self._glimpses.changed(self._taken)
 
     def take_outputs(self, count: int) -> None:
-        self._taken = []  # first, so that the allocator can use the old ones' memory
-        self._taken = [region[: self._output_bytes].clone() for region in self._regions["outboxes"][:count]]
+        outboxes = [region[: self._output_bytes].view(torch.int64) for region in self._regions["outboxes"][:count]]
+        if [each.numel() for each in self._taken] != [8 * each.numel() for each in outboxes]:
+            self._taken = []  # first, so that the allocator can use the old ones' memory
+            self._taken = [torch.empty(self._output_bytes, dtype=torch.uint8, device=self.torch_device) for _ in outboxes]
+        torch._foreach_copy_([each.view(torch.int64) for each in self._taken], outboxes)  # one step for all
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
         staging = self._regions["staging"]

@@ -129,6 +129,11 @@ def _fault(made: Launches, index: int, where: str) -> failures.Failed | None:
     return None
 
 
+def families_checked(reference: Reference, launches: int, *, timed: bool) -> list[Family]:
+    """Of each launch that `check_all` makes at the sizes of `reference`, `timed` or not, what its inputs are."""
+    return [*reference.families, *[GIVEN] * (launches - 1 if timed else 0)]
+
+
 def check_all(
     session: Session, references: Sequence[Reference], launches: int, precision_class: str,
     reload: Callable[[Reference], None], first_timeout_s: float, found: list[ErrorFigures],
@@ -143,9 +148,7 @@ def check_all(
     refused = []
     for position, reference in enumerate(references):
         reload(reference)
-        families = list(reference.families)
-        if position == 0:
-            families += [GIVEN] * (launches - 1)
+        families = families_checked(reference, launches, timed=position == 0)
         alone, together = families[:_ALONE], families[_ALONE:]
         most = max(1, min(len(together), most_launches(session.bench, reference)))
         session.open(reference, most)
@@ -194,7 +197,7 @@ def _check(
     """A launch for each of `families`, whose figures go to `found`. Raises Failed for a mistake in logic, which ends
     them.
     """
-    sets = [reference.draw(family) for family in families]
+    sets = [reference.draw_ready(family) for family in families]
     made = session.launch(sets, hold=False, timeout_s=timeout_s)
     for each in verify(session, reference, sets, made, precision_class, with_eager=True):
         found.append(each)

@@ -153,12 +153,11 @@ def worst_of_blocks(found: torch.Tensor) -> list[RawFigures]:
     """What the blocks found together, for each output; `found` is float64 (outputs, blocks, 6) on the host."""
     errors, positions = found[..., 0], found[..., 1]
     worst = torch.where(errors == errors.amax(dim=1, keepdim=True), positions, math.inf).argmin(dim=1)
-    figures = []
-    for of_blocks, block in zip(found, worst.tolist()):
-        max_u, position, got, expected, _, _ = of_blocks[block].tolist()
-        square_sum, lost = of_blocks[:, 4:].sum(dim=0).tolist()
-        figures.append(RawFigures(max_u, square_sum, int(position), got, expected, int(lost)))
-    return figures
+    of_worst, sums = found[torch.arange(len(found)), worst, :4].tolist(), found[..., 4:].sum(dim=1).tolist()
+    return [
+        RawFigures(max_u, square_sum, int(position), got, expected, int(lost))
+        for (max_u, position, got, expected), (square_sum, lost) in zip(of_worst, sums)
+    ]
 
 
 def _repeating(scale: torch.Tensor) -> tuple[torch.Tensor | None, int]:

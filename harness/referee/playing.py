@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from harness.device.bench import Bench
+from harness.errors import InputError
 from harness.inputs.sets import InputSet
 from harness.provenance.kinds import Provenance, claiming_least
 from harness.referee import checking, extras, failures
@@ -32,6 +33,8 @@ from harness.verdict import ReasonCode, Status
 # Two launches, the first a lead-in, so often: a single time would by chance be fast or slow on a busy machine.
 _ALONE_LAUNCHES, _ALONE_TIMES = 2, 3
 _CONTROL_BUDGET_S = 1.0
+# Of a device's memory, for inputs and truths that the next contestant is checked with.
+_READY_SHARE = 1 / 16
 
 
 class Play:
@@ -82,9 +85,24 @@ class Play:
                 )
                 judgement.warnings += judgement.extras.notes
         finally:
-            session.stop()
+            session.stop(self._make_ready)
         if timing.candidate_us:
             check_baseline(timing, self._bench.kind, control, self._eager_alone_us)
+
+    def _make_ready(self) -> None:
+        """Have inputs and truths ready for the checks of whoever comes next, where a device could not do more."""
+        memory_bytes = self._bench.identity.memory_bytes
+        if self._bench.kind == "cpu" or not memory_bytes:
+            return
+        room_bytes = _READY_SHARE * memory_bytes
+        try:
+            for position, reference in enumerate(self._references):
+                families = checking.families_checked(reference, self._settings.check_launches, timed=position == 0)
+                room_bytes = reference.make_ready(families, room_bytes)
+        except (InputError, RuntimeError):  # the next one will say so, if it has no room either
+            for reference in self._references:
+                reference.forget_ready()
+            self._bench.release_memory()
 
     def control_again(self, contestant: Contestant, start: Callable[[], Child]) -> Control | None:
         """Eager in a player once more, timed briefly for its clocks alone; None where that failed."""

@@ -18,9 +18,10 @@ from harness.inputs.families import GIVEN, Family, families_for
 from harness.inputs.sets import InputSet, draw_set
 from harness.problem import Problem
 from harness.reading.reference_source import with_sizes
+from harness.referee.ready import Ready
 from harness.referee.truths import Truth, Truths, eager_of
 from harness.wire import passes, tree
-from harness.wire.layout import TensorSpec, is_dense, plan
+from harness.wire.layout import TensorSpec, is_dense, plan, region_bytes
 
 
 class Reference:
@@ -70,6 +71,7 @@ class Reference:
         self.output_strides = [
             list(tensor.stride()) if is_dense(tensor) and index < free else None for index, tensor in enumerate(eager)
         ]
+        self._ready = Ready()
         self._truths = Truths(self.model, problem.accuracy.scale, self.output_specs, self.shape, first)
         self.truth_name, self.longest_sum = self._truths.name, self._truths.longest_sum
 
@@ -108,7 +110,34 @@ class Reference:
     def truths(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
         """`truth` of each set. For their scales one answer of the device's is waited for, before anything is under way.
         """
-        return self._truths.of(sets, with_eager=with_eager)
+        known = [self._ready.truth_of(inputs) for inputs in sets]
+        made = iter(self._truths.of(
+            [inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager
+        ))
+        return [next(made) if truth is None else truth for truth in known]
+
+    def make_ready(self, families: Sequence[Family], room_bytes: float) -> float:
+        """Draw inputs in `families`, where they are not ready, and find their truths, with eager's, as far as there is
+        room; returns how much is left. `draw_ready` and `truths` then have them. Raises RuntimeError as PyTorch does.
+        """
+        lacking = self._ready.lacking(families)
+        each_bytes = region_bytes(self.specs) + (self.truth_bytes or 0) + region_bytes(self.output_specs)
+        count = min(len(lacking), int(room_bytes // each_bytes))
+        # Of several together it is seen whether the model keeps its outputs in a buffer, which later calls write over.
+        if count > 1 and self.truth_bytes is not None:
+            sets = [self.draw(family) for family in lacking[:count]]
+            for inputs, truth in zip(sets, self.truths(sets)):
+                self._ready.add(inputs, truth)
+            room_bytes -= count * each_bytes
+        return room_bytes
+
+    def draw_ready(self, family: Family) -> InputSet:
+        """A set in this family that is ready, or else a fresh one."""
+        return self._ready.take(family) or self.draw(family)
+
+    def forget_ready(self) -> None:
+        """Give back the memory of all that is ready."""
+        self._ready.forget()
 
     @property
     def truth_bytes(self) -> int | None:

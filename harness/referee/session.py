@@ -248,8 +248,9 @@ class Session:
         begun = set(processes.descendants(self.child.pid)) - self._player_pids
         return processes.core_time_ns(begun) / 1e3
 
-    def stop(self) -> None:
-        self.child.kill()
+    def stop(self, meanwhile: Callable[[], None] | None = None) -> None:
+        """End the player; `meanwhile` is called while it goes."""
+        self.child.kill(meanwhile)
 
     def _init_in_arena(self, reference: Reference) -> dict[str, Any]:
         skeleton, tensors = tree.flatten(reference.init)

@@ -10,6 +10,11 @@ as 1, 2, 3", SC 2011.
 from __future__ import annotations
 
 import ctypes
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
 
 from harness.wire import cuda_driver
 
@@ -39,13 +44,30 @@ __device__ __forceinline__ uint4 operator^(const uint4& word, const uint4& mask)
     return make_uint4(word.x ^ mask.x, word.y ^ mask.y, word.z ^ mask.z, word.w ^ mask.w);
 }
 
-extern "C" __global__ void apply_mask(const uint4* __restrict__ source, uint4* __restrict__ target,
-                                      unsigned long long blocks_of_16, const unsigned int* key) {
+__device__ __forceinline__ void mask(const uint4* __restrict__ source, uint4* __restrict__ target,
+                                     unsigned long long blocks_of_16, const unsigned int* key) {
     const unsigned int k0 = key[0], k1 = key[1], nonce0 = key[2], nonce1 = key[3];
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; at < blocks_of_16;
          at += step) {
         target[at] = source[at] ^ mask_of(at, k0, k1, nonce0, nonce1);
+    }
+}
+
+extern "C" __global__ void apply_mask(const uint4* __restrict__ source, uint4* __restrict__ target,
+                                      unsigned long long blocks_of_16, const unsigned int* key) {
+    mask(source, target, blocks_of_16, key);
+}
+
+struct Masked {
+    const uint4* source;
+    uint4* target;
+    unsigned int key[4];
+};
+
+extern "C" __global__ void apply_masks(const Masked* each, unsigned long long count, unsigned long long blocks_of_16) {
+    for (unsigned long long index = 0; index < count; ++index) {
+        mask(each[index].source, each[index].target, blocks_of_16, each[index].key);
     }
 }
 
@@ -62,16 +84,38 @@ extern "C" __global__ void complete(const uint4* __restrict__ records, uint4* __
 
 
 class Mask:
-    """The loaded kernel, bound to the device address of the key that is taken where no other is named."""
+    """The loaded kernel, bound to the device address of the key."""
 
     def __init__(self, cubin: bytes, key_address: int, blocks: int) -> None:
         self._kernel = cuda_driver.Kernel(cubin, "apply_mask", blocks, _THREADS, [ctypes.c_uint64] * 4)
         self._key_address = key_address
 
-    def apply(self, stream: int, source: int, target: int, size_bytes: int, key_address: int | None = None) -> None:
+    def apply(self, stream: int, source: int, target: int, size_bytes: int) -> None:
         """XOR `size_bytes` (a multiple of 16) at device address `source` with the key's stream into `target`."""
-        key_address = self._key_address if key_address is None else key_address
-        self._kernel.launch(stream, source, target, size_bytes // 16, key_address)
+        self._kernel.launch(stream, source, target, size_bytes // 16, self._key_address)
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Device addresses of what is masked and of where it goes, and the key."""
+
+    source: int
+    target: int
+    key: bytes
+
+
+class Masks:
+    """The loaded kernel that masks several regions at once, each under a key of its own."""
+
+    def __init__(self, cubin: bytes, blocks: int, device: torch.device) -> None:
+        self._kernel = cuda_driver.Kernel(cubin, "apply_masks", blocks, _THREADS, [ctypes.c_uint64] * 3)
+        self._device = device
+
+    def apply(self, stream: int, each: Sequence[Masked], size_bytes: int) -> None:
+        """XOR `size_bytes` (a multiple of 16) of each source with its key's stream into its target."""
+        table = bytearray(b"".join(struct.pack("=QQ16s", one.source, one.target, one.key) for one in each))
+        on_device = torch.frombuffer(table, dtype=torch.uint8).to(self._device)
+        self._kernel.launch(stream, on_device.data_ptr(), len(each), size_bytes // 16)
 
 
 class Completer:

@@ -191,8 +191,10 @@ class ScriptedChild:
     def output(self) -> str:
         return self._said
 
-    def kill(self) -> None:
+    def kill(self, meanwhile: Callable[[], None] | None = None) -> None:
         self.killed += 1
+        if meanwhile is not None:
+            meanwhile()
         self.channel.close()
 
 
