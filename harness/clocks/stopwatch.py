@@ -15,16 +15,13 @@ _EVENTS = 1024  # several times what the longest queue of launches takes
 
 
 class Stopwatch(Protocol):
-    """`start` and `stop` bracket a call; `microseconds` reads the pair once the device has passed it, which `wait` is for.
-    """
+    """`start` and `stop` bracket a call; `microseconds` reads the pair once the device has passed it."""
 
     name: str
 
     def start(self) -> Any: ...
 
     def stop(self, mark: Any) -> Any: ...
-
-    def wait(self, lap: Any) -> None: ...
 
     def microseconds(self, lap: Any) -> float: ...
 
@@ -42,13 +39,12 @@ class CudaEvents:
     def __init__(self, device: torch.device) -> None:
         torch.cuda.set_device(device)
         library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-        create, self._record, self._elapsed, self._synchronize = (
-            library.cuEventCreate, library.cuEventRecord, library.cuEventElapsedTime, library.cuEventSynchronize,
+        create, self._record, self._elapsed = (
+            library.cuEventCreate, library.cuEventRecord, library.cuEventElapsedTime,
         )
         create.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint]
         self._record.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         self._elapsed.argtypes = [ctypes.POINTER(ctypes.c_float), ctypes.c_void_p, ctypes.c_void_p]
-        self._synchronize.argtypes = [ctypes.c_void_p]
         events = []
         for _ in range(_EVENTS):
             event = ctypes.c_void_p()
@@ -65,10 +61,6 @@ class CudaEvents:
         event = self._next()
         _check(self._record(event, None))
         return mark, event
-
-    def wait(self, lap: tuple[int, int]) -> None:
-        """Until the device has passed `lap`, whatever is queued behind it."""
-        _check(self._synchronize(lap[1]))
 
     def microseconds(self, lap: tuple[int, int]) -> float:
         milliseconds = ctypes.c_float()
@@ -91,9 +83,6 @@ class MonotonicClock:
 
     def stop(self, mark: int) -> int:
         return _perf_counter_ns() - mark
-
-    def wait(self, lap: int) -> None:
-        """A lap on a CPU is over when it has been stopped."""
 
     def microseconds(self, lap: int) -> float:
         return lap / 1e3

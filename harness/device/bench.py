@@ -73,9 +73,6 @@ class Bench(Protocol):
     def open_window(self, sequence: int, index: int) -> None:
         """Let the timed window open of the launch numbered `sequence` with the set at `index`, whose cache is cold."""
 
-    def let_follow(self, sequence: int) -> None:
-        """Let a queue have its first turn that was made behind another, whose end was numbered `sequence`."""
-
     def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
         """What is wrong with the cooling that a player has just reported for launch `index`; None where it was done.
 

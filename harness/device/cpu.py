@@ -98,9 +98,6 @@ class CpuBench:
         missed = self._evictor.missed(self._word)
         return f"{missed} of the words looked at were not written over" if missed else None
 
-    def let_follow(self, sequence: int) -> None:
-        """Nothing is queued on a CPU, and so nothing lies behind."""
-
     def open_window(self, sequence: int, index: int) -> None:
         if self._lacks_pieces(index):
             self._incomplete.complete(self._slots[index][1])

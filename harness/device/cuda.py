@@ -157,9 +157,6 @@ class CudaBench:
         else:
             self._flags.open_window(sequence)
 
-    def let_follow(self, sequence: int) -> None:
-        self._flags.let_go(sequence)
-
     def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
         return self._cache.fault(index, self._word) if inspect else None
 

@@ -9,7 +9,6 @@ import importlib
 import os
 import socket
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 from harness.wire.frames import Channel, ChannelClosed
@@ -38,26 +37,6 @@ def main() -> None:
         player.serve()
     except ChannelClosed:
         os._exit(0)
-
-
-@dataclass(frozen=True)
-class Queue:
-    """The launches that a command asked for, as `Launcher.queue` has queued them."""
-
-    command: dict[str, Any]
-    launcher: Any
-    reports: list[dict[str, Any]]
-    laps: list[Any]
-    host_us: float
-
-    def finished(self, *, followed: bool) -> dict[str, Any]:
-        """What is said of them once they have ended; `followed` as for `Launcher.finish`."""
-        times_us, forward_us = self.launcher.finish(self.laps, followed=followed)
-        for report, time_us in zip(self.reports, times_us):
-            report["time_us"] = time_us
-        for report, time_us in zip(self.reports, forward_us):
-            report["forward_us"] = time_us
-        return {"launched": self.reports, "end_to_end_us": self.host_us}
 
 
 class Player:
@@ -189,23 +168,21 @@ class Player:
     def _launch(self, command: dict[str, Any]) -> None:
         from harness.player.model import describe
 
+        launcher = self._reference if command.get("model") == "reference" else self._launcher
         try:
-            queue: Queue | None = self._queue(command)
-            while queue is not None:
-                self._say({"queued": len(queue.reports)})
-                # One that was cut short is nothing to make another behind.
-                follows = queue.command.get("followed") and len(queue.laps) == len(queue.command["inputs"])
-                following = self._queue(self._channel.receive()) if follows else None
-                self._say(queue.finished(followed=following is not None))
-                queue = following
+            reports, laps, host_us = launcher.queue(command["first"], command["inputs"])
+            self._say({"queued": len(reports)})
+            times_us, forward_us = launcher.finish(laps)
         except ChannelClosed:
             raise
         except Exception as error:
             self._break(describe(error))
-
-    def _queue(self, command: dict[str, Any]) -> Queue:
-        launcher = self._reference if command.get("model") == "reference" else self._launcher
-        return Queue(command, launcher, *launcher.queue(command["first"], command["inputs"], behind="behind" in command))
+            return
+        for report, time_us in zip(reports, times_us):
+            report["time_us"] = time_us
+        for report, time_us in zip(reports, forward_us):
+            report["forward_us"] = time_us
+        self._say({"launched": reports, "end_to_end_us": host_us})
 
     def _profile(self, command: dict[str, Any]) -> None:
         from harness.player.model import describe

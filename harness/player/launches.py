@@ -46,24 +46,18 @@ class Launcher:
         self.layout: Layout | None = None
         self._forward_laps: list[Any] = []
 
-    def queue(
-        self, first: int, skeletons: list[Any], *, behind: bool = False
-    ) -> tuple[list[dict[str, Any]], list[Any], float]:
+    def queue(self, first: int, skeletons: list[Any]) -> tuple[list[dict[str, Any]], list[Any], float]:
         """Queue one launch per skeleton; returns (reports, laps, host µs of the last call with its launch).
 
         A forward that raises ends the queue there: its report holds the exception. The host's time is that of one
-        whole call only for a queue of one, where the device is waited for before and after it. `behind` is for a queue
-        that is made while another may run: its first turn does not come before the referee lets it.
+        whole call only for a queue of one, where the device is waited for before and after it.
         """
         stage, reports, laps, host_us = self._stage, [], [], 0.0
         halves = self._forward_laps = []
         mark = None
         passes.notice_backward(self._model, lambda: halves.append(stage.stopwatch.stop(mark)))
         alone = len(skeletons) == 1
-        if behind:
-            stage.follow(first)
-        else:
-            stage.before_queue()
+        stage.before_queue()
         with torch.no_grad():
             for index, skeleton in enumerate(skeletons):
                 stage.wait_for_turn(first + index)
@@ -91,16 +85,12 @@ class Launcher:
         stage.signal_end(first + len(skeletons))
         return reports, laps, host_us
 
-    def finish(self, laps: list[Any], *, followed: bool = False) -> tuple[list[float], list[float]]:
+    def finish(self, laps: list[Any]) -> tuple[list[float], list[float]]:
         """Wait for the device and return the times of the laps in µs, and those of their forward passes.
 
-        The second list is empty unless each call had a backward pass too. Where another queue lies behind, which is
-        held, only the last lap is waited for.
+        The second list is empty unless each call had a backward pass too.
         """
-        if followed:
-            self._stage.stopwatch.wait(laps[-1])
-        else:
-            self._stage.synchronize()
+        self._stage.synchronize()
         read = self._stage.stopwatch.microseconds
         halves = self._forward_laps if len(self._forward_laps) == len(laps) else []
         return [read(lap) for lap in laps], [read(lap) for lap in halves]

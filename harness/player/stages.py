@@ -116,15 +116,6 @@ class CudaStage:
         cuda_driver.reset_persisting_l2()
         self._is_first = True
 
-    def follow(self, first: int) -> None:
-        """The next queue, from launch `first` on, lies behind one that may run: it waits for more than that one's end.
-
-        Nothing is set here that waits for the device. Persisting lines are still forbidden: nobody can have raised that
-        limit since, while a queue was held that it would have waited for.
-        """
-        cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, first - 1)
-        self._is_first = True
-
     def plant_guard(self, specs: Sequence[TensorSpec]) -> None:
         self._guard.plant(specs)
 
@@ -214,9 +205,6 @@ class CpuStage:
 
     def before_queue(self) -> None:
         """Nothing is queued on a CPU."""
-
-    def follow(self, first: int) -> None:
-        """Nothing is queued on a CPU, and so nothing lies behind."""
 
     def plant_guard(self, specs: Sequence[TensorSpec]) -> None:
         """The system's allocator leaves no room behind a block: what writes there breaks the heap."""

@@ -8,8 +8,7 @@ readings beside it.
 from __future__ import annotations
 
 import ast
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -96,48 +95,25 @@ class Session:
         only when its window opens. `meanwhile` is called before anything of a held queue runs, while the player makes
         it, and beforehand where it is not held.
         """
+        command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
         run = self._run(len(sets), hold, timeout_s, early_s, inspect)
-        with self._told(sets):
-            prepare = self._prepare(sets, incomplete, meanwhile, hold=hold)
-            run.send(_launching(run, sets))
-            run.conduct(prepare)
+        prepare = self._prepare(sets, incomplete, meanwhile, hold=hold)
+        try:
+            reply = run.conduct(command, prepare)
             self.bench.take_outputs(len(sets))
-            if "launched" not in run.report:
+            self._sequence += len(sets) + 1
+            if "launched" not in reply:
                 raise failures.protocol("no launches reported")
             late = self.bench.written_late()
             if late:
                 raise _written_late(late[0], len(sets))
-            return run.read(self.bench.slots_unchanged(sets))
-
-    def launch_both(
-        self, order: str, sets: Sequence[InputSet], of_reference: Sequence[InputSet],
-        meanwhile: Callable[[], None], later: Callable[[], None],
-    ) -> tuple[Launches, Launches | None]:
-        """`launch` of the candidate (A) and `time_reference` (I) in `order`, "AI" or "IA", both held.
-
-        The player makes the second queue while the first one runs. `meanwhile` is called before anything of the first
-        runs, `later` before anything of the second. The candidate's outputs are taken as soon as its last launch has
-        ended, since its report comes when the other queue has been made. Returns what those two do; raises Failed.
-        """
-        arms = {"A": (sets, FORWARD), "I": (of_reference, EAGER_INSIDE)}
-        runs: dict[str, Run] = {}
-        with self._told(sets):
-            for arm, place in zip(order, ("followed", "behind")):
-                of_arm, words = arms[arm]
-                runs[arm] = self._run(len(of_arm), True, None, words=words)
-                runs[arm].send({**_launching(runs[arm], of_arm, inside=arm == "I"), place: True})
-            before = None
-            for arm, work in zip(order, (meanwhile, later)):
-                run, (of_arm, _) = runs[arm], arms[arm]
-                run.conduct(
-                    self._prepare(of_arm, None, work, hold=True), to_its_end=before is None, before=before
-                )
-                if arm == "A":
-                    self.bench.take_outputs(len(sets))
-                    kept = self.bench.slots_unchanged(sets)
-                before = run
-            made = runs["A"].read(kept)
-        return made, _of_reference(runs["I"], len(of_reference))
+            return run.read(reply, self.bench.slots_unchanged(sets))
+        except failures.Failed as failure:
+            # Mostly it is not known which launch of the queue it was; a device that hangs is not asked for a digest.
+            if self._opened is not None:
+                index = len(sets) - 1 if failure.launch is None else failure.launch
+                failure.evidence = Evidence(recipe_of(self._opened, sets, index, digest=False))
+            raise
 
     def load_reference(self, reference: Reference) -> bool:
         """Have the player construct the reference too, so that it can be timed there; whether it could. Raises Failed.
@@ -158,11 +134,17 @@ class Session:
         `meanwhile` is as for `launch`. None where it could not be run there, whoever's doing that was. Raises Failed
         where the process is of no use now.
         """
+        command = {
+            "op": "launch", "model": "reference", "first": self._sequence + 1,
+            "inputs": [each.skeleton for each in sets],
+        }
         run = self._run(len(sets), hold, None, words=EAGER_INSIDE)
-        prepare = self._prepare(sets, None, meanwhile, hold=hold)
-        run.send(_launching(run, sets, inside=True))
-        run.conduct(prepare)
-        return _of_reference(run, len(sets))
+        reply = run.conduct(command, self._prepare(sets, None, meanwhile, hold=hold))
+        self._sequence += len(sets) + 1
+        try:
+            return run.read(reply, [True] * len(sets))
+        except failures.Failed:
+            return None
 
     def compilations(self) -> int:
         """How many graphs torch.compile has compiled in the player so far, by its own word. Raises Failed."""
@@ -175,11 +157,11 @@ class Session:
     def profile(self, inputs: InputSet) -> dict[str, Any]:
         """Make one launch under the profiler; returns the player's listing. Raises Failed."""
         self.bench.stage([inputs])
-        run = self._run(1, False, self._load_timeout_s)
-        run.send({"op": "profile", "first": run.first, "inputs": [inputs.skeleton]})
-        run.conduct()
+        command = {"op": "profile", "first": self._sequence + 1, "inputs": [inputs.skeleton]}
+        reply = self._run(1, False, self._load_timeout_s).conduct(command)
         self.bench.take_outputs(1)
-        listing = run.report.get("profiled")
+        self._sequence += 2
+        listing = reply.get("profiled")
         if not isinstance(listing, dict):
             raise failures.protocol("no profile reported")
         return listing
@@ -190,26 +172,16 @@ class Session:
         With a warm cache none runs before all are queued. Raises Failed.
         """
         self.bench.stage([inputs])
-        run = self._run(1, way == "warm", None)
-        run.send({"op": "repeat", "first": run.first, "inputs": [inputs.skeleton], "way": way, "calls": calls})
-        run.conduct()
+        command = {
+            "op": "repeat", "first": self._sequence + 1, "inputs": [inputs.skeleton], "way": way, "calls": calls,
+        }
+        reply = self._run(1, way == "warm", None).conduct(command)
         self.bench.take_outputs(1)
-        found = run.report.get("repeated")
+        self._sequence += 2
+        found = reply.get("repeated")
         if not isinstance(found, dict):
             raise failures.protocol("no calls in a row reported")
         return found
-
-    @contextlib.contextmanager
-    def _told(self, sets: Sequence[InputSet]) -> Iterator[None]:
-        """Whatever failure comes of launches on `sets`, it is told how to make the one that it is of again."""
-        try:
-            yield
-        except failures.Failed as failure:
-            # Mostly it is not known which launch of the queue it was; a device that hangs is not asked for a digest.
-            if self._opened is not None:
-                index = len(sets) - 1 if failure.launch is None else failure.launch
-                failure.evidence = Evidence(recipe_of(self._opened, sets, index, digest=False))
-            raise
 
     def _prepare(
         self, sets: Sequence[InputSet], incomplete: Incomplete | None, meanwhile: Callable[[], None] | None, *,
@@ -231,10 +203,8 @@ class Session:
         self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False,
         words: Words = FORWARD,
     ) -> Run:
-        """The next queue: its launches, and its end, have the numbers behind those of the one before."""
         limit_s = self.launch_timeout_s if timeout_s is None else timeout_s
         first = self._sequence + 1
-        self._sequence += count + 1
         return Run(
             self.bench, self.child.channel, first, count, hold, limit_s, self.death, early_s, inspect, words
         )
@@ -293,20 +263,6 @@ class Session:
         if how.startswith("exited"):
             return failures.failed(Status.CRASHED, ReasonCode.EXITED, f"its process {how} while {doing}{said}")
         return failures.failed(Status.CRASHED, ReasonCode.SIGNAL, f"its process was {how} while {doing}{said}")
-
-
-def _launching(run: Run, sets: Sequence[InputSet], *, inside: bool = False) -> dict[str, Any]:
-    """The command for a launch on each of `sets`: of the candidate, or of the reference `inside` its process."""
-    command = {"op": "launch", "first": run.first, "inputs": [each.skeleton for each in sets]}
-    return {**command, "model": "reference"} if inside else command
-
-
-def _of_reference(run: Run, count: int) -> Launches | None:
-    """What launches of the reference in a player came to; None where it could not be run, whoever's doing that was."""
-    try:
-        return run.read([True] * count)
-    except failures.Failed:
-        return None
 
 
 def _written_late(index: int, count: int) -> failures.Failed:

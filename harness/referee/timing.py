@@ -3,8 +3,7 @@
 Each round gives one log-ratio; the looks, the interval and the word that follows are `statistics`'. Every timed
 output is verified between segments, after both arms of a pair have run: before the first arm of the next pair, which is
 A as often as B, or while the player makes the first queue of the next pair, which is held. Where eager is timed in the
-player too (I), rounds are A I B I A, that queue is A's as often as I's, and the player makes the second of the two while
-the first runs.
+player too (I), rounds are A I B I A, and that queue is A's as often as I's.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
 from harness.referee.backlog import Backlog
 from harness.referee.early import Looks, worse
-from harness.referee.failures import Failed
 from harness.referee.looking import Verifier, look_closely
 from harness.referee.reference import Reference
 from harness.referee.room import most_launches
@@ -56,13 +54,6 @@ _AS_LONG = 0.1
 _WORTH_MORE_ROUNDS = 0.2
 
 
-def _to_verify(count: int) -> Collection[int] | None:
-    """Of the `count` launches of a segment those whose outputs are verified: all that are timed, and of the lead-ins,
-    whose times nobody sees, one in four by chance.
-    """
-    return None if secrets.randbelow(_LEAD_IN_ONE_OF) == 0 else range(1, count)
-
-
 class Rounds:
     """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong."""
 
@@ -79,6 +70,7 @@ class Rounds:
         self._drawn: list[InputSet] = []  # for the next pair
         self._backlog = Backlog(bench.synchronize)
         self._inside = False  # whether the baseline is timed in the player too
+        self._joins = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing()
 
     def run(self) -> Timing:
@@ -121,10 +113,13 @@ class Rounds:
                 most_us = _MOST_STRETCH * self._settings.segment_ms * 1e3
                 wanted = min(wanted, math.ceil(most_us / stdlib_statistics.median(pair.wall_us)))
             self._counts[arm] = 1 + max(1, min(whole_rotations(min(_MOST_LAUNCHES, wanted)), most - 1))
-        self.timing.input_sets = max(self._counts.values())
+        shows_inside = self._strict and self._shows_inside(pair)
+        # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
+        self._joins = not shows_inside and self._launches_of_baseline(2) <= min(most, 1 + _MOST_LAUNCHES)
+        self.timing.input_sets = max(self._counts["A"], self._launches_of_baseline(2 if self._joins else 1))
         self.timing.launches_per_segment = self._counts["A"]
         self._open(self.timing.input_sets)
-        if self._strict and self._shows_inside(pair):
+        if shows_inside:
             self._inside = self._session.load_reference(self._reference)
 
     def _shows_inside(self, pair: Pair) -> bool:
@@ -135,13 +130,17 @@ class Rounds:
             return baseline_us < below_us
         return self._settings.half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
 
+    def _launches_of_baseline(self, segments: int) -> int:
+        """How many there are in so many segments that are made as one, with its lead-in."""
+        return 1 + segments * (self._counts["B"] - 1)
+
     def _open(self, count: int) -> None:
         self._session.open(self._reference, count)
 
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
         deadline = time.monotonic() + self._settings.warmup_s
-        self._pair("AIB" if self._inside else "AB", hold=False)  # what each arm does at its first call is done
+        self._pair("AI" if self._inside else "A", hold=False)  # what each does at first is done, and B has done it
         previous = None
         while True:
             current = typical_us(self._pair("A", hold=self._hold).candidate_us)
@@ -155,12 +154,12 @@ class Rounds:
     def _round(self, index: int) -> tuple[Pair, Pair]:
         """The halves of round `index`, held where that is possible."""
         first, second = order_of_round(index, beside=self._inside)
+        if first.endswith("BB") and not self._joins:
+            first, second = first[:-1], "B" + second
         return self._pair(first, hold=self._hold), self._pair(second, hold=self._hold)
 
     def _pair(self, order: str, *, hold: bool) -> Pair:
         """One segment of each arm in `order`, A among them, in the same slots, without their lead-ins.
-
-        A and I stand next to each other, before B.
 
         The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can
         read, and are nobody's secret. The outputs are verified later, before the next are taken.
@@ -168,20 +167,19 @@ class Rounds:
         if not hold or (order[0] == "B" and not self._inside):  # with "I" there is a queue of the player's before A's
             self._backlog.settle()
         drawn, self._drawn = self._drawn or self._draw(), []
-        while len(self._of_baseline) < self._counts["B"]:
+        count = self._launches_of_baseline(max(1, order.count("B")))
+        while len(self._of_baseline) < count:
             self._of_baseline.append(self._reference.draw())
-        own = self._of_baseline[:self._counts["B"]]
+        own = self._of_baseline[:count]
         self._bench.synchronize()
         made, local, inside_us = None, None, []
-        if self._inside and hold and self._hold and "I" in order:
-            made, inside_us = self._both(order.rstrip("B"), drawn, own)
-            self._hold = self._hold and made.hidden is not False
-            order = order.lstrip("AI")
-        for arm in order:
+        for arm in order.replace("BB", "B"):
             if self._inside and arm == order.rstrip("B")[-1:]:
                 self._backlog.add(self._draw_ahead)
             if arm == "A":
-                made = self._backlog.settling(lambda: self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work))
+                made = self._backlog.settling(
+                    lambda: self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work)
+                )
             elif arm == "I":
                 inside_us = self._inside_times(own, hold=hold and self._hold) if self._inside else []
             else:
@@ -208,28 +206,11 @@ class Rounds:
         """The candidate's inputs for the next pair, which nobody but the referee sees until then."""
         self._drawn = self._draw()
 
-    def _both(
-        self, order: str, drawn: Sequence[InputSet], own: Sequence[InputSet]
-    ) -> tuple[Launches, list[float]]:
-        """The segments of A and of I in `order`, of which the player makes the second while the first one runs."""
-        def draw() -> None:
-            self._backlog.add(self._draw_ahead)
-            self._backlog.work()
-
-        made, inside = self._backlog.settling(
-            lambda: self._session.launch_both(order, drawn, own, self._backlog.work, draw)
-        )
-        return made, self._times_inside(inside)
-
     def _inside_times(self, sets: Sequence[InputSet], *, hold: bool) -> list[float]:
-        """Times of the baseline in the player, in µs."""
-        return self._times_inside(self._backlog.settling(
+        """Times of the baseline in the player, in µs; none any more where that failed, whoever's doing it was."""
+        made = self._backlog.settling(
             lambda: self._session.time_reference(sets, hold=hold, meanwhile=self._backlog.work)
-        ))
-
-    def _times_inside(self, made: Launches | None) -> list[float]:
-        """What the launches of the baseline in the player took; none any more where that failed, whoever's doing it was.
-        """
+        )
         launches = made.launches[1:] if made is not None else []
         if made is None or any(launch.fault for launch in launches) or made.hidden is False:
             self._inside = False
@@ -301,3 +282,10 @@ class Rounds:
             self._verify(sets, made)
             host_us.append(made.end_to_end_us)
         self.timing.end_to_end_us = stdlib_statistics.median(host_us)
+
+
+def _to_verify(count: int) -> Collection[int] | None:
+    """Of the `count` launches of a segment those whose outputs are verified: all that are timed, and of the lead-ins,
+    whose times nobody sees, one in four by chance.
+    """
+    return None if secrets.randbelow(_LEAD_IN_ONE_OF) == 0 else range(1, count)

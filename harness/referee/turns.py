@@ -1,8 +1,7 @@
 """The conversation of one queue of launches: turns answered, frames awaited, time kept by the referee's own clock.
 
 A queue may be held: its first turn is then answered only once the player says that all its launches are queued, or
-when patience ends, because a candidate that synchronises inside `forward` can queue nothing ahead. While one runs the
-player may make another behind it, whose first turn does not come before it is let.
+when patience ends, because a candidate that synchronises inside `forward` can queue nothing ahead.
 """
 
 from __future__ import annotations
@@ -91,45 +90,37 @@ class Run:
         self._cooled = -1
         self._queued = False
         self._held_turn = self._drained = False
-        self._before: Run | None = None
-        self._reply: dict[str, Any] | None = None
         self.hidden: bool | None = None
 
-    def send(self, command: dict[str, Any]) -> None:
-        """Tell the player what to make. Raises Failed."""
+    def conduct(self, command: dict[str, Any], meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
+        """Send `command` and see it through; returns the report. Raises Failed.
+
+        `meanwhile` is called once it is sent: of a queue that is held the player makes the launches then, and none of
+        them runs.
+        """
+        bench, channel = self._bench, self._channel
         try:
-            self._channel.send(command, 5.0)
+            channel.send(command, 5.0)
         except FrameTimeout:
             raise self._too_slow() from None
         except ChannelClosed:
             raise self._death(self._words.dying) from None
-
-    def conduct(
-        self, meanwhile: Callable[[], None] | None = None, *, to_its_end: bool = False, before: Run | None = None
-    ) -> None:
-        """See the queue through whose command was sent, until its report has come. Raises Failed.
-
-        `meanwhile` is called first: of a queue that is held the player makes the launches then, and none of them runs.
-        `to_its_end` is for one that another was made behind: its last launch has ended then, and its report is still to
-        come. `before` is that queue for the one behind it, which its first turn has been kept from until now.
-        """
-        bench, channel = self._bench, self._channel
         if meanwhile is not None:
             meanwhile()
         deadline = time.monotonic() + self._limit_s
-        if before is not None:
-            self._before = before
-            bench.let_follow(self._first - 1)
         try:
             began = time.monotonic()
-            while self._reply is None and not (to_its_end and self._reached == self._count):
+            while True:
                 event = bench.poll(channel, _POLL_S)
                 if isinstance(event, Turn):
                     self._on_turn(event)
                 elif isinstance(event, Cooled):
                     self._on_cooled(event)
                 elif event is not None:
-                    self._on_frame(event)
+                    reply = self._on_frame(event)
+                    if reply is not None:
+                        self._replied_ns = time.perf_counter_ns()
+                        return reply
                 if self._held_turn and time.monotonic() - began > HOLD_PATIENCE_S:
                     self.hidden = False
                     self._release(0)
@@ -142,19 +133,8 @@ class Run:
         except (BadFrame, KeyError, OverflowError, TypeError, ValueError) as error:
             raise failures.protocol(str(error) or type(error).__name__) from None
 
-    @property
-    def first(self) -> int:
-        """The number of its first launch; that of its end is one past the last."""
-        return self._first
-
-    @property
-    def report(self) -> dict[str, Any]:
-        """What the player said of the queue in the end."""
-        return {} if self._reply is None else self._reply
-
-    def read(self, inputs_kept: Sequence[bool]) -> Launches:
+    def read(self, reply: dict[str, Any], inputs_kept: Sequence[bool]) -> Launches:
         """Check and convert the report of the launches. Raises Failed."""
-        reply = self.report
         try:
             reports = reply["launched"]
             for index, report in enumerate(reports):
@@ -171,7 +151,7 @@ class Run:
         except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise failures.protocol(str(error)) from None
         ended_ns = self._reached_ns[self._count]
-        tail_us = None if ended_ns is None or not self._replied_ns else (self._replied_ns - ended_ns) / 1e3
+        tail_us = None if ended_ns is None else (self._replied_ns - ended_ns) / 1e3
         return Launches(launches, end_to_end_us, self.hidden if self._hold else None, inputs_kept, tail_us)
 
     def _launch(self, index: int, report: dict[str, Any]) -> Launch:
@@ -229,10 +209,8 @@ class Run:
             time.sleep(self._early_s)
         self._bench.open_window(cooled.sequence, index)
 
-    def _on_frame(self, frame: dict[str, Any]) -> None:
-        if self._before is not None and self._before._reply is None:  # a player says things in order
-            self._before._hear_late(frame)
-        elif "queued" in frame:
+    def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
+        if "queued" in frame:
             self._queued = True
             if self._held_turn:
                 self.hidden = True
@@ -240,21 +218,10 @@ class Run:
             if int(frame["queued"]) != self._count:
                 self._drained = True
                 self._bench.release_all(self._channel, self._first + self._count)
-        else:
-            self._keep_report(frame)
-            self._replied_ns = time.perf_counter_ns()
-
-    def _hear_late(self, frame: dict[str, Any]) -> None:
-        """What is said of this queue after its last launch has ended, while the one behind it has its turn."""
-        if "queued" in frame:
-            self._drained |= int(frame["queued"]) != self._count
-        else:
-            self._keep_report(frame)
-
-    def _keep_report(self, frame: dict[str, Any]) -> None:
+            return None
         if "broken" in frame:
             raise failures.from_exception(frame["broken"], self._words.raising)
-        self._reply = frame
+        return frame
 
     def _release(self, index: int) -> None:
         self._held_turn = False

@@ -41,16 +41,6 @@ class ScriptedSession:
         times = [1000 * self.inside_us] + [self.inside_us] * (len(sets) - 1)
         return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, None, [True] * len(sets))
 
-    def launch_both(self, order, sets, of_reference, meanwhile, later):
-        made = {}
-        for arm, work in zip(order, (meanwhile, later)):
-            if arm == "A":
-                made[arm] = self.launch(sets, hold=True, meanwhile=work)
-            else:
-                made[arm] = self.time_reference(of_reference, hold=True, meanwhile=work)
-        self._log.append(("both", order))
-        return made["A"], made["I"]
-
     def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False, incomplete=None, meanwhile=None):
         if meanwhile is not None:
             meanwhile()

@@ -68,12 +68,15 @@ def test_the_interval_is_that_of_the_look_at_which_it_stopped(rounds_of):
     assert timing.confidence == 0.99
 
 
-def test_rounds_go_abba_and_baab_in_turn(rounds_of):
-    _, log, *_ = rounds_of(1000.0)
-    arms = "".join(entry[0] for entry in log if entry[0] in ("A", "B"))
-    end_to_end = 5
-    kept = arms[: len(arms) - end_to_end][-5 * 4 :]
-    assert kept == "ABBA" + "BAAB" + "ABBA" + "BAAB" + "ABBA"
+@pytest.mark.parametrize(("b_us", "joined"), [(2000.0, True), (200.0, False)])
+def test_rounds_go_abba_and_baab_in_turn_with_one_segment_for_two_that_follow_each_other(rounds_of, b_us, joined):
+    _, log, *_ = rounds_of(1000.0, b_us, segment_ms=4.0)
+    arms = [(entry[0], entry[1]) for entry in log if entry[0] in ("A", "B")]
+    end_to_end, expected = 5, "ABA" + "BAAB" if joined else "ABBA" + "BAAB"
+    kept = arms[: len(arms) - end_to_end][-2 * len(expected) - len(expected[:-4]):]
+    assert "".join(arm for arm, _ in kept) == 2 * expected + expected[:-4]
+    launches = [count for arm, count in kept if arm == "B"]
+    assert launches == ([5, 3, 3, 5, 3, 3, 5] if joined else [17] * 10)
 
 
 @pytest.mark.parametrize("reason", ["hw_thermal", "power_cap+sw_thermal", "hw_slowdown"])
