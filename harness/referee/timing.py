@@ -12,13 +12,14 @@ import math
 import secrets
 import statistics as stdlib_statistics
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from harness.device.bench import Bench
 from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
 from harness.referee.backlog import Backlog
 from harness.referee.early import Looks, worse
+from harness.referee.estimating import enough, estimate
 from harness.referee.looking import Verifier, look_closely
 from harness.referee.reference import Reference
 from harness.referee.room import most_launches
@@ -26,8 +27,7 @@ from harness.referee.session import Session
 from harness.referee.timed import OVERHEAD_TRIM, Pair, Timing
 from harness.settings import Settings
 from harness.statistics import (
-    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, order_of_round,
-    reaching, should_stop, spanning, trimmed_mean, typical_us, width_for,
+    confidence_at, margin, order_of_round, reach_of, trimmed_mean, typical_us, width_for,
 )
 from harness.wire.rotation import whole_rotations
 
@@ -36,8 +36,12 @@ _MOST_LAUNCHES = 16
 # A segment lasts no longer by the referee's clock than this many times what it should by the candidate's, where the
 # harness's own steps take most of it, or where the candidate's clock says next to nothing.
 _MOST_STRETCH = 20
-_FEWEST_ROUNDS = 4
 _STEADY = 0.01
+# Of a normal variable eight to ten values of which are winsorised by a fifth: their variance over its own.
+_WINSORISED_SHARE = 0.5
+# A segment is lengthened to so many times what the settings say. Of the shipped candidates on an H200 two scatter by 2 %
+# from launch to launch and a dozen by 0.1 to 1 %; from segment to segment by no more than follows from that.
+_MOST_LENGTHENED = 4
 _LEAD_IN_ONE_OF = 4
 _END_TO_END_CALLS = 5
 # A baseline that takes longer shows nothing of what a process adds to each launch: what it adds to a short candidate
@@ -45,13 +49,6 @@ _END_TO_END_CALLS = 5
 # 2.7 ms on an H200), and counts where intervals as narrow as the margin are asked for.
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 _AS_LONG = 0.1
-
-# Stop at a look where the rounds to the next one would narrow the interval by less than this: noise alone would let
-# half as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200 (rounds that
-# scatter by 0.43 % at 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) and looks at 10, 20, 40 and 80, a budget of
-# 33 rounds ends after 29 or 24 and 25 or 18, with an interval wider by 4 or 5 and 7 or 14 %, which holds the truth as
-# often; by chance alone A/A is then within 0.19 to 0.21 % 95 times of 100 at 16 µs, for 0.16 % after all 33.
-_WORTH_MORE_ROUNDS = 0.2
 
 
 class Rounds:
@@ -70,6 +67,7 @@ class Rounds:
         self._drawn: list[InputSet] = []  # for the next pair
         self._backlog = Backlog(bench.synchronize)
         self._inside = False  # whether the baseline is timed in the player too
+        self._most = 2  # launches for which there is room
         self._joins = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing()
 
@@ -91,13 +89,13 @@ class Rounds:
                 timing.dropped += 1
             else:
                 timing.keep(first, second)
-            ended = self._enough(deadline)
+            ended = enough(timing, settings, out_of_time=time.monotonic() > deadline)
             if looks.due(len(timing.log_ratios) + timing.dropped, ended=ended):
                 self._look_closely(first.candidate_us)
             if ended:
                 break
         self._backlog.settle()
-        self._estimate()
+        estimate(timing, settings)
         self._measure_end_to_end()
         return timing
 
@@ -105,7 +103,7 @@ class Rounds:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
         pair = self._pair("AB", hold=False)
-        most = most_launches(self._bench, self._reference, least=2)
+        self._most = most = most_launches(self._bench, self._reference, least=2)
         for arm, times_us in (("A", pair.candidate_us), ("B", pair.baseline_us)):
             typical = max(stdlib_statistics.median(times_us), 0.5)
             wanted = math.ceil(self._settings.segment_ms * 1e3 / typical)
@@ -141,15 +139,37 @@ class Rounds:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
         deadline = time.monotonic() + self._settings.warmup_s
         self._pair("AI" if self._inside else "A", hold=False)  # what each does at first is done, and B has done it
-        previous = None
+        previous, held_us = None, []
         while True:
-            current = typical_us(self._pair("A", hold=self._hold).candidate_us)
+            held_us += self._pair("A", hold=self._hold).candidate_us
+            current = typical_us(held_us[1 - self._counts["A"]:])
             steady = previous is not None and abs(current / previous - 1) < _STEADY
             if steady or time.monotonic() > deadline:
                 break
             previous = current
+        if self._bench.kind != "cpu":
+            self._lengthen(held_us)
         unheld = self._pair("A", hold=False).wall_less_time_us
         self.timing.unheld_overhead_us = trimmed_mean(unheld, OVERHEAD_TRIM) if unheld else None
+
+    def _lengthen(self, held_us: Sequence[float]) -> None:
+        """Have as many launches in a segment as would bring the interval to its width by the first look, if launches
+        scatter about each other as those in `held_us` do: one more of them takes less than their share of a round.
+        """
+        settings, typical = self._settings, typical_us(held_us)
+        if len(held_us) < 2 or typical < 0.5:
+            return
+        scatter = stdlib_statistics.stdev(map(math.log, held_us))
+        reach = reach_of(settings.looks[0], confidence_at(0, settings.looks, settings.confidence))
+        of_two_segments = (reach * scatter / width_for(settings.half_width, typical)) ** 2 * _WINSORISED_SHARE
+        longest = math.ceil(_MOST_LENGTHENED * settings.segment_ms * 1e3 / typical)
+        wanted = min(_MOST_LAUNCHES, longest, math.ceil(of_two_segments / 2))
+        count = 1 + min(whole_rotations(max(1, wanted)), self._most - 1)
+        if count > self._counts["A"]:
+            self._counts["A"] = self.timing.launches_per_segment = count
+            self.timing.input_sets = max(self.timing.input_sets, count)
+            self._drawn = []
+            self._open(self.timing.input_sets)
 
     def _round(self, index: int) -> tuple[Pair, Pair]:
         """The halves of round `index`, held where that is possible."""
@@ -226,51 +246,6 @@ class Rounds:
         )
         timing.early = worse(timing.early, found, self._bench.kind)
         timing.completed = worse(timing.completed, completed, self._bench.kind)
-
-    def _enough(self, deadline: float) -> bool:
-        timing, looks = self.timing, self._settings.looks
-        rounds = len(timing.log_ratios)
-        if rounds + timing.dropped >= looks[-1]:
-            return True
-        if time.monotonic() > deadline and rounds + timing.dropped >= _FEWEST_ROUNDS:
-            return True
-        if rounds not in looks:
-            return False
-        confidence = confidence_at(looks.index(rounds), looks, self._settings.confidence)
-        width = width_for(self._settings.half_width, timing.shorter_us)
-        if should_stop(estimate_log_ratio(timing.ratios, confidence), width):
-            return True
-        return timing.agreeing and self._narrows_no_more(rounds, confidence)
-
-    def _narrows_no_more(self, rounds: int, confidence: float) -> bool:
-        """Whether the speedup is known to its margin, and the rounds to the next look would hardly narrow its interval.
-        """
-        timing = self.timing
-        known = estimate_log_ratio(timing.inside_log_ratios, confidence)
-        if not should_stop(known, margin(timing.shorter_us)):
-            return False
-        later = next_look(rounds, self._settings.looks)
-        return narrows_by(timing.inside_log_ratios, timing.log_ratios, later, confidence) < _WORTH_MORE_ROUNDS
-
-    def _estimate(self) -> None:
-        timing, looks = self.timing, self._settings.looks
-        if len(timing.log_ratios) < 2:
-            return
-        level = confidence_at(look_of(len(timing.log_ratios), looks), looks, self._settings.confidence)
-        timing.confidence = self._settings.confidence
-        timing.speedup = estimate_speedup(timing.ratios, level)
-        if timing.agreeing:
-            timing.speedup = reaching(timing.speedup, estimate_speedup(timing.log_ratios, level))
-        elif timing.inside_us:
-            span = timing.apart_as_processes
-            if span:
-                timing.speedup = spanning(estimate_speedup(timing.inside_log_ratios, level), timing.speedup)
-            timing.notes.append(
-                f"eager took {stdlib_statistics.median(timing.inside_us):.1f} µs in its process and "
-                f"{timing.baseline_time_us:.1f} µs in the referee's: the speedup is over the latter"
-                + (", and its interval spans both" if span else "")
-            )
-        timing.word = call(timing.speedup, timing.shorter_us)
 
     def _measure_end_to_end(self) -> None:
         """Single calls with nothing queued ahead, so that the launch overhead shows."""
