@@ -76,7 +76,7 @@ class Contest:
         floor_us = self._facts.limits.floor_us if self._facts.limits else None
         return Judge(
             self._bench, references, self._settings, floor_us, model_seed, self._examiner, self._wanted_extras,
-            self._ahead.wait_until_open,
+            self._ahead.wait_until_open, self._open_after_that,
         )
 
     def judge_alone(self, candidate: Candidate, workshop: Workshop, utc: str) -> None:
@@ -177,14 +177,20 @@ class Contest:
             self._judge.control = Control.of(judgement.timing)
             self._control_is_noisy = not self._workshop.is_quiet
             self._control_at = time.monotonic()
-        waiting = self._ahead.wait_until_open()
         self._lost = self._bench.unhealthy()
-        left_bytes = 0 if self._lost else self._bench.left_bytes(len(waiting))
+        left_bytes = 0 if self._lost else self._bench.left_bytes(self._ahead.open_count())
         if left_bytes:
             self._progress.note(
                 f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held"
             )
         return judgement
+
+    def _open_after_that(self) -> None:
+        """While the player of a turn goes, the one of the turn after the next opens the device: it takes a quarter of a
+        second, and nothing can be timed meanwhile.
+        """
+        if self._bench.has_room_for_waiting():
+            self._ahead.start(self._after_that(), self._workshop, open_device=True, for_later=True)
 
     def _after_that(self) -> Entry | None:
         """What is likely to come after the one that follows: it imports already, and opens the device a turn later."""

@@ -22,12 +22,18 @@ class Ahead:
     def __init__(self, is_idle: bool) -> None:
         self._is_idle = is_idle
         self._started: list[tuple[Entry, PlayerStarter]] = []
+        self._for_later: Entry | None = None
 
-    def start(self, entry: Entry | None, workshop: Workshop, *, open_device: bool = False) -> None:
+    def start(
+        self, entry: Entry | None, workshop: Workshop, *, open_device: bool = False, for_later: bool = False
+    ) -> None:
         """Start the player of `entry`, if there is one, `workshop` has built it and nothing is wrong with it.
 
-        With `open_device` it also opens the device, which `wait_until_open` waits for.
+        With `open_device` it also opens the device, which `wait_until_open` waits for. With `for_later` its turn is
+        the one after the next that comes.
         """
+        if for_later:
+            self._for_later = entry
         if entry is None or self._is_idle or not workshop.is_ready(entry):
             return
         started = next((starter for waiting, starter in self._started if waiting is entry), None)
@@ -53,15 +59,23 @@ class Ahead:
         pids = [starter.wait_until_open() for _, starter in self._started]
         return [pid for pid in pids if pid is not None]
 
+    def open_count(self) -> int:
+        """How many have opened the device or are about to."""
+        return sum(starter.is_opening for _, starter in self._started)
+
     def take(self, entry: Entry) -> PlayerStarter | None:
         """What was started for `entry`, now its caller's.
 
         One that has opened the device for a turn that did not come ends, as do the oldest of many that wait.
         """
+        later, self._for_later = self._for_later, None
         taken = next((starter for waiting, starter in self._started if waiting is entry), None)
         others = [each for each in self._started if each[1] is not taken]
         slow = [each for each in others if is_slow_to_start(each[0])]
-        quick = [each for each in others if not is_slow_to_start(each[0]) and not each[1].is_opening]
+        quick = [
+            each for each in others
+            if not is_slow_to_start(each[0]) and (each[0] is later or not each[1].is_opening)
+        ]
         kept = slow + quick[-_MOST_WAITING:]
         self.drop(but=[taken, *(starter for _, starter in kept)])
         self._started = kept

@@ -37,17 +37,19 @@ class Judge:
 
     `references` has the timed sizes first. `control` is what the eager control left, once that has been judged; `renew`
     times it again. `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that
-    wait for their turn.
+    wait for their turn; `open_next` is called as a process goes, and may make one busy again.
     """
 
     def __init__(
         self, bench: Bench, references: Sequence[Reference], settings: Settings, floor_us: float | None,
         model_seed: int, examiner: Examiner | None = None, wanted_extras: Collection[str] = (),
-        wait_for_others: Callable[[], Collection[int]] = tuple,
+        wait_for_others: Callable[[], Collection[int]] = tuple, open_next: Callable[[], None] = lambda: None,
     ) -> None:
         self._bench, self._references, self._settings = bench, references, settings
         self._model_seed, self._examiner = model_seed, examiner
-        self._play = Play(bench, references, settings, floor_us, model_seed, wanted_extras, wait_for_others)
+        self._play = Play(
+            bench, references, settings, floor_us, model_seed, wanted_extras, wait_for_others, open_next
+        )
         self.control: Control | None = None
         self.renew: Callable[[], None] | None = None
 

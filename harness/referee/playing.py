@@ -6,6 +6,7 @@ kernels ran. Nothing that was not verified is timed, and nothing is reported tha
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -43,10 +44,12 @@ class Play:
     def __init__(
         self, bench: Bench, references: Sequence[Reference], settings: Settings, floor_us: float | None,
         model_seed: int, wanted_extras: Collection[str], wait_for_others: Callable[[], Collection[int]],
+        open_next: Callable[[], None],
     ) -> None:
         self._bench, self._references, self._settings = bench, references, settings
         self._floor_us, self._model_seed = floor_us, model_seed
         self._wanted_extras, self._wait_for_others = wanted_extras, wait_for_others
+        self._open_next = open_next
 
     def __call__(
         self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, control: Control | None,
@@ -85,9 +88,15 @@ class Play:
                 )
                 judgement.warnings += judgement.extras.notes
         finally:
-            session.stop(self._make_ready)
+            session.stop(self._get_on)
         if timing.candidate_us:
             check_baseline(timing, self._bench.kind, control, self._eager_alone_us)
+
+    def _get_on(self) -> None:
+        """What need not wait until a killed process has gone."""
+        with contextlib.suppress(OSError):  # its turn will say what is wrong
+            self._open_next()
+        self._make_ready()
 
     def _make_ready(self) -> None:
         """Have inputs and truths ready for the checks of whoever comes next, where a device could not do more."""
@@ -169,7 +178,8 @@ class Play:
         return timing
 
     def _eager_alone_us(self) -> float:
-        """Eager's time on the timed sizes with no player beside it, in µs."""
+        """Eager's time on the timed sizes with no player at work beside it, in µs."""
+        self._wait_for_others()
         reference = self._references[0]
         sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
         self._bench.synchronize()

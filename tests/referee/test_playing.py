@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from harness.referee.playing import compilation_notes
+from types import SimpleNamespace
+
+import pytest
+
+from harness.device.bench import LocalTimes
+from harness.referee.playing import Play, compilation_notes
 
 
 def test_graphs_that_are_compiled_while_a_baseline_is_timed_are_noted():
@@ -15,3 +20,52 @@ def test_graphs_that_are_compiled_while_a_baseline_is_timed_are_noted():
 
 def test_a_torch_compile_that_compiled_nothing_is_eager_and_said_to_be():
     assert compilation_notes("torch.compile", 0, 0) == ["torch.compile compiled nothing: what was timed is eager"]
+
+
+@pytest.fixture
+def play(reference_of, settings):
+    """`play(kind)`: a `Play` on a device that times nothing, whose `log` has what it asked others for."""
+
+    def make(kind="cuda", open_next=lambda: None):
+        log = []
+
+        def local_launches(model, sets, *, hold):
+            log.append("eager alone")
+            return LocalTimes([1.0] * len(sets), 1.0)
+
+        bench = SimpleNamespace(
+            kind=kind, identity=SimpleNamespace(memory_bytes=1 << 40), synchronize=lambda: None,
+            release_memory=lambda: log.append("memory released"), local_launches=local_launches,
+        )
+        made = Play(
+            bench, [reference_of()], settings, None, 1, (), lambda: log.append("waited") or [],
+            lambda: log.append("next opened") or open_next(),
+        )
+        made.log, made.reference = log, made._references[0]
+        made.reference.truth(made.reference.draw())
+        return made
+
+    return make
+
+
+def test_eager_is_timed_alone_when_no_player_that_waits_is_busy(play):
+    found = play()
+    found._eager_alone_us()
+    assert found.log == ["waited", *["eager alone"] * 3]
+
+
+@pytest.mark.parametrize(("kind", "ready"), [("cuda", True), ("cpu", False)])
+def test_as_a_player_goes_the_next_opens_the_device_and_its_checks_are_made_ready(play, kind, ready):
+    found = play(kind)
+    found._get_on()
+    assert found.log == ["next opened"] and bool(found.reference._ready._drawn) is ready
+
+
+def test_what_goes_wrong_there_is_nothing_of_the_players_that_went(play):
+    def refuse():
+        raise OSError("no more processes")
+
+    found = play(open_next=refuse)
+    found.reference.draw = lambda family: (_ for _ in ()).throw(RuntimeError("out of memory"))
+    found._get_on()
+    assert found.log == ["next opened", "memory released"] and not found.reference._ready._drawn
