@@ -80,7 +80,7 @@ class Judge:
         rejections = int(judgement.beside_control and judgement.verdict.status is Status.REJECTED)
         doubts, clean = int(_is_doubted(judgement)) + rejections, 0
         while self.renew is not None and 0 < doubts < _OF_THREE_LOOKS and clean < _OF_THREE_LOOKS:
-            tell("timing the control again, and then it")
+            tell(f"in doubt ({judgement.verdict.reason}): timing the control again, and then it")
             self.renew()
             judgement = self._judge_once(contestant, players, tell)
             if _is_doubted(judgement):

@@ -26,9 +26,7 @@ from harness.referee.room import most_launches
 from harness.referee.session import Session
 from harness.referee.timed import OVERHEAD_TRIM, Pair, Timing
 from harness.settings import Settings
-from harness.statistics import (
-    confidence_at, margin, order_of_round, reach_of, trimmed_mean, typical_us, width_for,
-)
+from harness.statistics import margin, order_of_round, trimmed_mean, typical_us
 from harness.wire.rotation import whole_rotations
 
 # One whole rotation: more rounds of fewer launches say more of their own scatter in the same time.
@@ -37,11 +35,6 @@ _MOST_LAUNCHES = 16
 # harness's own steps take most of it, or where the candidate's clock says next to nothing.
 _MOST_STRETCH = 20
 _STEADY = 0.01
-# Of a normal variable eight to ten values of which are winsorised by a fifth: their variance over its own.
-_WINSORISED_SHARE = 0.5
-# A segment is lengthened to so many times what the settings say. Of the shipped candidates on an H200 two scatter by 2 %
-# from launch to launch and a dozen by 0.1 to 1 %; from segment to segment by no more than follows from that.
-_MOST_LENGTHENED = 4
 _LEAD_IN_ONE_OF = 4
 _END_TO_END_CALLS = 5
 # A baseline that takes longer shows nothing of what a process adds to each launch: what it adds to a short candidate
@@ -67,7 +60,6 @@ class Rounds:
         self._drawn: list[InputSet] = []  # for the next pair
         self._backlog = Backlog(bench.synchronize)
         self._inside = False  # whether the baseline is timed in the player too
-        self._most = 2  # launches for which there is room
         self._joins = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing()
 
@@ -103,7 +95,7 @@ class Rounds:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
         pair = self._pair("AB", hold=False)
-        self._most = most = most_launches(self._bench, self._reference, least=2)
+        most = most_launches(self._bench, self._reference, least=2)
         for arm, times_us in (("A", pair.candidate_us), ("B", pair.baseline_us)):
             typical = max(stdlib_statistics.median(times_us), 0.5)
             wanted = math.ceil(self._settings.segment_ms * 1e3 / typical)
@@ -139,37 +131,15 @@ class Rounds:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
         deadline = time.monotonic() + self._settings.warmup_s
         self._pair("AI" if self._inside else "A", hold=False)  # what each does at first is done, and B has done it
-        previous, held_us = None, []
+        previous = None
         while True:
-            held_us += self._pair("A", hold=self._hold).candidate_us
-            current = typical_us(held_us[1 - self._counts["A"]:])
+            current = typical_us(self._pair("A", hold=self._hold).candidate_us)
             steady = previous is not None and abs(current / previous - 1) < _STEADY
             if steady or time.monotonic() > deadline:
                 break
             previous = current
-        if self._bench.kind != "cpu":
-            self._lengthen(held_us)
         unheld = self._pair("A", hold=False).wall_less_time_us
         self.timing.unheld_overhead_us = trimmed_mean(unheld, OVERHEAD_TRIM) if unheld else None
-
-    def _lengthen(self, held_us: Sequence[float]) -> None:
-        """Have as many launches in a segment as would bring the interval to its width by the first look, if launches
-        scatter about each other as those in `held_us` do: one more of them takes less than their share of a round.
-        """
-        settings, typical = self._settings, typical_us(held_us)
-        if len(held_us) < 2 or typical < 0.5:
-            return
-        scatter = stdlib_statistics.stdev(map(math.log, held_us))
-        reach = reach_of(settings.looks[0], confidence_at(0, settings.looks, settings.confidence))
-        of_two_segments = (reach * scatter / width_for(settings.half_width, typical)) ** 2 * _WINSORISED_SHARE
-        longest = math.ceil(_MOST_LENGTHENED * settings.segment_ms * 1e3 / typical)
-        wanted = min(_MOST_LAUNCHES, longest, math.ceil(of_two_segments / 2))
-        count = 1 + min(whole_rotations(max(1, wanted)), self._most - 1)
-        if count > self._counts["A"]:
-            self._counts["A"] = self.timing.launches_per_segment = count
-            self.timing.input_sets = max(self.timing.input_sets, count)
-            self._drawn = []
-            self._open(self.timing.input_sets)
 
     def _round(self, index: int) -> tuple[Pair, Pair]:
         """The halves of round `index`, held where that is possible."""
@@ -184,7 +154,7 @@ class Rounds:
         The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can
         read, and are nobody's secret. The outputs are verified later, before the next are taken.
         """
-        if not hold or (order[0] == "B" and not self._inside):  # with "I" there is a queue of the player's before A's
+        if not hold or order[0] == "B":  # no queue of the player's before the referee's own
             self._backlog.settle()
         drawn, self._drawn = self._drawn or self._draw(), []
         count = self._launches_of_baseline(max(1, order.count("B")))
@@ -194,7 +164,7 @@ class Rounds:
         self._bench.synchronize()
         made, local, inside_us = None, None, []
         for arm in order.replace("BB", "B"):
-            if self._inside and arm == order.rstrip("B")[-1:]:
+            if arm == order.strip("B")[-1] and hold and self._hold:
                 self._backlog.add(self._draw_ahead)
             if arm == "A":
                 made = self._backlog.settling(

@@ -163,21 +163,3 @@ def test_a_time_that_falls_with_early_inputs_is_looked_at_five_times_more_beside
     timing, log, *_ = rounds_of(5000.0, 2000.0)
     assert [entry[0] for entry in log].count("early") == 2 * (1 + 5 * 2)
     assert timing.early == EarlyLook(5000.0, 1111.0)
-
-
-def scattering(by):
-    """Times of segments that are `by` longer and shorter in turn, relative."""
-    return lambda segment: 500.0 * (1 + by * (-1) ** segment)
-
-
-@pytest.mark.parametrize(("kind", "by", "launches"), [
-    ("cuda", 0.0, 1 + 2), ("cuda", 0.0005, 1 + 2), ("cuda", 0.008, 1 + 4), ("cuda", 0.02, 1 + 8), ("cpu", 0.02, 1 + 2),
-])
-def test_on_a_gpu_a_candidate_that_scatters_from_launch_to_launch_has_longer_segments(rounds_of, kind, by, launches):
-    timing, log, session, _ = rounds_of(
-        scattering(by), 1000.0, kind=kind, segment_ms=1.0, looks=(10, 20), warmup_s=0.1
-    )
-    assert timing.launches_per_segment == launches
-    assert session.opened == ([2, 3] if launches == 3 else [2, 3, launches])
-    kept = [entry[1] for entry in log if entry[0] == "A"][-25:-5]  # but the single calls at the end
-    assert set(kept) == {launches}
