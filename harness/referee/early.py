@@ -2,9 +2,8 @@
 
 Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call
 looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A
-segment with open inputs beside the one before it tells the first, one launch among others the second; what looks so
-is looked at again, the first with a segment as usual made for it each time, because on a busy machine one look proves
-nothing, and the weakest of them counts.
+segment with open inputs beside one as usual tells the first, one launch among others the second; what looks so is looked
+at again, because on a busy machine one look proves nothing, and the weakest of them counts.
 """
 
 from __future__ import annotations
@@ -82,10 +81,10 @@ class EarlyLook:
 
 
 def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
-    """A segment with open inputs held against `usual_us`, the times of the last one; where that is a finding, the
-    weakest of up to five pairs of segments, or the first that is none.
+    """The weakest of up to five pairs of segments, one as usual and one with open inputs, or the first that is no finding.
 
-    `segment(early_s)` makes verified launches whose inputs lie open for so long, as many as any other segment has, and
+    On a GPU, whose times hold from one segment to the next, the first one with open inputs is held against `usual_us`,
+    the times of the round before, and only a finding is worth the pairs. `segment(early_s)` makes verified launches whose inputs lie open for so long, as many as any other segment has, and
     returns their times in µs without the lead-in.
     """
     early_s = min(max(2 * statistics.median(usual_us) / 1e6, _LEAST_S), _MOST_S)
@@ -93,8 +92,11 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
     def against(times_us: Sequence[float]) -> EarlyLook:
         return EarlyLook(sorted(times_us)[len(times_us) // 4], _upper_quartile(segment(early_s)))
 
-    found = against(usual_us)
-    return _weakest(lambda: against(segment(0.0)), kind) if found.is_finding(kind) else found
+    if kind != "cpu":
+        found = against(usual_us)
+        if not found.is_finding(kind):
+            return found
+    return _weakest(lambda: against(segment(0.0)), kind)
 
 
 def look_at_completed(

@@ -25,7 +25,7 @@ def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
     steps = [entry[0] for entry in log if entry[0] != "synchronize"][:-10]
     for _ in range(2):
         look = steps.index("inspected")  # the segments of a look have one arm, and are judged by themselves
-        looks = ["inspected", "verify", "early", "verify", "completed", "verify", "verify"]
+        looks = ["inspected", "verify", *["early", "verify"] * 2, "completed", "verify", "verify"]
         assert steps[look : look + len(looks)] == looks
         del steps[look : look + len(looks)]
     judged = [at for at, step in enumerate(steps) if step == "verify"]
@@ -142,9 +142,11 @@ def test_the_model_under_the_baseline_is_the_references_own(scripted, reference_
     assert isinstance(reference.model, torch.nn.Module)
 
 
-def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of):
-    timing, log, session, _ = rounds_of(1000.0, 2000.0)
-    assert [entry for entry in log if entry[0] == "early"] == [("early", timing.launches_per_segment, False)] * 2
+@pytest.mark.parametrize(("kind", "segments"), [("cpu", 4), ("cuda", 2)])
+def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of, kind, segments):
+    timing, log, session, _ = rounds_of(1000.0, 2000.0, kind=kind)
+    held = kind != "cpu"
+    assert [entry for entry in log if entry[0] == "early"] == [("early", timing.launches_per_segment, held)] * segments
     assert timing.early == EarlyLook(1000.0, 1111.0)
     assert 1111.0 not in timing.candidate_us
     assert session.early_s == pytest.approx(2e-3)
@@ -159,7 +161,8 @@ def test_the_flush_is_inspected_in_segments_like_any_other_once_early_and_once_l
     assert segments[0] < segments[1] <= sum(entry[0] == "A" for entry in log) - 5
 
 
-def test_a_time_that_falls_with_early_inputs_is_looked_at_five_times_more_beside_usual_ones(rounds_of):
-    timing, log, *_ = rounds_of(5000.0, 2000.0)
-    assert [entry[0] for entry in log].count("early") == 2 * (1 + 5 * 2)
+@pytest.mark.parametrize(("kind", "segments"), [("cpu", 5 * 2), ("cuda", 1 + 5 * 2)])
+def test_a_time_that_falls_with_early_inputs_is_looked_at_in_five_pairs_of_segments(rounds_of, kind, segments):
+    timing, log, *_ = rounds_of(5000.0, 2000.0, kind=kind)
+    assert [entry[0] for entry in log].count("early") == 2 * segments
     assert timing.early == EarlyLook(5000.0, 1111.0)
