@@ -97,7 +97,10 @@ class Contest:
             self._one(BASELINES["eager"], None)
         elif time.monotonic() - self._control_at > _CONTROL_KEEPS_S:
             self._renew_control()
-        self._one(candidate, None)
+        try:
+            self._one(candidate, None)
+        finally:
+            self._judge.forget_ready()  # nobody knows when the next one comes
 
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record.
@@ -130,6 +133,7 @@ class Contest:
                 self._one(entry, following)
         finally:
             self._ahead.drop()
+            self._judge.forget_ready()
 
     def _one(self, entry: Entry, following: Entry | None) -> None:
         self._to_come = [each for each in self._to_come if each is not entry and each is not following]
@@ -178,6 +182,7 @@ class Contest:
             self._control_is_noisy = not self._workshop.is_quiet
             self._control_at = time.monotonic()
         self._lost = self._bench.unhealthy()
+        # One that is just opening the device is counted with all that it will hold of its memory.
         left_bytes = 0 if self._lost else self._bench.left_bytes(self._ahead.open_count())
         if left_bytes:
             self._progress.note(
@@ -193,7 +198,9 @@ class Contest:
             self._ahead.start(self._after_that(), self._workshop, open_device=True, for_later=True)
 
     def _after_that(self) -> Entry | None:
-        """What is likely to come after the one that follows: it imports already, and opens the device a turn later."""
+        """What is likely to come after the one that follows: it imports already, and opens the device as the player of
+        this turn goes.
+        """
         quick = (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
         return next(quick, None)
 

@@ -198,8 +198,12 @@ def _check(
     them.
     """
     sets = [reference.draw_ready(family) for family in families]
-    made = session.launch(sets, hold=False, timeout_s=timeout_s)
-    for each in verify(session, reference, sets, made, precision_class, with_eager=True):
+    try:
+        made = session.launch(sets, hold=False, timeout_s=timeout_s)
+        figures = verify(session, reference, sets, made, precision_class, with_eager=True)
+    finally:
+        reference.forget_ready(taken_only=True)
+    for each in figures:
         found.append(each)
         if classify([each], reference.terms) is None:
             raise wrong([each], reference)

@@ -119,8 +119,14 @@ class Judge:
             said = str(error).splitlines()[0]
             reason = f"this device has no room for its inputs, outputs and their truths at these sizes ({said})"
             judgement.verdict = Verdict(Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, reason)
+            self.forget_ready()
             self._bench.release_memory()
         return judgement
+
+    def forget_ready(self) -> None:
+        """Give back the memory of what is ready for the checks of a contestant that may not come."""
+        for reference in self._references:
+            reference.forget_ready()
 
     def renew_control(self, contestant: Contestant, start: Callable[[], Child]) -> None:
         """Time the control once more, briefly, for its clocks alone; a failure leaves those of before."""

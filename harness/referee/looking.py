@@ -69,6 +69,7 @@ def look_closely(
             sets, index = drawn.pop() if drawn else draw(), 1 + secrets.randbelow(count - 1)
             lacking = incomplete(sets[index], reference.draw(), index)
             made = launch(sets, incomplete=lacking)
+            backlog.settle()  # what was wrong before comes first
             verify(sets, made, [other for other in range(count) if other != index])
             try:
                 verify(sets, made, [index])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from harness.device.bench import Bench
-from harness.errors import InputError
 from harness.inputs.sets import InputSet
 from harness.provenance.kinds import Provenance, claiming_least
 from harness.referee import checking, extras, failures
@@ -88,30 +88,37 @@ class Play:
                 )
                 judgement.warnings += judgement.extras.notes
         finally:
-            session.stop(self._get_on)
+            ending = sys.exc_info()[1]
+            interrupted = ending is not None and not isinstance(ending, Exception)
+            session.stop(None if interrupted else self._get_on)
         if timing.candidate_us:
             check_baseline(timing, self._bench.kind, control, self._eager_alone_us)
 
     def _get_on(self) -> None:
         """What need not wait until a killed process has gone."""
-        with contextlib.suppress(OSError):  # its turn will say what is wrong
+        with contextlib.suppress(Exception):  # whose turn it is will say what is wrong
             self._open_next()
-        self._make_ready()
+        if not self._make_ready():
+            with contextlib.suppress(Exception):
+                self._bench.release_memory()
 
-    def _make_ready(self) -> None:
-        """Have inputs and truths ready for the checks of whoever comes next, where a device could not do more."""
+    def _make_ready(self) -> bool:
+        """Have inputs and truths ready for the checks of whoever comes next, where a device could not do more; whether
+        nothing went wrong.
+        """
         memory_bytes = self._bench.identity.memory_bytes
         if self._bench.kind == "cpu" or not memory_bytes:
-            return
+            return True
         room_bytes = _READY_SHARE * memory_bytes
         try:
             for position, reference in enumerate(self._references):
                 families = checking.families_checked(reference, self._settings.check_launches, timed=position == 0)
                 room_bytes = reference.make_ready(families, room_bytes)
-        except (InputError, RuntimeError):  # the next one will say so, if it has no room either
+        except Exception:  # the next one will say so, if it has no room either
             for reference in self._references:
                 reference.forget_ready()
-            self._bench.release_memory()
+            return False
+        return True
 
     def control_again(self, contestant: Contestant, start: Callable[[], Child]) -> Control | None:
         """Eager in a player once more, timed briefly for its clocks alone; None where that failed."""

@@ -48,6 +48,15 @@ class Ready:
         found = self._taken.pop(id(inputs), None)
         return None if found is None else found[1]
 
+    @property
+    def count(self) -> int:
+        """Draws that are there."""
+        return sum(map(len, self._drawn.values()))
+
+    def forget_taken(self) -> None:
+        """What was taken is not asked for any more: its launch failed."""
+        self._taken = {}
+
     def forget(self) -> None:
-        """All of it; what was taken is not asked for any more."""
+        """All of it."""
         self._drawn, self._taken = {}, {}

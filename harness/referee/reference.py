@@ -108,7 +108,8 @@ class Reference:
         return self.truths([inputs], with_eager=with_eager)[0]
 
     def truths(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
-        """`truth` of each set. For their scales one answer of the device's is waited for, before anything is under way.
+        """`truth` of each set. For their scales one answer of the device's is waited for, before anything is under way,
+        and one in the end where blocks of zeros were left out.
         """
         known = [self._ready.truth_of(inputs) for inputs in sets]
         made = iter(self._truths.of(
@@ -118,10 +119,12 @@ class Reference:
 
     def make_ready(self, families: Sequence[Family], room_bytes: float) -> float:
         """Draw inputs in `families`, where they are not ready, and find their truths, with eager's, as far as there is
-        room; returns how much is left. `draw_ready` and `truths` then have them. Raises RuntimeError as PyTorch does.
+        room for all that then are; returns how much is left. `draw_ready` and `truths` have them. Raises RuntimeError as
+        PyTorch does.
         """
         lacking = self._ready.lacking(families)
         each_bytes = region_bytes(self.specs) + (self.truth_bytes or 0) + region_bytes(self.output_specs)
+        room_bytes = max(0.0, room_bytes - each_bytes * self._ready.count)
         count = min(len(lacking), int(room_bytes // each_bytes))
         # Of several together it is seen whether the model keeps its outputs in a buffer, which later calls write over.
         if count > 1 and self.truth_bytes is not None:
@@ -135,9 +138,12 @@ class Reference:
         """A set in this family that is ready, or else a fresh one."""
         return self._ready.take(family) or self.draw(family)
 
-    def forget_ready(self) -> None:
-        """Give back the memory of all that is ready."""
-        self._ready.forget()
+    def forget_ready(self, *, taken_only: bool = False) -> None:
+        """Give back the memory of all that is ready, or of what was taken for launches that have ended or failed."""
+        if taken_only:
+            self._ready.forget_taken()
+        else:
+            self._ready.forget()
 
     @property
     def truth_bytes(self) -> int | None:

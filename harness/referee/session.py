@@ -196,7 +196,9 @@ class Session:
 
         if hold and self.bench.kind != "cpu":
             return prepare
-        prepare()
+        if meanwhile is not None:  # first: a CPU is quiet once its inputs are in place
+            meanwhile()
+        self.bench.stage(sets, incomplete)
         return None
 
     def _run(
@@ -219,7 +221,7 @@ class Session:
         return processes.core_time_ns(begun) / 1e3
 
     def stop(self, meanwhile: Callable[[], None] | None = None) -> None:
-        """End the player; `meanwhile` is called while it goes."""
+        """End the player; `meanwhile` is called while it goes, if it lives."""
         self.child.kill(meanwhile)
 
     def _init_in_arena(self, reference: Reference) -> dict[str, Any]:

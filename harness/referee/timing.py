@@ -1,9 +1,9 @@
 """Rounds of A B B A: the candidate in its player and strict eager here, in the same slots in the same minutes.
 
 Each round gives one log-ratio; the looks, the interval and the word that follows are `statistics`'. Every timed
-output is verified between segments, after both arms of a pair have run: before the first arm of the next pair, which is
-A as often as B, or while the player makes the first queue of the next pair, which is held. Where eager is timed in the
-player too (I), rounds are A I B I A, and that queue is A's as often as I's.
+output is verified between segments, after both arms of a pair have run: while the player makes the first queue of the
+next pair, which is held, or before where that pair begins with B. Where eager is timed in the player too (I), rounds are
+A I B I A, and that queue is A's as often as I's.
 """
 
 from __future__ import annotations

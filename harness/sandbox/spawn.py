@@ -131,24 +131,30 @@ class Child:
     def kill(self, meanwhile: Callable[[], None] | None = None) -> None:
         """End it and everything it started, at once; safe to call again and after its end.
 
-        `meanwhile` is called while it goes, which takes a tenth of a second where a GPU's context is taken apart.
+        `meanwhile` is called while it goes, which takes a tenth of a second where a GPU's context is taken apart; not
+        where it has ended already.
         """
         with self._lock:
             if self._killed:
                 return
             self._killed = True
-            if self._process.poll() is None:
-                self._end(meanwhile)
-            self.poll()
-            self.ran_out_of_memory  # noqa: B018  read before the group, and its count, are gone
-            if self._group is not None:
-                self._group.remove()
-            self._group = None
-            self.channel.close()
-            self._status.close()
-            self._close_lifeline()
-            self._output.finish(1.0)
-            _living.discard(self)
+            try:
+                if self._process.poll() is None:
+                    self._end(meanwhile)
+            finally:  # whatever `meanwhile` raised
+                self._clear_away()
+
+    def _clear_away(self) -> None:
+        self.poll()
+        self.ran_out_of_memory  # noqa: B018  read before the group, and its count, are gone
+        if self._group is not None:
+            self._group.remove()
+        self._group = None
+        self.channel.close()
+        self._status.close()
+        self._close_lifeline()
+        self._output.finish(1.0)
+        _living.discard(self)
 
     def _end(self, meanwhile: Callable[[], None] | None) -> None:
         self._ended_by_us = True
@@ -158,16 +164,21 @@ class Child:
             for pid in below:
                 processes.kill(pid)
         self._close_lifeline()
-        if meanwhile is not None:
-            meanwhile()
-        if not self._ends_within(_END_TIMEOUT_S if below else 1.0):
-            for pid in [*processes.descendants(self.pid), self.pid]:
-                processes.kill(pid)
-            try:
-                os.killpg(self.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
-            self._ends_within(_END_TIMEOUT_S)
+        try:
+            if meanwhile is not None:
+                meanwhile()
+        finally:
+            if not self._ends_within(_END_TIMEOUT_S if below else 1.0):
+                self._kill_group()
+
+    def _kill_group(self) -> None:
+        for pid in [*processes.descendants(self.pid), self.pid]:
+            processes.kill(pid)
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self._ends_within(_END_TIMEOUT_S)
 
     def _ends_within(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s

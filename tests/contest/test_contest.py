@@ -19,7 +19,9 @@ def staying():
     contest = Contest.__new__(Contest)
     nothing = dict.fromkeys(field.name for field in fields(RunFacts))
     contest._facts, contest._lost, contest._control_at = RunFacts(**nothing), None, 0.0
-    contest._judge = SimpleNamespace(control=None, has_parameters=False, renew=None)
+    contest._judge = SimpleNamespace(
+        control=None, has_parameters=False, renew=None, forget_ready=lambda: None
+    )
     contest.done = []
 
     def one(entry, following):
@@ -50,7 +52,7 @@ def test_parameters_that_an_answer_told_of_are_drawn_anew_for_the_next_candidate
     before, drawn = staying._judge, []
     staying._references = lambda: (["references"], drawn.append(1) or len(drawn))
     staying._judge_with = lambda references, seed: SimpleNamespace(
-        control=None, has_parameters=True, renew=None, seed=seed
+        control=None, has_parameters=True, renew=None, seed=seed, forget_ready=lambda: None
     )
     staying.judge_alone(candidate, "workshop", "2026-05-01T00:00:01Z")
     assert staying._judge is before

@@ -69,3 +69,14 @@ def test_what_goes_wrong_there_is_nothing_of_the_players_that_went(play):
     found.reference.draw = lambda family: (_ for _ in ()).throw(RuntimeError("out of memory"))
     found._get_on()
     assert found.log == ["next opened", "memory released"] and not found.reference._ready._drawn
+
+
+def test_whatever_goes_wrong_there_hides_no_verdict(play):
+    def lost():
+        raise RuntimeError("the device is lost")
+
+    found = play(open_next=lost)
+    found._bench.release_memory = lost
+    found.reference.draw = lambda family: (_ for _ in ()).throw(RuntimeError("out of memory"))
+    found._get_on()
+    assert not found.reference._ready._drawn

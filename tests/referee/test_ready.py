@@ -7,6 +7,8 @@ import torch
 
 from harness.inputs.families import GIVEN
 from harness.referee import checking
+from harness.referee.failures import Failed, failed
+from harness.verdict import ReasonCode, Status
 
 KEPT = """
 import torch
@@ -56,8 +58,8 @@ def test_what_is_ready_is_what_would_have_been_drawn_and_found_then(reference):
 
 def test_nothing_is_made_ready_twice_nor_used_twice(reference, monkeypatch):
     families = checking.families_checked(reference, 2, timed=True)
-    assert reference.make_ready(families, PLENTY) < PLENTY
-    assert reference.make_ready(families, PLENTY) == PLENTY
+    left = reference.make_ready(families, PLENTY)
+    assert reference.make_ready(families, PLENTY) == left < PLENTY
     seeds = [reference.draw_ready(family).seed for family in families]
     assert len(set(seeds)) == len(families)
     assert reference.draw_ready(families[0]).seed not in seeds
@@ -92,3 +94,28 @@ def test_a_model_that_keeps_its_outputs_writes_over_no_truth_that_is_ready(refer
     reference.truth(reference.draw())
     for inputs, truth in zip(sets, reference.truths(sets)):
         assert torch.equal(truth.outputs[0], 2 * inputs.arguments()[0].double())
+
+
+def test_what_is_there_already_takes_of_the_room(reference):
+    room = PLENTY - reference.make_ready([GIVEN] * 4, PLENTY)
+    reference.forget_ready()
+    for _ in range(3):
+        reference.make_ready([GIVEN] * 3, room)
+        reference.draw_ready(GIVEN)
+        reference.make_ready([*reference.families, GIVEN, GIVEN], room)
+    assert reference._ready.count <= 4
+
+
+class Dying:
+    """A player that dies in its first launch."""
+
+    def launch(self, sets, **how):
+        raise failed(Status.CRASHED, ReasonCode.EXITED, "it died")
+
+
+def test_a_launch_that_fails_leaves_nothing_behind(reference):
+    for _ in range(3):
+        reference.make_ready([GIVEN] * 2, PLENTY)
+        with pytest.raises(Failed):
+            checking._check(Dying(), reference, [GIVEN] * 2, "fp32", [])
+        assert not reference._ready._taken and not reference._ready.count

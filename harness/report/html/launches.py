@@ -33,7 +33,8 @@ def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
         start = 0.0
         for player in samples.players:
             edges = _pair_positions(player, timed_s) or _plain_positions(player)
-            for at, time_us in _placed(_arm(player, arm), edges):
+            beside = arm != "candidate" and player.inside_log_ratios  # one segment in the middle of each round
+            for at, time_us in _placed(_arm(player, arm), edges[1::2] if beside else edges):
                 points.append({"at": start + at, "off": 100 * (time_us / middle - 1), "us": time_us, "arm": arm})
             start += edges[-1] if edges else 0.0
         rows += thinned(points, most)

@@ -34,6 +34,15 @@ def test_launches_are_placed_in_rounds_in_older_files(read, recorded):
     assert launches.clocks(older)[-1]["at"] == 4
 
 
+def test_beside_eager_in_the_player_the_referees_own_stands_once_in_each_round(read, recorded):
+    body = recorded.player()
+    rounds = len(body["log_ratios"])
+    body |= {"inside_log_ratios": body["log_ratios"], "baseline_us": [2000.0] * 3 * rounds}
+    rows = launches.drift(read(recorded.samples(players=[body])), most=1000)[1]
+    places = [row["at"] for row in rows if row["arm"] == "eager"]
+    assert places == pytest.approx([(number + 0.5) / 3 for number in range(3 * rounds)])
+
+
 def test_several_players_follow_each_other_on_the_axis(read, recorded):
     two = read(recorded.samples(players=[recorded.player(), recorded.player()]))
     places = [row["at"] for row in launches.drift(two, most=1000)[1] if row["arm"] == "candidate"]
