@@ -84,15 +84,21 @@ def look_closely(
                 raise failure
             times_us = [launch.time_us for launch in made.launches]
             return times_us[index], times_us[1:index] + times_us[index + 1:]
-        raise failures.failed(
-            Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
-            "its output is wrong each time that a part of its inputs comes as the timed window opens, and right "
-            "otherwise: something of it (another stream, a thread, a waiting kernel) begins to work before its time "
-            f"({failure.verdict.reason})",
-        )
+        raise _begun_before(failure)
 
     segment(0.0, inspect=True)
     opened = early.look(segment, bench.kind, usual_us)
     completed = early.look_at_completed(completed_late, bench.kind, usual_us, lambda: segment(0.0))
     backlog.settle()
     return opened, completed
+
+
+def _begun_before(failure: Failed) -> Failed:
+    """The verdict where an output is wrong each time its inputs are completed late, as `failure` says, and else right.
+    """
+    return failures.failed(
+        Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+        "its output is wrong each time that a part of its inputs comes as the timed window opens, and right "
+        "otherwise: something of it (another stream, a thread, a waiting kernel) begins to work before its time "
+        f"({failure.verdict.reason})",
+    )

@@ -15,8 +15,9 @@ import torch
 
 from harness.accuracy.bounds import ROW_ELEMENTS
 from harness.inputs.sets import InputSet
-from harness.referee import zero_blocks
+from harness.referee import left_out
 from harness.referee.sums import WatchedRun
+from harness.referee.zero_blocks import Held
 from harness.wire import tree
 from harness.wire.layout import TensorSpec
 
@@ -56,7 +57,7 @@ class Truths:
         )
         self.longest_sum = 1
         self.truth_bytes: int | None = None  # what a truth holds on to, once one was made: outputs may be views
-        self._held: dict[zero_blocks.Place, zero_blocks.Held] = {}
+        self._held: dict[left_out.Place, Held] = {}
         self._sound: list[torch.Tensor] = []  # of the products of the truths under way
         self._model64 = self._in_float64(first)
         self.name = "eager" if self._model64 is None else "float64"
@@ -100,7 +101,7 @@ class Truths:
         return Truth(outputs, self._scales(inputs, outputs, own_scale), eager, values)
 
     def _in_float64(self, inputs: InputSet) -> torch.nn.Module | None:
-        watch, search, arguments = WatchedRun(), zero_blocks.Search(), self._arguments64(inputs)
+        watch, search, arguments = WatchedRun(), left_out.Search(), self._arguments64(inputs)
         try:
             self._model64 = copy.deepcopy(self._model).double()
             with torch.no_grad(), watch, search:
@@ -127,7 +128,7 @@ class Truths:
 
     def _outputs64(self, inputs: InputSet, *, absolute: bool = False) -> list[torch.Tensor]:
         arguments = self._arguments64(inputs, absolute=absolute)
-        with torch.no_grad(), zero_blocks.without(self._held, self._sound):
+        with torch.no_grad(), left_out.without(self._held, self._sound):
             _, outputs = tree.flatten(self._model64(*arguments))
         return [tensor.detach() for tensor in outputs]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.referee import zero_blocks
+from harness.referee import left_out
 
 SIZE = 512
 
@@ -31,4 +31,4 @@ def watched():
 @pytest.fixture
 def small_counts(monkeypatch):
     """Products of 512 are large enough here: what is worth it on a CPU takes longer than a test may."""
-    monkeypatch.setitem(zero_blocks.LEAST_SIZE, "cpu", SIZE)
+    monkeypatch.setitem(left_out.LEAST_SIZE, "cpu", SIZE)

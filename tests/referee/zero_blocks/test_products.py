@@ -11,10 +11,9 @@ import torch
 import torch.nn.functional as F
 
 from harness.inputs.families import one_hot_along
+from harness.referee.left_out import MOST_APART, Search, without
 from harness.referee.sums import WatchedRun
-from harness.referee.zero_blocks import (
-    MOST_APART, Search, apart, block_of, held_by, product, without, worth_leaving_out,
-)
+from harness.referee.zero_blocks import apart, block_of, held_by, product, worth_leaving_out
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -289,7 +288,7 @@ def test_on_a_gpu_too(watched):
 def test_the_search_does_not_import_pytorchs_compiler():
     code = (
         "import sys, torch\n"
-        "from harness.referee.zero_blocks import Search, without\n"
+        "from harness.referee.left_out import Search, without\n"
         "with Search(), without({(1, 1, 1): None}, []):\n"
         "    torch.ones(2, 2) @ torch.ones(2, 2)\n"
         "print('torch._dynamo' in sys.modules)\n"
