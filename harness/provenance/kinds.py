@@ -24,7 +24,7 @@ PyTorch's operators, wherever they were called from; a call that was mostly neit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -95,6 +95,12 @@ def claiming_least(earlier: Provenance | None, later: Provenance) -> Provenance:
     least = min(earlier, later, key=lambda each: _CLAIMS.index(each.kind))
     note = f"its processes did not all run the same: one's work was {earlier.kind}, another's {later.kind}"
     return replace(least, notes=(*least.notes, note))
+
+
+def middle_claim(found: Sequence[Provenance]) -> Provenance:
+    """Of several calls of one process the one in the middle by what it claims as its own, the lesser of two."""
+    ordered = sorted(found, key=lambda each: (_CLAIMS.index(each.kind), each.own_share or 0.0))
+    return ordered[(len(ordered) - 1) // 2]
 
 
 def kind_on_gpu(

@@ -84,8 +84,8 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
     """The weakest of up to five pairs of segments, one as usual and one with open inputs, or the first that is no finding.
 
     On a GPU, whose times hold from one segment to the next, the first one with open inputs is held against `usual_us`,
-    the times of the round before, and only a finding is worth the pairs. `segment(early_s)` makes verified launches whose inputs lie open for so long, as many as any other segment has, and
-    returns their times in µs without the lead-in.
+    the times of the round before, and only a finding is worth the pairs. `segment(early_s)` makes verified launches whose
+    inputs lie open for so long, as many as any other segment has, and returns their times in µs without the lead-in.
     """
     early_s = min(max(2 * statistics.median(usual_us) / 1e6, _LEAST_S), _MOST_S)
 
@@ -105,14 +105,14 @@ def look_at_completed(
 ) -> EarlyLook:
     """The weakest of up to five segments in each of which one launch's inputs are complete only with its window.
 
-    `launches()` makes such a segment, verified, and returns the time of that launch and those of the others, in µs.
-    Where there are none it is held against `usual_us`, and a finding also against what `beside()` then makes.
+    `launches()` makes such a segment, verified, and returns the time of that launch and those of the ones before it, in
+    µs. Where there are none it is held against `usual_us`, and a finding also against what `beside()` then makes.
     """
 
     def one() -> EarlyLook:
-        completed_us, others = launches()
-        found = EarlyLook(completed_us, _upper_quartile(others or usual_us))
-        if not others and found.is_finding(kind):
+        completed_us, before = launches()
+        found = EarlyLook(completed_us, _upper_quartile(before or usual_us))
+        if not before and found.is_finding(kind):
             found = replace(found, gained_beside_us=completed_us - _upper_quartile(beside()))
         return found
 

@@ -60,9 +60,10 @@ def look_closely(
         return [launch.time_us for launch in made.launches[1:]]
 
     def completed_late() -> tuple[float, Sequence[float]]:
-        """The time of the one launch, which is drawn but never the lead-in, and those of the others in its segment.
+        """The time of the one launch, which is drawn but never the lead-in, and those of the ones before it.
 
-        Where no two draws of the inputs differ it is a launch like any other.
+        Those after it do not count: a candidate that has begun before knows then which one it was, and could be as slow
+        for the rest of the segment. Where no two draws of the inputs differ it is a launch like any other.
         """
         failure = None
         for _ in range(_WRONG_EACH_TIME):
@@ -83,7 +84,7 @@ def look_closely(
                 failure.verdict = replace(failure.verdict, reason=reason)
                 raise failure
             times_us = [launch.time_us for launch in made.launches]
-            return times_us[index], times_us[1:index] + times_us[index + 1:]
+            return times_us[index], times_us[1:index]
         raise _begun_before(failure)
 
     segment(0.0, inspect=True)

@@ -69,6 +69,7 @@ class Truths:
         blocks of zeros were left out. A draw that holds something in them has its truth made anew with all of them, and
         so have all later ones.
         """
+        self._sound = []  # those of truths that could not be made in the end say nothing of these
         truths = self._of(sets, with_eager)
         sound, self._sound = self._sound, []
         if sound and not bool(torch.stack(sound).all()):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from harness.inputs.sets import draw_set
-from harness.referee import failures
+from harness.referee import failures, looking
 from harness.referee.backlog import Backlog
 from harness.referee.early import EarlyLook, worse
 from harness.referee.failures import Failed
@@ -37,6 +38,12 @@ class Session:
         return Launches([Launch(time_us, 3.0, None, None, []) for time_us in times], 1.0, None, [True] * len(sets))
 
 
+@pytest.fixture
+def chosen(monkeypatch):
+    """`chosen(index)`: the launch that is looked at is always this one of its segment."""
+    return lambda index: monkeypatch.setattr(looking.secrets, "randbelow", lambda below: index - 1)
+
+
 def reference_of(get_inputs=lambda: [torch.rand(32, 32)]):
     return SimpleNamespace(draw=lambda: draw_set(get_inputs, torch.device("cpu")))
 
@@ -58,27 +65,49 @@ def test_a_call_that_takes_as_long_whenever_its_inputs_come_is_looked_at_once(co
     assert launches == count and 1 <= index < count
 
 
-def test_one_that_takes_longer_then_is_looked_at_five_times():
+def test_one_that_takes_longer_then_is_looked_at_five_times(chosen):
+    chosen(2)
     session = Session(later_us=50.0)
     assert look(session)[1] == EarlyLook(USUAL_US + 50, USUAL_US)
     assert len(session.lacking) == 5
 
 
-def test_a_machine_that_is_busier_than_it_was_is_doubted_and_nobody_is_blamed_for_it():
+def test_a_machine_that_is_busier_than_it_was_is_doubted_and_nobody_is_blamed_for_it(chosen):
     session = Session(call_us=3 * USUAL_US)
+    chosen(3)
     assert look(session, count=5)[1] == EarlyLook(3 * USUAL_US, 3 * USUAL_US)
     assert len(session.lacking) == 1
-    found = look(session, count=2)[1]  # no other launch of its segment counts
+    chosen(1)
+    found = look(session, count=5)[1]  # no launch before it counts
     assert found == EarlyLook(3 * USUAL_US, USUAL_US, 0.0)
     assert found.is_finding("cuda") and not found.is_certain("cuda")
 
 
-@pytest.mark.parametrize(("count", "beside_us"), [(2, 50.0), (5, None)])
-def test_work_begun_before_is_certain_where_calls_beside_show_it_too(count, beside_us):
+@pytest.mark.parametrize(("count", "index", "beside_us"), [(2, 1, 50.0), (5, 1, 50.0), (5, 2, None), (5, 4, None)])
+def test_work_begun_before_is_certain_where_calls_beside_show_it_too(chosen, count, index, beside_us):
+    chosen(index)
     session = Session(later_us=50.0)
     found = look(session, count=count)[1]
     assert found == EarlyLook(USUAL_US + 50, USUAL_US, beside_us) and found.is_certain("cuda")
-    assert len(session.lacking) == 5
+    assert session.lacking == 5 * [(count, index)]
+
+
+@pytest.mark.parametrize("index", [1, 3, 4])
+def test_who_is_as_slow_for_the_rest_of_the_segment_is_found_out_all_the_same(chosen, index):
+    chosen(index)
+    session = Session(later_us=50.0)
+    launch = session.launch
+
+    def padding(sets, *, incomplete=None, **how):
+        made = launch(sets, incomplete=incomplete, **how)
+        if incomplete is not None:
+            slow = [replace(each, time_us=USUAL_US + 50) for each in made.launches[incomplete.index:]]
+            made.launches[incomplete.index:] = slow
+        return made
+
+    session.launch = padding
+    found = look(session)[1]
+    assert (found.usual_us, found.early_us) == (USUAL_US + 50, USUAL_US) and found.is_certain("cuda")
 
 
 def test_who_is_slow_for_a_while_after_such_a_launch_is_doubted_still():
