@@ -1,8 +1,4 @@
-"""A bench on one NVIDIA GPU: raw IPC allocations, masked inputs, flags in mapped host memory.
-
-Allocations that a player opens are made by the driver for this purpose alone, in multiples of 2 MiB: a handle to a
-tensor of PyTorch's caching allocator would let the other side read its neighbours.
-"""
+"""A bench on one NVIDIA GPU: memory that a player opens too, masked inputs, flags in mapped host memory."""
 
 from __future__ import annotations
 
@@ -25,6 +21,7 @@ from harness.device.energy import PowerMeter
 from harness.device.glimpses import Glimpses
 from harness.device.gpu_cache import GpuCache
 from harness.device.gpu_launches import OwnLaunches
+from harness.device.gpu_regions import GpuRegions, handle_of, shared_region
 from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry
 from harness.device.nvml import Nvml
@@ -33,15 +30,13 @@ from harness.inputs.sets import InputSet, still_hold
 from harness.wire import cooling, cuda_driver, masking, nvrtc, rotation, waiting
 from harness.wire.arena import FLAGS_BYTES, KEY_BYTES, Arena, Flags
 from harness.wire.frames import Channel, FrameTimeout
-from harness.wire.layout import REGION_BYTES
 
 _LEGACY_STREAM = 0
 # Longer than the interpreter's switch interval, so that other threads get their turn between system calls.
 _SPIN_S = 0.012
 _COPY_BYTES = 2 << 30
 _LEFT_TO_PLAYER = 0.3
-# Places and pieces of inputs that come with the window: an allocation that players share, and so whole regions.
-_RECORDS_BYTES = -(-2 * PIECE_BYTES * MOST_PIECES // REGION_BYTES) * REGION_BYTES
+_RECORDS_BYTES = 2 * PIECE_BYTES * MOST_PIECES  # places and pieces of inputs that come with the window
 
 
 class CudaBench:
@@ -72,11 +67,9 @@ class CudaBench:
         )
         self._own = OwnLaunches(self.torch_device, self._cubin, own_flags, own_words, self._cache, self._blocks)
         self._stopwatch = CudaEvents(self.torch_device)
-        self._regions: dict[str, list[torch.Tensor]] = {"staging": [], "slots": [], "outboxes": []}
+        self._regions = GpuRegions(("staging", "slots", "outboxes"), self.torch_device)
         self._keys: list[bytes] = []
-        self._records = cuda_driver.as_bytes(
-            cuda_driver.allocate(_RECORDS_BYTES), _RECORDS_BYTES, str(self.torch_device)
-        )
+        self._records = shared_region(_RECORDS_BYTES, self.torch_device)
         self._incomplete: Incomplete | None = None
         self._opening_key = bytes(KEY_BYTES)
         self._word = 0
@@ -86,8 +79,8 @@ class CudaBench:
         self._reached = self._cooled = self._mail = 0
         self._health = Health(self.torch_device, self._raw_bytes)
         # A process may open one bench after another, and what the driver holds does not go with the objects.
-        shared = self._cache.regions | {"records": self._records}
-        weakref.finalize(self, _give_back, own_flags, self._regions, shared).atexit = False
+        kept = [*self._cache.regions.values(), self._records]
+        weakref.finalize(self, _give_back, own_flags, self._regions, kept).atexit = False
 
     def prepare_command(self) -> dict[str, Any]:
         self._reached = self._cooled = self._mail = 0
@@ -95,24 +88,14 @@ class CudaBench:
         self.arena.reclaim()
         return {
             "op": "prepare", "device": "cuda", "kernels": self._cubin.hex(), "blocks": self._blocks,
-            "cooling": self._cache.command(),
-            "records": {"handle": cuda_driver.ipc_handle(self._records.data_ptr()).hex(), "bytes": _RECORDS_BYTES},
+            "cooling": self._cache.command(), "records": handle_of(self._records),
         }
 
     def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
-        wanted = {"staging": input_bytes, "slots": input_bytes, "outboxes": output_bytes}
-        for name, size_bytes in wanted.items():
-            self._ensure(name, count, size_bytes)
+        for name, size_bytes in (("staging", input_bytes), ("slots", input_bytes), ("outboxes", output_bytes)):
+            self._regions.ensure(name, count, size_bytes, self.synchronize)
         self._output_bytes = output_bytes
-        # All that there are: a player keeps what it has open, and will be asked to open more launches than these.
-        regions = {
-            name: [
-                {"handle": cuda_driver.ipc_handle(region.data_ptr()).hex(), "bytes": region.numel()}
-                for region in self._regions[name]
-            ]
-            for name in wanted
-        }
-        return {"op": "open", "regions": regions}
+        return {"op": "open", "regions": self._regions.command()}
 
     def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
@@ -257,28 +240,14 @@ class CudaBench:
         return self._health.has_room_for_waiting()
 
     def _raw_bytes(self) -> int:
-        regions = [region for regions in self._regions.values() for region in regions]
-        return sum(region.numel() for region in (*regions, *self._cache.regions.values(), self._records))
+        shared = (*self._regions.all(), *self._cache.regions.values(), self._records)
+        return sum(region.numel() for region in shared)
 
     def release_memory(self) -> None:
         torch.cuda.empty_cache()
 
     def visible_devices(self) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": str(self.identity.uuid)}
-
-    def _ensure(self, name: str, count: int, size_bytes: int) -> None:
-        regions = self._regions[name]
-        size_bytes = -(-size_bytes // REGION_BYTES) * REGION_BYTES
-        if len(regions) >= count and all(region.numel() >= size_bytes for region in regions[:count]):
-            return
-        self.synchronize()
-        fresh = self._regions[name] = []  # first, so that a failed allocation leaves no freed address behind
-        for region in regions:
-            cuda_driver.free(region.data_ptr())
-        torch.cuda.empty_cache()
-        for _ in range(count):
-            address = cuda_driver.allocate(size_bytes)
-            fresh.append(cuda_driver.as_bytes(address, size_bytes, str(self.torch_device)))
 
     def _identify(self) -> DeviceIdentity:
         found = self._properties
@@ -298,11 +267,11 @@ class CudaBench:
         )
 
 
-def _give_back(flags: Flags, regions: dict[str, list[torch.Tensor]], cache: dict[str, torch.Tensor]) -> None:
+def _give_back(flags: Flags, regions: GpuRegions, others: Sequence[torch.Tensor]) -> None:
     with contextlib.suppress(cuda_driver.DriverError, RuntimeError):  # a context that is lost holds nothing any more
         torch.cuda.synchronize()
         cuda_driver.unmap_host(flags.address)
-        for region in (*cache.values(), *(region for each in regions.values() for region in each)):
+        for region in (*regions.all(), *others):
             cuda_driver.free(region.data_ptr())
 
 

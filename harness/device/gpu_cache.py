@@ -11,7 +11,7 @@ import secrets
 import torch
 
 from harness.clocks import cold
-from harness.wire import cuda_driver
+from harness.device.gpu_regions import handle_of, shared_region
 from harness.wire.cooling import Cooler
 from harness.wire.layout import REGION_BYTES
 
@@ -25,12 +25,9 @@ class GpuCache:
 
     def __init__(self, l2_bytes: int, device: torch.device, cubin: bytes, blocks: int) -> None:
         self._device = device
-        size_bytes = -(-cold.GPU_FACTOR * l2_bytes // REGION_BYTES) * REGION_BYTES
-        sizes = dict(zip(_SHARED, (size_bytes, size_bytes, REGION_BYTES)))
-        self._shared: dict[str, torch.Tensor] = {}
-        for name, each_bytes in sizes.items():
-            address = cuda_driver.allocate(each_bytes)
-            self._shared[name] = cuda_driver.as_bytes(address, each_bytes, str(device))
+        sizes = cold.GPU_FACTOR * l2_bytes, cold.GPU_FACTOR * l2_bytes, REGION_BYTES
+        self._shared = {name: shared_region(each_bytes, device) for name, each_bytes in zip(_SHARED, sizes)}
+        size_bytes = self._shared["read"].numel()
         drawn = self._generator()
         self._copy = torch.randint(
             -(2**63), 2**63 - 1, (size_bytes // 8,), dtype=torch.int64, device=device, generator=drawn
@@ -50,10 +47,7 @@ class GpuCache:
 
     def command(self) -> dict[str, dict[str, str | int]]:
         """The shared buffers as a player opens them."""
-        return {
-            name: {"handle": cuda_driver.ipc_handle(region.data_ptr()).hex(), "bytes": region.numel()}
-            for name, region in self._shared.items()
-        }
+        return {name: handle_of(region) for name, region in self._shared.items()}
 
     def draw_word(self) -> None:
         """Take a fresh word for the referee's own launches."""
