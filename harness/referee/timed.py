@@ -1,4 +1,4 @@
-"""What timing gives: a pair of segments, and all that the rounds of one player left."""
+"""What timing gives: a part of a round, and all that the rounds of one player left."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ OVERHEAD_TRIM = 0.1
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Half a round: one segment of each arm on inputs drawn alike, lead-ins left out; times in µs.
+class Part:
+    """Half a round or a whole one: segments of each arm on inputs drawn alike, lead-ins left out; times in µs.
 
     `baseline_us` is empty where the baseline has its one segment of the round in the other half.
     """
 
     launches: list[Launch]
     baseline_us: list[float]
-    reading: Telemetry
     tail_us: float | None = None
     baseline_forward_us: list[float] = field(default_factory=list)
-    read_at_s: float | None = None  # when the reading was taken, by the referee's monotonic clock
     inside_us: list[float] = field(default_factory=list)  # the baseline in the candidate's own process
 
     @property
@@ -60,8 +58,9 @@ class Timing:
     wall_less_time_us: list[float] = field(default_factory=list)
     host_us: list[float] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
-    read_at_s: list[float] = field(default_factory=list)  # of each reading, from the start of the rounds
-    read_kept: list[bool] = field(default_factory=list)  # whether the round of each reading was kept
+    # Of the reading after each round: when it was, from the start of the rounds, and whether the round was kept.
+    read_at_s: list[float] = field(default_factory=list)
+    read_kept: list[bool] = field(default_factory=list)
     dropped: int = 0
     input_sets: int = 0
     launch_hidden: bool | None = None
@@ -75,25 +74,24 @@ class Timing:
     confidence: float | None = None
     word: str | None = None
 
-    def keep(self, first: Pair, second: Pair) -> None:
-        """Add a round of two pairs: its log-ratio, and what was read of each launch."""
-        both = (first, second)
+    def keep(self, *parts: Part) -> None:
+        """Add a round of one part or two: its log-ratio, and what was read of each launch."""
         self.log_ratios.append(
-            log_ratio([pair.candidate_us for pair in both], [pair.baseline_us for pair in both if pair.baseline_us])
+            log_ratio([part.candidate_us for part in parts], [part.baseline_us for part in parts if part.baseline_us])
         )
-        if all(pair.inside_us for pair in both):
+        if all(part.inside_us for part in parts):
             self.inside_log_ratios.append(
-                log_ratio([pair.candidate_us for pair in both], [pair.inside_us for pair in both])
+                log_ratio([part.candidate_us for part in parts], [part.inside_us for part in parts])
             )
-        for pair in both:
-            self.inside_us += pair.inside_us
-            self.candidate_us += pair.candidate_us
-            self.baseline_us += pair.baseline_us
-            self.forward_us += pair.forward_us
-            self.baseline_forward_us += pair.baseline_forward_us
-            self.host_us += [launch.host_us for launch in pair.launches]
-            self.wall_less_time_us += pair.wall_less_time_us
-            self.tails_us += [] if pair.tail_us is None else [pair.tail_us]
+        for part in parts:
+            self.inside_us += part.inside_us
+            self.candidate_us += part.candidate_us
+            self.baseline_us += part.baseline_us
+            self.forward_us += part.forward_us
+            self.baseline_forward_us += part.baseline_forward_us
+            self.host_us += [launch.host_us for launch in part.launches]
+            self.wall_less_time_us += part.wall_less_time_us
+            self.tails_us += [] if part.tail_us is None else [part.tail_us]
 
     @property
     def agreeing(self) -> bool:

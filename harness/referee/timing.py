@@ -1,8 +1,8 @@
 """Rounds of A B B A: the candidate in its player and strict eager here, in the same slots in the same minutes.
 
 Each round gives one log-ratio; the looks, the interval and the word that follows are `statistics`'. Every timed
-output is verified between segments, after both arms of a pair have run: while the player makes the first queue of the
-next pair, which is held, or before where that pair begins with B. Where eager is timed in the player too (I), rounds are
+output is verified between segments, after all of a part of a round have run: while the player makes the first queue of
+the next part, which is held, or before where that begins with B. Where eager is timed in the player too (I), rounds are
 A I B I A, and that queue is A's as often as I's.
 """
 
@@ -24,7 +24,7 @@ from harness.referee.looking import Verifier, look_closely
 from harness.referee.reference import Reference
 from harness.referee.room import most_launches
 from harness.referee.session import Session
-from harness.referee.timed import OVERHEAD_TRIM, Pair, Timing
+from harness.referee.timed import OVERHEAD_TRIM, Part, Timing
 from harness.settings import Settings
 from harness.statistics import margin, order_of_round, trimmed_mean, typical_us
 from harness.wire.rotation import whole_rotations
@@ -36,6 +36,9 @@ _MOST_LAUNCHES = 16
 _MOST_STRETCH = 20
 _STEADY = 0.01
 _LEAD_IN_ONE_OF = 4
+# Of the candidate's launches, where two segments are made as one: each set takes memory that a player has to open, and
+# among more launches the lead-in is a small part.
+_MOST_JOINED = 9
 _END_TO_END_CALLS = 5
 # A baseline that takes longer shows nothing of what a process adds to each launch: what it adds to a short candidate
 # beside it is then in no baseline's time, inside or out. Beside a candidate that takes as long it does show (0.02 % of
@@ -57,10 +60,10 @@ class Rounds:
         self._hold = bench.kind != "cpu"
         self._counts = {"A": 2, "B": 2}
         self._of_baseline: list[InputSet] = []
-        self._drawn: list[InputSet] = []  # for the next pair
+        self._drawn: list[InputSet] = []  # for the next part
         self._backlog = Backlog(bench.synchronize)
         self._inside = False  # whether the baseline is timed in the player too
-        self._joins = False  # whether there is room for two segments of the baseline in one
+        self._joined = ""  # the arms of which there is room for two segments in one
         self.timing = Timing()
 
     def run(self) -> Timing:
@@ -72,18 +75,19 @@ class Rounds:
         deadline = started_s + settings.budget_s
         looks = Looks()
         while True:
-            first, second = self._round(len(timing.log_ratios) + timing.dropped)
-            timing.telemetry += [first.reading, second.reading]
-            timing.read_at_s += [pair.read_at_s - started_s for pair in (first, second)]
-            slowed = is_thermal(first.reading.throttle) or is_thermal(second.reading.throttle)
-            timing.read_kept += 2 * [not slowed]
+            parts = self._round(len(timing.log_ratios) + timing.dropped)
+            reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
+            slowed = is_thermal(reading.throttle)
+            timing.telemetry.append(reading)
+            timing.read_at_s.append(time.monotonic() - started_s)
+            timing.read_kept.append(not slowed)
             if slowed:
                 timing.dropped += 1
             else:
-                timing.keep(first, second)
+                timing.keep(*parts)
             ended = enough(timing, settings, out_of_time=time.monotonic() > deadline)
             if looks.due(len(timing.log_ratios) + timing.dropped, ended=ended):
-                self._look_closely(first.candidate_us)
+                self._look_closely(parts[0].candidate_us)
             if ended:
                 break
         self._backlog.settle()
@@ -94,7 +98,7 @@ class Rounds:
     def _size_segments(self) -> None:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
-        pair = self._pair("AB", hold=False)
+        pair = self._part("AB", hold=False)
         most = most_launches(self._bench, self._reference, least=2)
         for arm, times_us in (("A", pair.candidate_us), ("B", pair.baseline_us)):
             typical = max(stdlib_statistics.median(times_us), 0.5)
@@ -104,15 +108,14 @@ class Rounds:
                 wanted = min(wanted, math.ceil(most_us / stdlib_statistics.median(pair.wall_us)))
             self._counts[arm] = 1 + max(1, min(whole_rotations(min(_MOST_LAUNCHES, wanted)), most - 1))
         shows_inside = self._strict and self._shows_inside(pair)
-        # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
-        self._joins = not shows_inside and self._launches_of_baseline(2) <= min(most, 1 + _MOST_LAUNCHES)
-        self.timing.input_sets = max(self._counts["A"], self._launches_of_baseline(2 if self._joins else 1))
+        self._joined = "" if shows_inside else self._with_room_for_two(most)
+        self.timing.input_sets = max(self._launches(arm, 2 if arm in self._joined else 1) for arm in "AB")
         self.timing.launches_per_segment = self._counts["A"]
         self._open(self.timing.input_sets)
         if shows_inside:
             self._inside = self._session.load_reference(self._reference)
 
-    def _shows_inside(self, pair: Pair) -> bool:
+    def _shows_inside(self, pair: Part) -> bool:
         """Whether the baseline in the player would tell anything of what the player's process adds to the candidate."""
         below_us = _INSIDE_BELOW_US[self._bench.kind]
         candidate_us, baseline_us = map(stdlib_statistics.median, (pair.candidate_us, pair.baseline_us))
@@ -120,9 +123,15 @@ class Rounds:
             return baseline_us < below_us
         return self._settings.half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
 
-    def _launches_of_baseline(self, segments: int) -> int:
-        """How many there are in so many segments that are made as one, with its lead-in."""
-        return 1 + segments * (self._counts["B"] - 1)
+    def _with_room_for_two(self, most: int) -> str:
+        """The arms of which two segments that follow each other are made as one, of `most` launches or fewer."""
+        if self._launches("B", 2) > min(most, 1 + _MOST_LAUNCHES):
+            return ""
+        return "AB" if self._launches("A", 2) <= min(most, _MOST_JOINED) else "B"
+
+    def _launches(self, arm: str, segments: int) -> int:
+        """How many there are in so many segments of `arm` that are made as one, with its lead-in."""
+        return 1 + segments * (self._counts[arm] - 1)
 
     def _open(self, count: int) -> None:
         self._session.open(self._reference, count)
@@ -130,42 +139,41 @@ class Rounds:
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
         deadline = time.monotonic() + self._settings.warmup_s
-        self._pair("AI" if self._inside else "A", hold=False)  # what each does at first is done, and B has done it
+        self._part("AI" if self._inside else "A", hold=False)  # what each does at first is done, and B has done it
         previous = None
         while True:
-            current = typical_us(self._pair("A", hold=self._hold).candidate_us)
+            current = typical_us(self._part("A", hold=self._hold).candidate_us)
             steady = previous is not None and abs(current / previous - 1) < _STEADY
             if steady or time.monotonic() > deadline:
                 break
             previous = current
-        unheld = self._pair("A", hold=False).wall_less_time_us
+        unheld = self._part("A", hold=False).wall_less_time_us
         self.timing.unheld_overhead_us = trimmed_mean(unheld, OVERHEAD_TRIM) if unheld else None
 
-    def _round(self, index: int) -> tuple[Pair, Pair]:
-        """The halves of round `index`, held where that is possible."""
-        first, second = order_of_round(index, beside=self._inside)
-        if first.endswith("BB") and not self._joins:
-            first, second = first[:-1], "B" + second
-        return self._pair(first, hold=self._hold), self._pair(second, hold=self._hold)
+    def _round(self, index: int) -> list[Part]:
+        """The parts of round `index`, held where that is possible."""
+        orders = self._order(index)
+        following = (*orders[1:], self._order(index + 1)[0])
+        return [self._part(order, hold=self._hold, then=then) for order, then in zip(orders, following)]
 
-    def _pair(self, order: str, *, hold: bool) -> Pair:
-        """One segment of each arm in `order`, A among them, in the same slots, without their lead-ins.
+    def _order(self, index: int) -> tuple[str, ...]:
+        return order_of_round(index, beside=self._inside, joined=self._joined)
+
+    def _part(self, order: str, *, hold: bool, then: str = "A") -> Part:
+        """Segments of the arms in `order`, with one of A among them, in the same slots, without their lead-ins; two that
+        follow each other are one. `then` is the order of the next part.
 
         The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can
         read, and are nobody's secret. The outputs are verified later, before the next are taken.
         """
         if not hold or order[0] == "B":  # no queue of the player's before the referee's own
             self._backlog.settle()
-        drawn, self._drawn = self._drawn or self._draw(), []
-        count = self._launches_of_baseline(max(1, order.count("B")))
-        while len(self._of_baseline) < count:
-            self._of_baseline.append(self._reference.draw())
-        own = self._of_baseline[:count]
+        drawn, own = self._inputs(order), self._inputs_of_baseline(order)
         self._bench.synchronize()
-        made, local, inside_us = None, None, []
-        for arm in order.replace("BB", "B"):
+        made, inside_us, baseline_us, baseline_forward_us = None, [], [], []
+        for arm in order.replace("BB", "B").replace("AA", "A"):
             if arm == order.strip("B")[-1] and hold and self._hold:
-                self._backlog.add(self._draw_ahead)
+                self._backlog.add(lambda: self._draw(then))
             if arm == "A":
                 made = self._backlog.settling(
                     lambda: self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work)
@@ -175,26 +183,32 @@ class Rounds:
             else:
                 local = self._bench.local_launches(self._reference.model, own, hold=hold and self._hold)
                 self._hold = self._hold and local.hidden is not False
+                baseline_us += local.times_us[1:]
+                baseline_forward_us += local.forward_us[1:]
             if arm == "A" and hold:
                 # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
                 self._hold = self._hold and made.hidden is not False
         if hold:
             self.timing.launch_hidden = self._hold
         self._backlog.settle()
-        reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
-        read_at_s = time.monotonic()
         self._backlog.add(lambda: self._verify(drawn, made, _to_verify(len(drawn))))
-        baseline_us, baseline_forward_us = (local.times_us[1:], local.forward_us[1:]) if local else ([], [])
-        return Pair(
-            made.launches[1:], baseline_us, reading, made.tail_us, baseline_forward_us, read_at_s, inside_us
-        )
+        return Part(made.launches[1:], baseline_us, made.tail_us, baseline_forward_us, inside_us)
 
-    def _draw(self) -> list[InputSet]:
-        return [self._reference.draw() for _ in range(self._counts["A"])]
+    def _inputs(self, order: str) -> list[InputSet]:
+        """The candidate's for a part of this order, of which those may be there that were drawn ahead."""
+        missing = self._launches("A", 2 if "AA" in order else 1) - len(self._drawn)
+        drawn, self._drawn = [*self._drawn, *(self._reference.draw() for _ in range(missing))], []
+        return drawn
 
-    def _draw_ahead(self) -> None:
-        """The candidate's inputs for the next pair, which nobody but the referee sees until then."""
-        self._drawn = self._draw()
+    def _draw(self, order: str) -> None:
+        """The candidate's inputs for the next part, of this order, which nobody but the referee sees until then."""
+        self._drawn = self._inputs(order)
+
+    def _inputs_of_baseline(self, order: str) -> list[InputSet]:
+        count = self._launches("B", 2 if "BB" in order else 1)
+        while len(self._of_baseline) < count:
+            self._of_baseline.append(self._reference.draw())
+        return self._of_baseline[:count]
 
     def _inside_times(self, sets: Sequence[InputSet], *, hold: bool) -> list[float]:
         """Times of the baseline in the player, in µs; none any more where that failed, whoever's doing it was."""

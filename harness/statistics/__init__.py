@@ -9,15 +9,14 @@ from __future__ import annotations
 from harness.statistics.call import MARGINS, call, margin, width_for
 from harness.statistics.estimate import estimate_log_ratio, estimate_speedup
 from harness.statistics.looks import confidence_at, look_of, next_look, should_stop
-from harness.statistics.rounds import ORDER, log_ratio, median, order_of_round, typical_us
+from harness.statistics.rounds import log_ratio, median, order_of_round, typical_us
 from harness.statistics.two_baselines import baselines_agree, may_be_processes, narrows_by, reaching, spanning
 from harness.statistics.trimmed import (
     Interval, load_ahead, trimmed_mean, tukey_mclaughlin, winsorised_variance,
 )
 
 __all__ = [
-    "MARGINS", "ORDER", "Interval", "baselines_agree", "call", "confidence_at", "estimate_log_ratio",
-    "estimate_speedup",
+    "MARGINS", "Interval", "baselines_agree", "call", "confidence_at", "estimate_log_ratio", "estimate_speedup",
     "load_ahead", "log_ratio", "look_of", "margin", "may_be_processes", "median", "narrows_by", "next_look",
     "order_of_round",
     "reaching", "should_stop", "spanning", "trimmed_mean", "tukey_mclaughlin", "typical_us", "width_for",

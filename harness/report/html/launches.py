@@ -22,7 +22,7 @@ def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
     At most `most` launches of each arm are kept, evenly spaced; what is on the time axis depends on whether the
     times of the readings were recorded.
     """
-    timed_s = bool(samples.players) and all(_pair_positions(player, True) for player in samples.players)
+    timed_s = bool(samples.players) and all(_ends(player, True) for player in samples.players)
     rows: list[Row] = []
     for arm in ("candidate", "eager"):
         launches = [each for player in samples.players for each in _arm(player, arm)]
@@ -32,9 +32,8 @@ def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
         points: list[Row] = []
         start = 0.0
         for player in samples.players:
-            edges = _pair_positions(player, timed_s) or _plain_positions(player)
-            beside = arm != "candidate" and player.inside_log_ratios  # one segment in the middle of each round
-            for at, time_us in _placed(_arm(player, arm), edges[1::2] if beside else edges):
+            edges = _ends(player, timed_s) or [float(number + 1) for number in range(len(player.log_ratios))]
+            for at, time_us in _placed(_arm(player, arm), edges):
                 points.append({"at": start + at, "off": 100 * (time_us / middle - 1), "us": time_us, "arm": arm})
             start += edges[-1] if edges else 0.0
         rows += thinned(points, most)
@@ -43,13 +42,13 @@ def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
 
 def clocks(samples: Samples) -> list[Row]:
     """SM clock, power and temperature of each reading on the axis of `drift`; empty where no clock was recorded."""
-    timed_s = bool(samples.players) and all(_pair_positions(player, True) for player in samples.players)
+    timed_s = bool(samples.players) and all(_ends(player, True) for player in samples.players)
     rows: list[Row] = []
     start = 0.0
     for player in samples.players:
         end = start
         for number, reading in enumerate(player.readings):
-            end = start + (reading.at_s if timed_s else (number + 1) / 2)
+            end = start + (reading.at_s if timed_s else (number + 1) / (_per_round(player) or 1))
             if reading.sm_mhz is not None:
                 rows.append(
                     {
@@ -66,17 +65,17 @@ def clocks(samples: Samples) -> list[Row]:
 
 
 def against_clock(samples: Samples, most: int) -> list[Row]:
-    """Median of each pair's candidate launches, in per cent from the median of all, with the clock read after them."""
+    """The median of the candidate's launches before each reading, in per cent from that of all, with the clock read."""
     launches = [each for player in samples.players for each in player.candidate_us]
     rows: list[Row] = []
     for player in samples.players:
         kept = [reading for reading in player.readings if reading.kept is not False]
-        per_pair = _per_pair(player.candidate_us, player)
-        if per_pair is None or len(kept) != 2 * len(player.log_ratios):
+        if not _per_round(player) or not launches or len(player.candidate_us) % len(kept):
             continue
+        before = len(player.candidate_us) // len(kept)
         for number, reading in enumerate(kept):
             if reading.sm_mhz is not None:
-                time_us = statistics.median(player.candidate_us[number * per_pair : (number + 1) * per_pair])
+                time_us = statistics.median(player.candidate_us[number * before : (number + 1) * before])
                 off = 100 * (time_us / statistics.median(launches) - 1)
                 rows.append({"sm_mhz": reading.sm_mhz, "off": off, "us": time_us})
     return thinned(rows, most)
@@ -118,37 +117,35 @@ def _arm(player: Player, arm: str) -> tuple[float, ...]:
     return player.candidate_us if arm == "candidate" else player.baseline_us
 
 
-def _per_pair(launches: Sequence[float], player: Player) -> int | None:
-    """Launches of one arm in one of a round's two pairs; None where they do not come out even."""
-    pairs = 2 * len(player.log_ratios)
-    return len(launches) // pairs if pairs and launches and len(launches) % pairs == 0 else None
+def _per_round(player: Player) -> int:
+    """Readings of each round that was kept: one, or in older files two; 0 where that cannot be told."""
+    rounds, kept = len(player.log_ratios), sum(reading.kept is not False for reading in player.readings)
+    return kept // rounds if rounds and kept in (rounds, 2 * rounds) else 0
 
 
-def _pair_positions(player: Player, timed_s: bool) -> list[float]:
-    """Where each kept pair ended: in seconds, or in rounds from the start; empty where that cannot be told."""
-    places = [number for number, reading in enumerate(player.readings) if reading.kept is not False]
-    if len(places) != 2 * len(player.log_ratios) or not places:
+def _ends(player: Player, timed_s: bool) -> list[float]:
+    """Where each kept round ended: in seconds, or in rounds from the start; empty where that cannot be told."""
+    per_round = _per_round(player)
+    if not per_round:
         return []
+    places = [number for number, reading in enumerate(player.readings) if reading.kept is not False]
+    last = places[per_round - 1 :: per_round]
     if not timed_s:
-        return [(number + 1) / 2 for number in places]
-    times_s = [player.readings[number].at_s for number in places]
+        return [(number + 1) / per_round for number in last]
+    times_s = [player.readings[number].at_s for number in last]
     return [] if None in times_s else times_s
 
 
-def _plain_positions(player: Player) -> list[float]:
-    return [(number + 1) / 2 for number in range(2 * len(player.log_ratios))]
-
-
 def _placed(launches: Sequence[float], edges: Sequence[float]) -> list[tuple[float, float]]:
-    """The launches spread over the pairs that they were made in, which end at `edges`."""
+    """The launches spread over the rounds that they were made in, which end at `edges`."""
     if not edges or len(launches) % len(edges):
         return [(float(number), each) for number, each in enumerate(launches)]
-    per_pair = len(launches) // len(edges)
+    per_round = len(launches) // len(edges)
     placed = []
     for number, each in enumerate(launches):
-        pair, within = divmod(number, per_pair)
-        before = edges[pair - 1] if pair else 0.0
-        placed.append((before + (edges[pair] - before) * (within + 0.5) / per_pair, each))
+        index, within = divmod(number, per_round)
+        before = edges[index - 1] if index else 0.0
+        placed.append((before + (edges[index] - before) * (within + 0.5) / per_round, each))
     return placed
 
 

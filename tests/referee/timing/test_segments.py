@@ -20,7 +20,7 @@ def test_the_slow_lead_in_of_each_segment_is_thrown_away(rounds_of):
     assert set(timing.baseline_us) == {2000.0}
 
 
-def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
+def test_all_of_a_part_of_a_round_has_run_before_its_outputs_are_judged(rounds_of):
     _, log, *_ = rounds_of(1000.0)
     steps = [entry[0] for entry in log if entry[0] != "synchronize"][:-10]
     for _ in range(2):
@@ -31,7 +31,7 @@ def test_both_arms_have_run_before_the_outputs_of_a_pair_are_judged(rounds_of):
     judged = [at for at, step in enumerate(steps) if step == "verify"]
     assert steps[: judged[3] + 1] == ["A", "B", "verify", *["A", "verify"] * 3]  # a size, and the warm-up
     rounds = "".join({"verify": "."}.get(step, step) for step in steps[judged[3] + 1:])
-    assert ("AB.A." + "BA.AB.") * 2 in rounds + rounds  # where BB is one segment, that stands in the first half
+    assert ("AB.A." + "BAB.") * 2 in rounds + rounds  # BB and AA are one segment each
 
 
 @pytest.mark.parametrize("drawn", [0, 1, 3])

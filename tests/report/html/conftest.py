@@ -48,7 +48,8 @@ def h200(make_record):
 
 
 def player(rounds: int = 4, launches: int = 2, *, times: bool = True, clocks=None) -> dict:
-    """What the JSON lines keep of one player: `launches` of each arm in each of a round's two pairs."""
+    """What the JSON lines keep of one player: `launches` of each arm in each half of a round, with a reading after it.
+    """
     pairs = 2 * rounds
     clocks = clocks or [1980 - 30 * (number // 2) for number in range(pairs)]
     body = {

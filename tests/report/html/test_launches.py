@@ -43,6 +43,23 @@ def test_beside_eager_in_the_player_the_referees_own_stands_once_in_each_round(r
     assert places == pytest.approx([(number + 0.5) / 3 for number in range(3 * rounds)])
 
 
+def once_a_round(body):
+    """As it is written now, with one reading after each round."""
+    return body | {name: body[name][1::2] for name in ("telemetry", "read_at_s", "read_kept")}
+
+
+def test_with_one_reading_after_each_round_launches_are_spread_over_it(read, recorded):
+    older, body = recorded.player(), once_a_round(recorded.player())
+    unit, rows = launches.drift(read(recorded.samples(players=[body])), most=1000)
+    assert unit == "seconds"
+    assert rows == launches.drift(read(recorded.samples(players=[older])), most=1000)[1]
+    assert [row["at"] for row in launches.clocks(read(recorded.samples(players=[body])))] == [1.0, 2.0, 3.0, 4.0]
+    beside = launches.against_clock(read(recorded.samples(players=[body])), most=1000)
+    assert [(row["sm_mhz"], row["us"]) for row in beside] == [
+        (1980, 601.5), (1950, 605.5), (1920, 609.5), (1890, 613.5)
+    ]
+
+
 def test_several_players_follow_each_other_on_the_axis(read, recorded):
     two = read(recorded.samples(players=[recorded.player(), recorded.player()]))
     places = [row["at"] for row in launches.drift(two, most=1000)[1] if row["arm"] == "candidate"]
