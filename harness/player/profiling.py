@@ -27,10 +27,10 @@ from harness.player.own_calls import OwnCalls
 from harness.player.stages import CpuStage, CudaStage
 from harness.wire import tree
 
-# Starting CUPTI may take seconds, in which a GPU's clock falls; this much work brings it back up. Where it took a few
-# hundredths, work for as long does; a launch that is asked for again, since the first was unlike the timed ones, has
-# the whole.
-_WARM_S, _LEAST_WARM_S = 0.05, 0.02
+# Starting CUPTI may take seconds, in which a GPU's clock falls; this much work brings it back up. Where it took less than
+# that the clock has not fallen yet; a launch that is asked for again, since the first was unlike the timed ones, has it
+# all the same.
+_WARM_S = 0.05
 _WARM_BATCH = 20
 _profiled_before = False
 _perf_counter_ns = time.perf_counter_ns
@@ -93,7 +93,7 @@ def _warm_up_s(preparing_s: float) -> float:
     """For how long to work before a launch whose profiler took `preparing_s` to get ready."""
     global _profiled_before
     again, _profiled_before = _profiled_before, True
-    return _WARM_S if again else min(max(preparing_s, _LEAST_WARM_S), _WARM_S)
+    return _WARM_S if again or preparing_s > _WARM_S else 0.0
 
 
 def _warm_up(stage: CudaStage, seconds: float) -> None:

@@ -80,7 +80,8 @@ class Judge:
         rejections = int(judgement.beside_control and judgement.verdict.status is Status.REJECTED)
         doubts, clean = int(_is_doubted(judgement)) + rejections, 0
         while self.renew is not None and 0 < doubts < _OF_THREE_LOOKS and clean < _OF_THREE_LOOKS:
-            tell(f"in doubt ({judgement.verdict.reason}): timing the control again, and then it")
+            said = judgement.verdict.reason or "without a fault this time, which two looks of three have to be"
+            tell(f"in doubt ({said}): timing the control again, and then it")
             self.renew()
             judgement = self._judge_once(contestant, players, tell)
             if _is_doubted(judgement):

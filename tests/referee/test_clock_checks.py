@@ -111,6 +111,28 @@ def test_a_flush_left_out_is_told_from_work_left_outside():
     assert "steps around it took 74.0 µs less than they must" in verdict.reason
 
 
+@pytest.mark.parametrize(("control_us", "kind", "less_us", "status"), [
+    (1000.0, "cuda", 24.0, None), (1000.0, "cuda", 26.0, Status.UNSURE), (1000.0, "cuda", 51.0, Status.REJECTED),
+    (8000.0, "cuda", 52.0, None), (8000.0, "cuda", 54.0, Status.UNSURE), (8000.0, "cuda", 107.0, Status.REJECTED),
+    (90_000.0, "cuda", 64.0, None), (90_000.0, "cuda", 66.0, Status.UNSURE), (90_000.0, "cuda", 155.0, Status.REJECTED),
+    (90_000.0, "cpu", 1499.0, None), (90_000.0, "cpu", 1501.0, Status.UNSURE),
+])
+def test_steps_around_a_longer_control_take_longer_by_so_much_and_no_more(control_us, kind, less_us, status):
+    timing = timing_of(1000.0, overhead_us=2000.0 - less_us, baseline_us=control_us)
+    control = Control(overhead_us=2000.0, unheld_overhead_us=2000.0, baseline_us=control_us)
+    if status is None:
+        check_times(timing, kind, None, control)
+    else:
+        assert verdict_on(timing, kind=kind, control=control).status is status
+
+
+@pytest.mark.parametrize("longer_us", [26.0, 51.0])
+def test_steps_around_a_shorter_control_explain_no_more_around_a_long_call(longer_us):
+    control = Control(overhead_us=40.0, unheld_overhead_us=40.0, baseline_us=100.0)
+    verdict = verdict_on(timing_of(1000.0, overhead_us=40.0 + longer_us, baseline_us=100.0), control=control)
+    assert verdict.status is (Status.UNSURE if longer_us < 50 else Status.REJECTED)
+
+
 @pytest.mark.parametrize(("early_us", "kind", "believed"), [
     (1000.0, "cuda", True), (2000.0, "cuda", True), (955.0, "cuda", True), (945.0, "cuda", False),
     (10.0, "cuda", False), (601.0, "cpu", True),
