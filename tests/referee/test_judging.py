@@ -50,7 +50,9 @@ def short_timing_of(*, apart):
 def judge_of(settings):
     """`judge_of(timing, …)`: the judgement where loading and checking went well and timing gave `timing`."""
 
-    def make(timing, *, kind="cuda", checking=None, renew=None, control=CONTROL, **changes) -> Judgement:
+    def make(
+        timing, *, kind="cuda", checking=None, renew=None, control=CONTROL, tell=lambda text: None, **changes
+    ) -> Judgement:
         judge = Judge(SimpleNamespace(kind=kind), [REFERENCE], settings, None, 1)
         judge.renew, judge.control = renew, control
         stopped = []
@@ -62,7 +64,7 @@ def judge_of(settings):
             judgement.timings.append(next(timing) if isinstance(timing, Iterator) else timing)
 
         judge._play = play
-        judgement = judge.judge(contestant_of(**changes), [lambda: stopped], lambda text: None)
+        judgement = judge.judge(contestant_of(**changes), [lambda: stopped], tell)
         return judgement
 
     return make
@@ -145,13 +147,17 @@ def test_of_doubted_clocks_two_looks_of_three_decide_with_the_control_timed_anew
         "r": failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, "work was done outside the timed window"),
     }
     coming, renewed = iter(looks), []
+    told = []
     judgement = judge_of(
-        timing_of(), checking=lambda: verdicts[next(coming)], renew=lambda: renewed.append(1)
+        timing_of(), checking=lambda: verdicts[next(coming)], renew=lambda: renewed.append(1), tell=told.append
     )
     assert judgement.verdict == (OK if ends == "c" else verdicts[ends].verdict)
     assert next(coming, None) is None
     assert len(renewed) == len(looks) - 1
     assert len(judgement.timings) == (ends == "c")
+    again = [text for text in told if text.endswith("timing the control again, and then it")]
+    said = {"d": "run again when it is quiet", "c": "without a fault this time"}
+    assert len(again) == len(renewed) and all(said[look] in text for look, text in zip(looks, again))
 
 
 @pytest.mark.parametrize(("looks", "ends"), [("rr", "r"), ("rcc", "c"), ("rd", "d"), ("rcd", "d"), ("rcr", "r")])
