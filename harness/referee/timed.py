@@ -15,7 +15,7 @@ OVERHEAD_TRIM = 0.1
 
 @dataclass(frozen=True)
 class Part:
-    """Half a round or a whole one: segments of each arm on inputs drawn alike, lead-ins left out; times in µs.
+    """Half a round: segments of each arm on inputs drawn alike, lead-ins left out; times in µs.
 
     `baseline_us` is empty where the baseline has its one segment of the round in the other half.
     """
@@ -75,7 +75,7 @@ class Timing:
     word: str | None = None
 
     def keep(self, *parts: Part) -> None:
-        """Add a round of one part or two: its log-ratio, and what was read of each launch."""
+        """Add a round of two parts: its log-ratio, and what was read of each launch."""
         self.log_ratios.append(
             log_ratio([part.candidate_us for part in parts], [part.baseline_us for part in parts if part.baseline_us])
         )

@@ -36,9 +36,6 @@ _MOST_LAUNCHES = 16
 _MOST_STRETCH = 20
 _STEADY = 0.01
 _LEAD_IN_ONE_OF = 4
-# Of the candidate's launches, where two segments are made as one: each set takes memory that a player has to open, and
-# among more launches the lead-in is a small part.
-_MOST_JOINED = 9
 _END_TO_END_CALLS = 5
 # A baseline that takes longer shows nothing of what a process adds to each launch: what it adds to a short candidate
 # beside it is then in no baseline's time, inside or out. Beside a candidate that takes as long it does show (0.02 % of
@@ -63,7 +60,7 @@ class Rounds:
         self._drawn: list[InputSet] = []  # for the next part
         self._backlog = Backlog(bench.synchronize)
         self._inside = False  # whether the baseline is timed in the player too
-        self._joined = ""  # the arms of which there is room for two segments in one
+        self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing()
 
     def run(self) -> Timing:
@@ -108,8 +105,9 @@ class Rounds:
                 wanted = min(wanted, math.ceil(most_us / stdlib_statistics.median(pair.wall_us)))
             self._counts[arm] = 1 + max(1, min(whole_rotations(min(_MOST_LAUNCHES, wanted)), most - 1))
         shows_inside = self._strict and self._shows_inside(pair)
-        self._joined = "" if shows_inside else self._with_room_for_two(most)
-        self.timing.input_sets = max(self._launches(arm, 2 if arm in self._joined else 1) for arm in "AB")
+        # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
+        self._joined = not shows_inside and self._launches_of_baseline(2) <= min(most, 1 + _MOST_LAUNCHES)
+        self.timing.input_sets = max(self._counts["A"], self._launches_of_baseline(2 if self._joined else 1))
         self.timing.launches_per_segment = self._counts["A"]
         self._open(self.timing.input_sets)
         if shows_inside:
@@ -123,15 +121,9 @@ class Rounds:
             return baseline_us < below_us
         return self._settings.half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
 
-    def _with_room_for_two(self, most: int) -> str:
-        """The arms of which two segments that follow each other are made as one, of `most` launches or fewer."""
-        if self._launches("B", 2) > min(most, 1 + _MOST_LAUNCHES):
-            return ""
-        return "AB" if self._launches("A", 2) <= min(most, _MOST_JOINED) else "B"
-
-    def _launches(self, arm: str, segments: int) -> int:
-        """How many there are in so many segments of `arm` that are made as one, with its lead-in."""
-        return 1 + segments * (self._counts[arm] - 1)
+    def _launches_of_baseline(self, segments: int) -> int:
+        """How many there are in so many segments that are made as one, with its lead-in."""
+        return 1 + segments * (self._counts["B"] - 1)
 
     def _open(self, count: int) -> None:
         self._session.open(self._reference, count)
@@ -150,30 +142,26 @@ class Rounds:
         unheld = self._part("A", hold=False).wall_less_time_us
         self.timing.unheld_overhead_us = trimmed_mean(unheld, OVERHEAD_TRIM) if unheld else None
 
-    def _round(self, index: int) -> list[Part]:
-        """The parts of round `index`, held where that is possible."""
-        orders = self._order(index)
-        following = (*orders[1:], self._order(index + 1)[0])
-        return [self._part(order, hold=self._hold, then=then) for order, then in zip(orders, following)]
+    def _round(self, index: int) -> tuple[Part, Part]:
+        """The halves of round `index`, held where that is possible."""
+        first, second = order_of_round(index, beside=self._inside, joined=self._joined)
+        return self._part(first, hold=self._hold), self._part(second, hold=self._hold)
 
-    def _order(self, index: int) -> tuple[str, ...]:
-        return order_of_round(index, beside=self._inside, joined=self._joined)
-
-    def _part(self, order: str, *, hold: bool, then: str = "A") -> Part:
-        """Segments of the arms in `order`, with one of A among them, in the same slots, without their lead-ins; two that
-        follow each other are one. `then` is the order of the next part.
+    def _part(self, order: str, *, hold: bool) -> Part:
+        """Segments of the arms in `order`, with one of A among them, in the same slots, without their lead-ins; BB is one.
 
         The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can
         read, and are nobody's secret. The outputs are verified later, before the next are taken.
         """
         if not hold or order[0] == "B":  # no queue of the player's before the referee's own
             self._backlog.settle()
-        drawn, own = self._inputs(order), self._inputs_of_baseline(order)
+        drawn, self._drawn = self._drawn or self._draw(), []
+        own = self._inputs_of_baseline(order)
         self._bench.synchronize()
-        made, inside_us, baseline_us, baseline_forward_us = None, [], [], []
-        for arm in order.replace("BB", "B").replace("AA", "A"):
+        made, local, inside_us = None, None, []
+        for arm in order.replace("BB", "B"):
             if arm == order.strip("B")[-1] and hold and self._hold:
-                self._backlog.add(lambda: self._draw(then))
+                self._backlog.add(self._draw_ahead)
             if arm == "A":
                 made = self._backlog.settling(
                     lambda: self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work)
@@ -183,8 +171,6 @@ class Rounds:
             else:
                 local = self._bench.local_launches(self._reference.model, own, hold=hold and self._hold)
                 self._hold = self._hold and local.hidden is not False
-                baseline_us += local.times_us[1:]
-                baseline_forward_us += local.forward_us[1:]
             if arm == "A" and hold:
                 # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
                 self._hold = self._hold and made.hidden is not False
@@ -192,20 +178,18 @@ class Rounds:
             self.timing.launch_hidden = self._hold
         self._backlog.settle()
         self._backlog.add(lambda: self._verify(drawn, made, _to_verify(len(drawn))))
+        baseline_us, baseline_forward_us = (local.times_us[1:], local.forward_us[1:]) if local else ([], [])
         return Part(made.launches[1:], baseline_us, made.tail_us, baseline_forward_us, inside_us)
 
-    def _inputs(self, order: str) -> list[InputSet]:
-        """The candidate's for a part of this order, of which those may be there that were drawn ahead."""
-        missing = self._launches("A", 2 if "AA" in order else 1) - len(self._drawn)
-        drawn, self._drawn = [*self._drawn, *(self._reference.draw() for _ in range(missing))], []
-        return drawn
+    def _draw(self) -> list[InputSet]:
+        return [self._reference.draw() for _ in range(self._counts["A"])]
 
-    def _draw(self, order: str) -> None:
-        """The candidate's inputs for the next part, of this order, which nobody but the referee sees until then."""
-        self._drawn = self._inputs(order)
+    def _draw_ahead(self) -> None:
+        """The candidate's inputs for the next part, which nobody but the referee sees until then."""
+        self._drawn = self._draw()
 
     def _inputs_of_baseline(self, order: str) -> list[InputSet]:
-        count = self._launches("B", 2 if "BB" in order else 1)
+        count = self._launches_of_baseline(2 if "BB" in order else 1)
         while len(self._of_baseline) < count:
             self._of_baseline.append(self._reference.draw())
         return self._of_baseline[:count]

@@ -16,25 +16,23 @@ _LAUNCH_TRIM = 0.25
 # A segment of whole rotations has launches of a faster and a slower kind, half of them each (wire/rotation.py).
 _WHOLE_ROTATION = 16
 _HALF_TRIM = 0.125
-# In parts, each with a segment of A. Of two segments that follow each other one can be made, of twice as many launches,
-# which saves a lead-in: of the baseline's, and of both arms'.
-ORDERS = {
-    "": (("AB", "BA"), ("BA", "AB")),
-    "B": (("ABB", "A"), ("BA", "AB")),
-    "AB": (("ABB", "A"), ("BAAB",)),
-}
+# In halves, with one segment of A each. Joined, BB is one segment of twice as many launches, which saves a lead-in; not AA,
+# since a queue that is longer than others would tell a player that it is none of those in which it is looked at.
+ORDER, ORDER_JOINED = (("AB", "BA"), ("BA", "AB")), (("ABB", "A"), ("BA", "AB"))
 # With the baseline timed beside the candidate in its process too (I). The estimate is over that one, and the one outside
 # is its guard, for which a segment in the middle of each round is enough: it takes as long as either of the others.
 ORDER_BESIDE = (("AIB", "IA"), ("IAB", "AI"))
 
 
-def order_of_round(index: int, *, beside: bool = False, joined: str = "") -> tuple[str, ...]:
-    """The segments of round `index`, counted from 0, in order and in one part or two: ABBA and BAAB in turn.
+def order_of_round(index: int, *, beside: bool = False, joined: bool = False) -> tuple[str, str]:
+    """The segments of round `index`, counted from 0, in order and in two halves: ABBA and BAAB in turn.
 
-    Two of an arm among `joined` ("", "B" or "AB") that follow each other stand in one part, and are to be made as one.
-    With `beside` the baseline in the candidate's own process (I) takes the place of B, which stands once in the middle.
+    Where they are `joined`, two of B that follow each other stand in one half, and are to be made as one. With `beside` the
+    baseline in the candidate's own process (I) takes the place of B, which stands once in the middle.
     """
-    return (ORDER_BESIDE if beside else ORDERS[joined])[index % 2]
+    if beside:
+        return ORDER_BESIDE[index % 2]
+    return (ORDER_JOINED if joined else ORDER)[index % 2]
 
 
 def median(values: Sequence[float]) -> float:
@@ -53,8 +51,8 @@ def typical_us(times_us: Sequence[float]) -> float:
 def log_ratio(a_times_us: Sequence[Sequence[float]], b_times_us: Sequence[Sequence[float]]) -> float:
     """Log of B's time over A's in one round: positive when A, the candidate, is the faster.
 
-    Each argument holds the segments of one arm, two or one of both, each a list of times per launch in µs from which the
-    lead-in launch has been dropped. A segment counts as `typical_log` of its launches, an arm as the mean of
+    Each argument holds the segments of one arm, two or one in the middle, each a list of times per launch in µs from
+    which the lead-in launch has been dropped. A segment counts as `typical_log` of its launches, an arm as the mean of
     its segments. Raises ValueError for an arm of no or more segments, an empty segment, or a time that is not a positive
     finite number.
     """

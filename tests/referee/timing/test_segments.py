@@ -31,7 +31,7 @@ def test_all_of_a_part_of_a_round_has_run_before_its_outputs_are_judged(rounds_o
     judged = [at for at, step in enumerate(steps) if step == "verify"]
     assert steps[: judged[3] + 1] == ["A", "B", "verify", *["A", "verify"] * 3]  # a size, and the warm-up
     rounds = "".join({"verify": "."}.get(step, step) for step in steps[judged[3] + 1:])
-    assert ("AB.A." + "BAB.") * 2 in rounds + rounds  # BB and AA are one segment each
+    assert ("AB.A." + "BA.AB.") * 2 in rounds + rounds  # where BB is one segment, that stands in the first half
 
 
 @pytest.mark.parametrize("drawn", [0, 1, 3])
@@ -150,6 +150,16 @@ def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of
     assert timing.early == EarlyLook(1000.0, 1111.0)
     assert 1111.0 not in timing.candidate_us
     assert session.early_s == pytest.approx(2e-3)
+
+
+@pytest.mark.parametrize(("a_us", "b_us"), [(800.0, 2700.0), (2700.0, 8000.0), (160.0, 2700.0), (20.0, 20.0)])
+def test_a_queue_in_which_it_is_looked_at_is_as_long_as_any_that_is_timed(rounds_of, a_us, b_us):
+    """Of a queue that is held a candidate knows the length before anything runs."""
+    _, log, *_ = rounds_of(a_us, b_us, kind="cuda", hidden=True, segment_ms=3.0)
+    lengths = {kind: {entry[1] for entry in log if entry[0] == kind and entry[2]} for kind in (
+        "A", "inspected", "early", "completed"
+    )}
+    assert len(lengths["A"]) == 1 and all(each == lengths["A"] for each in lengths.values())
 
 
 def test_the_flush_is_inspected_in_segments_like_any_other_once_early_and_once_later(rounds_of):
