@@ -69,12 +69,14 @@ class Control:
         return self.unheld_overhead_us if timing.launch_hidden is False else self.overhead_us
 
 
-def reconcile(timing: Timing, control: Control | None, profiler_us: float | None) -> ThreeClocks:
-    """What the three clocks say of a call. `profiler_us` is the time of the traced one, if there is any."""
+def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, kind: str) -> ThreeClocks:
+    """What the three clocks say of a call on a device of `kind`. `profiler_us` is the time of the traced one, if any."""
     explained_us = None if control is None else control.explained_us(timing)
     wall_us = None
     if explained_us is not None and timing.wall_overhead_us is not None:
-        wall_us = timing.time_us + timing.wall_overhead_us - explained_us
+        unexplained_us = timing.wall_overhead_us - explained_us
+        # What the steps around a longer control take longer is no disagreement either.
+        wall_us = timing.time_us + max(unexplained_us, min(0.0, unexplained_us + _longer_us(timing, control, kind)))
     return ThreeClocks(timing.time_us, profiler_us or None, wall_us)
 
 
@@ -91,7 +93,7 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
         explained_us = control.explained_us(timing)
         try:
             if explained_us is not None and timing.wall_overhead_us is not None:
-                _check_wall_clock(timing, kind, timing.wall_overhead_us - explained_us, control.baseline_us)
+                _check_wall_clock(timing, kind, timing.wall_overhead_us - explained_us, _longer_us(timing, control, kind))
             if control.tail_us is not None and timing.tail_us is not None:
                 _check_tail(timing, kind, timing.tail_us - control.tail_us)
         except failures.Failed as failure:
@@ -99,10 +101,14 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
             raise
 
 
-def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float, control_us: float) -> None:
-    """`control_us` is what a call of the control takes."""
-    longer_ms = max(0.0, control_us - timing.time_us) / 1e3
-    less_us = _APART_LEAST_US[kind] + min(_LONGER_US_PER_MS[kind] * longer_ms, _LONGER_MOST_US)
+def _longer_us(timing: Timing, control: Control, kind: str) -> float:
+    """By how much the harness's own steps may take longer around a call of `control`, because that is longer."""
+    longer_ms = max(0.0, control.baseline_us - timing.time_us) / 1e3
+    return min(_LONGER_US_PER_MS[kind] * longer_ms, _LONGER_MOST_US)
+
+
+def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float, longer_us: float) -> None:
+    less_us = _APART_LEAST_US[kind] + longer_us
     allowed_us = max(_APART_SHARE[kind] * timing.time_us, _APART_LEAST_US[kind])
     if -less_us <= unexplained_us <= allowed_us:
         return

@@ -70,7 +70,7 @@ class Play:
             timing = self._time(session, contestant, judgement)
             if timing.candidate_us:
                 if first:
-                    judgement.clocks = reconcile(timing, control, None)
+                    judgement.clocks = reconcile(timing, control, None, self._bench.kind)
                 check_times(timing, self._bench.kind, self._floor_us, control)
             judgement.timings.append(timing)
             judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
@@ -204,7 +204,7 @@ class Play:
 def _reconcile(timing: Timing, judgement: Judgement, control: Control | None, kind: str) -> None:
     """Keep what the three clocks say of a call, and note it where they are far apart."""
     traced = judgement.provenance
-    judgement.clocks = reconcile(timing, control, traced.busy_us if traced else None)
+    judgement.clocks = reconcile(timing, control, traced.busy_us if traced else None, kind)
     apart = judgement.clocks.disagreement(kind)
     judgement.warnings += [apart] if apart else []
 

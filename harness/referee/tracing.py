@@ -59,10 +59,14 @@ def trace(
                 listing["others_us"] += session.core_time_beside_us() - beside_us
             found, traced_us = _read(listing, device_kind, contestant)
         except Failed as failure:
+            if alike:
+                break
             # Everything that counts was right before the profiler came: what fails now is the tracing.
             note = f"its kernels could not be traced; under the profiler: {failure.verdict.reason}"
             return replace(UNKNOWN, notes=(note,))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
+            if alike:
+                break
             return replace(UNKNOWN, notes=("the profiler's listing could not be read",))
         unlike = unlike_timed(traced_us, timing, device_kind)
         if unlike is None:

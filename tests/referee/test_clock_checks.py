@@ -51,10 +51,10 @@ def test_what_the_control_left_unexplained_too_is_no_evidence():
 
 
 def test_the_referees_clock_less_the_controls_steps_is_a_third_time_of_a_call():
-    found = reconcile(timing_of(overhead_us=52.0), CONTROL, 990.0)
+    found = reconcile(timing_of(overhead_us=52.0), CONTROL, 990.0, "cuda")
     assert (found.events_us, found.profiler_us, found.wall_us) == (1000.0, 990.0, pytest.approx(1012.0))
-    assert reconcile(timing_of(overhead_us=350.0, hidden=False), CONTROL, None).wall_us == pytest.approx(1010.0)
-    assert reconcile(timing_of(), None, 0.0) == ThreeClocks(1000.0)
+    assert reconcile(timing_of(overhead_us=350.0, hidden=False), CONTROL, None, "cuda").wall_us == pytest.approx(1010.0)
+    assert reconcile(timing_of(), None, 0.0, "cuda") == ThreeClocks(1000.0)
 
 
 def test_without_a_control_the_clocks_are_not_compared():
@@ -124,6 +124,15 @@ def test_steps_around_a_longer_control_take_longer_by_so_much_and_no_more(contro
         check_times(timing, kind, None, control)
     else:
         assert verdict_on(timing, kind=kind, control=control).status is status
+
+
+@pytest.mark.parametrize(("less_us", "kind", "off_us"), [
+    (10.0, "cuda", 0.0), (40.0, "cuda", 0.0), (60.0, "cuda", -20.0), (-60.0, "cuda", 60.0), (40.0, "cpu", -40.0),
+])
+def test_what_a_longer_control_explains_is_no_disagreement_of_the_clocks(less_us, kind, off_us):
+    timing = timing_of(300.0, overhead_us=2000.0 - less_us, baseline_us=46_000.0)
+    control = Control(overhead_us=2000.0, unheld_overhead_us=2000.0, baseline_us=46_000.0)
+    assert reconcile(timing, control, None, kind).wall_us == pytest.approx(300.0 + off_us)
 
 
 @pytest.mark.parametrize("longer_us", [26.0, 51.0])

@@ -144,16 +144,18 @@ def on_a_cpu(own_share):
 @pytest.mark.parametrize(
     ("own_shares", "kind"),
     [([0.1, 0.01, 0.02], "library"), ([0.3, 0.01, 0.31], "mixed"), ([0.5, 0.6, 0.99], "mixed"),
-     ([0.9, 0.99, 0.98], "custom"), ([0.01], "library"), ([0.99], "custom")],
+     ([0.9, 0.99, 0.98], "custom"), ([0.01], "library"), ([0.99], "custom"),
+     ([0.3, failures.failed(Status.CRASHED, ReasonCode.EXITED, "gone")], "mixed"), ([0.3, {}], "mixed"),
+     ([0.3, 0.01, {}], "library")],
     ids=["a pause in its own part", "and in the library's", "in both", "in the library's", "a library's at once",
-         "its own at once"],
+         "its own at once", "then it died", "then a listing that is none", "of two the lesser"],
 )
 def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tmp_path, monkeypatch, own_shares, kind):
     monkeypatch.setattr(tracing, "judge_outputs", lambda *_: None)
     monkeypatch.setattr(tracing.checking, "decide", lambda *_: None)
     monkeypatch.setattr(tracing, "foreign_functions", lambda path: [])
     reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
-    session = Session(*map(on_a_cpu, own_shares))
+    session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
     session.core_time_beside_us = lambda: 0.0
     contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
     assert trace(session, "cpu", reference, contestant, timing(1000.0)).kind == kind

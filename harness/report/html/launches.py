@@ -48,7 +48,7 @@ def clocks(samples: Samples) -> list[Row]:
     for player in samples.players:
         end = start
         for number, reading in enumerate(player.readings):
-            end = start + (reading.at_s if timed_s else (number + 1) / (_per_round(player) or 1))
+            end = start + (reading.at_s if timed_s else (number + 1) / _per_round(player, usually=True))
             if reading.sm_mhz is not None:
                 rows.append(
                     {
@@ -70,7 +70,7 @@ def against_clock(samples: Samples, most: int) -> list[Row]:
     rows: list[Row] = []
     for player in samples.players:
         kept = [reading for reading in player.readings if reading.kept is not False]
-        if not _per_round(player) or not launches or len(player.candidate_us) % len(kept):
+        if not _per_round(player) or not player.candidate_us or len(player.candidate_us) % len(kept):
             continue
         before = len(player.candidate_us) // len(kept)
         for number, reading in enumerate(kept):
@@ -117,10 +117,14 @@ def _arm(player: Player, arm: str) -> tuple[float, ...]:
     return player.candidate_us if arm == "candidate" else player.baseline_us
 
 
-def _per_round(player: Player) -> int:
-    """Readings of each round that was kept: one, or in older files two; 0 where that cannot be told."""
+def _per_round(player: Player, *, usually: bool = False) -> int:
+    """Readings of each round that was kept: one, or in older files two; where that cannot be told 0, or what is usual in
+    files that do not say which rounds were kept, and in others.
+    """
     rounds, kept = len(player.log_ratios), sum(reading.kept is not False for reading in player.readings)
-    return kept // rounds if rounds and kept in (rounds, 2 * rounds) else 0
+    if rounds and kept in (rounds, 2 * rounds):
+        return kept // rounds
+    return 0 if not usually else 2 if any(reading.kept is None for reading in player.readings) else 1
 
 
 def _ends(player: Player, timed_s: bool) -> list[float]:
@@ -132,8 +136,9 @@ def _ends(player: Player, timed_s: bool) -> list[float]:
     last = places[per_round - 1 :: per_round]
     if not timed_s:
         return [(number + 1) / per_round for number in last]
-    times_s = [player.readings[number].at_s for number in last]
-    return [] if None in times_s else times_s
+    if any(reading.at_s is None for reading in player.readings):
+        return []
+    return [player.readings[number].at_s for number in last]
 
 
 def _placed(launches: Sequence[float], edges: Sequence[float]) -> list[tuple[float, float]]:

@@ -60,6 +60,33 @@ def test_with_one_reading_after_each_round_launches_are_spread_over_it(read, rec
     ]
 
 
+def test_a_dropped_round_with_one_reading_keeps_its_place_too(read, recorded):
+    body = once_a_round(recorded.player(rounds=4))
+    body["read_kept"][1] = False
+    for name in ("candidate_us", "baseline_us"):
+        body[name] = body[name][:4] + body[name][8:]
+    body["log_ratios"] = body["log_ratios"][:3]
+    one = read(recorded.samples(players=[body]))
+    places = [row["at"] for row in launches.drift(one, most=1000)[1] if row["arm"] == "candidate"]
+    assert len(places) == 12 and [row["at"] for row in launches.clocks(one)] == [1.0, 2.0, 3.0, 4.0]
+    assert 1950 not in [row["sm_mhz"] for row in launches.against_clock(one, most=1000)]
+
+
+def test_of_an_older_file_that_does_not_say_which_rounds_were_dropped_two_readings_are_a_round(read, recorded):
+    body = recorded.player(times=False)
+    body["log_ratios"] = body["log_ratios"][:3]
+    assert launches.clocks(read(recorded.samples(players=[body])))[-1]["at"] == 4
+
+
+def test_a_player_without_launches_and_a_reading_without_its_time_are_passed_over(read, recorded):
+    empty, body = recorded.player(), recorded.player()
+    empty["candidate_us"] = []
+    assert len(launches.against_clock(read(recorded.samples(players=[empty, body])), most=1000)) == 8
+    body["read_at_s"][2] = None
+    odd = read(recorded.samples(players=[body]))
+    assert launches.drift(odd, most=1000)[0] == "rounds" and launches.clocks(odd)[-1]["at"] == 4
+
+
 def test_several_players_follow_each_other_on_the_axis(read, recorded):
     two = read(recorded.samples(players=[recorded.player(), recorded.player()]))
     places = [row["at"] for row in launches.drift(two, most=1000)[1] if row["arm"] == "candidate"]
