@@ -1,4 +1,4 @@
-"""Segments that look like any other to the player, made to see what it does outside its timed windows.
+"""Segments as long as any other, made to see what a player does outside its timed windows.
 
 In one the flush is inspected, in others the inputs lie open for a while, and in one the last pieces of a launch's
 inputs come as its window opens. What they give is `early`'s to judge.

@@ -95,16 +95,16 @@ class Rounds:
     def _size_segments(self) -> None:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
-        pair = self._part("AB", hold=False)
+        sizing = self._part("AB", hold=False)
         most = most_launches(self._bench, self._reference, least=2)
-        for arm, times_us in (("A", pair.candidate_us), ("B", pair.baseline_us)):
+        for arm, times_us in (("A", sizing.candidate_us), ("B", sizing.baseline_us)):
             typical = max(stdlib_statistics.median(times_us), 0.5)
             wanted = math.ceil(self._settings.segment_ms * 1e3 / typical)
-            if arm == "A" and pair.wall_us:
+            if arm == "A" and sizing.wall_us:
                 most_us = _MOST_STRETCH * self._settings.segment_ms * 1e3
-                wanted = min(wanted, math.ceil(most_us / stdlib_statistics.median(pair.wall_us)))
+                wanted = min(wanted, math.ceil(most_us / stdlib_statistics.median(sizing.wall_us)))
             self._counts[arm] = 1 + max(1, min(whole_rotations(min(_MOST_LAUNCHES, wanted)), most - 1))
-        shows_inside = self._strict and self._shows_inside(pair)
+        shows_inside = self._strict and self._shows_inside(sizing)
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
         self._joined = not shows_inside and self._launches_of_baseline(2) <= min(most, 1 + _MOST_LAUNCHES)
         self.timing.input_sets = max(self._counts["A"], self._launches_of_baseline(2 if self._joined else 1))
@@ -113,10 +113,10 @@ class Rounds:
         if shows_inside:
             self._inside = self._session.load_reference(self._reference)
 
-    def _shows_inside(self, pair: Part) -> bool:
+    def _shows_inside(self, sizing: Part) -> bool:
         """Whether the baseline in the player would tell anything of what the player's process adds to the candidate."""
         below_us = _INSIDE_BELOW_US[self._bench.kind]
-        candidate_us, baseline_us = map(stdlib_statistics.median, (pair.candidate_us, pair.baseline_us))
+        candidate_us, baseline_us = map(stdlib_statistics.median, (sizing.candidate_us, sizing.baseline_us))
         if baseline_us < below_us or not below_us:
             return baseline_us < below_us
         return self._settings.half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
