@@ -8,7 +8,6 @@ at again, because on a busy machine one look proves nothing, and the weakest of 
 
 from __future__ import annotations
 
-import secrets
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,28 +23,7 @@ _LEAST_US = {"cuda": 3.0, "cpu": 1000.0}
 # took 1.3 in all five pairs.
 _BLAMED_LEAST_US = {"cuda": 0.0, "cpu": 4000.0}
 
-# The first look comes after one of so many rounds; from then on each round may be the one for the second.
-_FIRST_ROUNDS = 4
-_CHANCE_OF = 4
-
 Segment = Callable[[float], Sequence[float]]
-
-
-class Looks:
-    """When to look: early on, and once more later, after rounds that are drawn, so that nobody can know which."""
-
-    def __init__(self) -> None:
-        self._first = 1 + secrets.randbelow(_FIRST_ROUNDS)
-        self._later_done = False
-
-    def due(self, rounds: int, *, ended: bool) -> bool:
-        """Whether to look after `rounds` rounds, which may be the last; the later look is not left out for that."""
-        if rounds == self._first:
-            return True
-        if rounds <= _FIRST_ROUNDS or self._later_done:
-            return False
-        self._later_done = ended or secrets.randbelow(_CHANCE_OF) == 0
-        return self._later_done
 
 
 @dataclass(frozen=True)
@@ -106,13 +84,18 @@ def look_at_completed(
     """The weakest of up to five segments in each of which one launch's inputs are complete only with its window.
 
     `launches()` makes such a segment, verified, and returns the time of that launch and those of the ones before it, in
-    µs. Where there are none it is held against `usual_us`, and a finding also against what `beside()` then makes.
+    µs. On a GPU it is held against `usual_us` too, the times of the segment before: who was found out might be slow in
+    all that follows. A finding over those alone is one also over what was made beside it, which `beside()` makes where
+    nothing was.
     """
 
     def one() -> EarlyLook:
         completed_us, before = launches()
         found = EarlyLook(completed_us, _upper_quartile(before or usual_us))
-        if not before and found.is_finding(kind):
+        if before and kind != "cpu" and not found.is_finding(kind):
+            over_usual = EarlyLook(completed_us, _upper_quartile(usual_us), found.gained_us)
+            found = over_usual if over_usual.is_finding(kind) else found
+        elif not before and found.is_finding(kind):
             found = replace(found, gained_beside_us=completed_us - _upper_quartile(beside()))
         return found
 

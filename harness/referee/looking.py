@@ -1,22 +1,23 @@
 """Segments as long as any other, made to see what a player does outside its timed windows.
 
-In one the flush is inspected, in others the inputs lie open for a while, and in one the last pieces of a launch's
-inputs come as its window opens. What they give is `early`'s to judge.
+In one the flush is inspected, in another the inputs lie open for a while, and in one the last pieces of a launch's
+inputs come as its window opens. Which comes when is `drawn_looks`'s, and what they give `early`'s to judge.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from harness.device.bench import Bench
-from harness.inputs.incomplete import incomplete
+from harness.inputs.incomplete import Incomplete, incomplete
 from harness.inputs.sets import InputSet
 from harness.referee import early, failures
 from harness.referee.backlog import Backlog
-from harness.referee.early import EarlyLook
+from harness.referee.drawn_looks import Look
+from harness.referee.early import EarlyLook, worse
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
@@ -33,33 +34,61 @@ class Verifier(Protocol):
     def __call__(self, sets: Sequence[InputSet], made: Launches, only: Collection[int] | None = None) -> None: ...
 
 
-def look_closely(
-    session: Session, bench: Bench, reference: Reference, verify: Verifier, count: int, usual_us: Sequence[float],
-    backlog: Backlog, *, hold: bool,
-) -> tuple[EarlyLook, EarlyLook]:
-    """What a call gains by inputs that lie open, and by inputs that are complete before their window.
+class Looking:
+    """Looks at the player of one candidate; `opened` and `completed` are what says most against it so far.
 
-    Segments have `count` launches, two at least; `usual_us` are times of calls. What one returned is verified while the
-    player makes the next, by `backlog`, of which nothing is left in the end. Raises Failed where a flush was left out or
-    an output is not right.
+    What is worked out for a segment is worked out while the player makes it: one that took longer to begin would be
+    told by that. Outputs are verified by `backlog` while the player makes the segment after them.
     """
-    drawn: list[list[InputSet]] = []
 
-    def draw() -> list[InputSet]:
-        return [reference.draw() for _ in range(count)]
+    def __init__(
+        self, session: Session, bench: Bench, reference: Reference, verify: Verifier, backlog: Backlog
+    ) -> None:
+        self._session, self._bench, self._reference = session, bench, reference
+        self._verify, self._backlog = verify, backlog
+        self._drawn: list[InputSet] = []
+        self._count, self._hold = 0, False
+        self.opened: EarlyLook | None = None
+        self.completed: EarlyLook | None = None
 
-    def launch(sets: list[InputSet], **how: Any) -> Launches:
-        bench.synchronize()
-        return backlog.settling(lambda: session.launch(sets, hold=hold, meanwhile=backlog.work, **how))
+    def at(
+        self, what: Look, drawn: list[InputSet], usual_us: Sequence[float], *, hold: bool
+    ) -> list[InputSet]:
+        """Look at `what` in a segment on the inputs `drawn`; returns as many that nobody has seen.
 
-    def segment(early_s: float, *, inspect: bool = False) -> list[float]:
-        sets = drawn.pop() if drawn else draw()
-        made = launch(sets, early_s=early_s, inspect=inspect)
-        backlog.add(lambda: verify(sets, made))
-        backlog.add(lambda: drawn.append(draw()))
+        There are two of them at least, and `usual_us` are times of calls in the segment before. Raises Failed where a
+        flush was left out or an output is not right.
+        """
+        self._drawn, self._count, self._hold = drawn, len(drawn), hold
+        kind = self._bench.kind
+        if what is Look.FLUSH:
+            self._segment(0.0, inspect=True)
+        elif what is Look.OPEN:
+            self.opened = worse(self.opened, early.look(self._segment, kind, usual_us), kind)
+        else:
+            found = early.look_at_completed(self._completed_late, kind, usual_us, lambda: self._segment(0.0))
+            self.completed = worse(self.completed, found, kind)
+        return self._drawn
+
+    def _draw(self) -> None:
+        self._drawn = [self._reference.draw() for _ in range(self._count)]
+
+    def _launch(self, sets: list[InputSet], **how: Any) -> Launches:
+        self._bench.synchronize()
+        self._backlog.add(self._draw)
+        made = self._backlog.settling(
+            lambda: self._session.launch(sets, hold=self._hold, meanwhile=self._backlog.work, **how)
+        )
+        self._backlog.settle()
+        return made
+
+    def _segment(self, early_s: float, *, inspect: bool = False) -> list[float]:
+        sets = self._drawn
+        made = self._launch(sets, early_s=early_s, inspect=inspect)
+        self._backlog.add(lambda: self._verify(sets, made))
         return [launch.time_us for launch in made.launches[1:]]
 
-    def completed_late() -> tuple[float, Sequence[float]]:
+    def _completed_late(self) -> tuple[float, Sequence[float]]:
         """The time of the one launch, which is drawn but never the lead-in, and those of the ones before it.
 
         Those after it do not count: a candidate that has begun before knows then which one it was, and could be as slow
@@ -67,16 +96,15 @@ def look_closely(
         """
         failure = None
         for _ in range(_WRONG_EACH_TIME):
-            sets, index = drawn.pop() if drawn else draw(), 1 + secrets.randbelow(count - 1)
-            lacking = incomplete(sets[index], reference.draw(), index)
-            made = launch(sets, incomplete=lacking)
-            backlog.settle()  # what was wrong before comes first
-            verify(sets, made, [other for other in range(count) if other != index])
+            sets, index = self._drawn, 1 + secrets.randbelow(self._count - 1)
+            lacking = _Lacking(sets, index, self._reference.draw)
+            made = self._launch(sets, incomplete=lacking)
+            self._verify(sets, made, [other for other in range(self._count) if other != index])
             try:
-                verify(sets, made, [index])
+                self._verify(sets, made, [index])
             except Failed as found:
                 failure = failure or found
-                if lacking is None:
+                if lacking.found is None:
                     raise
                 continue
             if failure is not None:  # right this time, so perhaps wrong now and then whenever its inputs come
@@ -87,11 +115,17 @@ def look_closely(
             return times_us[index], times_us[1:index]
         raise _begun_before(failure)
 
-    segment(0.0, inspect=True)
-    opened = early.look(segment, bench.kind, usual_us)
-    completed = early.look_at_completed(completed_late, bench.kind, usual_us, lambda: segment(0.0))
-    backlog.settle()
-    return opened, completed
+
+class _Lacking:
+    """Says what launch `index` of `sets` lacks until its window, when it is asked; `found` is what it said."""
+
+    def __init__(self, sets: Sequence[InputSet], index: int, draw: Callable[[], InputSet]) -> None:
+        self._sets, self._index, self._draw = sets, index, draw
+        self.found: Incomplete | None = None
+
+    def __call__(self) -> Incomplete | None:
+        self.found = incomplete(self._sets[self._index], self._draw(), self._index)
+        return self.found
 
 
 def _begun_before(failure: Failed) -> Failed:

@@ -12,15 +12,15 @@ import math
 import secrets
 import statistics as stdlib_statistics
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from harness.device.bench import Bench
+from harness.device.bench import Bench, LocalTimes
 from harness.device.nvml import is_thermal
 from harness.inputs.sets import InputSet
 from harness.referee.backlog import Backlog
-from harness.referee.early import Looks, worse
+from harness.referee.drawn_looks import DrawnLooks, Look
 from harness.referee.estimating import enough, estimate
-from harness.referee.looking import Verifier, look_closely
+from harness.referee.looking import Looking, Verifier
 from harness.referee.reference import Reference
 from harness.referee.room import most_launches
 from harness.referee.session import Session
@@ -59,6 +59,9 @@ class Rounds:
         self._of_baseline: list[InputSet] = []
         self._drawn: list[InputSet] = []  # for the next part
         self._backlog = Backlog(bench.synchronize)
+        self._looks, self._segments = DrawnLooks(), 0  # so many of the candidate's in rounds
+        self._looking = Looking(session, bench, reference, verify, self._backlog)
+        self._usual_us: list[float] = []  # times of the candidate's last segment
         self._inside = False  # whether the baseline is timed in the player too
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing()
@@ -69,8 +72,6 @@ class Rounds:
         self._warm_up()
         settings, timing = self._settings, self.timing
         started_s = time.monotonic()
-        deadline = started_s + settings.budget_s
-        looks = Looks()
         while True:
             parts = self._round(len(timing.log_ratios) + timing.dropped)
             reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
@@ -82,12 +83,10 @@ class Rounds:
                 timing.dropped += 1
             else:
                 timing.keep(*parts)
-            ended = enough(timing, settings, out_of_time=time.monotonic() > deadline)
-            if looks.due(len(timing.log_ratios) + timing.dropped, ended=ended):
-                self._look_closely(parts[0].candidate_us)
-            if ended:
+            if enough(timing, settings, time.monotonic() - started_s):
                 break
-        self._backlog.settle()
+        self._look_last(len(timing.log_ratios) + timing.dropped)
+        timing.early, timing.completed = self._looking.opened, self._looking.completed
         estimate(timing, settings)
         self._measure_end_to_end()
         return timing
@@ -144,14 +143,22 @@ class Rounds:
 
     def _round(self, index: int) -> tuple[Part, Part]:
         """The halves of round `index`, held where that is possible."""
-        first, second = order_of_round(index, beside=self._inside, joined=self._joined)
-        return self._part(first, hold=self._hold), self._part(second, hold=self._hold)
+        halves = []
+        for order in self._order(index):
+            look = self._looks.before(self._segments)
+            halves.append(self._part(order, hold=self._hold, look=look))
+            self._segments += 1
+        return halves[0], halves[1]
 
-    def _part(self, order: str, *, hold: bool) -> Part:
+    def _order(self, index: int) -> tuple[str, str]:
+        return order_of_round(index, beside=self._inside, joined=self._joined)
+
+    def _part(self, order: str, *, hold: bool, look: Look | None = None) -> Part:
         """Segments of the arms in `order`, with one of A among them, in the same slots, without their lead-ins; BB is one.
 
         The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can
-        read, and are nobody's secret. The outputs are verified later, before the next are taken.
+        read, and are nobody's secret. The outputs are verified later, before the next are taken. Before A comes what is
+        looked at, if anything.
         """
         if not hold or order[0] == "B":  # no queue of the player's before the referee's own
             self._backlog.settle()
@@ -159,27 +166,56 @@ class Rounds:
         own = self._inputs_of_baseline(order)
         self._bench.synchronize()
         made, local, inside_us = None, None, []
-        for arm in order.replace("BB", "B"):
+        for arm in _segments(order):
+            if arm == "A" and look is not None:
+                drawn = self._look(look, drawn)
             if arm == order.strip("B")[-1] and hold and self._hold:
                 self._backlog.add(self._draw_ahead)
             if arm == "A":
                 made = self._backlog.settling(
                     lambda: self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work)
                 )
+                if hold:  # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
+                    self._hold = self._hold and made.hidden is not False
             elif arm == "I":
-                inside_us = self._inside_times(own, hold=hold and self._hold) if self._inside else []
+                inside_us = self._inside_times(own, hold=hold and self._hold)
             else:
-                local = self._bench.local_launches(self._reference.model, own, hold=hold and self._hold)
-                self._hold = self._hold and local.hidden is not False
-            if arm == "A" and hold:
-                # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
-                self._hold = self._hold and made.hidden is not False
+                local = self._own_launches(own, hold=hold and self._hold)
         if hold:
             self.timing.launch_hidden = self._hold
         self._backlog.settle()
         self._backlog.add(lambda: self._verify(drawn, made, _to_verify(len(drawn))))
-        baseline_us, baseline_forward_us = (local.times_us[1:], local.forward_us[1:]) if local else ([], [])
-        return Part(made.launches[1:], baseline_us, made.tail_us, baseline_forward_us, inside_us)
+        part = Part(
+            made.launches[1:], local.times_us[1:] if local else [], made.tail_us, local.forward_us[1:] if local else [],
+            inside_us,
+        )
+        if hold or not self._hold:
+            self._usual_us = part.candidate_us
+        return part
+
+    def _look(self, look: Look, drawn: list[InputSet]) -> list[InputSet]:
+        return self._looking.at(look, drawn, self._usual_us, hold=self._hold)
+
+    def _look_last(self, index: int) -> None:
+        """Look once more, where the candidate's first segment of the round after the last would be."""
+        drawn, self._drawn = self._drawn or self._draw(), []
+        order = self._order(index)[0]
+        own = self._inputs_of_baseline(order)
+        if order[0] == "B":
+            self._backlog.settle()
+        self._bench.synchronize()
+        for arm in _segments(order[: order.index("A")]):
+            if arm == "I":
+                self._inside_times(own, hold=self._hold)
+            else:
+                self._own_launches(own, hold=self._hold)
+        self._look(self._looks.last(), drawn)
+        self._backlog.settle()
+
+    def _own_launches(self, own: Sequence[InputSet], *, hold: bool) -> LocalTimes:
+        made = self._bench.local_launches(self._reference.model, own, hold=hold)
+        self._hold = self._hold and made.hidden is not False
+        return made
 
     def _draw(self) -> list[InputSet]:
         return [self._reference.draw() for _ in range(self._counts["A"])]
@@ -196,6 +232,8 @@ class Rounds:
 
     def _inside_times(self, sets: Sequence[InputSet], *, hold: bool) -> list[float]:
         """Times of the baseline in the player, in µs; none any more where that failed, whoever's doing it was."""
+        if not self._inside:
+            return []
         made = self._backlog.settling(
             lambda: self._session.time_reference(sets, hold=hold, meanwhile=self._backlog.work)
         )
@@ -204,16 +242,6 @@ class Rounds:
             self._inside = False
             return []
         return [launch.time_us for launch in launches]
-
-    def _look_closely(self, usual_us: Sequence[float]) -> None:
-        self._backlog.settle()
-        timing = self.timing
-        found, completed = look_closely(
-            self._session, self._bench, self._reference, self._verify, self._counts["A"], usual_us, self._backlog,
-            hold=self._hold,
-        )
-        timing.early = worse(timing.early, found, self._bench.kind)
-        timing.completed = worse(timing.completed, completed, self._bench.kind)
 
     def _measure_end_to_end(self) -> None:
         """Single calls with nothing queued ahead, so that the launch overhead shows."""
@@ -225,6 +253,11 @@ class Rounds:
             self._verify(sets, made)
             host_us.append(made.end_to_end_us)
         self.timing.end_to_end_us = stdlib_statistics.median(host_us)
+
+
+def _segments(order: str) -> Iterable[str]:
+    """The arms of `order` by segments: B once where two of it are one."""
+    return order.replace("BB", "B")
 
 
 def _to_verify(count: int) -> Collection[int] | None:

@@ -18,7 +18,7 @@ _WHOLE_ROTATION = 16
 _HALF_TRIM = 0.125
 # In halves, with one segment of A each. Joined, BB is one segment of twice as many launches, which saves a lead-in; not AA,
 # since a queue that is longer than others would tell a player that it is none of those in which it is looked at.
-ORDER, ORDER_JOINED = (("AB", "BA"), ("BA", "AB")), (("ABB", "A"), ("BA", "AB"))
+ORDER, ORDER_JOINED = (("AB", "BA"), ("BA", "AB")), (("ABB", "A"), ("A", "BBA"))
 # With the baseline timed beside the candidate in its process too (I). The estimate is over that one, and the one outside
 # is its guard, for which a segment in the middle of each round is enough: it takes as long as either of the others.
 ORDER_BESIDE = (("AIB", "IA"), ("IAB", "AI"))
@@ -27,7 +27,8 @@ ORDER_BESIDE = (("AIB", "IA"), ("IAB", "AI"))
 def order_of_round(index: int, *, beside: bool = False, joined: bool = False) -> tuple[str, str]:
     """The segments of round `index`, counted from 0, in order and in two halves: ABBA and BAAB in turn.
 
-    Where they are `joined`, two of B that follow each other stand in one half, and are to be made as one. With `beside` the
+    Where they are `joined`, it is ABBA each time, and BB, which is to be made as one, stands in the one half and in the
+    other in turn: in the first it follows A at once, in the second what is done between halves. With `beside` the
     baseline in the candidate's own process (I) takes the place of B, which stands once in the middle.
     """
     if beside:

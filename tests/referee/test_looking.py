@@ -1,4 +1,4 @@
-"""Segments with a launch whose inputs are complete only as its window opens."""
+"""Segments in which a player is looked at: above all those with a launch whose inputs are complete only with its window."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import torch
 from harness.inputs.sets import draw_set
 from harness.referee import failures, looking
 from harness.referee.backlog import Backlog
+from harness.referee.drawn_looks import DrawnLooks, Look
 from harness.referee.early import EarlyLook, worse
 from harness.referee.failures import Failed
-from harness.referee.looking import look_closely
+from harness.referee.looking import Looking
 from harness.referee.turns import Launch, Launches
 from harness.verdict import ReasonCode, Status
 
@@ -25,16 +26,18 @@ class Session:
     """A player whose calls take `call_us`, and so much longer where the inputs were completed late."""
 
     def __init__(self, later_us=0.0, call_us=USUAL_US):
-        self.later_us, self.call_us, self.lacking = later_us, call_us, []
+        self.later_us, self.call_us, self.lacking, self.looked = later_us, call_us, [], []
 
     def launch(self, sets, *, hold, early_s=0.0, inspect=False, incomplete=None, meanwhile=None):
         if meanwhile is not None:
             meanwhile()
-        if incomplete is not None:
-            self.lacking.append((len(sets), incomplete.index))
+        lacking = incomplete() if incomplete is not None else None
+        self.index = None if lacking is None else lacking.index
+        self.looked.append((inspect, early_s > 0, incomplete is not None))
         times = [self.call_us] * len(sets)
-        if incomplete is not None:
-            times[incomplete.index] += self.later_us
+        if lacking is not None:
+            self.lacking.append((len(sets), lacking.index))
+            times[lacking.index] += self.later_us
         return Launches([Launch(time_us, 3.0, None, None, []) for time_us in times], 1.0, None, [True] * len(sets))
 
 
@@ -48,9 +51,15 @@ def reference_of(get_inputs=lambda: [torch.rand(32, 32)]):
     return SimpleNamespace(draw=lambda: draw_set(get_inputs, torch.device("cpu")))
 
 
-def look(session, verify=lambda sets, made, only=None: None, *, count=5, reference=None):
-    backlog = Backlog(BENCH.synchronize)
-    return look_closely(session, BENCH, reference or reference_of(), verify, count, [USUAL_US], backlog, hold=True)
+def look(
+    session, verify=lambda sets, made, only=None: None, *, count=5, reference=None, what=Look.LATE, usual_us=USUAL_US
+):
+    reference, backlog = reference or reference_of(), Backlog(BENCH.synchronize)
+    looking = Looking(session, BENCH, reference, verify, backlog)
+    left = looking.at(what, [reference.draw() for _ in range(count)], [usual_us], hold=True)
+    backlog.settle()
+    assert len(left) == count
+    return looking
 
 
 def wrong():
@@ -60,7 +69,7 @@ def wrong():
 @pytest.mark.parametrize("count", [2, 5])
 def test_a_call_that_takes_as_long_whenever_its_inputs_come_is_looked_at_once(count):
     session = Session()
-    assert look(session, count=count)[1] == EarlyLook(USUAL_US, USUAL_US)
+    assert look(session, count=count).completed == EarlyLook(USUAL_US, USUAL_US)
     (launches, index), = session.lacking
     assert launches == count and 1 <= index < count
 
@@ -68,26 +77,25 @@ def test_a_call_that_takes_as_long_whenever_its_inputs_come_is_looked_at_once(co
 def test_one_that_takes_longer_then_is_looked_at_five_times(chosen):
     chosen(2)
     session = Session(later_us=50.0)
-    assert look(session)[1] == EarlyLook(USUAL_US + 50, USUAL_US)
+    assert look(session).completed == EarlyLook(USUAL_US + 50, USUAL_US)
     assert len(session.lacking) == 5
 
 
 def test_a_machine_that_is_busier_than_it_was_is_doubted_and_nobody_is_blamed_for_it(chosen):
     session = Session(call_us=3 * USUAL_US)
     chosen(3)
-    assert look(session, count=5)[1] == EarlyLook(3 * USUAL_US, 3 * USUAL_US)
-    assert len(session.lacking) == 1
-    chosen(1)
-    found = look(session, count=5)[1]  # no launch before it counts
-    assert found == EarlyLook(3 * USUAL_US, USUAL_US, 0.0)
-    assert found.is_finding("cuda") and not found.is_certain("cuda")
+    for index in (3, 1):  # of the second no launch before it counts
+        chosen(index)
+        found = look(session, count=5).completed
+        assert found == EarlyLook(3 * USUAL_US, USUAL_US, 0.0)
+        assert found.is_finding("cuda") and not found.is_certain("cuda")
 
 
 @pytest.mark.parametrize(("count", "index", "beside_us"), [(2, 1, 50.0), (5, 1, 50.0), (5, 2, None), (5, 4, None)])
 def test_work_begun_before_is_certain_where_calls_beside_show_it_too(chosen, count, index, beside_us):
     chosen(index)
     session = Session(later_us=50.0)
-    found = look(session, count=count)[1]
+    found = look(session, count=count).completed
     assert found == EarlyLook(USUAL_US + 50, USUAL_US, beside_us) and found.is_certain("cuda")
     assert session.lacking == 5 * [(count, index)]
 
@@ -101,12 +109,12 @@ def test_who_is_as_slow_for_the_rest_of_the_segment_is_found_out_all_the_same(ch
     def padding(sets, *, incomplete=None, **how):
         made = launch(sets, incomplete=incomplete, **how)
         if incomplete is not None:
-            slow = [replace(each, time_us=USUAL_US + 50) for each in made.launches[incomplete.index:]]
-            made.launches[incomplete.index:] = slow
+            slow = [replace(each, time_us=USUAL_US + 50) for each in made.launches[session.index:]]
+            made.launches[session.index:] = slow
         return made
 
     session.launch = padding
-    found = look(session)[1]
+    found = look(session).completed
     assert (found.usual_us, found.early_us) == (USUAL_US + 50, USUAL_US) and found.is_certain("cuda")
 
 
@@ -121,7 +129,7 @@ def test_who_is_slow_for_a_while_after_such_a_launch_is_doubted_still():
         return launch(sets, incomplete=incomplete, **how)
 
     session.launch = slow_after
-    found = look(session, count=2)[1]
+    found = look(session, count=2).completed
     assert found == EarlyLook(USUAL_US + 50, USUAL_US, 0.0)
     assert found.is_finding("cuda") and not found.is_certain("cuda")
 
@@ -178,4 +186,71 @@ def test_another_launch_that_is_wrong_is_wrong():
 def test_inputs_of_which_no_two_draws_differ_are_complete_from_the_start():
     session = Session()
     found = look(session, reference=reference_of(lambda: [torch.ones(8, 8)]))
-    assert session.lacking == [] and found[1] == EarlyLook(USUAL_US, USUAL_US)
+    assert session.lacking == [] and found.completed == EarlyLook(USUAL_US, USUAL_US)
+
+
+@pytest.mark.parametrize("index", [1, 2, 4])
+def test_who_is_honest_for_a_dozen_queues_once_it_was_found_out_is_doubted(chosen, index):
+    """Fast until a launch that was begun before has other inputs than it saw, and slow from then on."""
+    chosen(index)
+    session = Session(later_us=50.0)
+    launch = session.launch
+
+    def warned(sets, **how):
+        was = bool(session.lacking)
+        session.call_us, session.later_us = (USUAL_US + 50, 0.0) if was else (USUAL_US, 50.0)
+        return launch(sets, **how)
+
+    session.launch = warned
+    found = look(session).completed
+    assert found == EarlyLook(USUAL_US + 50, USUAL_US, 0.0)
+    assert found.is_finding("cuda") and not found.is_certain("cuda")
+
+
+@pytest.mark.parametrize(("what", "looked"), [
+    (Look.FLUSH, [(True, False, False)]), (Look.OPEN, [(False, True, False)]), (Look.LATE, [(False, False, True)]),
+])
+def test_one_segment_for_each_thing_that_is_looked_at(what, looked):
+    session = Session()
+    look(session, what=what)
+    assert session.looked == looked
+
+
+@pytest.mark.parametrize("what", list(Look))
+def test_nothing_is_drawn_or_worked_out_between_two_segments(what):
+    """A segment that took longer to begin than others would be told by that."""
+    session, reference, beside = Session(), reference_of(), []
+    plain, draw = session.launch, reference.draw
+
+    def launch(sets, *, meanwhile, incomplete=None, **how):
+        beside.append([])
+        made = plain(sets, meanwhile=meanwhile, incomplete=incomplete, **how)
+        beside.append(None)
+        return made
+
+    def watched():
+        assert beside and beside[-1] is not None, "drawn while no queue is made"
+        beside[-1].append(1)
+        return draw()
+
+    looking = Looking(session, BENCH, reference, lambda sets, made, only=None: None, Backlog(BENCH.synchronize))
+    drawn = [draw() for _ in range(5)]
+    session.launch, reference.draw = launch, watched
+    looking.at(what, drawn, [USUAL_US], hold=True)
+    assert sum(map(len, beside[::2])) == 5 + (what is Look.LATE)
+
+
+def test_each_thing_is_looked_at_once_in_the_first_four_rounds_and_by_chance_later():
+    places, later, last = {what: set() for what in Look}, set(), set()
+    for _ in range(300):
+        drawn = DrawnLooks()
+        first = [drawn.before(segment) for segment in range(8)]
+        assert sorted(each.name for each in first if each) == sorted(what.name for what in Look)
+        assert first == [drawn.before(segment) for segment in range(8)]
+        for segment, what in enumerate(first):
+            if what:
+                places[what].add(segment)
+        later |= {drawn.before(segment) for segment in range(8, 24)}
+        last.add(drawn.last())
+    assert all(seen == set(range(8)) for seen in places.values())
+    assert later == {None, *Look} and last == set(Look)

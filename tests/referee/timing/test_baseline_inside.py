@@ -78,14 +78,14 @@ def test_slowing_the_baseline_inside_down_below_the_guard_does_not_raise_the_low
     assert cheat.speedup.lo <= honest.speedup.lo and cheat.word == "UNSURE"
 
 
-@pytest.mark.parametrize(("b_us", "rounds"), [(20.4, 5), (20.0, 20)])
+@pytest.mark.parametrize(("b_us", "rounds"), [(102.0, 5), (100.0, 20)])
 def test_rounds_end_early_where_the_distance_between_the_baselines_is_most_of_the_interval(
     scripted, reference_of, settings, b_us, rounds
 ):
     # By the number of the segment: looks come when chance says, and have no part in this.
-    log, wobble = [], [20.0, 20.004, 19.997, 20.002, 19.998, 20.006, 19.994]
+    log, wobble = [], [100.0, 100.02, 99.985, 100.01, 99.99, 100.03, 99.97]
     session, bench = scripted.Session(lambda segment: wobble[segment % len(wobble)], log), scripted.Bench(b_us, log, "cuda")
-    session.inside_us = 20.0
+    session.inside_us = 100.0
     wanted = replace(settings, half_width=1e-6, budget_s=600.0)
     timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}).run()
     assert len(timing.log_ratios) == rounds and timing.agreeing

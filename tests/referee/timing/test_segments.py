@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.referee.drawn_looks import Look
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed, failed
 from harness.referee.timing import Rounds
@@ -20,18 +21,20 @@ def test_the_slow_lead_in_of_each_segment_is_thrown_away(rounds_of):
     assert set(timing.baseline_us) == {2000.0}
 
 
+LOOKED = ("inspected", "early", "completed")
+
+
 def test_all_of_a_part_of_a_round_has_run_before_its_outputs_are_judged(rounds_of):
     _, log, *_ = rounds_of(1000.0)
     steps = [entry[0] for entry in log if entry[0] != "synchronize"][:-10]
-    for _ in range(2):
-        look = steps.index("inspected")  # the segments of a look have one arm, and are judged by themselves
-        looks = ["inspected", "verify", *["early", "verify"] * 2, "completed", "verify", "verify"]
-        assert steps[look : look + len(looks)] == looks
-        del steps[look : look + len(looks)]
     judged = [at for at, step in enumerate(steps) if step == "verify"]
     assert steps[: judged[3] + 1] == ["A", "B", "verify", *["A", "verify"] * 3]  # a size, and the warm-up
-    rounds = "".join({"verify": "."}.get(step, step) for step in steps[judged[3] + 1:])
-    assert ("AB.A." + "BA.AB.") * 2 in rounds + rounds  # where BB is one segment, that stands in the first half
+    rounds = "".join({"verify": ".", "A": "A", "B": "B"}.get(step, "L") for step in steps[judged[3] + 1:])
+    for looked, judged_apart in (("completed", ".."), ("inspected", "."), ("early", ".")):
+        assert looked in steps and f"L{judged_apart}" in rounds
+    while "L." in rounds:  # what is looked at is judged by itself, before the segment that follows
+        rounds = rounds.replace("L..", "").replace("L.", "")
+    assert "L" not in rounds and rounds.startswith(("AB.A.A.BA." * 3)[: 5 * 5])  # BB is one segment
 
 
 @pytest.mark.parametrize("drawn", [0, 1, 3])
@@ -71,7 +74,7 @@ def test_the_candidate_has_new_inputs_in_each_launch_and_none_that_eager_is_time
 def test_segments_are_about_as_long_as_the_settings_say_in_whole_rotations(rounds_of):
     _, log, session, _ = rounds_of(500.0, 1000.0, segment_ms=3.0)
     assert {entry[1] for entry in log if entry[0] == "A" and entry[1] > 2} == {1 + 8}
-    assert {entry[1] for entry in log if entry[0] == "B" and entry[1] > 2} == {1 + 3, 1 + 2 * 3}
+    assert {entry[1] for entry in log if entry[0] == "B" and entry[1] > 2} == {1 + 2 * 3}
     assert session.opened == [2, 9]
 
 
@@ -142,11 +145,25 @@ def test_the_model_under_the_baseline_is_the_references_own(scripted, reference_
     assert isinstance(reference.model, torch.nn.Module)
 
 
-@pytest.mark.parametrize(("kind", "segments"), [("cpu", 4), ("cuda", 2)])
-def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of, kind, segments):
+@pytest.fixture
+def drawn(monkeypatch):
+    """`drawn(looks, last)`: {segment: look}, so many looks as are named and no others but the last."""
+
+    def draw(looks, last=Look.FLUSH):
+        monkeypatch.setattr(
+            "harness.referee.timing.DrawnLooks", lambda: SimpleNamespace(before=looks.get, last=lambda: last)
+        )
+
+    return draw
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of, drawn, kind):
+    drawn({2: Look.OPEN}, Look.OPEN)
     timing, log, session, _ = rounds_of(1000.0, 2000.0, kind=kind)
-    held = kind != "cpu"
-    assert [entry for entry in log if entry[0] == "early"] == [("early", timing.launches_per_segment, held)] * segments
+    held, pair = kind != "cpu", 1 if kind == "cuda" else 2
+    early = [entry for entry in log if entry[0] == "early"]
+    assert early == [("early", timing.launches_per_segment, held)] * 2 * pair
     assert timing.early == EarlyLook(1000.0, 1111.0)
     assert 1111.0 not in timing.candidate_us
     assert session.early_s == pytest.approx(2e-3)
@@ -162,17 +179,39 @@ def test_a_queue_in_which_it_is_looked_at_is_as_long_as_any_that_is_timed(rounds
     assert len(lengths["A"]) == 1 and all(each == lengths["A"] for each in lengths.values())
 
 
-def test_the_flush_is_inspected_in_segments_like_any_other_once_early_and_once_later(rounds_of):
+@pytest.mark.parametrize("inside_us", [None, 100.0])
+@pytest.mark.parametrize("what", list(Look))
+def test_what_precedes_a_look_is_what_precedes_any_segment_of_the_candidate(
+    small_regions, scripted, reference_of, settings, drawn, inside_us, what
+):
+    drawn({segment: what for segment in (0, 1, 3, 6)}, what)
+    log = []
+    session, bench = scripted.Session(lambda _: 100.0, log), scripted.Bench(100.0, log, "cuda")
+    session.inside_us, session.early_us = inside_us, 100.0
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    assert bool(timing.inside_us) == bool(inside_us)
+    seen = "".join({"inspected": "L", "early": "L", "completed": "L"}.get(entry[0], entry[0]) for entry in log
+                   if entry[0] in ("A", "B", "I", *LOOKED))
+    assert seen.count("L") == 5
+    rounds = seen[seen.index("L"):].rstrip("A") if seen.endswith("AAAAA") else seen
+    plain = ("AIBIAIABAI" if inside_us else "ABBABAAB") * 3
+    assert plain.startswith(rounds.replace("LA", "A").replace("L", "")[: len(plain)])
+    last = rounds.rindex("L")
+    assert plain[len(rounds[:last].replace("L", ""))] == "A", "the last stands where the next segment would"
+
+
+def test_looks_are_drawn_for_each_player_and_one_comes_when_the_rounds_have_ended(rounds_of):
     timing, log, *_ = rounds_of(1000.0, 2000.0, kind="cuda", hidden=True)
-    inspected = [place for place, entry in enumerate(log) if entry[0] == "inspected"]
-    segments = [sum(entry[0] == "A" for entry in log[:place]) for place in inspected]
-    assert len(inspected) == 2
-    assert {log[place][1:] for place in inspected} == {(timing.launches_per_segment, True)}
-    assert segments[0] < segments[1] <= sum(entry[0] == "A" for entry in log) - 5
+    looked = [at for at, entry in enumerate(log) if entry[0] in LOOKED]
+    assert {entry[0] for entry in log} >= set(LOOKED) and len(looked) >= 4
+    assert {log[at][1:] for at in looked} == {(timing.launches_per_segment, True)}
+    after = [entry for entry in log[looked[-1]:] if entry[0] == "A"]
+    assert after == [("A", 1, False)] * 5  # the single calls
 
 
 @pytest.mark.parametrize(("kind", "segments"), [("cpu", 5 * 2), ("cuda", 1 + 5 * 2)])
-def test_a_time_that_falls_with_early_inputs_is_looked_at_in_five_pairs_of_segments(rounds_of, kind, segments):
+def test_a_time_that_falls_with_early_inputs_is_looked_at_in_five_pairs_of_segments(rounds_of, drawn, kind, segments):
+    drawn({3: Look.OPEN})
     timing, log, *_ = rounds_of(5000.0, 2000.0, kind=kind)
-    assert [entry[0] for entry in log].count("early") == 2 * segments
+    assert [entry[0] for entry in log].count("early") == segments
     assert timing.early == EarlyLook(5000.0, 1111.0)
