@@ -19,8 +19,9 @@ _COPY_BYTES = 64 << 20
 _COPIES = 5
 # Two busy processes share a GPU in slices: a copy beside another one's kernels takes twice as long or more.
 _BUSY = 1.5
-# The referee's own kernels and contexts grow by this much or less while it works.
-_SLACK_BYTES = 256 << 20
+# The referee's own kernels and contexts grow by this much or less while it works, or, as they did beside gradients, by
+# more; but a process that lives holds more than half of what one holds that has only opened the GPU.
+_SLACK_BYTES, _SLACK_SHARE = 256 << 20, 0.5
 _PATIENCE_S = 10.0
 # A process that has done nothing but open the GPU holds less; more is somebody else's too.
 _MOST_WAITING_BYTES = 2 << 30
@@ -72,9 +73,10 @@ class Health:
         """
         deadline = time.monotonic() + _PATIENCE_S
         own_bytes = waiting * (self._waiting_bytes or 0)
+        slack_bytes = max(_SLACK_BYTES, _SLACK_SHARE * (self._waiting_bytes or 0))
         while True:
             left = self._bytes_of_others() - self._held_bytes - own_bytes
-            if left <= _SLACK_BYTES:
+            if left <= slack_bytes:
                 return 0
             if time.monotonic() > deadline:
                 self._held_bytes += left

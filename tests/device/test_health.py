@@ -53,6 +53,17 @@ def test_what_a_waiting_player_holds_is_its_own_and_what_is_beyond_it_is_left_ov
     assert told.left_bytes(1) == 700 << 20
 
 
+@pytest.mark.parametrize(("waiting_mb", "grown_mb", "told_mb"), [(600, 290, 0), (600, 310, 310), (300, 250, 0), (300, 290, 290)])
+def test_the_referees_own_growth_is_nobodys_as_long_as_a_process_that_lives_holds_twice_that(
+    told, monkeypatch, waiting_mb, grown_mb, told_mb
+):
+    monkeypatch.setattr(health, "_PATIENCE_S", 0.0)
+    told.others += waiting_mb << 20
+    told.note_waiting_player()
+    told.others += grown_mb - waiting_mb << 20
+    assert told.left_bytes(0) == told_mb << 20
+
+
 def test_more_than_a_waiting_player_can_hold_is_not_taken_for_its_own(told, monkeypatch):
     monkeypatch.setattr(health, "_PATIENCE_S", 0.0)
     told.others += 3 << 30
