@@ -23,7 +23,7 @@ _APART_SHARE = {"cuda": 0.02, "cpu": 0.25}
 _APART_LEAST_US = {"cuda": 25.0, "cpu": 1500.0}
 # The steps around a long call take longer than around a short one. So much more a control's may take for each ms that it
 # is longer than the candidate, and at most: on an H200 it was 12 µs at 2.7 ms, 26 at 6.6, 31 and 33 at 8, 37 at 72 and
-# 50 at 46. The flush alone, which is what leaving out would gain by, takes 155.
+# 50 at 46. The flush alone, which is what leaving out would gain by, takes 77.
 _LONGER_US_PER_MS = {"cuda": 4.0, "cpu": 0.0}
 _LONGER_MOST_US = 40.0
 # So much more is no longer a matter of chance: below it a disturbed machine would look the same.

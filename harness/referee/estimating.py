@@ -20,41 +20,39 @@ _FEWEST_ROUNDS = 4
 _WORTH_MORE_ROUNDS = 0.2
 # Calls shorter than this have rounds that scatter by half a per cent and more. After 10 of them, which now and then agree
 # by chance, eager at 16 µs was 0.2 % off itself (standard deviation, 6 of 41 controls on H200s), and 0.13 % after 30: so
-# it is this share of the budget that ends the rounds of those that were narrow enough at the last look.
+# they go on for this share of the budget before anybody looks whether the interval is narrow enough.
 _SHORT_US, _SHORT_SHARE = 50.0, 0.43
 
 
 def enough(timing: Timing, settings: Settings, elapsed_s: float) -> bool:
     """Whether no more rounds are to be made after those in `timing`, which took `elapsed_s`."""
-    looks = settings.looks
-    rounds = len(timing.log_ratios)
+    looks, rounds = settings.looks, len(timing.log_ratios)
     if rounds + timing.dropped >= looks[-1]:
         return True
     if elapsed_s > settings.budget_s and rounds + timing.dropped >= _FEWEST_ROUNDS:
         return True
-    late = elapsed_s >= _SHORT_SHARE * settings.budget_s
-    if not late and rounds not in looks or rounds < looks[0]:
+    # That look is no more than there are: those before it were not taken.
+    share = timing.rounds_until(_SHORT_SHARE * settings.budget_s)
+    if rounds < looks[0] or rounds not in (*looks, share):
         return False
     if timing.shorter_us < _SHORT_US:
-        # How many rounds were made by then says nothing of what came of them, as a look between looks would.
-        return late and _is_known(timing, settings, max(look for look in looks if look <= rounds))
-    return rounds in looks and _is_known(timing, settings, rounds)
+        return share is not None and _is_known(timing, settings)
+    return rounds in looks and _is_known(timing, settings)
 
 
-def _is_known(timing: Timing, settings: Settings, rounds: int) -> bool:
-    """Whether the interval was narrow enough at the look after so many rounds, or would hardly be narrower at the next.
-    """
-    confidence = confidence_at(settings.looks.index(rounds), settings.looks, settings.confidence)
+def _is_known(timing: Timing, settings: Settings) -> bool:
+    """Whether the interval is narrow enough, or would hardly be narrower at the next look."""
+    confidence = confidence_at(0, settings.looks, settings.confidence)
     width = width_for(settings.half_width, timing.shorter_us)
-    if should_stop(estimate_log_ratio(timing.ratios[:rounds], confidence), width):
+    if should_stop(estimate_log_ratio(timing.ratios, confidence), width):
         return True
     if not timing.agreeing:
         return False
-    inside, outside = timing.inside_log_ratios[:rounds], timing.log_ratios[:rounds]
-    if not should_stop(estimate_log_ratio(inside, confidence), margin(timing.shorter_us)):
+    if not should_stop(estimate_log_ratio(timing.inside_log_ratios, confidence), margin(timing.shorter_us)):
         return False
-    later = next_look(rounds, settings.looks)
-    return later is not None and narrows_by(inside, outside, later, confidence) < _WORTH_MORE_ROUNDS
+    later = next_look(len(timing.log_ratios), settings.looks)
+    narrower = narrows_by(timing.inside_log_ratios, timing.log_ratios, later, confidence)
+    return narrower < _WORTH_MORE_ROUNDS
 
 
 def estimate(timing: Timing, settings: Settings) -> None:

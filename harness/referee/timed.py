@@ -93,6 +93,13 @@ class Timing:
             self.wall_less_time_us += part.wall_less_time_us
             self.tails_us += [] if part.tail_us is None else [part.tail_us]
 
+    def rounds_until(self, seconds: float) -> int | None:
+        """How many rounds were kept up to the first that ended so late, or later; None before there is one."""
+        for number, at_s in enumerate(self.read_at_s, 1):
+            if at_s >= seconds:
+                return sum(self.read_kept[:number])
+        return None
+
     @property
     def agreeing(self) -> bool:
         """Whether the baseline was timed in the candidate's process too, in each round, and took as long there."""

@@ -17,35 +17,45 @@ def wanted(settings):
     return replace(settings, looks=(10, 30, 60), budget_s=3.0, half_width=0.001)
 
 
-def timing_of(log_ratios, time_us, dropped=0):
+def timing_of(log_ratios, time_us, elapsed_s, dropped=0):
+    """All rounds took as long."""
+    made = len(log_ratios) + dropped
     return Timing(
         candidate_us=[time_us] * 4, baseline_us=[time_us] * 4, log_ratios=list(log_ratios), dropped=dropped,
+        read_at_s=[elapsed_s * number / made for number in range(1, made + 1)],
+        read_kept=[True] * len(log_ratios) + [False] * dropped,
     )
 
 
 @pytest.mark.parametrize(("rounds", "elapsed_s", "is_enough"), [
-    (9, 0.5, False), (10, 0.5, True), (11, 0.5, False), (11, 2.9, False), (30, 2.0, True), (11, 3.1, True),
-    (3, 3.1, False), (4, 3.1, True),
+    (9, 0.5, False), (10, 0.5, True), (11, 0.5, False), (11, 2.9, False), (14, 1.3, False), (30, 2.0, True),
+    (11, 3.1, True), (3, 3.1, False), (4, 3.1, True),
 ])
 def test_calls_that_are_not_short_end_at_a_look_or_with_the_budget(wanted, rounds, elapsed_s, is_enough):
-    assert enough(timing_of((4 * rounds * NARROW)[:rounds], 400.0), wanted, elapsed_s) is is_enough
+    assert enough(timing_of((4 * rounds * NARROW)[:rounds], 400.0, elapsed_s), wanted, elapsed_s) is is_enough
 
 
 @pytest.mark.parametrize(("rounds", "elapsed_s", "is_enough"), [
     (10, 0.4, False), (30, 1.2, False), (9, 1.3, False), (10, 1.3, True), (41, 1.3, True), (60, 1.0, True),
+    (41, 1.4, False), (30, 1.4, True),
 ])
-def test_short_calls_end_when_a_share_of_the_budget_is_spent(wanted, rounds, elapsed_s, is_enough):
-    assert enough(timing_of((4 * rounds * NARROW)[:rounds], 16.0), wanted, elapsed_s) is is_enough
+def test_short_calls_end_when_a_share_of_the_budget_is_spent_or_at_a_later_look(wanted, rounds, elapsed_s, is_enough):
+    assert enough(timing_of((4 * rounds * NARROW)[:rounds], 16.0, elapsed_s), wanted, elapsed_s) is is_enough
 
 
-@pytest.mark.parametrize(("first", "later", "is_enough"), [(NARROW, WIDE, True), (WIDE, NARROW, False)])
-def test_what_short_calls_gave_after_the_last_look_has_no_part_in_it(wanted, first, later, is_enough):
+def test_whether_short_calls_are_known_is_asked_once_between_two_looks(wanted):
     """Rounds that end where the interval happens to be narrow would have one that holds the truth less often."""
-    ratios = (30 * first)[:30] + (30 * later)[:12]
-    assert enough(timing_of(ratios, 16.0), wanted, 1.4) is is_enough
+    ratios = (30 * WIDE)[:41] + (30 * NARROW)[:12]
+    for rounds in range(41, 53):
+        assert not enough(timing_of(ratios[:rounds], 16.0, 0.0318 * rounds), wanted, 0.0318 * rounds)
 
 
 def test_a_wide_interval_has_the_whole_budget_and_no_more_than_the_last_look(wanted):
-    timing = timing_of((20 * WIDE)[:40], 16.0)
+    timing = timing_of((20 * WIDE)[:40], 16.0, 2.9)
     assert not enough(timing, wanted, 2.9) and enough(timing, wanted, 3.1)
-    assert enough(timing_of((20 * WIDE)[:50], 16.0, dropped=10), wanted, 0.1)
+    assert enough(timing_of((20 * WIDE)[:50], 16.0, 0.1, dropped=10), wanted, 0.1)
+
+
+def test_rounds_in_the_heat_count_for_no_share():
+    timing = timing_of(NARROW, 16.0, 1.0, dropped=2)
+    assert timing.rounds_until(0.5) == 3 and timing.rounds_until(0.21) == 2 and timing.rounds_until(1.1) is None
