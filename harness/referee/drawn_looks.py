@@ -1,7 +1,7 @@
 """Which segments of a candidate have one before them in which it is looked at, and for what: drawn for each player.
 
 What precedes such a segment is what precedes any of the candidate's, and it is as long as any. So nobody can tell it
-from one that is timed before it runs; and who sees in it what it was knows no more about the next one.
+from one that is timed before it runs; and when the next one comes nobody knows but that each kind comes early on.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import enum
 import secrets
 
 _DRAWN = secrets.SystemRandom()
-# Each kind comes once in the first four rounds, of which none has fewer: at one of the two segments of each.
+# Each kind comes once in the first four rounds, which there always are: at one of the two segments of each.
 _FIRST_SEGMENTS = 8
-_CHANCE_OF = 16
+_CHANCE_OF = 12
 
 
 class Look(enum.Enum):
@@ -28,16 +28,15 @@ _LAST = (Look.LATE, Look.LATE, Look.OPEN, Look.FLUSH)
 
 
 class DrawnLooks:
-    """When a player is looked at: each kind early on, then one by chance now and then, and one at the end."""
+    """When a player is looked at: each kind early on, any by chance now and then, and one at the end."""
 
     def __init__(self) -> None:
         self._first = dict(zip(_DRAWN.sample(range(_FIRST_SEGMENTS), len(Look)), Look))
 
     def before(self, segment: int) -> Look | None:
         """What is looked at right before the candidate's segment of this number, counted from 0 through the rounds."""
-        if segment < _FIRST_SEGMENTS:
-            return self._first.get(segment)
-        return _DRAWN.choice(tuple(Look)) if secrets.randbelow(_CHANCE_OF) == 0 else None
+        by_chance = _DRAWN.choice(tuple(Look)) if secrets.randbelow(_CHANCE_OF) == 0 else None
+        return self._first.get(segment, by_chance)
 
     def last(self) -> Look:
         """What is looked at when the rounds have ended, in the place of one more segment."""

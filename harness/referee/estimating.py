@@ -35,7 +35,9 @@ def enough(timing: Timing, settings: Settings, elapsed_s: float) -> bool:
     share = timing.rounds_until(_SHORT_SHARE * settings.budget_s)
     if rounds < looks[0] or rounds not in (*looks, share):
         return False
-    if timing.shorter_us < _SHORT_US:
+    if timing.is_short is None:
+        timing.is_short = timing.shorter_us < _SHORT_US
+    if timing.is_short:
         return share is not None and _is_known(timing, settings)
     return rounds in looks and _is_known(timing, settings)
 

@@ -6,9 +6,10 @@ inputs come as its window opens. Which comes when is `drawn_looks`'s, and what t
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from harness.device.bench import Bench
@@ -34,48 +35,67 @@ class Verifier(Protocol):
     def __call__(self, sets: Sequence[InputSet], made: Launches, only: Collection[int] | None = None) -> None: ...
 
 
+@dataclass(frozen=True)
+class _Incomplete:
+    """Inputs of a segment, and what its launch `index` lacks until its window; None where no two draws differ."""
+
+    sets: list[InputSet]
+    index: int
+    lacking: Incomplete | None
+
+
 class Looking:
     """Looks at the player of one candidate; `opened` and `completed` are what says most against it so far.
 
-    What is worked out for a segment is worked out while the player makes it: one that took longer to begin would be
-    told by that. Outputs are verified by `backlog` while the player makes the segment after them.
+    `take` gives inputs for one segment that nobody has seen. What a look takes besides is worked out long before: a
+    segment that took longer to begin would be told by that. Outputs are verified by `backlog` while the player makes the
+    segment after them.
     """
 
     def __init__(
-        self, session: Session, bench: Bench, reference: Reference, verify: Verifier, backlog: Backlog
+        self, session: Session, bench: Bench, reference: Reference, verify: Verifier, backlog: Backlog,
+        take: Callable[[], list[InputSet]],
     ) -> None:
         self._session, self._bench, self._reference = session, bench, reference
-        self._verify, self._backlog = verify, backlog
-        self._drawn: list[InputSet] = []
-        self._count, self._hold = 0, False
+        self._verify, self._backlog, self._take = verify, backlog, take
+        self._given: list[InputSet] | None = None
+        self._ready: _Incomplete | None = None
+        self._hold = False
         self.opened: EarlyLook | None = None
         self.completed: EarlyLook | None = None
 
-    def at(
-        self, what: Look, drawn: list[InputSet], usual_us: Sequence[float], *, hold: bool
-    ) -> list[InputSet]:
-        """Look at `what` in a segment on the inputs `drawn`; returns as many that nobody has seen.
+    def prepare(self, drawn: list[InputSet]) -> None:
+        """Have inputs ready, made of `drawn`, of which one set is incomplete; and anew whenever they were used."""
+        self._ready = self._incomplete(drawn)
 
-        There are two of them at least, and `usual_us` are times of calls in the segment before. Raises Failed where a
-        flush was left out or an output is not right.
+    def at(self, what: Look, drawn: list[InputSet], usual_us: Sequence[float], *, hold: bool) -> None:
+        """Look at `what`, in a segment on the inputs `drawn` or on what is ready in their place.
+
+        There are two of them at least. `usual_us` are times of calls in the segment before; where there are none it is
+        made. Raises Failed where a flush was left out or an output is not right.
         """
-        self._drawn, self._count, self._hold = drawn, len(drawn), hold
+        self._given, self._hold = drawn, hold
         kind = self._bench.kind
         if what is Look.FLUSH:
             self._segment(0.0, inspect=True)
-        elif what is Look.OPEN:
+            return
+        usual_us = usual_us or self._segment(0.0)
+        if what is Look.OPEN:
             self.opened = worse(self.opened, early.look(self._segment, kind, usual_us), kind)
         else:
             found = early.look_at_completed(self._completed_late, kind, usual_us, lambda: self._segment(0.0))
             self.completed = worse(self.completed, found, kind)
-        return self._drawn
 
-    def _draw(self) -> None:
-        self._drawn = [self._reference.draw() for _ in range(self._count)]
+    def _next(self) -> list[InputSet]:
+        given, self._given = self._given, None
+        return self._take() if given is None else given
+
+    def _incomplete(self, drawn: list[InputSet]) -> _Incomplete:
+        index = 1 + secrets.randbelow(len(drawn) - 1)
+        return _Incomplete(drawn, index, incomplete(drawn[index], self._reference.draw(), index))
 
     def _launch(self, sets: list[InputSet], **how: Any) -> Launches:
         self._bench.synchronize()
-        self._backlog.add(self._draw)
         made = self._backlog.settling(
             lambda: self._session.launch(sets, hold=self._hold, meanwhile=self._backlog.work, **how)
         )
@@ -83,7 +103,7 @@ class Looking:
         return made
 
     def _segment(self, early_s: float, *, inspect: bool = False) -> list[float]:
-        sets = self._drawn
+        sets = self._next()
         made = self._launch(sets, early_s=early_s, inspect=inspect)
         self._backlog.add(lambda: self._verify(sets, made))
         return [launch.time_us for launch in made.launches[1:]]
@@ -96,15 +116,18 @@ class Looking:
         """
         failure = None
         for _ in range(_WRONG_EACH_TIME):
-            sets, index = self._drawn, 1 + secrets.randbelow(self._count - 1)
-            lacking = _Lacking(sets, index, self._reference.draw)
-            made = self._launch(sets, incomplete=lacking)
-            self._verify(sets, made, [other for other in range(self._count) if other != index])
+            drawn, ready, self._ready = self._next(), self._ready, None
+            used = ready or self._incomplete(drawn)
+            sets, index = used.sets, used.index
+            made = self._launch(sets, incomplete=used.lacking)
+            if ready is not None:  # these have been seen by nobody
+                self._backlog.add(functools.partial(self.prepare, drawn))
+            self._verify(sets, made, [other for other in range(len(sets)) if other != index])
             try:
                 self._verify(sets, made, [index])
             except Failed as found:
                 failure = failure or found
-                if lacking.found is None:
+                if used.lacking is None:
                     raise
                 continue
             if failure is not None:  # right this time, so perhaps wrong now and then whenever its inputs come
@@ -114,18 +137,6 @@ class Looking:
             times_us = [launch.time_us for launch in made.launches]
             return times_us[index], times_us[1:index]
         raise _begun_before(failure)
-
-
-class _Lacking:
-    """Says what launch `index` of `sets` lacks until its window, when it is asked; `found` is what it said."""
-
-    def __init__(self, sets: Sequence[InputSet], index: int, draw: Callable[[], InputSet]) -> None:
-        self._sets, self._index, self._draw = sets, index, draw
-        self.found: Incomplete | None = None
-
-    def __call__(self) -> Incomplete | None:
-        self.found = incomplete(self._sets[self._index], self._draw(), self._index)
-        return self.found
 
 
 def _begun_before(failure: Failed) -> Failed:

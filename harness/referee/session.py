@@ -85,16 +85,15 @@ class Session:
 
     def launch(
         self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0,
-        inspect: bool = False, incomplete: Callable[[], Incomplete | None] | None = None,
-        meanwhile: Callable[[], None] | None = None,
+        inspect: bool = False, incomplete: Incomplete | None = None, meanwhile: Callable[[], None] | None = None,
     ) -> Launches:
         """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
 
         `timeout_s` replaces the usual limit, for a first call that may compile. `early_s` leaves the inputs of each
         launch readable for so long before its timed window opens; `inspect` has the flush of some looked at, and
-        whether their outputs are written to afterwards. The inputs of the launch that `incomplete()` is for are complete
-        only when its window opens. It and `meanwhile` are called before anything of a held queue runs, while the player
-        makes it, and beforehand where it is not held.
+        whether their outputs are written to afterwards. The inputs of the launch that `incomplete` is for are complete
+        only when its window opens. `meanwhile` is called before anything of a held queue runs, while the player makes
+        it, and beforehand where it is not held.
         """
         command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
         run = self._run(len(sets), hold, timeout_s, early_s, inspect)
@@ -185,16 +184,13 @@ class Session:
         return found
 
     def _prepare(
-        self, sets: Sequence[InputSet], incomplete: Callable[[], Incomplete | None] | None,
-        meanwhile: Callable[[], None] | None, *, hold: bool,
+        self, sets: Sequence[InputSet], incomplete: Incomplete | None, meanwhile: Callable[[], None] | None, *,
+        hold: bool,
     ) -> Callable[[], None] | None:
         """What is left to do once the player has its command. A queue that is not held runs at once, so nothing is."""
 
-        def stage() -> None:
-            self.bench.stage(sets, incomplete() if incomplete is not None else None)
-
         def prepare() -> None:
-            stage()
+            self.bench.stage(sets, incomplete)
             if meanwhile is not None:
                 meanwhile()
 
@@ -202,7 +198,7 @@ class Session:
             return prepare
         if meanwhile is not None:  # first: a CPU is quiet once its inputs are in place
             meanwhile()
-        stage()
+        self.bench.stage(sets, incomplete)
         return None
 
     def _run(

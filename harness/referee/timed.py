@@ -70,6 +70,7 @@ class Timing:
     unheld_overhead_us: float | None = None
     tails_us: list[float] = field(default_factory=list)
     launches_per_segment: int = 0
+    is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None
     confidence: float | None = None
     word: str | None = None

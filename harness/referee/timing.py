@@ -57,11 +57,13 @@ class Rounds:
         self._hold = bench.kind != "cpu"
         self._counts = {"A": 2, "B": 2}
         self._of_baseline: list[InputSet] = []
-        self._drawn: list[InputSet] = []  # for the next part
+        self._drawn: list[InputSet] = []  # for the next segment of the candidate's
+        self._has_room = False  # for as many more, which looks have ready
         self._backlog = Backlog(bench.synchronize)
         self._looks, self._segments = DrawnLooks(), 0  # so many of the candidate's in rounds
-        self._looking = Looking(session, bench, reference, verify, self._backlog)
+        self._looking = Looking(session, bench, reference, verify, self._backlog, self._take)
         self._usual_us: list[float] = []  # times of the candidate's last segment
+        self._usual_held = False
         self._inside = False  # whether the baseline is timed in the player too
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing()
@@ -108,6 +110,7 @@ class Rounds:
         self._joined = not shows_inside and self._launches_of_baseline(2) <= min(most, 1 + _MOST_LAUNCHES)
         self.timing.input_sets = max(self._counts["A"], self._launches_of_baseline(2 if self._joined else 1))
         self.timing.launches_per_segment = self._counts["A"]
+        self._has_room = 2 * self._counts["A"] <= most
         self._open(self.timing.input_sets)
         if shows_inside:
             self._inside = self._session.load_reference(self._reference)
@@ -129,6 +132,8 @@ class Rounds:
 
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
+        if self._has_room:
+            self._looking.prepare(self._take())
         deadline = time.monotonic() + self._settings.warmup_s
         self._part("AI" if self._inside else "A", hold=False)  # what each does at first is done, and B has done it
         previous = None
@@ -162,15 +167,17 @@ class Rounds:
         """
         if not hold or order[0] == "B":  # no queue of the player's before the referee's own
             self._backlog.settle()
-        drawn, self._drawn = self._drawn or self._draw(), []
+        drawn = self._take()
         own = self._inputs_of_baseline(order)
         self._bench.synchronize()
         made, local, inside_us = None, None, []
         for arm in _segments(order):
+            is_last = arm == order.strip("B")[-1]
             if arm == "A" and look is not None:
-                drawn = self._look(look, drawn)
-            if arm == order.strip("B")[-1] and hold and self._hold:
-                self._backlog.add(self._draw_ahead)
+                self._draw_ahead_if(is_last and hold)
+                self._look(look, drawn)
+                drawn = self._take()
+            self._draw_ahead_if(is_last and hold)
             if arm == "A":
                 made = self._backlog.settling(
                     lambda: self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work)
@@ -190,25 +197,28 @@ class Rounds:
             inside_us,
         )
         if hold or not self._hold:
-            self._usual_us = part.candidate_us
+            self._usual_us, self._usual_held = part.candidate_us, hold
         return part
 
-    def _look(self, look: Look, drawn: list[InputSet]) -> list[InputSet]:
-        return self._looking.at(look, drawn, self._usual_us, hold=self._hold)
+    def _look(self, look: Look, drawn: list[InputSet]) -> None:
+        # Times of a queue that was held say nothing of one that is not.
+        usual_us = self._usual_us if self._usual_held == self._hold else []
+        self._looking.at(look, drawn, usual_us, hold=self._hold)
 
     def _look_last(self, index: int) -> None:
         """Look once more, where the candidate's first segment of the round after the last would be."""
-        drawn, self._drawn = self._drawn or self._draw(), []
         order = self._order(index)[0]
-        own = self._inputs_of_baseline(order)
-        if order[0] == "B":
+        if not self._hold or order[0] == "B":
             self._backlog.settle()
+        drawn = self._take()
+        own = self._inputs_of_baseline(order)
         self._bench.synchronize()
         for arm in _segments(order[: order.index("A")]):
             if arm == "I":
                 self._inside_times(own, hold=self._hold)
             else:
                 self._own_launches(own, hold=self._hold)
+        self._draw_ahead_if(order.strip("B")[-1] == "A")  # of no use any more, but a look takes as long as what it stands for
         self._look(self._looks.last(), drawn)
         self._backlog.settle()
 
@@ -217,11 +227,22 @@ class Rounds:
         self._hold = self._hold and made.hidden is not False
         return made
 
+    def _take(self) -> list[InputSet]:
+        """Inputs for one segment of the candidate's."""
+        drawn, self._drawn = self._drawn or self._draw(), []
+        return drawn
+
     def _draw(self) -> list[InputSet]:
         return [self._reference.draw() for _ in range(self._counts["A"])]
 
+    def _draw_ahead_if(self, is_time: bool) -> None:
+        """Have the candidate's next inputs drawn while the player makes its queue, if it is held: nobody but the referee sees
+        them until then.
+        """
+        if is_time and self._hold:
+            self._backlog.add(self._draw_ahead)
+
     def _draw_ahead(self) -> None:
-        """The candidate's inputs for the next part, which nobody but the referee sees until then."""
         self._drawn = self._draw()
 
     def _inputs_of_baseline(self, order: str) -> list[InputSet]:

@@ -1,7 +1,7 @@
 """One round: the order in which the two arms take their segments, and the log-ratio that comes of it.
 
 A is the candidate, B the baseline. Each arm is timed twice per round, placed so that a clock or a temperature
-that drifts linearly through the round falls on both alike; the next round runs the other way round.
+that drifts linearly through the round falls on both alike.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class ScriptedSession:
         if incomplete is not None:
             self._log.append(("completed", len(sets), hold))
             times = [self._time_us(self.segments)] * len(sets)
-            times[incomplete().index] += self.completed_later_us
+            times[incomplete.index] += self.completed_later_us
             return Launches([Launch(each, 3.0, 1.0, None, []) for each in times], 1.0, None, [True] * len(sets))
         time_us = self._time_us(self.segments)
         self.segments += 1

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.referee import estimating
 from harness.referee.estimating import enough
 from harness.referee.timed import Timing
 
@@ -43,11 +44,27 @@ def test_short_calls_end_when_a_share_of_the_budget_is_spent_or_at_a_later_look(
     assert enough(timing_of((4 * rounds * NARROW)[:rounds], 16.0, elapsed_s), wanted, elapsed_s) is is_enough
 
 
-def test_whether_short_calls_are_known_is_asked_once_between_two_looks(wanted):
+@pytest.mark.parametrize(("time_us", "asked"), [(16.0, [41]), (49.9, [41]), (50.0, [10, 30]), (400.0, [10, 30])])
+def test_whether_enough_is_known_is_asked_at_the_looks_and_of_short_calls_once_between_two(
+    wanted, monkeypatch, time_us, asked
+):
     """Rounds that end where the interval happens to be narrow would have one that holds the truth less often."""
-    ratios = (30 * WIDE)[:41] + (30 * NARROW)[:12]
-    for rounds in range(41, 53):
-        assert not enough(timing_of(ratios[:rounds], 16.0, 0.0318 * rounds), wanted, 0.0318 * rounds)
+    seen = []
+    monkeypatch.setattr(estimating, "_is_known", lambda timing, settings: bool(seen.append(len(timing.log_ratios))))
+    for rounds in range(1, 60):
+        assert not enough(timing_of((30 * WIDE)[:rounds], time_us, 0.0318 * rounds), wanted, 0.0318 * rounds)
+    assert seen == asked
+
+
+def test_a_call_that_is_short_at_first_is_short_to_the_end(wanted, monkeypatch):
+    """Asked at each look of the one kind and at that of the other, there would be more looks than shares."""
+    seen, timing = [], Timing()
+    monkeypatch.setattr(estimating, "_is_known", lambda timing, settings: bool(seen.append(len(timing.log_ratios))))
+    for rounds in range(1, 60):
+        of_now = timing_of((30 * WIDE)[:rounds], 50.1 if rounds < 25 else 49.9, 0.0318 * rounds)
+        of_now.is_short, timing = timing.is_short, of_now
+        assert not enough(timing, wanted, 0.0318 * rounds)
+    assert seen == [10, 30]
 
 
 def test_a_wide_interval_has_the_whole_budget_and_no_more_than_the_last_look(wanted):

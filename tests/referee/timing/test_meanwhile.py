@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from harness.referee.drawn_looks import Look
 from harness.referee.failures import Failed, failed
 from harness.referee.timing import Rounds
 from harness.verdict import ReasonCode, Status
@@ -101,6 +103,41 @@ def test_inputs_of_the_next_pair_are_drawn_while_the_last_queue_of_this_one_is_m
 def test_nothing_is_done_beside_a_queue_that_runs_at_once(watched):
     log, _ = watched(kind="cpu")
     assert set(inside(log, "verify")) == {None} and set(inside(log, "draw")) == {None}
+
+
+@pytest.mark.parametrize("what", list(Look))
+@pytest.mark.parametrize(("kind", "inside_us"), [("cuda", None), ("cuda", 10.0), ("cpu", None)])
+def test_as_much_is_drawn_for_a_look_as_for_the_segment_whose_place_it_takes(watched, monkeypatch, kind, inside_us, what):
+    """Before its queue where that is not held, and else beside it: whoever waits for it sees how long that takes."""
+
+    def drawn_for(looks):
+        monkeypatch.setattr(
+            "harness.referee.timing.DrawnLooks", lambda: SimpleNamespace(before=looks.get, last=lambda: what)
+        )
+        log, _ = watched(kind, inside_us)
+        found, draws, is_making = [], 0, False
+        for entry in log:
+            if entry[0] == "draw":
+                draws += is_making or kind == "cpu"
+            elif entry[0].startswith("making"):
+                is_making, draws = True, draws if kind == "cpu" else 0
+            elif entry[0].startswith("made"):
+                is_making = False
+            elif entry[0] in ("A", "early", "inspected", "completed"):
+                found.append(("L" if entry[0] != "A" else "A", draws))
+                draws = 0
+        return found
+
+    def first_of_each(found):  # a look at open inputs is two segments on a CPU, the first of which takes the place
+        return [each for before, each in zip([("A", 0), *found], found) if (before[0], each[0]) != ("L", "L")]
+
+    plain, places = first_of_each(drawn_for({})), (0, 3, 5, 6)
+    before = len(plain) - 2 * 8 - 1 - 5  # eight rounds, the last look, the single calls
+    plain = [draws for _, draws in plain[before:]]
+    looked = first_of_each(drawn_for(dict.fromkeys(places, what)))[before:]
+    assert "".join(arm for arm, _ in looked).startswith("LAAALAALALAA")
+    at_places = [draws for arm, draws in looked if arm == "L"]
+    assert at_places == [plain[place] for place in (*places, 0)], "the last stands at the start of an even round"
 
 
 def test_without_eager_in_the_player_no_arm_follows_the_others_checking_more_often(watched):

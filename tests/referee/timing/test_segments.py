@@ -193,11 +193,32 @@ def test_what_precedes_a_look_is_what_precedes_any_segment_of_the_candidate(
     seen = "".join({"inspected": "L", "early": "L", "completed": "L"}.get(entry[0], entry[0]) for entry in log
                    if entry[0] in ("A", "B", "I", *LOOKED))
     assert seen.count("L") == 5
-    rounds = seen[seen.index("L"):].rstrip("A") if seen.endswith("AAAAA") else seen
-    plain = ("AIBIAIABAI" if inside_us else "ABBABAAB") * 3
-    assert plain.startswith(rounds.replace("LA", "A").replace("L", "")[: len(plain)])
-    last = rounds.rindex("L")
-    assert plain[len(rounds[:last].replace("L", ""))] == "A", "the last stands where the next segment would"
+    rounds, single_calls = seen[seen.index("L"):], "A" * 5
+    assert rounds.endswith("L" + single_calls)
+    rounds = rounds.removesuffix(single_calls)
+    assert all(rounds[at + 1] == "A" for at, step in enumerate(rounds[:-1]) if step == "L")
+    plain, made = ("AIBIAIABAI" if inside_us else "ABBABAAB") * 3, rounds.replace("L", "")
+    assert plain.startswith(made) and plain[len(made)] == "A", "the last stands where the next segment would"
+
+
+def test_who_cannot_be_held_any_more_is_not_held_against_times_of_held_queues(
+    small_regions, scripted, reference_of, settings, drawn
+):
+    drawn({1: Look.LATE}, Look.OPEN)
+    log = []
+    session, bench = scripted.Session(lambda _: 200.0, log, True), scripted.Bench(2000.0, log, "cuda")
+    plain, local = session.launch, bench.local_launches
+    session.early_us = 600.0
+
+    def launch(sets, *, hold, **how):  # unheld it shows what the host takes for each launch
+        session._time_us = lambda _: 200.0 if hold else 600.0
+        return plain(sets, hold=hold, **how)
+
+    session.launch = launch
+    bench.local_launches = lambda model, sets, *, hold: replace(local(model, sets, hold=hold), hidden=False if hold else None)
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    assert timing.launch_hidden is False
+    assert not timing.completed.is_finding("cuda") and not timing.early.is_finding("cuda")
 
 
 def test_looks_are_drawn_for_each_player_and_one_comes_when_the_rounds_have_ended(rounds_of):
