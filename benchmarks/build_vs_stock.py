@@ -1,12 +1,17 @@
 """How long candidates take to build: PyTorch's own headers one after another, against this software.
 
-    python benchmarks/build_vs_stock.py [--count 10] [--stock 10] [--no-cpp] [--json FILE]
+    python benchmarks/build_vs_stock.py [--count 10] [--stock 10] [--no-cpp] [--runs 3] [--json FILE]
 
 The candidates are the launchers of tests/fixtures/launchers, written as language models write them for KernelBench.
 "stock" builds them with the stock headers and one after the other, as a script that calls load_inline in turn does;
 "ours" gives them all to the build queue at once. Both start without a cache, with compilers that have been read from
-the disk, and with the process running that builders are forked from; "again" has ours build the same a second time. A candidate counts as built when its module is loaded or, where there is no GPU, when its CUDA is compiled (its
-C++ half is then not looked at, in both columns). --stock gives stock fewer candidates, and the table then has none for all.
+the disk, and with the process running that builders are forked from; "again" has ours build the same a second time. A
+candidate counts as built when its module is loaded or, where there is no GPU, when its CUDA is compiled (its C++ half is
+then not looked at, in both columns). --stock gives stock fewer candidates, and the table then has none for all.
+
+Last comes what a user waits for: the whole command, with --config quick over ten CUDA candidates of
+problems/tril_matmul.yaml beside its baselines, --runs times (3 where there is a GPU, else 0), the first with nothing
+built: seconds for each candidate.
 """
 
 from __future__ import annotations
@@ -26,7 +31,9 @@ from pathlib import Path
 from tabulate import tabulate
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(REPOSITORY))
+sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
+
+from whole_run import QUICK_RUN, seconds_of_runs
 
 from harness.build.cache import Cache
 from harness.build.environment import Toolchain, arch_of, cuda_home, find_toolchain
@@ -86,9 +93,12 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10, help="CUDA candidates (default: 10)")
     parser.add_argument("--stock", type=int, help="how many of them stock builds (default: all)")
     parser.add_argument("--no-cpp", action="store_true", help="leave the C++ candidates out")
+    parser.add_argument("--runs", type=int, metavar="N", help="runs of the whole command (default: 3 with a GPU, else 0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
     arch = device_arch()
+    if options.runs and arch is None:
+        sys.exit("--runs takes a GPU: without one a run compiles candidates and judges none; leave it out")
     toolchain = find_toolchain(arch)
     if toolchain.nvcc_path is None:
         sys.exit("there is no nvcc here")
@@ -117,6 +127,10 @@ def main() -> None:
         if not options.no_cpp:
             cpp_s, _ = ours.seconds(cpp)
             row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp), cpp_s)
+        runs = options.runs if options.runs is not None else 3 if arch else 0
+        whole_s, judged = seconds_of_runs(QUICK_RUN, runs, Path(place, "whole"))
+        for number, run_s in enumerate(whole_s):
+            row(f"the whole run over {judged} candidates, {'again' if number else 'cold'}, each", None, run_s, judged)
     table = [
         [each["what"], *(f"{each[key]:.3g}" if each[key] else "" for key in ("stock_s", "ours_s", "ratio"))]
         for each in figures

@@ -218,7 +218,8 @@ class Rounds:
                 self._inside_times(own, hold=self._hold)
             else:
                 self._own_launches(own, hold=self._hold)
-        self._draw_ahead_if(order.strip("B")[-1] == "A")  # of no use any more, but a look takes as long as what it stands for
+        # Of no use any more, but a look begins as late as what it stands for.
+        self._draw_ahead_if(order.strip("B")[-1] == "A")
         self._look(self._looks.last(), drawn)
         self._backlog.settle()
 
@@ -236,8 +237,8 @@ class Rounds:
         return [self._reference.draw() for _ in range(self._counts["A"])]
 
     def _draw_ahead_if(self, is_time: bool) -> None:
-        """Have the candidate's next inputs drawn while the player makes its queue, if it is held: nobody but the referee sees
-        them until then.
+        """Have the candidate's next inputs drawn while the player makes its queue, if it is held: nobody but the referee
+        sees them until then.
         """
         if is_time and self._hold:
             self._backlog.add(self._draw_ahead)

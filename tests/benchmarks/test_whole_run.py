@@ -1,0 +1,64 @@
+"""The seconds of a whole command, run several times with a cache of its own."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from harness.candidate import read_candidate
+from harness.problem import REPOSITORY
+
+# A command that judges "a" and "b", says whether its cache was there, and fails as often as it is told.
+SCRIPT = """
+import json, os, pathlib, sys, time
+cache = pathlib.Path(os.environ["KERNEL_REFEREE_CACHE"])
+time.sleep(0.0 if cache.is_dir() else 0.5)
+cache.mkdir(parents=True, exist_ok=True)
+seen = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
+seen.mkdir(parents=True, exist_ok=True)
+(seen / str(time.time_ns())).touch()
+names = ["a", "b"] if len(list(seen.iterdir())) < 3 or "--others" not in sys.argv else ["a", "c"]
+if "--fail" in sys.argv:
+    sys.exit("no such problem")
+records = [{"candidate": name, "role": "candidate"} for name in names]
+print(json.dumps({"records": [{"candidate": "eager", "role": "baseline"}, *records]}))
+"""
+
+
+@pytest.fixture(scope="module")
+def whole_run(benchmark_named):
+    return benchmark_named("whole_run")
+
+
+@pytest.fixture
+def command(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    return sys.executable, str(script)
+
+
+def test_each_run_is_timed_and_the_first_has_an_empty_cache(whole_run, command, tmp_path):
+    seconds, judged = whole_run.seconds_of_runs(command, 3, tmp_path / "place")
+    assert judged == 2 and len(seconds) == 3
+    assert seconds[0] >= 0.5 and all(each > 0 for each in seconds)
+    assert len(list((tmp_path / "place" / "results").iterdir())) == 3
+
+
+def test_a_command_that_fails_ends_it_with_what_it_said(whole_run, command, tmp_path):
+    with pytest.raises(SystemExit, match="no such problem"):
+        whole_run.seconds_of_runs([*command, "--fail"], 3, tmp_path)
+
+
+def test_runs_that_judge_others_than_before_say_nothing_together(whole_run, command, tmp_path):
+    with pytest.raises(SystemExit, match="judged a, c after a, b"):
+        whole_run.seconds_of_runs([*command, "--others"], 3, tmp_path)
+
+
+def test_the_command_is_one_over_ten_candidates_in_cuda(whole_run):
+    left_out = [word for before, word in zip(whole_run.QUICK_RUN, whole_run.QUICK_RUN[1:]) if before == "--skip"]
+    found = [
+        read_candidate(path) for path in sorted((REPOSITORY / "candidates" / "tril_matmul").glob("*.py"))
+        if not any(path.match(f"{each}.py") for each in left_out)
+    ]
+    assert [each.language for each in found] == ["cuda"] * 10
