@@ -23,7 +23,8 @@ def seconds_of_runs(command: Sequence[str], runs: int, folder: Path) -> tuple[li
     """The seconds of each of `runs` runs of `command` by wall clock, the first with an empty cache, and the number of
     candidates that it judged.
 
-    Cache and results go to `folder`. Exits with what the command said where it fails, or judges others than before.
+    Cache and results go to `folder`. Exits with what the command said where it fails, where a candidate is not ok, or where
+    others were judged than before.
     """
     environment = {**os.environ, "KERNEL_REFEREE_CACHE": str(folder / "cache")}
     seconds, names = [], []
@@ -37,7 +38,11 @@ def seconds_of_runs(command: Sequence[str], runs: int, folder: Path) -> tuple[li
         if ran.returncode:
             said = ran.stderr.strip() or "it said nothing"
             sys.exit(f"{' '.join(command)} ended with exit code {ran.returncode}: {said}")
-        judged = [each["candidate"] for each in json.loads(ran.stdout)["records"] if each["role"] == "candidate"]
+        records = [each for each in json.loads(ran.stdout)["records"] if each["role"] == "candidate"]
+        for each in records:
+            if each["status"] != "ok":
+                sys.exit(f"{each['candidate']}: {each['status']}: {each['reason']}")
+        judged = [each["candidate"] for each in records]
         if names and sorted(judged) != sorted(names):
             sys.exit(f"{' '.join(command)} judged {', '.join(judged)} after {', '.join(names)}")
         names = judged

@@ -1,7 +1,7 @@
 """Which segments of a candidate have one before them in which it is looked at, and for what: drawn for each player.
 
 What precedes such a segment is what precedes any of the candidate's, and it is as long as any. So nobody can tell it
-from one that is timed before it runs; and when the next one comes nobody knows but that each kind comes early on.
+from one that is timed before it runs; and of when the next one comes nobody knows more than that each kind comes early.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import enum
 import secrets
 
 _DRAWN = secrets.SystemRandom()
-# Each kind comes once in the first four rounds, which there always are: at one of the two segments of each.
+# Each kind comes in the first four rounds, which there always are, at one of the two segments of each.
 _FIRST_SEGMENTS = 8
 _CHANCE_OF = 12
 

@@ -62,9 +62,10 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
     """The weakest of up to five pairs of segments, one as usual and one with open inputs, or the first that is no finding.
 
     On a GPU, whose times hold from one segment to the next, the first one with open inputs is held against `usual_us`,
-    the times of the segment before, and only a finding is worth the pairs: who takes longer in these than before may have
-    seen what it was, and is not cleared by them. `segment(early_s)` makes verified launches whose
-    inputs lie open for so long, as many as any other segment has, and returns their times in µs without the lead-in.
+    the times of the segment before, and only a finding is worth the pairs. A candidate whose usual calls take longer in
+    the last of these than they took before stays in doubt: it may have seen what it was. `segment(early_s)` makes
+    verified launches whose inputs lie open for so long, as many as any other segment has, and returns their times in µs
+    without the lead-in.
     """
     early_s = min(max(2 * statistics.median(usual_us) / 1e6, _LEAST_S), _MOST_S)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics as stdlib_statistics
 
 from harness.referee.timed import Timing
@@ -18,6 +19,7 @@ _FEWEST_ROUNDS = 4
 # 33 rounds ends after 29 or 24 and 25 or 18, with an interval wider by 4 or 5 and 7 or 14 %, which holds the truth as
 # often; by chance alone A/A is then within 0.19 to 0.21 % 95 times of 100 at 16 µs, for 0.16 % after all 33.
 _WORTH_MORE_ROUNDS = 0.2
+_AHEAD = 1.25  # times as many rounds as now, at least: looks are further apart than that
 # Calls shorter than this have rounds that scatter by half a per cent and more. After 10 of them, which now and then agree
 # by chance, eager at 16 µs was 0.2 % off itself (standard deviation, 6 of 41 controls on H200s), and 0.13 % after 30: so
 # they go on for this share of the budget before anybody looks whether the interval is narrow enough.
@@ -43,7 +45,7 @@ def enough(timing: Timing, settings: Settings, elapsed_s: float) -> bool:
 
 
 def _is_known(timing: Timing, settings: Settings) -> bool:
-    """Whether the interval is narrow enough, or would hardly be narrower at the next look."""
+    """Whether the interval is narrow enough, or would hardly be narrower at the next look that is well ahead."""
     confidence = confidence_at(0, settings.looks, settings.confidence)
     width = width_for(settings.half_width, timing.shorter_us)
     if should_stop(estimate_log_ratio(timing.ratios, confidence), width):
@@ -52,9 +54,12 @@ def _is_known(timing: Timing, settings: Settings) -> bool:
         return False
     if not should_stop(estimate_log_ratio(timing.inside_log_ratios, confidence), margin(timing.shorter_us)):
         return False
-    later = next_look(len(timing.log_ratios), settings.looks)
-    narrower = narrows_by(timing.inside_log_ratios, timing.log_ratios, later, confidence)
-    return narrower < _WORTH_MORE_ROUNDS
+    rounds = len(timing.log_ratios)
+    # Not one that comes at once, as it may after the share of a short call: any round more narrows little.
+    later = next_look(math.floor(_AHEAD * rounds), settings.looks)
+    return later is not None and narrows_by(
+        timing.inside_log_ratios, timing.log_ratios, later, confidence
+    ) < _WORTH_MORE_ROUNDS
 
 
 def estimate(timing: Timing, settings: Settings) -> None:

@@ -9,19 +9,19 @@ import pytest
 from harness.candidate import read_candidate
 from harness.problem import REPOSITORY
 
-# A command that judges "a" and "b", says whether its cache was there, and fails as often as it is told.
+# A command that judges "a" and "b", notes whether its cache was there, and fails in the ways that it is told.
 SCRIPT = """
 import json, os, pathlib, sys, time
 cache = pathlib.Path(os.environ["KERNEL_REFEREE_CACHE"])
-time.sleep(0.0 if cache.is_dir() else 0.5)
-cache.mkdir(parents=True, exist_ok=True)
 seen = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
 seen.mkdir(parents=True, exist_ok=True)
-(seen / str(time.time_ns())).touch()
+(seen / str(time.time_ns())).write_text("cached" if cache.is_dir() else "cold")
+cache.mkdir(parents=True, exist_ok=True)
 names = ["a", "b"] if len(list(seen.iterdir())) < 3 or "--others" not in sys.argv else ["a", "c"]
 if "--fail" in sys.argv:
     sys.exit("no such problem")
-records = [{"candidate": name, "role": "candidate"} for name in names]
+status = "build_failed" if "--broken" in sys.argv else "ok"
+records = [{"candidate": name, "role": "candidate", "status": status, "reason": "no such header"} for name in names]
 print(json.dumps({"records": [{"candidate": "eager", "role": "baseline"}, *records]}))
 """
 
@@ -41,8 +41,13 @@ def command(tmp_path):
 def test_each_run_is_timed_and_the_first_has_an_empty_cache(whole_run, command, tmp_path):
     seconds, judged = whole_run.seconds_of_runs(command, 3, tmp_path / "place")
     assert judged == 2 and len(seconds) == 3
-    assert seconds[0] >= 0.5 and all(each > 0 for each in seconds)
-    assert len(list((tmp_path / "place" / "results").iterdir())) == 3
+    runs = sorted((tmp_path / "place" / "results").iterdir(), key=lambda path: int(path.name))
+    assert [run.read_text() for run in runs] == ["cold", "cached", "cached"]
+
+
+def test_a_candidate_that_is_not_judged_to_the_end_is_no_fast_one(whole_run, command, tmp_path):
+    with pytest.raises(SystemExit, match="a: build_failed: no such header"):
+        whole_run.seconds_of_runs([*command, "--broken"], 1, tmp_path)
 
 
 def test_a_command_that_fails_ends_it_with_what_it_said(whole_run, command, tmp_path):
