@@ -107,7 +107,7 @@ def find_toolchain(device_arch: str | None, compile_for: Sequence[str] = ()) -> 
     """Return what would build here for `device_arch` (like "9.0a"; None: no GPU, CUDA is compiled only, for
     `compile_for`, or for 9.0a).
     """
-    nvcc, cxx = _find_nvcc(), shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++")
+    nvcc, cxx = _find_nvcc(), find_host_compiler()
     return Toolchain(
         torch=_torch_version(),
         torch_cuda=_torch_cuda(),
@@ -124,6 +124,11 @@ def find_toolchain(device_arch: str | None, compile_for: Sequence[str] = ()) -> 
         driver=_driver(),
         environment=tuple((name, os.environ[name]) for name in _READ_BY_COMPILERS if os.environ.get(name)),
     )
+
+
+def find_host_compiler() -> str | None:
+    """$CXX, else c++ or g++ on the PATH."""
+    return shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++")
 
 
 def cuda_home(nvcc_path: str) -> str:

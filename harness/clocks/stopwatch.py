@@ -1,17 +1,16 @@
-"""Two stopwatches with one shape: CUDA events on a GPU, the monotonic clock on a CPU."""
+"""Stopwatches of one shape: PyTorch's events on a GPU, the monotonic clock on a CPU. The native one has its own module.
+"""
 
 from __future__ import annotations
 
-import ctypes
 import itertools
-import sys
 import time
 from typing import Any, Protocol
 
 import torch
 
 _perf_counter_ns = time.perf_counter_ns
-_EVENTS = 1024  # several times what the longest queue of launches takes
+MARKS = 1024  # several times what the longest queue of launches takes
 
 
 class Stopwatch(Protocol):
@@ -26,51 +25,31 @@ class Stopwatch(Protocol):
     def microseconds(self, lap: Any) -> float: ...
 
 
-class CudaEvents:
-    """Pairs of timing events on the legacy default stream, whichever stream a candidate left current.
+class TorchEvents:
+    """Pairs of `torch.cuda.Event` on the legacy default stream, for where the native stopwatch cannot be built.
 
-    They are the driver's own, made beforehand and taken in turn: recording one is a single call from Python, which
-    matters where a queue cannot be held, and PyTorch has no part in it. A mark is good until `_EVENTS` later ones.
-    Raises RuntimeError where the driver refuses.
+    Made beforehand and taken in turn. A mark is good until `MARKS` later ones.
     """
 
-    name = "cuda_events"
+    name = "torch_events"
 
     def __init__(self, device: torch.device) -> None:
-        torch.cuda.set_device(device)
-        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-        create, self._record, self._elapsed = (
-            library.cuEventCreate, library.cuEventRecord, library.cuEventElapsedTime,
-        )
-        create.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint]
-        self._record.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        self._elapsed.argtypes = [ctypes.POINTER(ctypes.c_float), ctypes.c_void_p, ctypes.c_void_p]
-        events = []
-        for _ in range(_EVENTS):
-            event = ctypes.c_void_p()
-            _check(create(ctypes.byref(event), 0))
-            events.append(event.value)
-        self._next = itertools.cycle(events).__next__
+        event = torch.cuda.Event
+        # As they are now: a candidate may put other functions in their place.
+        self._record, self._elapsed_time = event.record, event.elapsed_time
+        self._stream = torch.cuda.default_stream(device)
+        self._next = itertools.cycle([event(enable_timing=True) for _ in range(MARKS)]).__next__
 
-    def start(self) -> int:
+    def start(self) -> Any:
         event = self._next()
-        _check(self._record(event, None))
+        self._record(event, self._stream)
         return event
 
-    def stop(self, mark: int) -> tuple[int, int]:
-        event = self._next()
-        _check(self._record(event, None))
-        return mark, event
+    def stop(self, mark: Any) -> tuple[Any, Any]:
+        return mark, self.start()
 
-    def microseconds(self, lap: tuple[int, int]) -> float:
-        milliseconds = ctypes.c_float()
-        _check(self._elapsed(ctypes.byref(milliseconds), *lap))
-        return milliseconds.value * 1e3
-
-
-def _check(code: int) -> None:
-    if code:  # most often an earlier kernel's fault, which every later call reports
-        raise RuntimeError(f"CUDA error {code}, found when a timing event was to be recorded or read")
+    def microseconds(self, lap: tuple[Any, Any]) -> float:
+        return 1e3 * self._elapsed_time(*lap)
 
 
 class MonotonicClock:

@@ -9,12 +9,13 @@ import statistics
 import time
 import weakref
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 
-from harness.clocks import cold
-from harness.clocks.stopwatch import CudaEvents
+from harness.build.environment import find_host_compiler
+from harness.clocks import cold, native
 from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.energy import PowerMeter
@@ -45,7 +46,6 @@ class CudaBench:
     kind = "cuda"
     transport = "cuda_ipc"
     l2_policy = cold.GPU_POLICY
-    timer = CudaEvents.name
 
     def __init__(self, index: int = 0) -> None:
         self.torch_device = torch.device("cuda", index)
@@ -54,6 +54,9 @@ class CudaBench:
         self._properties = torch.cuda.get_device_properties(index)
         self._nvml = Nvml(str(self._properties.uuid))
         self.identity = self._identify()
+        building = ThreadPoolExecutor(1)
+        library = building.submit(native.compiled, find_host_compiler())  # while NVRTC compiles the kernels
+        building.shutdown(wait=False)
         self.arena = Arena.create()
         self._flags = self.arena.flags()
         own_flags = Arena.create().flags()
@@ -65,8 +68,12 @@ class CudaBench:
         self._cache = GpuCache(
             self._properties.L2_cache_size, self.torch_device, self._cubin, self._blocks
         )
-        self._own = OwnLaunches(self.torch_device, self._cubin, own_flags, own_words, self._cache, self._blocks)
-        self._stopwatch = CudaEvents(self.torch_device)
+        self._library = library.result()
+        self._stopwatch = native.stopwatch_of(self.torch_device, self._library)
+        self.timer = self._stopwatch.name
+        self._own = OwnLaunches(
+            self.torch_device, self._cubin, own_flags, own_words, self._cache, self._blocks, self._stopwatch
+        )
         self._regions = GpuRegions(("staging", "slots", "outboxes"), self.torch_device)
         self._keys: list[bytes] = []
         self._records = shared_region(_RECORDS_BYTES, self.torch_device)
@@ -77,7 +84,7 @@ class CudaBench:
         self._output_bytes = 0
         self._glimpses = Glimpses(self.torch_device)
         self._reached = self._cooled = self._mail = 0
-        self._health = Health(self.torch_device, self._raw_bytes)
+        self._health = Health(self.torch_device, self._raw_bytes, self._stopwatch)
         # A process may open one bench after another, and what the driver holds does not go with the objects.
         kept = [*self._cache.regions.values(), self._records]
         weakref.finalize(self, _give_back, own_flags, self._regions, kept).atexit = False
@@ -89,6 +96,7 @@ class CudaBench:
         return {
             "op": "prepare", "device": "cuda", "kernels": self._cubin.hex(), "blocks": self._blocks,
             "cooling": self._cache.command(), "records": handle_of(self._records),
+            "stopwatch": None if self._library is None else self._library.hex(),
         }
 
     def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:

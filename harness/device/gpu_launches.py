@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from harness.clocks.stopwatch import CudaEvents
+from harness.clocks.stopwatch import Stopwatch
 from harness.device.bench import LocalTimes
 from harness.device.gpu_cache import GpuCache
 from harness.inputs.sets import InputSet
@@ -36,7 +36,8 @@ class OwnLaunches:
     """
 
     def __init__(
-        self, device: torch.device, cubin: bytes, flags: Flags, words: int, cache: GpuCache, blocks: int
+        self, device: torch.device, cubin: bytes, flags: Flags, words: int, cache: GpuCache, blocks: int,
+        stopwatch: Stopwatch,
     ) -> None:
         self._device, self._flags, self._words, self._cache = device, flags, words, cache
         self.key = secrets.token_bytes(KEY_BYTES)
@@ -46,7 +47,7 @@ class OwnLaunches:
         self._opening = torch.zeros(OPENING_BYTES, dtype=torch.uint8, device=device)
         self._completer = Completer(cubin, 0, self._opening.data_ptr())  # brings nothing, as in a player nearly always
         self._rotation = Rotation(cubin)
-        self._stopwatch = CudaEvents(device)
+        self._stopwatch = stopwatch
         self._taken: list[torch.Tensor] = []
         self._end = 0  # the number of the last turn
 

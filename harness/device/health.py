@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import torch
 
-from harness.clocks.stopwatch import CudaEvents
+from harness.clocks.stopwatch import Stopwatch
 
 _COPY_BYTES = 64 << 20
 _COPIES = 5
@@ -31,9 +31,8 @@ _FREE_BESIDE = 0.5
 class Health:
     """`raw_bytes()` says how much the referee has allocated outside PyTorch; its own memory is no finding."""
 
-    def __init__(self, device: torch.device, raw_bytes: Callable[[], int]) -> None:
-        self._device, self._raw_bytes = device, raw_bytes
-        self._stopwatch = CudaEvents(device)
+    def __init__(self, device: torch.device, raw_bytes: Callable[[], int], stopwatch: Stopwatch) -> None:
+        self._device, self._raw_bytes, self._stopwatch = device, raw_bytes, stopwatch
         self._source = torch.ones(_COPY_BYTES, dtype=torch.uint8, device=device)
         self._target = torch.empty_like(self._source)
         self._waiting_bytes: int | None = None

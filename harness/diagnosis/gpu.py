@@ -28,6 +28,7 @@ _ANSWER_LIMIT_S = 90.0
 _RELEASE_LIMIT_S = 5.0
 _TORCH_HINT = "pip install -c constraints.txt -e ."
 _NO_IPC_HINT = "GPU memory is shared by CUDA IPC, which WSL2 and some containers do not have"
+_NO_COMPILER_HINT = "without a C++ compiler calls are timed by torch.cuda.Event: apt install g++, or set CXX"
 _NO_GPU_HINT = "a GPU run needs an NVIDIA driver and a PyTorch built for CUDA"
 
 
@@ -144,6 +145,7 @@ def _trial_findings(index: int, label: str) -> Iterator[Finding]:
     yield _tried(f"{label} opens", open_bench, None)
     if bench is None:
         return
+    yield _stopwatch_finding(label, bench.timer)
     hint = "the driver must offer cuStreamWriteValue32 and mapped host memory; a newer one may"
     yield _tried(f"{label} held streams", lambda: _hold_and_release(bench), hint)
     yield _tried(f"{label} CUDA IPC", lambda: _share_with_player(bench), _NO_IPC_HINT)
@@ -155,6 +157,14 @@ def _tried(name: str, trial: Callable[[], str], hint: str | None) -> Finding:
     except Exception as error:
         message = (str(error).strip().splitlines() or [""])[0]
         return Finding(name, MISSING, f"{type(error).__name__}: {message}"[:400], hint)
+
+
+def _stopwatch_finding(label: str, timer: str) -> Finding:
+    from harness.clocks.native import NativeEvents
+
+    if timer == NativeEvents.name:
+        return Finding(f"{label} stopwatch", OK, f"{timer}: the host compiler builds the native one")
+    return Finding(f"{label} stopwatch", NOTE, f"{timer}: the native one could not be built", _NO_COMPILER_HINT)
 
 
 def _hold_and_release(bench: Any) -> str:

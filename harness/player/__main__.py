@@ -87,7 +87,7 @@ class Player:
             self._stage = CpuStage(self._arena, command, self._channel)
         else:
             self._stage = CudaStage(self._arena, command)
-        self._say({"prepared": str(self._stage.device)})
+        self._say({"prepared": str(self._stage.device), "timer": self._stage.stopwatch.name})
 
     def _load(self, command: dict[str, Any]) -> None:
         import torch

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from harness.clocks import cold
+from harness.clocks import cold, native
 from harness.clocks.heap import SteadyHeap
-from harness.clocks.stopwatch import CudaEvents, MonotonicClock
+from harness.clocks.stopwatch import MonotonicClock
 from harness.player.guard import Guard
 from harness.wire import cuda_driver, tree
 from harness.wire.arena import (
@@ -84,7 +84,8 @@ class CudaStage:
         self._rotation = Rotation(cubin)
         self._default = torch.cuda.default_stream(self.device)
         self._guard = Guard(self.device, _LEGACY_STREAM)
-        self.stopwatch = CudaEvents(self.device)
+        library = command["stopwatch"]
+        self.stopwatch = native.stopwatch_of(self.device, None if library is None else bytes.fromhex(library))
         self._staging: list[int] = []
         self._slots: list[torch.Tensor] = []
         self._inputs, self._outputs = Views(), Views()

@@ -209,7 +209,7 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
         "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
         "confidence": timings[0].confidence, "call": judgement.word,
         "e2e_us": statistics.median(end_to_end_us) if end_to_end_us else None,
-        "timer": facts.bench.timer, "l2_policy": facts.bench.l2_policy, "input_sets": timings[0].input_sets,
+        "timer": timings[0].timer, "l2_policy": facts.bench.l2_policy, "input_sets": timings[0].input_sets,
         "launch_hidden": timings[0].launch_hidden, "tflops": tflops, "gbytes_s": gbytes_s,
         "percent_of_sol": percent_of_sol(facts.limits, time_us), **_telemetry_fields(timings),
         **_extra_fields(judgement),

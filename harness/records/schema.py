@@ -120,7 +120,9 @@ class Record:
     graph_us: float | None = _of("timing", "one replay of many of a CUDA graph of the call (`--extra-times`)", "us")
     joules: float | None = _of("timing", "energy of one call of many in a row (`--energy`)", "J")
     event_floor_us: float | None = _of("timing", "what the clock reads around nothing", "us")
-    timer: str | None = _of("timing", "clock that timed the calls")
+    timer: str | None = _of(
+        "timing", "clock that timed the calls: native_events, or torch_events where it cannot be built; monotonic on a CPU"
+    )
     l2_policy: str | None = _of("timing", "how the cache was made cold before each call")
     input_sets: int | None = _of("timing", "sets of inputs taken in turn")
     launch_hidden: bool | None = _of("timing", "true when launch overhead was hidden by a held queue")

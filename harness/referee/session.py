@@ -38,6 +38,7 @@ class Session:
         self._load_timeout_s, self.launch_timeout_s = load_timeout_s, launch_timeout_s
         self._sequence = 0
         self._prepared = False
+        self.timer: str | None = None  # the player's stopwatch, which is there before anything of a candidate's
         self._player_pids: set[int] = set()
         self._opened: Reference | None = None
 
@@ -49,8 +50,8 @@ class Session:
         if not self._prepared:
             if not self.child.has_greeted:
                 self._ask({}, self._load_timeout_s, "starting its process", send=False)
-            self._ask(self.bench.prepare_command(), self._load_timeout_s, "opening the device")
-            self._prepared = True
+            reply = self._ask(self.bench.prepare_command(), self._load_timeout_s, "opening the device")
+            self._prepared, self.timer = True, reply.get("timer")
             if self.bench.kind == "cpu":  # where the time that others have had of a core counts
                 self._player_pids = set(processes.descendants(self.child.pid))
         state = reference.state

@@ -62,6 +62,7 @@ class Timing:
     read_at_s: list[float] = field(default_factory=list)
     read_kept: list[bool] = field(default_factory=list)
     dropped: int = 0
+    timer: str | None = None
     input_sets: int = 0
     launch_hidden: bool | None = None
     end_to_end_us: float | None = None

@@ -66,7 +66,7 @@ class Rounds:
         self._usual_held = False
         self._inside = False  # whether the baseline is timed in the player too
         self._joined = False  # whether there is room for two segments of the baseline in one
-        self.timing = Timing()
+        self.timing = Timing(timer=session.timer)
 
     def run(self) -> Timing:
         """Warm up, keep rounds until the interval is narrow or the budget spent, and estimate."""

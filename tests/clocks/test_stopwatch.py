@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.clocks import cold, stopwatch
+from harness.build.environment import find_host_compiler
+from harness.clocks import cold, native, stopwatch
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -31,10 +32,18 @@ def test_replacing_the_clock_of_the_time_module_later_changes_nothing(monkeypatc
     assert clock.microseconds(clock.stop(mark)) > 0
 
 
+@pytest.fixture(params=[native.NativeEvents.name, stopwatch.TorchEvents.name])
+def watch(request):
+    """A stopwatch of the first GPU, of each kind that there is."""
+    library = native.compiled(find_host_compiler()) if request.param == native.NativeEvents.name else None
+    made = native.stopwatch_of(torch.device("cuda:0"), library)
+    assert made.name == request.param
+    return made
+
+
 @pytest.mark.gpu
-def test_cuda_events_measure_the_legacy_stream_whichever_stream_is_current():
+def test_events_measure_the_legacy_stream_whichever_stream_is_current(watch):
     device = torch.device("cuda:0")
-    watch = stopwatch.CudaEvents(device)
     with torch.cuda.stream(torch.cuda.Stream(device)):
         mark = watch.start()
         with torch.cuda.stream(torch.cuda.default_stream(device)):
@@ -45,18 +54,18 @@ def test_cuda_events_measure_the_legacy_stream_whichever_stream_is_current():
 
 
 @pytest.mark.gpu
-def test_a_patched_event_class_is_not_the_one_that_is_used(monkeypatch):
+def test_what_is_put_in_the_place_of_pytorchs_events_later_is_not_what_is_used(watch, monkeypatch):
+    for name in ("record", "elapsed_time"):
+        monkeypatch.setattr(torch.cuda.Event, name, lambda *_: pytest.fail("the patched method was used"))
     monkeypatch.setattr(torch.cuda, "Event", lambda **_: pytest.fail("the patched class was used"))
-    watch = stopwatch.CudaEvents(torch.device("cuda:0"))
     lap = watch.stop(watch.start())
     torch.cuda.synchronize()
     assert watch.microseconds(lap) > 0
 
 
 @pytest.mark.gpu
-def test_events_agree_with_pytorchs_own_and_are_used_again_after_many():
-    watch = stopwatch.CudaEvents(torch.device("cuda:0"))
-    for _ in range(stopwatch._EVENTS):
+def test_events_agree_with_pytorchs_own_and_are_used_again_after_many(watch):
+    for _ in range(stopwatch.MARKS):
         watch.start()
     first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     first.record()

@@ -35,6 +35,14 @@ def test_it_names_the_gpu_it_stands_on(bench):
     assert bench.visible_devices() == {"CUDA_VISIBLE_DEVICES": identity.uuid}
 
 
+def test_without_a_host_compiler_it_times_by_pytorchs_events_and_tells_the_player_so(bench, monkeypatch):
+    assert bench.timer == "native_events" and bench.prepare_command()["stopwatch"]
+    monkeypatch.setattr("harness.device.cuda.find_host_compiler", lambda: None)
+    without = type(bench)(0)
+    assert without.timer == "torch_events" and without.prepare_command()["stopwatch"] is None
+    assert 0 < without.event_floor_us() < 50
+
+
 def test_what_is_staged_is_masked_and_a_fresh_key_is_used_each_time(bench):
     bench.open(2, REGION_BYTES, REGION_BYTES)
     inputs = draw_set(numbers, DEVICE)

@@ -7,6 +7,7 @@ import gc
 import pytest
 import torch
 
+from harness.clocks.stopwatch import TorchEvents
 from harness.device import health
 from harness.device.health import Health
 from harness.wire import cuda_driver
@@ -21,7 +22,7 @@ def watched(monkeypatch):
     gc.collect()  # what an earlier test's bench holds goes now, and not while it counts for somebody else's
     torch.cuda.empty_cache()
     torch.zeros(1, device=DEVICE)
-    return Health(DEVICE, lambda: 0)
+    return Health(DEVICE, lambda: 0, TorchEvents(DEVICE))
 
 
 @pytest.fixture

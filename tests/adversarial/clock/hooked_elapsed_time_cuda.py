@@ -1,8 +1,9 @@
 """Overwrites the first bytes of CUDA's own functions for the time between events with a jump to one that says 1 µs.
 
 Mechanism: Python and PyTorch are untouched; whoever asks the runtime (`cudaEventElapsedTime`) or the driver
-  (`cuEventElapsedTime`), as PyTorch and this harness do, is lied to once for each call of its own. Here a time below 0.8 of the floor, the useful bytes and operations at the fastest rates there
-  are, is refused before any other clock is asked.
+  (`cuEventElapsedTime`), as PyTorch and the native stopwatch do, is lied to once for each call of its own. Here a time
+  below 0.8 of the floor, the useful bytes and operations at the fastest rates there are, is refused before any other
+  clock is asked.
 Expected: rejected/below_floor
 Fools: clock
 Device: cuda

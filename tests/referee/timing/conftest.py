@@ -22,6 +22,8 @@ class ScriptedSession:
         self.end_to_end_us = 77.0
         self.early_us, self.early_s, self.completed_later_us = 1111.0, 0.0, 0.0
 
+    timer = "scripted"
+
     def open(self, reference, count):
         self.opened.append(count)
 

@@ -82,6 +82,7 @@ def test_rounds_go_abba_with_one_segment_for_bb_and_where_that_is_too_long_abba_
     expected = 2 * (even + odd) + even  # five rounds
     assert any(arms[at:at + len(expected)] == expected for at in range(len(arms)))
     assert timing.input_sets == max(count for _, count in expected)
+    assert timing.timer == "scripted"  # as the player says
     assert len(timing.candidate_us) == len(timing.log_ratios) * 2 * (even[0][1] - 1)
     of_baseline = sum(count - 1 for arm, count in odd if arm == "B")
     assert len(timing.baseline_us) == len(timing.log_ratios) * of_baseline
