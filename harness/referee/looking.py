@@ -37,9 +37,9 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True)
 class _Incomplete:
-    """Inputs of a segment, and what its launch `index` lacks until its window; None where no two draws differ."""
+    """Inputs for launch `index` of a segment, and what they lack until its window; None where no two draws differ."""
 
-    sets: list[InputSet]
+    inputs: InputSet
     index: int
     lacking: Incomplete | None
 
@@ -64,12 +64,13 @@ class Looking:
         self.opened: EarlyLook | None = None
         self.completed: EarlyLook | None = None
 
-    def prepare(self, drawn: list[InputSet]) -> None:
-        """Have inputs ready, made of `drawn`, of which one set is incomplete; and anew whenever they were used."""
-        self._ready = self._incomplete(drawn)
+    def prepare(self, inputs: InputSet, count: int) -> None:
+        """Have `inputs` ready as the incomplete ones of a segment of `count` launches; and others whenever they were used.
+        """
+        self._ready = self._incomplete(inputs, count)
 
     def at(self, what: Look, drawn: list[InputSet], usual_us: Sequence[float], *, hold: bool) -> None:
-        """Look at `what`, in a segment on the inputs `drawn` or on what is ready in their place.
+        """Look at `what`, in a segment on the inputs `drawn`, of which what is ready may take the place of one.
 
         There are two of them at least. `usual_us` are times of calls in the segment before; where there are none it is
         made. Raises Failed where a flush was left out or an output is not right.
@@ -90,9 +91,9 @@ class Looking:
         given, self._given = self._given, None
         return self._take() if given is None else given
 
-    def _incomplete(self, drawn: list[InputSet]) -> _Incomplete:
-        index = 1 + secrets.randbelow(len(drawn) - 1)
-        return _Incomplete(drawn, index, incomplete(drawn[index], self._reference.draw(), index))
+    def _incomplete(self, inputs: InputSet, count: int) -> _Incomplete:
+        index = 1 + secrets.randbelow(count - 1)
+        return _Incomplete(inputs, index, incomplete(inputs, self._reference.draw(), index))
 
     def _launch(self, sets: list[InputSet], **how: Any) -> Launches:
         self._bench.synchronize()
@@ -117,11 +118,12 @@ class Looking:
         failure = None
         for _ in range(_WRONG_EACH_TIME):
             drawn, ready, self._ready = self._next(), self._ready, None
-            used = ready or self._incomplete(drawn)
-            sets, index = used.sets, used.index
+            used = ready or self._incomplete(self._reference.draw(), len(drawn))
+            index = used.index
+            sets = [*drawn[:index], used.inputs, *drawn[index + 1 :]]
             made = self._launch(sets, incomplete=used.lacking)
-            if ready is not None:  # these have been seen by nobody
-                self._backlog.add(functools.partial(self.prepare, drawn))
+            if ready is not None:  # those in whose place they came have been seen by nobody
+                self._backlog.add(functools.partial(self.prepare, drawn[index], len(drawn)))
             self._verify(sets, made, [other for other in range(len(sets)) if other != index])
             try:
                 self._verify(sets, made, [index])

@@ -58,7 +58,6 @@ class Rounds:
         self._counts = {"A": 2, "B": 2}
         self._of_baseline: list[InputSet] = []
         self._drawn: list[InputSet] = []  # for the next segment of the candidate's
-        self._has_room = False  # for as many more, which looks have ready
         self._backlog = Backlog(bench.synchronize)
         self._looks, self._segments = DrawnLooks(), 0  # so many of the candidate's in rounds
         self._looking = Looking(session, bench, reference, verify, self._backlog, self._take)
@@ -110,7 +109,6 @@ class Rounds:
         self._joined = not shows_inside and self._launches_of_baseline(2) <= min(most, 1 + _MOST_LAUNCHES)
         self.timing.input_sets = max(self._counts["A"], self._launches_of_baseline(2 if self._joined else 1))
         self.timing.launches_per_segment = self._counts["A"]
-        self._has_room = 2 * self._counts["A"] <= most
         self._open(self.timing.input_sets)
         if shows_inside:
             self._inside = self._session.load_reference(self._reference)
@@ -132,8 +130,7 @@ class Rounds:
 
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
-        if self._has_room:
-            self._looking.prepare(self._take())
+        self._looking.prepare(self._reference.draw(), self._counts["A"])
         deadline = time.monotonic() + self._settings.warmup_s
         self._part("AI" if self._inside else "A", hold=False)  # what each does at first is done, and B has done it
         previous = None

@@ -226,7 +226,7 @@ def test_nothing_is_drawn_or_worked_out_for_a_segment_while_somebody_waits_for_i
     session, reference, drawn_for = Session(), reference_of(), []
     draw = reference.draw
     looker = looking_of(session, reference=reference)
-    looker.prepare([draw() for _ in range(5)])
+    looker.prepare(draw(), 5)
     reference.draw = lambda: drawn_for.append(len(session.looked)) or draw()
     for turn in range(3):
         looker.at(what, [draw() for _ in range(5)], [USUAL_US], hold=True)
@@ -237,15 +237,18 @@ def test_nothing_is_drawn_or_worked_out_for_a_segment_while_somebody_waits_for_i
     assert len(session.looked) == 3 and len({bytes(each.region.numpy()) for each in session.seen}) == 15
 
 
-def test_what_is_ready_is_used_in_the_place_of_what_was_drawn_and_made_anew_of_that():
+def test_what_is_ready_is_used_in_the_place_of_one_that_was_drawn_and_made_anew_of_that(chosen):
     session, reference = Session(), reference_of()
     looker = looking_of(session, reference=reference)
-    first, second, third = ([reference.draw() for _ in range(5)] for _ in range(3))
-    looker.prepare(first)
+    first, (second, third) = reference.draw(), ([reference.draw() for _ in range(5)] for _ in range(2))
+    chosen(3)
+    looker.prepare(first, 5)
+    chosen(1)
     for drawn in (second, third):
         looker.at(Look.LATE, drawn, [USUAL_US], hold=True)
         looker.settle()
-    assert session.seen == first + second
+    assert session.lacking == [(5, 3), (5, 1)]
+    assert session.seen == [*second[:3], first, second[4], third[0], second[3], *third[2:]]
 
 
 def test_without_times_to_hold_it_against_a_segment_is_made_for_them():

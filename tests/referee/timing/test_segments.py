@@ -11,6 +11,7 @@ import torch
 from harness.referee.drawn_looks import Look
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed, failed
+from harness.referee.looking import Looking
 from harness.referee.timing import Rounds
 from harness.verdict import ReasonCode, Status
 
@@ -92,12 +93,23 @@ def test_a_clock_that_says_next_to_nothing_makes_no_long_segments_by_the_referee
     assert timing.launches_per_segment == 1 + 4  # twenty times a millisecond, in launches of five
 
 
-def test_a_small_memory_makes_segments_shorter(scripted, reference_of, settings):
-    log = []
+def test_a_small_memory_makes_segments_shorter_and_a_look_ready_all_the_same(
+    scripted, reference_of, settings, monkeypatch
+):
+    log, ready = [], []
+    prepare = Looking.prepare
+    monkeypatch.setattr(
+        Looking, "prepare", lambda self, inputs, count: ready.append((len(log), count)) or prepare(self, inputs, count)
+    )
     session, bench = scripted.Session(lambda _: 10.0, log), scripted.Bench(10.0, log)
     bench.identity = SimpleNamespace(memory_bytes=160 << 20)
     timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert timing.input_sets == 3  # a quarter of 160 MiB in launches of 4 + 2 regions of 2 MiB
+    counts = [entry[1] for entry in log if entry[0] == "completed"]
+    assert set(counts) == {timing.launches_per_segment}
+    at, count = ready[0]
+    assert count == counts[0]
+    assert [entry[0] for entry in log[:at] if entry[0] in ("A", "completed")] == ["A"]  # its size was just measured
 
 
 def test_a_wrong_output_in_a_timed_launch_ends_the_rounds(rounds_of):
