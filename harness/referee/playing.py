@@ -16,7 +16,7 @@ from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
 from harness.provenance.kinds import Provenance, claiming_least
 from harness.referee import checking, extras, failures
-from harness.referee.clock_checks import Control, check_baseline, check_times, reconcile
+from harness.referee.clock_checks import Control, check_baseline, check_spread, check_times, reconcile
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.loading import Loader
@@ -72,6 +72,8 @@ class Play:
                 if first:
                     judgement.clocks = reconcile(timing, control, None, self._bench.kind)
                 check_times(timing, self._bench.kind, self._floor_us, control)
+                if not contestant.is_baseline:
+                    check_spread(timing, self._bench.kind, settings.half_width)
             judgement.timings.append(timing)
             judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
             if not contestant.is_baseline:

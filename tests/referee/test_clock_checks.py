@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness.records.three_clocks import ThreeClocks
-from harness.referee.clock_checks import Control, check_baseline, check_times, reconcile
+from harness.referee.clock_checks import Control, check_baseline, check_spread, check_times, reconcile
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
 from harness.referee.timed import Timing
+from harness.statistics import Interval
 from harness.verdict import ReasonCode, Status
 
 CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0)
@@ -223,3 +226,26 @@ def test_a_baseline_that_is_as_fast_as_ever_is_not_timed_again():
 
     check_baseline(timing_of(baseline_us=900.0), "cuda", CONTROL, never)
     check_baseline(timing_of(baseline_us=9000.0), "cuda", None, never)
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "kind", "half_width", "is_known"),
+    [
+        (1.91, 2.09, "cuda", 0.001, True), (1.89, 2.11, "cuda", 0.001, False), (0.90, 3.10, "cuda", 0.001, False),
+        (1.85, 2.15, "cuda", 0.1, True), (1.75, 2.25, "cuda", 0.1, False), (0.90, 3.10, "cpu", 0.001, True),
+    ],
+)
+def test_a_speedup_that_is_hardly_known_is_doubted_on_a_gpu(lo, hi, kind, half_width, is_known):
+    timing = replace(timing_of(), speedup=Interval(2.0, lo, hi))
+    if is_known:
+        check_spread(timing, kind, half_width)
+        return
+    with pytest.raises(Failed) as caught:
+        check_spread(timing, kind, half_width)
+    verdict = caught.value.verdict
+    assert (verdict.status, verdict.reason_code) == (Status.UNSURE, ReasonCode.NOISY)
+    assert f"between {lo:.3g} and {hi:.3g}" in verdict.reason
+
+
+def test_without_a_speedup_there_is_nothing_to_be_known():
+    check_spread(timing_of(), "cuda", 0.001)

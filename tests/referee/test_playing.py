@@ -7,7 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from harness.device.bench import LocalTimes
+from harness.referee import playing
+from harness.referee.failures import Failed
+from harness.referee.judgement import Judgement
 from harness.referee.playing import Play, compilation_notes
+from harness.referee.timed import Timing
+from harness.statistics import Interval
 
 
 def test_graphs_that_are_compiled_while_a_baseline_is_timed_are_noted():
@@ -80,3 +85,26 @@ def test_whatever_goes_wrong_there_hides_no_verdict(play):
     found.reference.draw = lambda family: (_ for _ in ()).throw(RuntimeError("out of memory"))
     found._get_on()
     assert not found.reference._ready._drawn
+
+
+@pytest.mark.parametrize("is_baseline", [True, False])
+def test_a_candidate_whose_rounds_scatter_is_doubted_and_a_baseline_is_not(play, monkeypatch, is_baseline):
+    found, judgement = play(), Judgement()
+    timing = Timing(candidate_us=[1000.0] * 20, baseline_us=[2000.0] * 20, speedup=Interval(2.0, 1.0, 4.0))
+    monkeypatch.setattr(playing, "Session", lambda *_: SimpleNamespace(stop=lambda _: None))
+    monkeypatch.setattr(playing, "Loader", lambda *_: None)
+    monkeypatch.setattr(playing, "_reconcile", lambda *_: None)
+    for step, made in (("_check", None), ("_time", timing), ("_trace", None)):
+        monkeypatch.setattr(found, step, lambda *_, made=made, **__: made)
+    contestant = SimpleNamespace(is_baseline=is_baseline, precision_class="fp32")
+
+    def judge():
+        found(contestant, lambda: None, judgement, None, lambda _: None, first=True)
+
+    if is_baseline:
+        judge()
+        assert judgement.timings == [timing]
+        return
+    with pytest.raises(Failed, match="only known to lie between 1 and 4"):
+        judge()
+    assert judgement.timings == []
