@@ -128,8 +128,7 @@ def main() -> None:
             cpp_s, _ = ours.seconds(cpp)
             row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp), cpp_s)
         runs = options.runs if options.runs is not None else 3 if arch else 0
-        whole_s, judged = seconds_of_runs(QUICK_RUN, runs, Path(place, "whole"))
-        for number, run_s in enumerate(whole_s):
+        for number, (run_s, judged) in enumerate(seconds_of_runs(QUICK_RUN, runs, Path(place, "whole"))):
             row(f"the whole run over {judged} candidates, {'again' if number else 'cold'}, each", None, run_s, judged)
     table = [
         [each["what"], *(f"{each[key]:.3g}" if each[key] else "" for key in ("stock_s", "ours_s", "ratio"))]

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -19,22 +19,22 @@ QUICK_RUN = (
 )
 
 
-def seconds_of_runs(command: Sequence[str], runs: int, folder: Path) -> tuple[list[float], int]:
-    """The seconds of each of `runs` runs of `command` by wall clock, the first with an empty cache, and the number of
-    candidates that it judged.
+def seconds_of_runs(command: Sequence[str], runs: int, folder: Path) -> Iterator[tuple[float, int]]:
+    """Of each of `runs` runs of `command`, as it ends: the seconds by wall clock, the first with an empty cache, and how
+    many candidates it judged.
 
     Cache and results go to `folder`. Exits with what the command said where it fails, where a candidate is not ok, or where
     others were judged than before.
     """
     environment = {**os.environ, "KERNEL_REFEREE_CACHE": str(folder / "cache")}
-    seconds, names = [], []
+    names: list[str] = []
     for _ in range(runs):
         began = time.perf_counter()
         ran = subprocess.run(
             [*command, "--json", "--out", str(folder / "results")], cwd=REPOSITORY, env=environment,
             capture_output=True, text=True, check=False,
         )
-        seconds.append(time.perf_counter() - began)
+        seconds = time.perf_counter() - began
         if ran.returncode:
             said = ran.stderr.strip() or "it said nothing"
             sys.exit(f"{' '.join(command)} ended with exit code {ran.returncode}: {said}")
@@ -46,4 +46,4 @@ def seconds_of_runs(command: Sequence[str], runs: int, folder: Path) -> tuple[li
         if names and sorted(judged) != sorted(names):
             sys.exit(f"{' '.join(command)} judged {', '.join(judged)} after {', '.join(names)}")
         names = judged
-    return seconds, len(names)
+        yield seconds, len(names)

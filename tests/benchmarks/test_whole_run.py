@@ -39,25 +39,25 @@ def command(tmp_path):
 
 
 def test_each_run_is_timed_and_the_first_has_an_empty_cache(whole_run, command, tmp_path):
-    seconds, judged = whole_run.seconds_of_runs(command, 3, tmp_path / "place")
-    assert judged == 2 and len(seconds) == 3
+    found = list(whole_run.seconds_of_runs(command, 3, tmp_path / "place"))
+    assert [judged for _, judged in found] == [2, 2, 2] and all(seconds > 0 for seconds, _ in found)
     runs = sorted((tmp_path / "place" / "results").iterdir(), key=lambda path: int(path.name))
     assert [run.read_text() for run in runs] == ["cold", "cached", "cached"]
 
 
 def test_a_candidate_that_is_not_judged_to_the_end_is_no_fast_one(whole_run, command, tmp_path):
     with pytest.raises(SystemExit, match="a: build_failed: no such header"):
-        whole_run.seconds_of_runs([*command, "--broken"], 1, tmp_path)
+        list(whole_run.seconds_of_runs([*command, "--broken"], 1, tmp_path))
 
 
 def test_a_command_that_fails_ends_it_with_what_it_said(whole_run, command, tmp_path):
     with pytest.raises(SystemExit, match="no such problem"):
-        whole_run.seconds_of_runs([*command, "--fail"], 3, tmp_path)
+        list(whole_run.seconds_of_runs([*command, "--fail"], 3, tmp_path))
 
 
 def test_runs_that_judge_others_than_before_say_nothing_together(whole_run, command, tmp_path):
     with pytest.raises(SystemExit, match="judged a, c after a, b"):
-        whole_run.seconds_of_runs([*command, "--others"], 3, tmp_path)
+        list(whole_run.seconds_of_runs([*command, "--others"], 3, tmp_path))
 
 
 def test_the_command_is_one_over_ten_candidates_in_cuda(whole_run):
