@@ -136,17 +136,17 @@ def compiled(cxx: str | None) -> bytes | None:
     """The library as the host compiler at `cxx` builds it; None where there is none or it does not build it."""
     if cxx is None or sys.platform != "linux":
         return None
-    with tempfile.TemporaryDirectory(prefix="stopwatch-") as folder:
-        source, made = Path(folder, "stopwatch.cpp"), Path(folder, "stopwatch.so")
-        source.write_text(SOURCE)
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="stopwatch-") as folder:
+            source, made = Path(folder, "stopwatch.cpp"), Path(folder, "stopwatch.so")
+            source.write_text(SOURCE)
             subprocess.run(
                 [cxx, *_FLAGS, "-o", str(made), str(source)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, timeout=_BUILD_LIMIT_S, check=True,
             )
             return made.read_bytes()
-        except (OSError, subprocess.SubprocessError):
-            return None
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def _driver() -> ctypes.CDLL:

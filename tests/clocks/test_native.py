@@ -126,6 +126,16 @@ def test_where_the_compiler_does_not_build_it_there_is_none(tmp_path, status):
     assert native.compiled(str(tmp_path / "none")) is None
 
 
+def test_a_disk_that_is_full_leaves_none(monkeypatch):
+    def full(**_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(native.tempfile, "TemporaryDirectory", full)
+    native.compiled.cache_clear()
+    assert native.compiled(find_host_compiler()) is None
+    native.compiled.cache_clear()
+
+
 @pytest.mark.parametrize("given", [None, b"no library"], ids=["none was built", "it does not load"])
 def test_pytorchs_events_stand_in_for_what_is_not_there(monkeypatch, given):
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
