@@ -72,7 +72,7 @@ CODES = {
     ReasonCode.LAUNCH_TIMEOUT: "calls took longer than `launch_timeout_s`",
     ReasonCode.DEVICE_MEMORY: "no room on the device",
     ReasonCode.HOST_MEMORY: "no room in the machine's memory, or over the limit of its process",
-    ReasonCode.NOISY: "the clocks cannot be held against a quiet control",
+    ReasonCode.NOISY: "the clocks cannot be held against a quiet control, or the speedup is not known to 5 % on a GPU",
     ReasonCode.THROTTLED: "the GPU slowed down for heat or its power supply",
     ReasonCode.NO_GPU: "there is no GPU here",
     ReasonCode.NO_NVCC: "there is no `nvcc` here",

@@ -160,7 +160,11 @@ def _loaded(library: bytes) -> ctypes.CDLL:
     descriptor = os.memfd_create("stopwatch", os.MFD_CLOEXEC)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(library)
-    return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+    try:
+        return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        os.close(descriptor)
+        raise
 
 
 def _refused(code: int) -> Any:

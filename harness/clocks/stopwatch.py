@@ -38,7 +38,10 @@ class TorchEvents:
         # As they are now: a candidate may put other functions in their place.
         self._record, self._elapsed_time = event.record, event.elapsed_time
         self._stream = torch.cuda.default_stream(device)
-        self._next = itertools.cycle([event(enable_timing=True) for _ in range(MARKS)]).__next__
+        events = [event(enable_timing=True) for _ in range(MARKS)]
+        for each in events:
+            each.record(self._stream)  # PyTorch makes the driver's event only now
+        self._next = itertools.cycle(events).__next__
 
     def start(self) -> Any:
         event = self._next()

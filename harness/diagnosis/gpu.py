@@ -145,10 +145,12 @@ def _trial_findings(index: int, label: str) -> Iterator[Finding]:
     yield _tried(f"{label} opens", open_bench, None)
     if bench is None:
         return
-    yield _stopwatch_finding(label, bench.timer)
     hint = "the driver must offer cuStreamWriteValue32 and mapped host memory; a newer one may"
     yield _tried(f"{label} held streams", lambda: _hold_and_release(bench), hint)
-    yield _tried(f"{label} CUDA IPC", lambda: _share_with_player(bench), _NO_IPC_HINT)
+    timers: list[str] = []
+    yield _tried(f"{label} CUDA IPC", lambda: _share_with_player(bench, timers.append), _NO_IPC_HINT)
+    if timers:
+        yield _stopwatch_finding(label, timers[0])
 
 
 def _tried(name: str, trial: Callable[[], str], hint: str | None) -> Finding:
@@ -163,8 +165,9 @@ def _stopwatch_finding(label: str, timer: str) -> Finding:
     from harness.clocks.native import NativeEvents
 
     if timer == NativeEvents.name:
-        return Finding(f"{label} stopwatch", OK, f"{timer}: the host compiler builds the native one")
-    return Finding(f"{label} stopwatch", NOTE, f"{timer}: the native one could not be built", _NO_COMPILER_HINT)
+        return Finding(f"{label} stopwatch", OK, f"{timer}: a player has the one that the host compiler builds")
+    text = f"{timer}: the native one could not be built, or a player could not load it"
+    return Finding(f"{label} stopwatch", NOTE, text, _NO_COMPILER_HINT)
 
 
 def _hold_and_release(bench: Any) -> str:
@@ -199,8 +202,11 @@ def _hold_and_release(bench: Any) -> str:
     return "a stream waits for host memory, goes on when told, and writes back"
 
 
-def _share_with_player(bench: Any) -> str:
-    """Let a player behind the wall open the device and this process's memory. Raises RuntimeError with its words."""
+def _share_with_player(bench: Any, tell_timer: Callable[[str], None]) -> str:
+    """Let a player behind the wall open the device and this process's memory, and tell the name of its stopwatch.
+
+    Raises RuntimeError with its words.
+    """
     from harness.referee.players import PlayerStarter
     from harness.sandbox.walls import best_wall
     from harness.wire.layout import REGION_BYTES
@@ -211,7 +217,7 @@ def _share_with_player(bench: Any) -> str:
         try:
             _answer(child, "hello")
             child.channel.send(bench.prepare_command(), 5.0)
-            _answer(child, "prepared")
+            tell_timer(_answer(child, "prepared")["timer"])
             child.channel.send(bench.open(1, REGION_BYTES, REGION_BYTES), 5.0)
             _answer(child, "opened")
         finally:
@@ -220,7 +226,7 @@ def _share_with_player(bench: Any) -> str:
     return "a player behind the wall opens the referee's memory"
 
 
-def _answer(child: Any, expected: str) -> None:
+def _answer(child: Any, expected: str) -> dict[str, Any]:
     from harness.wire.frames import ChannelClosed
 
     try:
@@ -231,6 +237,7 @@ def _answer(child: Any, expected: str) -> None:
         raise RuntimeError(f"the player {child.death()}{f': {last}' if last else ''}") from None
     if expected not in reply:
         raise RuntimeError(f"the player answered {str(reply)[:200]}")
+    return reply
 
 
 def _text(printed: str | bytes | None) -> str:

@@ -17,6 +17,8 @@ from harness.verdict import Status
 
 # How it was measured: two values of one of these are two methods. The accuracy rule is part of the problem's hash.
 METHOD = ("problem_hash", "baseline", "timer", "l2_policy")
+# What one method was called in earlier records: these are the driver's events on the same stream, recorded by Python.
+_FORMERLY = {"cuda_events": "native_events"}
 SOFTWARE = (
     "torch", "cuda", "driver", "harness_version", "harness_hash", "dirty", "config", "config_hash", "confidence",
     "sandbox",
@@ -149,7 +151,7 @@ def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
 
 def _method(records: Sequence[Record]) -> tuple[frozenset[str], ...]:
     found = zip(*set(map(attrgetter(*METHOD), records)))
-    return tuple(frozenset(str(value) for value in values if value is not None) for values in found)
+    return tuple(frozenset(_word(value) for value in values if value is not None) for values in found)
 
 
 def _copied_sources(runs: Sequence[list[Record]]) -> set[str]:
@@ -187,4 +189,4 @@ def _differences(runs: Sequence[Run]) -> list[Difference]:
 
 def _word(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) \
-        else str(value)
+        else _FORMERLY.get(str(value), str(value))

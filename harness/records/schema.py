@@ -121,7 +121,7 @@ class Record:
     joules: float | None = _of("timing", "energy of one call of many in a row (`--energy`)", "J")
     event_floor_us: float | None = _of("timing", "what the clock reads around nothing", "us")
     timer: str | None = _of(
-        "timing", "clock that timed the calls: native_events, or torch_events where it cannot be built; monotonic on a CPU"
+        "timing", "clock that timed the calls: native_events, or torch_events where that cannot be had; monotonic on a CPU"
     )
     l2_policy: str | None = _of("timing", "how the cache was made cold before each call")
     input_sets: int | None = _of("timing", "sets of inputs taken in turn")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 import types
@@ -146,9 +147,11 @@ def test_pytorchs_events_stand_in_for_what_is_not_there(monkeypatch, given):
         def __init__(self, *, enable_timing):
             assert enable_timing
 
+        at_ms = None  # as PyTorch's, it is nothing before its first record
+
         def record(self, stream):
             assert stream == "the default stream"
-            self.at_ms = next(now)
+            self.is_first, self.at_ms = self.at_ms is None, next(now)
 
         def elapsed_time(self, other):
             return float(other.at_ms - self.at_ms)
@@ -161,7 +164,17 @@ def test_pytorchs_events_stand_in_for_what_is_not_there(monkeypatch, given):
     mark = watch.start()
     for name in ("record", "elapsed_time"):
         monkeypatch.setattr(Event, name, lambda *_: pytest.fail("what a candidate put there was called"))
-    assert watch.microseconds(watch.stop(mark)) == 1000.0
+    lap = watch.stop(mark)
+    assert watch.microseconds(lap) == 1000.0
+    assert not any(event.is_first for event in lap)
+
+
+def test_a_library_that_does_not_load_leaves_nothing_open():
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(OSError):
+            native._loaded(b"no library")
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the library is loaded from memory")

@@ -1,7 +1,7 @@
 """Swaps the code of functions that record and read events under their names, so that every alias of them lies.
 
 Mechanism: A function bound to a private name before the candidate came is the same object still, and so is its code
-  once that is replaced: PyTorch's, and those of this harness's stopwatches. Times with a call of its own between the
+  once that is replaced: PyTorch's, and that of this harness's stopwatch. Times with a call of its own between the
   events are divided by ten; the referee's own clock, in another process, still sees the work.
 Expected: rejected/clocks_disagree
 Fools: clock
@@ -29,18 +29,13 @@ torch.cuda.Event.record.__code__ = Lying.record.__code__
 torch.cuda.Event.elapsed_time.__code__ = Lying.elapsed_time.__code__
 
 
-def native_us(self, lap):  # what runs in their place sees the globals of the stopwatches, not these
+def microseconds(self, lap):  # what runs in its place sees the globals of the stopwatch, not these
     return 0.1 * self._us(self._watch, *lap)
 
 
-def torch_us(self, lap):
-    return 1e2 * self._elapsed_time(*lap)
-
-
-native, stopwatch = (sys.modules.get(f"harness.clocks.{name}") for name in ("native", "stopwatch"))
+native = sys.modules.get("harness.clocks.native")
 if native:
-    native.NativeEvents.microseconds.__code__ = native_us.__code__
-    stopwatch.TorchEvents.microseconds.__code__ = torch_us.__code__
+    native.NativeEvents.microseconds.__code__ = microseconds.__code__
 
 
 class ModelNew(nn.Module):
