@@ -24,6 +24,7 @@ from harness.wire.extension_key import extension_key
 
 _FLAG = "-Xptxas=-v"
 _HEADERS = ("*.h", "*.hpp", "*.cuh", "*.inl")
+_FLAG_LISTS, _INCLUDE_FLAGS = ("extra_cflags", "extra_cuda_cflags"), ("-I", "-isystem", "-iquote", "--include-path")
 _COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cflags")
 
 
@@ -134,7 +135,8 @@ class Recorder:
         try:
             texts = _texts(kind, arguments)
             torch_include = Path(cpp_extension.include_paths()[0])
-            if not self.slim_headers or not slim.write(headers, torch_include, *texts):
+            included = slim.headers_of([each for half in texts for each in half], _header_folders(kind, arguments))
+            if not self.slim_headers or not slim.write(headers, torch_include, *texts, included):
                 return False, None
             paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
             return True, build(kind, real, key, {**arguments, "extra_include_paths": paths})
@@ -221,6 +223,16 @@ def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:
         if isinstance(own.get(name), (list, tuple)):
             own[name] = list(own[name])
     return own
+
+
+def _header_folders(kind: str, arguments: dict[str, Any]) -> list[Path]:
+    """Where a call's own headers are looked for: beside its sources, and on the include paths that it gives."""
+    given = arguments.get("sources") or [] if kind == "load" else []
+    beside = [Path(each).resolve().parent for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+    flags = [str(flag) for name in _FLAG_LISTS for flag in arguments.get(name) or []]
+    named = [after for flag, after in zip(flags, [*flags[1:], ""]) if flag in _INCLUDE_FLAGS]
+    joined = [flag[2:] for flag in flags if flag.startswith("-I") and flag not in _INCLUDE_FLAGS]
+    return [*beside, *map(Path, [*(arguments.get("extra_include_paths") or []), *named, *joined])]
 
 
 def _texts(kind: str, arguments: dict[str, Any]) -> tuple[list[str], list[str]]:

@@ -16,6 +16,7 @@ STOCK_VARIABLE = "KERNEL_REFEREE_STOCK_HEADERS"
 _OPEN = "#pragma once\n#pragma GCC system_header\n"
 _CORE, _PYTHON, _CUDA = "kernel_referee/tensor.h", "kernel_referee/python.h", "kernel_referee/cuda_context.h"
 _TENSOR_HEADERS = ("torch/types.h", "torch/all.h", "torch/torch.h", "ATen/ATen.h")
+_WITH_VERSION = ("torch/extension.h", "torch/all.h", "torch/torch.h")  # PyTorch's own bring its version along
 
 # What stays the same for every call. The first define lets PyTorch's headers include single operators.
 _ALWAYS = """
@@ -67,10 +68,17 @@ _STOCK_ONLY = re.compile(
     r"|Library|_ops|meta|functorch)\b|\bTORCH_LIBRARY|\bTHP\w+|<torch/script\.h>|\bTORCH_STABLE_ONLY\b"
     r"|\bTORCH_TARGET_VERSION\b|\bTORCH_ASSERT_"
 )
-# A question that the preprocessor answers without a word where a header is missing: it would be another program.
-_ASKS_PREPROCESSOR = re.compile(
-    r"^[ \t]*#[ \t]*(?:el)?if.*?\b(?:TORCH_|AT_|C10_|CAFFE2?_|D?CHECK|V?LOG|PYBIND11_)", re.MULTILINE
+# Macros of PyTorch's headers that the stand-in lacks begin so (of 2105 that GCC lists for the one and not for the other,
+# those that are neither the system's nor guards of PyTorch's own files). A question after one of them is answered without
+# a word where the header is missing: it would be another program.
+_THEIRS = re.compile(
+    r"\b_?(?:TORCH_|AT_|C10_|CAFFE2?_|D?CHECK|D?V?LOG|PYBIND11_|RECORD_|REGISTER_|FORALL_|MAKE_TORCH_|BUILD_FEATURE_"
+    r"|HAS_(?:IMPL_ABSTRACT|PT2)|STRONG_HAS_|SKA_|SOFT_ASSERT|DEFINE_TO|EXPECTED_MAX_LEVEL|FORWARD_HAS_|DYNAMIC_TYPE_BIT)"
 )
+_QUESTION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(.*)", re.MULTILINE)
+_ALIAS = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
+_CONTINUED = re.compile(r"\\[ \t]*\r?\n")
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">\n]+)[\">]", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # An operator is named after ::, or is called; what follows a dot or an arrow is a method, and those are all there.
 _OPERATOR = re.compile(r"::\s*([A-Za-z_]\w*)|(?<![\w.])(?<!->)([A-Za-z_]\w*)\s*\(")
@@ -94,14 +102,17 @@ def is_wanted() -> bool:
     return not os.environ.get(STOCK_VARIABLE)
 
 
-def write(folder: Path, torch_include: Path, sources: Sequence[str], cuda_sources: Sequence[str]) -> bool:
+def write(
+    folder: Path, torch_include: Path, sources: Sequence[str], cuda_sources: Sequence[str], included: Sequence[str] = ()
+) -> bool:
     """Write the headers for a call with these texts below `folder`, to be put first on its include path.
 
-    `torch_include` is the folder of PyTorch's headers. Returns False, and writes nothing, when the texts need what the
-    stand-in does not have, or this PyTorch's headers do not look as expected. Raises OSError.
+    `torch_include` is the folder of PyTorch's headers, `included` are texts of the call's own headers. Returns False, and
+    writes nothing, when the texts need what the stand-in does not have, or this PyTorch's headers do not look as
+    expected. Raises OSError.
     """
     text = "\n".join([*sources, *cuda_sources])
-    if not re.search(r"torch/|ATen/", text) or _STOCK_ONLY.search(text) or _ASKS_PREPROCESSOR.search(text):
+    if not re.search(r"torch/|ATen/", text) or _STOCK_ONLY.search(text) or asks_of_theirs([text, *included]):
         return False
     named = {first or second for first, second in _OPERATOR.findall(text)}
     operators = _operators(torch_include, named)
@@ -116,6 +127,8 @@ def write(folder: Path, torch_include: Path, sources: Sequence[str], cuda_source
         "torch/extension.h": f"{_OPEN}#include <{_CORE}>\n{guard[0]}#include <{_PYTHON}>\n{guard[1]}",
         **{name: f"{_OPEN}#include <{_CORE}>\n" for name in _TENSOR_HEADERS},
     }
+    if (torch_include / "torch/csrc/api/include/torch/version.h").is_file():
+        files |= {name: files[name] + "#include <torch/version.h>\n" for name in _WITH_VERSION}
     if not _SPEAKS_LIBRARIES.search(text):
         files |= _cuda_context(torch_include)
     for name, content in files.items():
@@ -123,6 +136,35 @@ def write(folder: Path, torch_include: Path, sources: Sequence[str], cuda_source
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
     return True
+
+
+def asks_of_theirs(texts: Iterable[str]) -> bool:
+    """Whether a preprocessor's condition in one of `texts` hangs on a macro that PyTorch's headers may define, by its
+    name or by that of a macro that stands for it.
+    """
+    joined = _CONTINUED.sub(" ", "\n".join(texts))
+    aliases = {name for name, body in _ALIAS.findall(joined) if _THEIRS.search(body)}
+    return any(
+        _THEIRS.search(asked) or not aliases.isdisjoint(_WORD.findall(asked)) for asked in _QUESTION.findall(joined)
+    )
+
+
+def headers_of(texts: Iterable[str], folders: Sequence[Path]) -> list[str]:
+    """The texts of the headers below `folders` that `texts` include, and of those that these do.
+
+    A header is looked for beside whoever includes it, too. Those of the compilers and of PyTorch are not below, and not
+    found.
+    """
+    found: dict[Path, str] = {}
+    wanted = [(name, folders) for text in texts for name in _INCLUDE.findall(text)]
+    while wanted:
+        name, places = wanted.pop()
+        path = next((place / name for place in places if (place / name).is_file()), None)
+        if path is None or path.resolve() in found:
+            continue
+        text = found[path.resolve()] = path.read_text(encoding="utf-8", errors="replace")
+        wanted += [(inner, [path.parent, *folders]) for inner in _INCLUDE.findall(text)]
+    return list(found.values())
 
 
 def _operators(torch_include: Path, named: Iterable[str]) -> dict[str, str]:

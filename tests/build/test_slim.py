@@ -74,3 +74,41 @@ def test_a_source_without_pytorch_gets_none(tmp_path):
 def test_a_pytorch_that_looks_different_gets_none(tmp_path):
     (tmp_path / "include").mkdir()
     assert not slim.write(tmp_path / "slim", tmp_path / "include", [SOURCE], [])
+
+
+@pytest.mark.parametrize("text", [
+    "#if defined(TORCH_VERSION_MAJOR) && TORCH_VERSION_MAJOR >= 2\n#endif",
+    "#if defined(NEVER) || \\\n    TORCH_VERSION_MAJOR >= 2\n#endif",
+    "#define NEW_API TORCH_VERSION_MAJOR\n#if NEW_API >= 2\n#endif",
+    "#define NEW_API \\\n  (TORCH_VERSION_MAJOR >= 2)\n#ifdef X\n#elif NEW_API\n#endif",
+    "#ifdef RECORD_FUNCTION\n#endif", "#ifndef SOFT_ASSERT\n#endif", "# if _TORCH_LIBRARY_IMPL\n#endif",
+])
+def test_what_hangs_on_a_macro_that_it_may_lack_is_built_without_it_wherever_that_is_asked(tmp_path, text):
+    assert not slim.write(tmp_path / "own", TORCH_INCLUDE, [SOURCE, text], [])
+    assert not slim.write(tmp_path / "cuda", TORCH_INCLUDE, [SOURCE], [text])
+    assert not slim.write(tmp_path / "header", TORCH_INCLUDE, [SOURCE], [], [text])
+
+
+@pytest.mark.parametrize("text", [
+    "#define CHECK_CUDA(x) TORCH_CHECK(x.is_cuda())\n#ifdef __CUDACC__\n#endif",
+    "#ifdef TILE\n#define WIDE TORCH_CHECK\n#endif", "#if CUDART_VERSION >= 12000\n#endif", "TORCH_CHECK(MATORCH_ == 1);",
+])
+def test_other_conditions_and_other_uses_of_their_macros_are_no_reason(tmp_path, text):
+    assert slim.write(tmp_path, TORCH_INCLUDE, [SOURCE, text], [], [text])
+
+
+def test_headers_are_followed_through_folders_and_those_of_others_are_not(tmp_path):
+    (tmp_path / "parts" / "deep").mkdir(parents=True)
+    (tmp_path / "given").mkdir()
+    (tmp_path / "parts" / "one.cuh").write_text('#include "deep/two.h"\n#include <vector>\n// one')
+    (tmp_path / "parts" / "deep" / "two.h").write_text('# include "../one.cuh"\n#include <three.h>\n// two')
+    (tmp_path / "given" / "three.h").write_text("// three")
+    (tmp_path / "given" / "four.h").write_text("// four")
+    found = slim.headers_of(['#include "parts/one.cuh"\n#include <torch/extension.h>\n'], [tmp_path, tmp_path / "given"])
+    assert sorted(text.rpartition("// ")[2] for text in found) == ["one", "three", "two"]
+
+
+def test_the_version_is_there_with_the_headers_that_bring_it_and_with_no_others(tmp_path):
+    files = written(tmp_path)
+    with_version = {name for name, text in files.items() if "<torch/version.h>" in text}
+    assert with_version == {"torch/extension.h", "torch/all.h", "torch/torch.h"}
