@@ -14,12 +14,16 @@ _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) b
 _USED = re.compile(r"ptxas info\s*: Used (\d+) registers(.*)")
 _SHARED = re.compile(r"(\d+)(?:\+\d+)? bytes smem")
 _CONSTANT = re.compile(r"(\d+)(?:\+\d+)? bytes cmem")
+# Before the kernels of a source for an architecture; what is in bank 3 are its __constant__ variables.
+_MODULE = re.compile(r"ptxas info\s*: \d+ bytes gmem(.*)")
+_VARIABLES = re.compile(r"(\d+) bytes cmem\[3\]")
 
 
 @dataclass(frozen=True)
 class KernelReport:
     """One kernel for one architecture. `spill_bytes` adds stores and loads, per thread; `shared_bytes` is
-    static; `constant_bytes` is None where ptxas does not say (for sm_90 and later it does not count the arguments).
+    static; `constant_bytes` has the `__constant__` variables of its source too, and is None where ptxas does not say (for
+    sm_90 and later it counts neither the arguments nor these).
     """
 
     kernel: str
@@ -35,9 +39,11 @@ def kernel_reports(log: str) -> tuple[KernelReport, ...]:
     """Return the kernels that `log`, the output of nvcc with ``-Xptxas=-v``, tells of, in its order."""
     found: list[KernelReport] = []
     symbol = arch = None
-    stack = spills = 0
+    stack = spills = variables = 0
     for line in log.splitlines():
-        if entry := _ENTRY.search(line):
+        if module := _MODULE.search(line):
+            variables = sum(map(int, _VARIABLES.findall(module[1])))
+        elif entry := _ENTRY.search(line):
             symbol, arch = entry.groups()
             stack = spills = 0
         elif symbol is None:
@@ -48,7 +54,7 @@ def kernel_reports(log: str) -> tuple[KernelReport, ...]:
             shared, banks = _SHARED.search(used[2]), [int(size) for size in _CONSTANT.findall(used[2])]
             found.append(KernelReport(
                 short_name(symbol), arch, int(used[1]), spills, stack, int(shared[1]) if shared else 0,
-                sum(banks) if banks else None,
+                variables + sum(banks) if variables or banks else None,
             ))
             symbol = None
     return tuple(found)

@@ -54,3 +54,18 @@ def test_output_without_kernels_has_none():
 ])
 def test_a_symbol_is_shortened_to_what_a_person_wrote(symbol, name):
     assert short_name(symbol) == name
+
+
+def test_the_constant_variables_of_a_source_count_for_each_of_its_kernels_and_for_no_other_source():
+    log = "\n".join([
+        "ptxas info    : 64 bytes gmem, 256 bytes cmem[3], 8 bytes cmem[4]",
+        "ptxas info    : Compiling entry function '_Z1jPf' for 'sm_80'",
+        "ptxas info    : Used 8 registers, used 0 barriers, 360 bytes cmem[0]",
+        "ptxas info    : Compiling entry function '_Z1kPfi' for 'sm_80'",
+        "ptxas info    : Used 10 registers, used 0 barriers",
+        "ptxas info    : 64 bytes gmem",
+        "ptxas info    : Compiling entry function '_Z1lPf' for 'sm_90a'",
+        "ptxas info    : Used 8 registers, used 0 barriers",
+    ])
+    found = {kernel.kernel: kernel.constant_bytes for kernel in kernel_reports(log)}
+    assert found == {"j": 616, "k": 256, "l": None}
