@@ -189,9 +189,7 @@ class Recorder:
         })
 
     def _note_files(self, arguments: dict[str, Any]) -> None:
-        sources = arguments.get("sources") or []
-        for source in [sources] if isinstance(sources, str) else sources:
-            path = Path(source).resolve()
+        for path in _source_files(arguments):
             self.files.add(str(path))
             self.files.update(str(header) for pattern in _HEADERS for header in path.parent.glob(pattern))
 
@@ -225,10 +223,15 @@ def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:
     return own
 
 
+def _source_files(arguments: dict[str, Any]) -> list[Path]:
+    """The files that a call of "load" names, one or several."""
+    given = arguments.get("sources") or []
+    return [Path(each).resolve() for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+
+
 def _header_folders(kind: str, arguments: dict[str, Any]) -> list[Path]:
     """Where a call's own headers are looked for: beside its sources, and on the include paths that it gives."""
-    given = arguments.get("sources") or [] if kind == "load" else []
-    beside = [Path(each).resolve().parent for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+    beside = [path.parent for path in _source_files(arguments)] if kind == "load" else []
     flags = [str(flag) for name in _FLAG_LISTS for flag in arguments.get(name) or []]
     named = [after for flag, after in zip(flags, [*flags[1:], ""]) if flag in _INCLUDE_FLAGS]
     joined = [flag[2:] for flag in flags if flag.startswith("-I") and flag not in _INCLUDE_FLAGS]
@@ -241,8 +244,7 @@ def _texts(kind: str, arguments: dict[str, Any]) -> tuple[list[str], list[str]]:
         cpp = arguments.get("cpp_sources") or []
         implicit = [] if arguments.get("no_implicit_headers") else ["#include <torch/extension.h>"]
         return [*implicit, *([cpp] if isinstance(cpp, str) else cpp)], compile_only.cuda_files(kind, arguments)
-    given = arguments.get("sources") or []
-    sources = [Path(each).resolve() for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+    sources = _source_files(arguments)
     headers = {header for each in sources for pattern in _HEADERS for header in each.parent.glob(pattern)}
     cuda = {path for path in [*sources, *headers] if path.suffix in (".cu", ".cuh")}
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in {*sources, *headers}}

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 
 _perf_counter_ns = time.perf_counter_ns
-MARKS = 1024  # several times what the longest queue of launches takes
+MARKS = 1024  # no queue of launches takes more (referee.room); a timed one takes a tenth
 
 
 class Stopwatch(Protocol):
