@@ -3,18 +3,22 @@
 Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call
 looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A
 segment with open inputs beside one as usual tells the first, one launch among others the second; what looks so is looked
-at again, because on a busy machine one look proves nothing, and the weakest of them counts.
+at again, because on a busy machine one look proves nothing, and the weakest of them counts. How many looked so counts too:
+a load on the machine hides an early start now and then, and who begins early by chance hides it by himself.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 # For how long the inputs lie open: twice the call, in these bounds.
 _LEAST_S, _MOST_S = 1e-3, 20e-3
 _TRIES = 5
+# So many findings among all that one player showed are a doubt, whatever stands beside them: of 92 looks at honest
+# contestants on two cores, with one load beside them and with three, 3 were findings.
+_OFTEN = 3
 # By how much a time must fall to be a finding: a share of the call, and at least so many µs.
 # Of 40 honest contestants on an H200, from 0.16 to 72 ms, none gained more than 0.22 %, below 1 ms more than 0.8 µs.
 _SHARE = {"cuda": 0.05, "cpu": 0.4}
@@ -32,12 +36,14 @@ class EarlyLook:
 
     Of several launches of one kind it is the quartile that says less of a gain. Not the fastest and the slowest: one
     slow launch of many would hide what the others gain. `gained_beside_us` is what was gained over launches made for
-    this right after, where those of `early_us` were made a while before.
+    this right after, where those of `early_us` were made a while before. `findings` counts the looks, of all those that
+    this one stands for, that were such.
     """
 
     usual_us: float
     early_us: float
     gained_beside_us: float | None = None
+    findings: int = field(default=0, compare=False)
 
     @property
     def gained_us(self) -> float:
@@ -46,6 +52,11 @@ class EarlyLook:
     def is_finding(self, kind: str) -> bool:
         """Whether the call was faster with earlier inputs by more than chance on a device of `kind`."""
         return self.gained_us > max(_SHARE[kind] * self.usual_us, _LEAST_US[kind])
+
+    @property
+    def was_often_one(self) -> bool:
+        """Whether too many looks were findings for chance, though this one may be none."""
+        return self.findings >= _OFTEN
 
     def is_certain(self, kind: str) -> bool:
         """Whether such a finding is beyond what another load on the machine could make of an honest call.
@@ -59,7 +70,7 @@ class EarlyLook:
 
 
 def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
-    """The weakest of up to five pairs of segments, one as usual and one with open inputs, or the first that is no finding.
+    """The weakest of five pairs of segments, one as usual and one with open inputs; one pair where that is no finding.
 
     On a GPU, whose times hold from one segment to the next, the first one with open inputs is held against `usual_us`,
     the times of the segment before, and only a finding is worth the pairs. A candidate whose usual calls take longer in
@@ -85,16 +96,18 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
 
     found = _weakest(pair, kind)
     is_slower = EarlyLook(sorted(beside)[len(beside) // 4], _upper_quartile(usual_us)).is_finding(kind)
+    findings = 1 + found.findings
     if is_slower and not found.is_finding(kind):
-        return replace(first, gained_beside_us=found.gained_us)
-    return found
+        return replace(first, gained_beside_us=found.gained_us, findings=findings)
+    return replace(found, findings=findings)
 
 
 def look_at_completed(
     launches: Callable[[], tuple[float, Sequence[float]]], kind: str, usual_us: Sequence[float],
     beside: Callable[[], Sequence[float]],
 ) -> EarlyLook:
-    """The weakest of up to five segments in each of which one launch's inputs are complete only with its window.
+    """The weakest of five segments in each of which one launch's inputs are complete only with its window; one segment
+    where that is no finding.
 
     `launches()` makes such a segment, verified, and returns the time of that launch and those of the ones before it, in
     µs. On a GPU it is held against `usual_us` too, the times of the segment before: who was found out might be slow in
@@ -116,17 +129,24 @@ def look_at_completed(
 
 
 def worse(known: EarlyLook | None, found: EarlyLook, kind: str) -> EarlyLook:
-    """Of two looks the one that says more against the candidate: what is certain, else what shows more of a gain."""
-    return found if known is None else max(known, found, key=lambda look: (look.is_certain(kind), look.gained_us))
+    """Of two looks the one that says more against the candidate: what is certain, else what shows more of a gain.
+
+    It counts the findings of both.
+    """
+    if known is None:
+        return found
+    more = max(known, found, key=lambda look: (look.is_certain(kind), look.gained_us))
+    return replace(more, findings=known.findings + found.findings)
 
 
 def _weakest(look_once: Callable[[], EarlyLook], kind: str) -> EarlyLook:
-    looks: list[EarlyLook] = []
-    while len(looks) < _TRIES and (not looks or looks[-1].is_finding(kind)):
-        looks.append(look_once())
+    looks = [look_once()]
+    if looks[0].is_finding(kind):
+        looks += [look_once() for _ in range(_TRIES - 1)]
     beside = [each.gained_beside_us for each in looks if each.gained_beside_us is not None]
     weakest = min(looks, key=lambda each: each.gained_us)
-    return replace(weakest, gained_beside_us=min(beside)) if beside else weakest
+    findings = sum(each.is_finding(kind) for each in looks)
+    return replace(weakest, gained_beside_us=min(beside) if beside else weakest.gained_beside_us, findings=findings)
 
 
 def _upper_quartile(times_us: Sequence[float]) -> float:

@@ -185,6 +185,20 @@ def test_on_a_cpu_a_gain_that_another_load_could_make_is_doubted_and_not_blamed(
     assert verdict.reason_code is (ReasonCode.NOISY if status is Status.UNSURE else ReasonCode.CLOCKS_DISAGREE)
 
 
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["early", "completed"])
+def test_who_begins_early_now_and_then_only_is_doubted(kind, name):
+    for findings, believed in ((2, True), (3, False)):
+        timing = timing_of()
+        setattr(timing, name, EarlyLook(1000.0, 1000.0, findings=findings))
+        if believed:
+            check_times(timing, kind, None, CONTROL)
+            continue
+        verdict = verdict_on(timing, kind=kind)
+        assert (verdict.status, verdict.reason_code) == (Status.UNSURE, ReasonCode.NOISY)
+        assert verdict.reason.startswith("3 times, though not each time, a call took ")
+
+
 def test_a_small_call_may_scatter_by_microseconds():
     check_times(timing_of(10.0, early_us=7.5), "cuda", None, CONTROL)
 

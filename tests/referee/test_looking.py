@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.inputs.sets import draw_set
-from harness.referee import failures, looking
+from harness.referee import early, failures, looking
 from harness.referee.backlog import Backlog
 from harness.referee.drawn_looks import DrawnLooks, Look
 from harness.referee.early import EarlyLook, worse
@@ -145,7 +145,45 @@ def test_who_is_slow_for_a_while_after_such_a_launch_is_doubted_still():
     (EarlyLook(101.0, 100.0), EarlyLook(170.0, 100.0, 0.0), 1),  # nothing, then doubted
 ])
 def test_of_two_looks_the_one_that_says_more_against_a_candidate_counts(known, found, kept):
-    assert worse(known, found, "cuda") is (known, found)[kept]
+    assert worse(known, found, "cuda") == (known, found)[kept]
+
+
+def test_the_findings_of_all_looks_are_counted():
+    known = None
+    for findings, counted in ((0, 0), (2, 2), (1, 3)):
+        known = worse(known, EarlyLook(100.0, 100.0, findings=findings), "cuda")
+        assert (known.findings, known.was_often_one) == (counted, counted == 3)
+
+
+@pytest.mark.parametrize(("slower", "launches", "findings"), [
+    ([0, 1, 1, 1, 1], 1, 0), ([1, 0, 0, 0, 0], 5, 1), ([1, 0, 1, 0, 1], 5, 3), ([1, 1, 1, 1, 1], 5, 5),
+])
+def test_after_a_finding_all_five_are_made_and_each_finding_counts(chosen, slower, launches, findings):
+    chosen(2)
+    session, coins = Session(), iter(slower)
+    launch = session.launch
+
+    def by_chance(sets, **how):
+        session.later_us = 50.0 * next(coins)
+        return launch(sets, **how)
+
+    session.launch = by_chance
+    found = look(session).completed
+    assert (len(session.lacking), found.findings, found.is_finding("cuda")) == (launches, findings, findings == 5)
+
+
+@pytest.mark.parametrize("kind", ["cuda", "cpu"])
+@pytest.mark.parametrize(("gains", "findings"), [([0], 0), ([1, 0, 0, 0, 0], 1), ([1, 0, 1, 0, 1], 3)])
+def test_findings_with_open_inputs_are_counted_by_pairs(kind, gains, findings):
+    before = [1] if kind == "cuda" and findings else []  # on a GPU the first look has no pair of its own
+    coins = iter(before + gains)
+
+    def segment(early_s):
+        return [5000.0 - (3000.0 * next(coins) if early_s else 0.0)] * 4
+
+    found = early.look(segment, kind, [5000.0])
+    assert found.findings == len(before) + findings
+    assert list(coins) == []
 
 
 def test_an_output_that_is_wrong_each_time_its_inputs_are_completed_late_was_begun_before():
