@@ -16,8 +16,7 @@ from harness.device.gpu_cache import GpuCache
 from harness.inputs.sets import InputSet
 from harness.wire import cuda_driver, passes, tree
 from harness.wire.arena import (
-    COOLED_BYTE, GO_BYTE, KEY_BYTE, KEY_BYTES, OPENING_BYTE, OPENING_BYTES, SECRET_BYTES, TURN_BYTE, WINDOW_BYTE,
-    Flags,
+    GO_BYTE, KEY_BYTE, KEY_BYTES, SECRET_BYTES, TURN_BYTE, Flags,
 )
 from harness.wire.masking import Completer, Mask
 from harness.wire.rotation import Rotation
@@ -44,8 +43,7 @@ class OwnLaunches:
         self._waiter = Waiter(cubin, words)
         self._secret = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device=device)
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
-        self._opening = torch.zeros(OPENING_BYTES, dtype=torch.uint8, device=device)
-        self._completer = Completer(cubin, 0, self._opening.data_ptr())  # brings nothing, as in a player nearly always
+        self._completer = Completer(cubin, words, 0)  # brings nothing, as in a player nearly always
         self._rotation = Rotation(cubin)
         self._stopwatch = stopwatch
         self._taken: list[torch.Tensor] = []
@@ -76,10 +74,7 @@ class OwnLaunches:
                 slot = slots[index]
                 self._fill(first + index, index, staging[index], slot, inputs.region.numel())
                 arguments = inputs.arguments(slot)
-                self._waiter.wait_and_take(
-                    _LEGACY_STREAM, WINDOW_BYTE, first + index, OPENING_BYTE, OPENING_BYTES, self._opening.data_ptr()
-                )
-                self._completer.run(_LEGACY_STREAM, slot.data_ptr(), inputs.region.numel())
+                self._completer.run(_LEGACY_STREAM, first + index, slot.data_ptr(), inputs.region.numel())
                 mark = self._stopwatch.start()
                 began = time.perf_counter_ns()
                 result = model(*arguments)
@@ -100,16 +95,15 @@ class OwnLaunches:
 
     def _fill(self, sequence: int, index: int, staged: torch.Tensor, slot: torch.Tensor, size_bytes: int) -> None:
         """From the turn of the launch numbered `sequence` to where its cache is cold."""
-        cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
         if index == 0:
+            cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
             cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, sequence)
         self._waiter.wait_and_take(
-            _LEGACY_STREAM, GO_BYTE, sequence, KEY_BYTE, SECRET_BYTES, self._secret.data_ptr()
+            _LEGACY_STREAM, GO_BYTE, sequence, KEY_BYTE, SECRET_BYTES, self._secret.data_ptr(), TURN_BYTE
         )
         self._mask.apply(_LEGACY_STREAM, staged.data_ptr(), slot.data_ptr(), size_bytes)
         self._cache.cool()
         self._rotation.before(_LEGACY_STREAM, index)
-        cuda_driver.stream_write(_LEGACY_STREAM, self._words + COOLED_BYTE, sequence)
 
     def _take(self, result: Any) -> None:
         """Copy the outputs as a player does; what it then writes over is theirs, and here it is the copies: the outputs

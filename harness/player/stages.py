@@ -19,8 +19,7 @@ from harness.clocks.stopwatch import MonotonicClock
 from harness.player.guard import Guard
 from harness.wire import cuda_driver, tree
 from harness.wire.arena import (
-    COOLED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTE, KEY_BYTES, OPENING_BYTE, OPENING_BYTES, SECRET_BYTES, TURN_BYTE,
-    WINDOW_BYTE, Arena,
+    FLAGS_BYTES, GO_BYTE, KEY_BYTE, KEY_BYTES, SECRET_BYTES, TURN_BYTE, Arena,
 )
 from harness.wire.cooling import SUM_BYTES, Cooler
 from harness.wire.frames import Channel
@@ -71,9 +70,8 @@ class CudaStage:
         self._waiter = Waiter(cubin, self._words)
         self._secret = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device=self.device)
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
-        self._opening = torch.zeros(OPENING_BYTES, dtype=torch.uint8, device=self.device)
         records = cuda_driver.open_ipc(bytes.fromhex(command["records"]["handle"]))
-        self._completer = Completer(cubin, records, self._opening.data_ptr())
+        self._completer = Completer(cubin, self._words, records)
         cooling = command["cooling"]
         written, read, self._sums = (
             cuda_driver.open_ipc(bytes.fromhex(cooling[name]["handle"])) for name in ("written", "read", "sums")
@@ -90,7 +88,7 @@ class CudaStage:
         self._slots: list[torch.Tensor] = []
         self._inputs, self._outputs = Views(), Views()
         self._opened: dict[str, int] = {}  # addresses by their handles
-        self._filled_bytes = self._sequence = self._index = 0
+        self._filled_bytes = self._index = 0
         self._is_first = True
 
     def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
@@ -124,20 +122,16 @@ class CudaStage:
         return self._guard.broken(tree.flatten(result)[1])
 
     def wait_for_turn(self, sequence: int) -> None:
-        self._sequence = sequence
-        cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
         if self._is_first:  # the referee works on the same device while this queue is held
+            cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
             cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, sequence)
             self._is_first = False
         self._waiter.wait_and_take(
-            _LEGACY_STREAM, GO_BYTE, sequence, KEY_BYTE, SECRET_BYTES, self._secret.data_ptr()
+            _LEGACY_STREAM, GO_BYTE, sequence, KEY_BYTE, SECRET_BYTES, self._secret.data_ptr(), TURN_BYTE
         )
 
     def wait_for_window(self, sequence: int) -> None:
-        self._waiter.wait_and_take(
-            _LEGACY_STREAM, WINDOW_BYTE, sequence, OPENING_BYTE, OPENING_BYTES, self._opening.data_ptr()
-        )
-        self._completer.run(_LEGACY_STREAM, self._slots[self._index].data_ptr(), self._filled_bytes)
+        self._completer.run(_LEGACY_STREAM, sequence, self._slots[self._index].data_ptr(), self._filled_bytes)
 
     def signal_end(self, sequence: int) -> None:
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
@@ -147,7 +141,6 @@ class CudaStage:
         self._mask.apply(_LEGACY_STREAM, self._staging[index], slot.data_ptr(), self._filled_bytes)
         self._cooler.run(_LEGACY_STREAM, self._sums + index * SUM_BYTES)
         self._rotation.before(_LEGACY_STREAM, index)
-        cuda_driver.stream_write(_LEGACY_STREAM, self._words + COOLED_BYTE, self._sequence)
 
     def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
         return self._inputs.fresh(index, specs)

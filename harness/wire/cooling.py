@@ -16,7 +16,8 @@ SUM_BYTES = 8
 _THREADS = 512
 SOURCE = r"""
 extern "C" __global__ void write_over(ulonglong2* __restrict__ target, unsigned long long pairs,
-                                      const unsigned long long* key) {
+                                      const unsigned long long* key, unsigned long long* sum) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) *sum = 0;
     const unsigned long long word = *key;
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; at < pairs; at += step) {
@@ -56,15 +57,15 @@ class Cooler:
     def __init__(
         self, cubin: bytes, written: int, read: int, size_bytes: int, word_address: int, blocks: int
     ) -> None:
-        self._write_over = cuda_driver.Kernel(cubin, "write_over", blocks, _THREADS, [ctypes.c_uint64] * 3)
+        self._write_over = cuda_driver.Kernel(cubin, "write_over", blocks, _THREADS, [ctypes.c_uint64] * 4)
         self._add_up = cuda_driver.Kernel(cubin, "add_up", blocks, _THREADS, [ctypes.c_uint64] * 4)
         self._written, self._read, self._pairs = written, read, size_bytes // 16
         self._word_address = word_address
 
     def run(self, stream: int, sum_address: int) -> None:
         """Write one buffer over, then read the other, in stream order; the sum goes to `sum_address` (uint64)."""
-        self._write_over.launch(stream, self._written, self._pairs, self._word_address)
-        self.add_up(stream, sum_address)
+        self._write_over.launch(stream, self._written, self._pairs, self._word_address, sum_address)
+        self._add_up.launch(stream, self._read, self._pairs, self._word_address, sum_address)
 
     def add_up(self, stream: int, sum_address: int) -> None:
         """The second half alone."""

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import torch
 
 from harness.wire import cuda_driver
+from harness.wire.arena import COOLED_BYTE, OPENING_BYTE, WINDOW_BYTE
 
 _THREADS = 512
-# For at most some thousand pieces; for none, as in nearly every launch, a grid that is soon gone.
-_COMPLETING_BLOCKS, _COMPLETING_THREADS = 16, 256
+_COMPLETING_THREADS = 1024  # for at most some thousand pieces, and for none in nearly every launch
 SOURCE = r"""
 // The 16 bytes of the key's stream that belong to the block numbered `at`.
 __device__ __forceinline__ uint4 mask_of(unsigned long long at, unsigned int k0, unsigned int k1, unsigned int nonce0,
@@ -71,11 +71,28 @@ extern "C" __global__ void apply_masks(const Masked* each, unsigned long long co
     }
 }
 
-// As many records as `opening` says behind its key, each a place and the 16 bytes that belong there, both masked.
-extern "C" __global__ void complete(const uint4* __restrict__ records, uint4* __restrict__ slot,
-                                    unsigned long long blocks_of_16, const unsigned int* opening) {
+// Says `value`, waits for it to be said, and then brings as many records as `source` has behind a key, each a place and
+// the 16 bytes that belong there, both masked.
+extern "C" __global__ void await_and_complete(volatile unsigned int* said, const volatile unsigned int* word,
+                                              unsigned int value, const volatile unsigned int* source,
+                                              const uint4* __restrict__ records, uint4* __restrict__ slot,
+                                              unsigned long long blocks_of_16) {
+    __shared__ unsigned int opening[5];
+    if (threadIdx.x == 0) {
+        __threadfence_system();
+        *said = value;
+        while ((int)(*word - value) < 0) {
+#if __CUDA_ARCH__ >= 700
+            __nanosleep(200);
+#endif
+        }
+        __threadfence_system();
+    }
+    __syncthreads();
+    if (threadIdx.x < 5) opening[threadIdx.x] = source[threadIdx.x];
+    __syncthreads();
     const unsigned int k0 = opening[0], k1 = opening[1], nonce0 = opening[2], nonce1 = opening[3], count = opening[4];
-    for (unsigned int at = blockIdx.x * blockDim.x + threadIdx.x; at < count; at += gridDim.x * blockDim.x) {
+    for (unsigned int at = threadIdx.x; at < count; at += blockDim.x) {
         const uint4 place = records[2 * at] ^ mask_of(2 * at, k0, k1, nonce0, nonce1);
         if (place.x < blocks_of_16) slot[place.x] = records[2 * at + 1] ^ mask_of(2 * at + 1, k0, k1, nonce0, nonce1);
     }
@@ -119,15 +136,22 @@ class Masks:
 
 
 class Completer:
-    """The kernel that brings the last pieces of a launch's inputs; `opening_address` has their key and their number.
+    """The kernel that says that a launch's cache is cold, waits for its window, and brings the last pieces of its inputs.
+
+    `words` is where the page of words lies for the device, `records` where the pieces do.
     """
 
-    def __init__(self, cubin: bytes, records: int, opening_address: int) -> None:
+    def __init__(self, cubin: bytes, words: int, records: int) -> None:
         self._kernel = cuda_driver.Kernel(
-            cubin, "complete", _COMPLETING_BLOCKS, _COMPLETING_THREADS, [ctypes.c_uint64] * 4
+            cubin, "await_and_complete", 1, _COMPLETING_THREADS,
+            [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, *[ctypes.c_uint64] * 4],
         )
-        self._records, self._opening_address = records, opening_address
+        self._words, self._records = words, records
 
-    def run(self, stream: int, slot: int, size_bytes: int) -> None:
-        """Complete the slot at a device address, `size_bytes` long; nothing where the number is zero."""
-        self._kernel.launch(stream, self._records, slot, size_bytes // 16, self._opening_address)
+    def run(self, stream: int, sequence: int, slot: int, size_bytes: int) -> None:
+        """For the launch numbered `sequence`, whose slot is at a device address, `size_bytes` long."""
+        words = self._words
+        self._kernel.launch(
+            stream, words + COOLED_BYTE, words + WINDOW_BYTE, sequence, words + OPENING_BYTE, self._records, slot,
+            size_bytes // 16,
+        )

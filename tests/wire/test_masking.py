@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
+
 import pytest
 import torch
 
 from harness.wire import cuda_driver, waiting
-from harness.wire.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTE, SECRET_BYTES, TURN_BYTE, Arena
+from harness.wire.arena import COOLED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTE, SECRET_BYTES, TURN_BYTE, Arena
 from harness.wire.masking import SOURCE, Completer, Mask
 from harness.wire.nvrtc import compile_cubin
 from harness.wire.waiting import Waiter
@@ -69,6 +72,27 @@ def test_the_mask_is_philox_as_published(masked):
     assert [word & 0xFFFFFFFF for word in words] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
 
 
+@contextmanager
+def completed(records, slot, size_bytes, pieces):
+    """While entered a stream waits for the window of launch 7; the slot is complete afterwards."""
+    flags, beside = Arena.create().flags(), torch.cuda.Stream()
+    words = cuda_driver.map_host(flags.address, FLAGS_BYTES)
+    cubin = compile_cubin(SOURCE, *torch.cuda.get_device_capability())
+    slot.any().item()  # a kernel that is loaded while another waits would wait for that one
+    torch.cuda.synchronize()
+    try:
+        Completer(cubin, words, records.data_ptr()).run(beside.cuda_stream, 7, slot.data_ptr(), size_bytes)
+        deadline = time.monotonic() + 5
+        while flags.cooled != 7 and time.monotonic() < deadline:
+            pass
+        with torch.cuda.stream(torch.cuda.Stream()):  # the default stream would wait for the one that waits
+            yield flags
+    finally:
+        flags.open_window(7, KEY, pieces)
+        torch.cuda.synchronize()
+        cuda_driver.unmap_host(flags.address)
+
+
 @pytest.mark.parametrize("pieces", [0, 1, 5000])
 def test_pieces_are_brought_under_their_key_where_they_belong_and_nowhere_else(masked, pieces):
     slot = torch.zeros(BYTES, dtype=torch.uint8, device="cuda:0")
@@ -80,10 +104,9 @@ def test_pieces_are_brought_under_their_key_where_they_belong_and_nowhere_else(m
     source = torch.zeros(BYTES, dtype=torch.uint8, device="cuda:0")  # behind the last record lies what is none
     source[: 32 * pieces] = records.view(torch.uint8).flatten()
     shared = masked(source, KEY)
-    opening = torch.tensor([*KEY, *pieces.to_bytes(4, "little")], dtype=torch.uint8, device="cuda:0")
-    cubin = compile_cubin(SOURCE, *torch.cuda.get_device_capability())
-    Completer(cubin, shared.data_ptr(), opening.data_ptr()).run(0, slot.data_ptr(), BYTES)
-    torch.cuda.synchronize()
+    with completed(shared, slot, BYTES, pieces) as flags:
+        assert flags.cooled == 7, "said before it waits"
+        assert not slot.any()
     assert torch.equal(slot, expected)
 
 
@@ -91,10 +114,8 @@ def test_a_place_behind_the_slot_is_left_alone(masked):
     slot = torch.zeros(4096, dtype=torch.uint8, device="cuda:0")
     record = torch.tensor([[128, 0, -1, -1]], device="cuda:0").view(torch.uint8).flatten()  # of 256 pieces there
     shared = masked(record, KEY)
-    opening = torch.tensor([*KEY, 1, 0, 0, 0], dtype=torch.uint8, device="cuda:0")
-    cubin = compile_cubin(SOURCE, *torch.cuda.get_device_capability())
-    Completer(cubin, shared.data_ptr(), opening.data_ptr()).run(0, slot.data_ptr(), 2048)
-    torch.cuda.synchronize()
+    with completed(shared, slot, 2048, 1):
+        pass
     assert not slot.any()
 
 
@@ -110,9 +131,13 @@ def test_words_of_the_arena_order_a_stream():
     taken = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device="cuda")
     done = torch.cuda.Event()
     try:
-        waiter.wait_and_take(0, GO_BYTE, 5, KEY_BYTE, SECRET_BYTES, taken.data_ptr())
+        waiter.wait_and_take(0, GO_BYTE, 5, KEY_BYTE, SECRET_BYTES, taken.data_ptr(), COOLED_BYTE)
         cuda_driver.stream_write(0, words + TURN_BYTE, 9)
         done.record(torch.cuda.default_stream())
+        deadline = time.monotonic() + 5
+        while flags.cooled != 5 and time.monotonic() < deadline:
+            pass
+        assert flags.cooled == 5, "said before it waits"
         assert not done.query()
         assert flags.turn == 0
         flags.release(5, KEY, word=77)
