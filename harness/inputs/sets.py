@@ -64,7 +64,14 @@ def draw_inputs(get_inputs: Callable[[], Any], device: torch.device, seed: int) 
         skeleton, tensors = tree.flatten(list(inputs))
     except Exception as error:
         raise InputError(f"get_inputs() of the reference failed: {type(error).__name__}: {error}") from error
-    return skeleton, [tensor.detach().to(device) for tensor in tensors]
+    return skeleton, [_plain(tensor, device) for tensor in tensors]
+
+
+def _plain(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """`tensor` on `device` without a graph: mostly it is that already, and a step takes longer than to see it."""
+    if tensor.requires_grad or tensor.device != device:
+        return tensor.detach().to(device)
+    return tensor
 
 
 def _seed(seed: int, device: torch.device) -> None:
@@ -150,7 +157,9 @@ def _packed(tensors: Sequence[torch.Tensor], specs: tuple[TensorSpec, ...], devi
         (dtype,) = types
         zeros, parts = _zeros(max(end - start for start, end in gaps) // dtype.itemsize, dtype, device), []
         for tensor, (start, end) in zip(tensors, gaps):
-            parts += [tensor.view(-1), zeros[: (end - start) // dtype.itemsize]]
+            parts.append(tensor.view(-1))
+            if end > start:
+                parts.append(zeros[: (end - start) // dtype.itemsize])
         return torch.cat(parts).view(torch.uint8)
     if not specs:
         return torch.zeros(size_bytes, dtype=torch.uint8, device=device)
