@@ -15,10 +15,9 @@ from harness.device.bench import LocalTimes
 from harness.device.gpu_cache import GpuCache
 from harness.inputs.sets import InputSet
 from harness.wire import cuda_driver, passes, tree
-from harness.wire.arena import (
-    GO_BYTE, KEY_BYTE, KEY_BYTES, SECRET_BYTES, TURN_BYTE, Flags,
-)
+from harness.wire.arena import GO_BYTE, KEY_BYTE, KEY_BYTES, SECRET_BYTES, TURN_BYTE, Flags
 from harness.wire.masking import Completer, Mask
+from harness.wire.placement import Placement
 from harness.wire.rotation import Rotation
 from harness.wire.waiting import Waiter
 
@@ -45,6 +44,7 @@ class OwnLaunches:
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
         self._completer = Completer(cubin, words, 0)  # brings nothing, as in a player nearly always
         self._rotation = Rotation(cubin)
+        self._placement = Placement(device)
         self._stopwatch = stopwatch
         self._taken: list[torch.Tensor] = []
         self._end = 0  # the number of the last turn
@@ -60,6 +60,7 @@ class OwnLaunches:
         first = self._end + 1
         self._end = end = first + len(sets)
         passes.notice_backward(model, lambda: halves.append(self._stopwatch.stop(mark)))
+        self._placement.draw([each.nbytes for each in self._taken])
         cuda_driver.reset_persisting_l2()
         self._cache.draw_word()
         if hold:

@@ -57,7 +57,7 @@ class Launcher:
         mark = None
         passes.notice_backward(self._model, lambda: halves.append(stage.stopwatch.stop(mark)))
         alone = len(skeletons) == 1
-        stage.before_queue()
+        stage.before_queue(() if alone else self.layout.outputs)
         with torch.no_grad():
             for index, skeleton in enumerate(skeletons):
                 stage.wait_for_turn(first + index)

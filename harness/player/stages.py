@@ -25,6 +25,7 @@ from harness.wire.cooling import SUM_BYTES, Cooler
 from harness.wire.frames import Channel
 from harness.wire.layout import TensorSpec
 from harness.wire.masking import Completer, Mask
+from harness.wire.placement import Placement
 from harness.wire.rotation import Rotation
 from harness.wire.waiting import Waiter
 
@@ -80,6 +81,7 @@ class CudaStage:
             cubin, written, read, cooling["read"]["bytes"], self._secret.data_ptr() + KEY_BYTES, blocks
         )
         self._rotation = Rotation(cubin)
+        self._placement = Placement(self.device)
         self._default = torch.cuda.default_stream(self.device)
         self._guard = Guard(self.device, _LEGACY_STREAM)
         library = command["stopwatch"]
@@ -109,7 +111,9 @@ class CudaStage:
     def count_mail(self) -> None:
         self._flags.count_mail()
 
-    def before_queue(self) -> None:
+    def before_queue(self, outputs: Sequence[TensorSpec] = ()) -> None:
+        """What comes before the launches of a queue, of which `outputs` are returned."""
+        self._placement.draw([spec.size_bytes for spec in outputs])
         # A candidate that raised the limit inside forward would wait there for the queue that waits for it.
         cuda_driver.forbid_persisting_l2()
         cuda_driver.reset_persisting_l2()
@@ -197,7 +201,7 @@ class CpuStage:
     def count_mail(self) -> None:
         """The referee waits for frames themselves."""
 
-    def before_queue(self) -> None:
+    def before_queue(self, outputs: Sequence[TensorSpec] = ()) -> None:
         """Nothing is queued on a CPU."""
 
     def plant_guard(self, specs: Sequence[TensorSpec]) -> None:

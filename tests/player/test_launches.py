@@ -21,8 +21,9 @@ class ScriptedStage:
         self.steps, self.stopwatch = [], self
         self.slot, self.box = torch.zeros(2048, dtype=torch.uint8), torch.zeros(2048, dtype=torch.uint8)
 
-    def before_queue(self):
+    def before_queue(self, outputs=()):
         self.steps.append("queue")
+        self.placed = [spec.size_bytes for spec in outputs]
 
     def wait_for_turn(self, sequence):
         self.steps.append(f"turn {sequence}")
@@ -100,6 +101,7 @@ def test_each_launch_goes_through_the_same_steps_in_the_same_order():
     assert [set(report) for report in reports] == [{"host_us", "values"}] * 2
     assert launcher.finish(laps) == ([3.0, 3.0], [])
     assert stage.steps[-1] == "synchronize"
+    assert stage.placed == [16], "the outputs' places are drawn anew"
 
 
 def test_a_launch_on_its_own_is_waited_for_before_and_after_it():
@@ -110,6 +112,7 @@ def test_a_launch_on_its_own_is_waited_for_before_and_after_it():
         "synchronize", "take 0", "end 2",
     ]
     assert host_us > 0
+    assert stage.placed == []
 
 
 def test_what_forward_returned_is_in_the_outbox():
