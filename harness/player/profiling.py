@@ -50,6 +50,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     layout = launcher.layout
     stage.wait_for_turn(first)
     stage.fill(0)
+    stage.wait_for_window(first)
     stage.synchronize()
     arguments = tree.rebuild(skeleton, stage.inputs(0, layout.inputs))
     on_gpu = stage.stream is not None

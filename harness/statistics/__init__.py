@@ -12,13 +12,12 @@ from harness.statistics.looks import confidence_at, look_of, next_look, should_s
 from harness.statistics.rounds import log_ratio, median, order_of_round, typical_us
 from harness.statistics.two_baselines import baselines_agree, may_be_processes, narrows_by, reaching, spanning
 from harness.statistics.trimmed import (
-    Interval, load_ahead, trimmed_mean, tukey_mclaughlin, winsorised_variance,
+    Interval, load_ahead, reach_of, trimmed_mean, tukey_mclaughlin, winsorised_variance,
 )
 
 __all__ = [
     "MARGINS", "Interval", "baselines_agree", "call", "confidence_at", "estimate_log_ratio", "estimate_speedup",
     "load_ahead", "log_ratio", "look_of", "margin", "may_be_processes", "median", "narrows_by", "next_look",
-    "order_of_round",
-    "reaching", "should_stop", "spanning", "trimmed_mean", "tukey_mclaughlin", "typical_us", "width_for",
+    "order_of_round", "reach_of", "reaching", "should_stop", "spanning", "trimmed_mean", "tukey_mclaughlin", "typical_us", "width_for",
     "winsorised_variance",
 ]

@@ -261,5 +261,17 @@ def test_a_speedup_that_is_hardly_known_is_doubted_on_a_gpu(lo, hi, kind, half_w
     assert f"between {lo:.3g} and {hi:.3g}" in verdict.reason
 
 
+@pytest.mark.parametrize(("rounds", "known_to"), [(4, 0.114), (8, 0.055), (10, 0.05), (40, 0.05)])
+def test_few_rounds_have_a_wider_interval_of_the_same_scatter(rounds, known_to):
+    for half_width, is_known in ((0.99 * known_to, True), (1.05 * known_to, False)):
+        speedup = Interval(1.0, 1 - half_width, 1 + half_width)
+        timing = replace(timing_of(), speedup=speedup, log_ratios=[0.0] * rounds)
+        if is_known:
+            check_spread(timing, "cuda", 0.001)
+            continue
+        with pytest.raises(Failed):
+            check_spread(timing, "cuda", 0.001)
+
+
 def test_without_a_speedup_there_is_nothing_to_be_known():
     check_spread(timing_of(), "cuda", 0.001)

@@ -23,10 +23,19 @@ class Stage:
     def inputs(self, index, specs):
         return self._inputs
 
-    def wait_for_turn(self, sequence): ...
-    def fill(self, index): ...
+    def wait_for_turn(self, sequence):
+        self.steps = [f"turn {sequence}"]
+
+    def fill(self, index):
+        self.steps.append("fill")
+
+    def wait_for_window(self, sequence):
+        self.steps.append(f"window {sequence}")
+
     def restore_stream(self): ...
-    def signal_end(self, sequence): ...
+
+    def signal_end(self, sequence):
+        self.steps.append(f"end {sequence}")
 
     def synchronize(self):
         if self.stream is not None:
@@ -71,3 +80,15 @@ def opened():
 @pytest.fixture(autouse=True)
 def alone_on_a_core(one_thread):
     """Threads that wait for a busy machine's cores would make a library's share anything."""
+
+
+@pytest.fixture
+def steps_of() -> Callable[..., list[str]]:
+    """`steps_of(model, first)`: what a stage on the CPU is asked for during one profiled launch, in order."""
+
+    def launch(model, first):
+        stage = Stage("cpu", [torch.rand(4, 4)])
+        profiling.profiled_launch(stage, Launcher, model, first, {"list": [{"tensor": 0}]})
+        return stage.steps
+
+    return launch
