@@ -39,13 +39,13 @@ def enough(timing: Timing, settings: Settings, elapsed_s: float) -> bool:
         return False
     if timing.is_short is None:
         timing.is_short = timing.shorter_us < _SHORT_US
-    if timing.is_short:
-        return share is not None and _is_known(timing, settings)
-    return rounds in looks and _is_known(timing, settings)
+    is_asked = share is not None if timing.is_short else rounds in looks
+    return is_asked and _is_known(timing, settings)
 
 
 def _is_known(timing: Timing, settings: Settings) -> bool:
     """Whether the interval is narrow enough, or would hardly be narrower at the next look that is well ahead."""
+    timing.refine()
     confidence = confidence_at(0, settings.looks, settings.confidence)
     width = width_for(settings.half_width, timing.shorter_us)
     if should_stop(estimate_log_ratio(timing.ratios, confidence), width):
@@ -67,6 +67,7 @@ def estimate(timing: Timing, settings: Settings) -> None:
     looks = settings.looks
     if len(timing.log_ratios) < 2:
         return
+    timing.refine()
     level = confidence_at(look_of(len(timing.log_ratios), looks), looks, settings.confidence)
     timing.confidence = settings.confidence
     timing.speedup = estimate_speedup(timing.ratios, level)

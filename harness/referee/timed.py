@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from harness.device.identity import Telemetry
 from harness.referee.early import EarlyLook
 from harness.referee.turns import Launch
-from harness.statistics import Interval, baselines_agree, log_ratio, may_be_processes, trimmed_mean, typical_us
+from harness.statistics import (
+    Interval, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
+)
 
 OVERHEAD_TRIM = 0.1
 
@@ -52,6 +54,8 @@ class Timing:
     log_ratios: list[float] = field(default_factory=list)
     inside_us: list[float] = field(default_factory=list)
     inside_log_ratios: list[float] = field(default_factory=list)
+    # Of each kept round the segments of the candidate, of the baseline and of the baseline inside.
+    segments: list[tuple[list[list[float]], ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     forward_us: list[float] = field(default_factory=list)
     baseline_forward_us: list[float] = field(default_factory=list)
@@ -78,13 +82,14 @@ class Timing:
 
     def keep(self, *parts: Part) -> None:
         """Add a round of two parts: its log-ratio, and what was read of each launch."""
-        self.log_ratios.append(
-            log_ratio([part.candidate_us for part in parts], [part.baseline_us for part in parts if part.baseline_us])
+        candidate, baseline, inside = (
+            [times for times in of_parts if times]
+            for of_parts in zip(*((part.candidate_us, part.baseline_us, part.inside_us) for part in parts))
         )
-        if all(part.inside_us for part in parts):
-            self.inside_log_ratios.append(
-                log_ratio([part.candidate_us for part in parts], [part.inside_us for part in parts])
-            )
+        self.segments.append((candidate, baseline, inside))
+        self.log_ratios.append(log_ratio(candidate, baseline))
+        if len(inside) == len(parts):
+            self.inside_log_ratios.append(log_ratio(candidate, inside))
         for part in parts:
             self.inside_us += part.inside_us
             self.candidate_us += part.candidate_us
@@ -94,6 +99,15 @@ class Timing:
             self.host_us += [launch.host_us for launch in part.launches]
             self.wall_less_time_us += part.wall_less_time_us
             self.tails_us += [] if part.tail_us is None else [part.tail_us]
+
+    def refine(self) -> None:
+        """Work the log-ratios out anew from all rounds together, in which more is seen than in one."""
+        if not self.segments:
+            return
+        candidate, baseline, inside = zip(*self.segments)
+        self.log_ratios = log_ratios(candidate, baseline)
+        if len(self.inside_log_ratios) == len(self.segments):
+            self.inside_log_ratios = log_ratios(candidate, inside)
 
     def rounds_until(self, seconds: float) -> int | None:
         """How many rounds were kept up to the first that ended so late, or later; None before there is one."""
