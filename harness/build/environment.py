@@ -24,8 +24,10 @@ COMPILE_ONLY_ARCH = "9.0a"
 NVCC_HINT = "pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl"
 _READ_BY_COMPILERS = (
     "CC", "CXX", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPEND_FLAGS",
-    "NVCC_APPEND_FLAGS", "CUDNN_HOME",
+    "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CUDNN_HOME",
 )
+# Those that name a compiler, which may be another one tomorrow under the same name. $CXX is one with a field of its own.
+_NAME_A_COMPILER = ("CC", "NVCC_CCBIN")
 _WITH_SUFFIX = frozenset({9, 10, 11, 12})
 
 
@@ -36,7 +38,7 @@ class Toolchain:
 
     `torch_cuda` is the CUDA version of the torch build or None; a compiler that is missing has None for its
     path and version. `host` names the processor, for which `-march=native` builds; `environment` are
-    the variables that the compilers read.
+    the variables that the compilers read, and the versions of those that they name.
     """
 
     torch: str
@@ -122,8 +124,18 @@ def find_toolchain(device_arch: str | None, compile_for: Sequence[str] = ()) -> 
         compile_only=device_arch is None,
         nvcc_build=_version(nvcc, r"V(\d[\d.]*)"),
         driver=_driver(),
-        environment=tuple((name, os.environ[name]) for name in _READ_BY_COMPILERS if os.environ.get(name)),
+        environment=_environment(),
     )
+
+
+def _environment() -> tuple[tuple[str, str], ...]:
+    found = [(name, os.environ[name]) for name in _READ_BY_COMPILERS if os.environ.get(name)]
+    for name, value in tuple(found):
+        if name in _NAME_A_COMPILER:
+            # As nvcc does, which takes a folder for the place of its g++.
+            program = os.path.join(value, "g++") if os.path.isdir(value) else value
+            found.append((f"{name} --version", _output(program, "--version")))
+    return tuple(found)
 
 
 def find_host_compiler() -> str | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from harness.build import environment
 from harness.build.compile_only import without_architectures
 from harness.build.environment import arch_of, find_toolchain
 from harness.build.judging import Ending, judge
 from harness.candidate import Candidate
+from harness.sandbox.environment import scrubbed
 from harness.verdict import ReasonCode, Status
 from harness.wire.extension_key import extension_key
 
@@ -36,6 +39,31 @@ def test_the_toolchain_agrees_with_torch():
     toolchain = find_toolchain("8.0")
     assert (toolchain.torch, toolchain.torch_cuda) == (torch.__version__, torch.version.cuda)
     assert toolchain.arch == "8.0" and not toolchain.compile_only
+
+
+def script(path, said):
+    path.write_text(f"#!/bin/sh\necho {said}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["NVCC_CCBIN", "CC"])
+def test_another_version_of_a_compiler_that_a_variable_names_is_another_toolchain(name, tmp_path, monkeypatch):
+    found = []
+    for version in ("12.1", "12.2", "12.2"):
+        environment._output.cache_clear()  # in one run no compiler changes
+        monkeypatch.setenv(name, script(tmp_path / "g++", f"g++ {version}"))
+        found.append(find_toolchain(None).environment)
+    assert found[0] != found[1] == found[2]
+    assert (f"{name} --version", "g++ 12.2\n") in found[1]
+
+
+def test_nvccs_host_compiler_may_be_named_by_its_folder_and_reaches_the_builder(tmp_path, monkeypatch):
+    script(tmp_path / "g++", "g++ 12.3")
+    monkeypatch.setenv("NVCC_CCBIN", str(tmp_path))
+    environment._output.cache_clear()
+    assert ("NVCC_CCBIN --version", "g++ 12.3\n") in find_toolchain(None).environment
+    assert scrubbed(os.environ)["NVCC_CCBIN"] == str(tmp_path)
 
 
 def test_architectures_are_taken_out_of_flags():
