@@ -19,7 +19,7 @@ from typing import Any
 import torch.utils.cpp_extension as cpp_extension
 
 from harness.build import compile_only, dependencies, slim
-from harness.build.diagnostics import why_refused
+from harness.build.diagnostics import needs_architecture, why_refused
 from harness.wire.extension_key import extension_key
 
 _FLAG = "-Xptxas=-v"
@@ -158,12 +158,21 @@ class Recorder:
     def _compile_only(
         self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
     ) -> CompiledStandIn:
-        place, nvcc = self.folder / key, self.nvcc or "nvcc"
-        came = compile_only.compile_cuda(kind, arguments, place, nvcc, self.sms)
+        nvcc, at_once = self.nvcc or "nvcc", int(os.environ.get("MAX_JOBS") or 1)
+        texts = self._own_texts(kind, key, arguments)
+        came = compile_only.compile_cuda(kind, arguments, self.folder / key, nvcc, self.sms, texts, at_once)
         self.log += came.log
-        if not came.passed:
+        # With other headers it may go for one of those, too, unless it is the machine that lacks what is used.
+        is_slim = str(self.folder / f"{key}-headers") in map(str, arguments.get("extra_include_paths") or [])
+        if not came.passed or (is_slim and not all(map(needs_architecture, came.refused.values()))):
             raise NotCompiled("nvcc refused it", self.log)
         return CompiledStandIn(str(arguments.get("name")), came)
+
+    def _own_texts(self, kind: str, key: str, arguments: dict[str, Any]) -> list[str]:
+        """The texts of a call and of its own headers, without those of the stand-in."""
+        texts = [each for half in _texts(kind, arguments) for each in half]
+        folders = [each for each in _header_folders(kind, arguments) if each != self.folder / f"{key}-headers"]
+        return [*texts, *slim.headers_of(texts, folders)]
 
     def _note_built(
         self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool, headers: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -97,6 +98,35 @@ def test_a_library_whose_headers_are_missing_is_named_with_what_brings_it(worksh
     build = built(workshop, candidate)
     assert build.verdict.status is Status.SKIPPED
     assert "pip install nvidia-cublas" in build.verdict.reason
+
+
+@pytest.fixture
+def watched(workshop, tmp_path):
+    """`watched(candidate, *archs)`: its build, where nvcc tells its arguments."""
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(f'#!/bin/sh\necho "called with $@"\nexec {NVCC} "$@"\n')
+    nvcc.chmod(0o755)
+
+    def build(candidate, *archs):
+        toolchain = replace(find_toolchain(None, archs), nvcc_path=str(nvcc))
+        with BuildQueue([candidate], toolchain, workshop.cache, workshop.settings) as queue:
+            return queue.result(candidate)
+
+    return build
+
+
+WITH_TENSOR = INLINE.replace("__global__", "#include <torch/types.h>\n__global__").replace(
+    "BODY", "float sum = 0.0fEND out[0] = sum;"
+)
+
+
+@needs_nvcc
+def test_what_only_one_architecture_refuses_is_tried_with_pytorchs_own_headers(watched, workshop):
+    for_ampere = "\n#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n#error old\n#endif\n"
+    build = watched(workshop.write("new", WITH_TENSOR.replace("END", f";{for_ampere}")), "8.0", "9.0a")
+    assert build.verdict.status is Status.COMPILED
+    assert build.headers == "stock"
+    assert "not for sm_80 (" in build.verdict.reason
 
 
 @needs_nvcc
