@@ -65,6 +65,24 @@ def compile_cuda(
     return came
 
 
+def preprocessed(
+    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sm: str, texts: Sequence[str] = ()
+) -> dict[str, str]:
+    """What the device's compiler is given of each CUDA source, by the file's name; empty where that fails."""
+    files = _fed(kind, arguments, place)
+    stand_ins = _library_headers(place, files, texts)
+    found = {}
+    for index, file in enumerate(files):
+        made = place / f"{index}.{sm}.ii"
+        flags = [flag for flag in _flags(arguments, sm, place, stand_ins) if flag != "-cubin"]
+        ran = subprocess.run([nvcc, *flags, "-E", "-o", str(made), file], capture_output=True, cwd=place, check=False)
+        if ran.returncode != 0:
+            return {}
+        found[file] = made.read_text(encoding="utf-8", errors="replace")
+        made.unlink()
+    return found
+
+
 def _fed(kind: str, arguments: Mapping[str, Any], place: Path) -> list[str]:
     """The files to compile: those of the call, or the one that `load_inline` would write, written below `place`."""
     files = cuda_files(kind, arguments)

@@ -121,6 +121,15 @@ WITH_TENSOR = INLINE.replace("__global__", "#include <torch/types.h>\n__global__
 
 
 @needs_nvcc
+def test_an_error_that_no_header_could_mend_is_told_without_compiling_all_of_pytorch(watched, workshop):
+    build = watched(workshop.write("certain", WITH_TENSOR.replace("END", "\n")), "8.0", "9.0a")
+    assert build.verdict.reason.startswith('certain.py:9: expected a ";"\n    9 |  out[0] = sum;\n')
+    assert build.verdict.status is Status.BUILD_FAILED
+    calls = [line for line in build.log.splitlines() if line.startswith("called with")]
+    assert len(calls) == 2 and all("-headers " in call for call in calls)  # the folder of the stand-in
+
+
+@needs_nvcc
 def test_what_only_one_architecture_refuses_is_tried_with_pytorchs_own_headers(watched, workshop):
     for_ampere = "\n#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n#error old\n#endif\n"
     build = watched(workshop.write("new", WITH_TENSOR.replace("END", f";{for_ampere}")), "8.0", "9.0a")
