@@ -75,7 +75,7 @@ CODES = {
     ReasonCode.NOISY: "the clocks cannot be held against a quiet control, or the speedup is not known to 5 % on a GPU",
     ReasonCode.THROTTLED: "the GPU slowed down for heat or its power supply",
     ReasonCode.NO_GPU: "there is no GPU here",
-    ReasonCode.NO_NVCC: "there is no `nvcc` here",
+    ReasonCode.NO_NVCC: "there is no `nvcc` here, or no header of a CUDA library that it names",
     ReasonCode.NO_TRITON: "there is no Triton here",
     ReasonCode.NEEDS_ARCH: "it is for another GPU architecture",
     ReasonCode.NEEDS_CPU: "it is C++ for the CPU",

@@ -26,7 +26,7 @@ from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.locks import Lock
 from harness.verdict import Status
 
-BUILD_VERSION = 4
+BUILD_VERSION = 5
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
 _SOURCES = frozenset({".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".inl", ".ptx", ".cubin"})
 _MOST_SOURCES = 5000

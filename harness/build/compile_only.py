@@ -10,12 +10,14 @@ import os
 import subprocess
 import sysconfig
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
+from harness.build import library_headers
 from harness.build.dependencies import files_of_rule
 
 _IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
@@ -24,6 +26,7 @@ _CHOOSES_ARCHITECTURE = frozenset({
 })
 # A header that torch generates for CUDA builds only; without it its own headers do not compile.
 STAND_IN = "c10/cuda/impl/cuda_cmake_macros.h"
+_STAND_INS = "stand_in"
 
 
 @dataclass(frozen=True)
@@ -46,35 +49,84 @@ def cuda_files(kind: str, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def compile_cuda(
-    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sms: Sequence[str]
+    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sms: Sequence[str], texts: Sequence[str] = (),
+    at_once: int = 1,
 ) -> Compiled:
-    """Compile the CUDA sources of a call below `place` for each of `sms` (like "sm_90a"), one after the other."""
+    """Compile the CUDA sources of a call below `place` for each of `sms` (like "sm_90a"), `at_once` at a time.
+
+    `texts` are those of its sources and of its own headers, from which it is told which of CUDA's libraries it names.
+    """
+    files = _fed(kind, arguments, place)
+    stand_ins = _library_headers(place, files, texts)
+    came = _compiled(files, arguments, place, nvcc, sms, at_once, stand_ins)
+    if any(map(stand_ins.may_lack_for, came.refused.values())):
+        # Without them the compiler says which header is missing; or says the same again, where none is.
+        came = _compiled(files, arguments, place, nvcc, sms, at_once, None)
+    return came
+
+
+def preprocessed(
+    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sm: str, texts: Sequence[str] = ()
+) -> dict[str, str]:
+    """What the device's compiler is given of each CUDA source, by the file's name; empty where that fails."""
+    files = _fed(kind, arguments, place)
+    stand_ins = _library_headers(place, files, texts)
+    found = {}
+    for index, file in enumerate(files):
+        made = place / f"{index}.{sm}.ii"
+        flags = [flag for flag in _flags(arguments, sm, place, stand_ins) if flag != "-cubin"]
+        ran = subprocess.run([nvcc, *flags, "-E", "-o", str(made), file], capture_output=True, cwd=place, check=False)
+        if ran.returncode != 0:
+            return {}
+        found[file] = made.read_text(encoding="utf-8", errors="replace")
+        made.unlink()
+    return found
+
+
+def _fed(kind: str, arguments: Mapping[str, Any], place: Path) -> list[str]:
+    """The files to compile: those of the call, or the one that `load_inline` would write, written below `place`."""
     files = cuda_files(kind, arguments)
     if kind == "load_inline":
         headers = [f"#include <{name}>" for name in _IMPLICIT_HEADERS]
         path = place / "cuda.cu"
         path.write_text("\n".join(files if arguments.get("no_implicit_headers") else [*headers, *files]))
         files = [str(path)]
-    stand_in = place / "stand_in"
-    (stand_in / STAND_IN).parent.mkdir(parents=True, exist_ok=True)
-    (stand_in / STAND_IN).write_text("#pragma once\n")
-    log, refused, read = "", {}, set()
-    for sm in sms:
-        said = ""
-        for index, file in enumerate(file for file in files if not file.endswith(".cuh")):
-            made = place / f"{index}.{sm}"
-            command = [nvcc, *_flags(arguments, sm, stand_in), "-MD", "-MF", f"{made}.d", "-o", f"{made}.cubin", file]
-            ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False)
-            said += ran.stdout.decode(errors="replace")
-            if ran.returncode != 0:
-                refused[sm] = said
-            elif Path(f"{made}.d").is_file():
-                read |= files_of_rule(Path(f"{made}.d").read_text(errors="replace"))
-        log += said
-    return Compiled(tuple(sm for sm in sms if sm not in refused), refused, log, frozenset(read))
+    stand_in = place / _STAND_INS / STAND_IN
+    stand_in.parent.mkdir(parents=True, exist_ok=True)
+    stand_in.write_text("#pragma once\n")
+    return [file for file in files if not file.endswith(".cuh")]
 
 
-def _flags(arguments: Mapping[str, Any], sm: str, stand_in: Path) -> list[str]:
+def _library_headers(place: Path, files: Sequence[str], texts: Sequence[str]) -> library_headers.StandIns:
+    fed = [Path(file).read_text(encoding="utf-8", errors="replace") for file in files if Path(file).is_file()]
+    return library_headers.write(place / "libraries", [*texts, *fed])
+
+
+def _compiled(
+    files: Sequence[str], arguments: Mapping[str, Any], place: Path, nvcc: str, sms: Sequence[str], at_once: int,
+    stand_ins: library_headers.StandIns | None,
+) -> Compiled:
+    def compile_one(sm: str, index: int) -> tuple[int, str, frozenset[str]]:
+        made = place / f"{index}.{sm}"
+        flags = _flags(arguments, sm, place, stand_ins)
+        command = [nvcc, *flags, "-MD", "-MF", f"{made}.d", "-o", f"{made}.cubin", files[index]]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False)
+        rule = Path(f"{made}.d")
+        read = files_of_rule(rule.read_text(errors="replace")) if ran.returncode == 0 and rule.is_file() else ()
+        return ran.returncode, ran.stdout.decode(errors="replace"), frozenset(read)
+
+    each = [(sm, index) for sm in sms for index in range(len(files))]
+    with ThreadPoolExecutor(max(1, at_once)) as pool:
+        came = list(zip(each, pool.map(lambda one: compile_one(*one), each)))
+    said = {sm: "".join(text for (for_sm, _), (_, text, _) in came if for_sm == sm) for sm in sms}
+    refused = {sm: said[sm] for (sm, _), (code, _, _) in came if code != 0}
+    read = frozenset[str]().union(*(names for _, (_, _, names) in came))
+    return Compiled(tuple(sm for sm in sms if sm not in refused), refused, "".join(said.values()), read)
+
+
+def _flags(
+    arguments: Mapping[str, Any], sm: str, place: Path, stand_ins: library_headers.StandIns | None
+) -> list[str]:
     include = [*(arguments.get("extra_include_paths") or []), *cpp_extension.include_paths()]
     include.append(sysconfig.get_paths()["include"])
     extra = without_architectures(arguments.get("extra_cuda_cflags") or [])
@@ -83,7 +135,7 @@ def _flags(arguments: Mapping[str, Any], sm: str, stand_in: Path) -> list[str]:
         "-cubin", f"-gencode=arch=compute_{sm[3:]},code={sm}", *standard,
         *cpp_extension.COMMON_NVCC_FLAGS, "-DTORCH_API_INCLUDE_EXTENSION_H",
         f"-DTORCH_EXTENSION_NAME={arguments.get('name')}", *extra,
-        f"-I{stand_in}", *(f"-I{folder}" for folder in include),
+        f"-I{place / _STAND_INS}", *(f"-I{folder}" for folder in include), *library_headers.flags(stand_ins),
     ]
 
 

@@ -155,7 +155,9 @@ def _failure(
             reason = f"it needs {absent[0]}, which this CUDA toolkit lacks; bring it with: pip install {absent[1]}"
             # Where the stand-in needs no such header, the error may be the candidate's own.
             slim_log = _shortened(failure.get("slim_log", ""))
-            without = explain(slim_log, candidate.source, candidate.path, generated)
+            without = "" if missing_cuda_header(slim_log) else explain(
+                slim_log, candidate.source, candidate.path, generated
+            )
             reason += f"\nwithout that header: {without}" if without else ""
             return Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, reason)
         told = explain(f"{output}\n{message}", candidate.source, candidate.path, generated)

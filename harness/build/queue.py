@@ -67,8 +67,8 @@ class BuildQueue:
         waiting = [each for each in candidates if each not in self._done]
         workers = max(1, min(len(waiting), builders_at_once() // (2 if gently else 1)))
         allow_descriptors(_FILES + _FILES_EACH * workers)
-        # One candidate has a C++ and a CUDA half; more jobs than that never help.
-        self._jobs = max(1, min(2, (os.cpu_count() or 1) // workers))
+        # One candidate has a C++ and a CUDA half, or is compiled for each architecture; more jobs than that never help.
+        self._jobs = max(1, min(max(2, len(toolchain.sms)), (os.cpu_count() or 1) // workers))
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="builder")
         for candidate in waiting:
             self._coming[candidate] = self._pool.submit(self._build, candidate)

@@ -11,15 +11,15 @@ import inspect
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build import compile_only, dependencies, slim
-from harness.build.diagnostics import why_refused
+from harness.build import certain_errors, compile_only, dependencies, slim
+from harness.build.diagnostics import diagnostics, needs_architecture, why_refused
 from harness.wire.extension_key import extension_key
 
 _FLAG = "-Xptxas=-v"
@@ -30,11 +30,13 @@ _COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cf
 
 class NotCompiled(Exception):
     """Raised in place of what torch raises when a build fails; `log` is the compiler's output, `slim_log` what it had
-    said with the stand-in for PyTorch's headers.
+    said with the stand-in for PyTorch's headers, `refused` what it said for each architecture where it only compiles.
     """
 
-    def __init__(self, message: str, log: str, slim_log: str = "") -> None:
-        self.log, self.slim_log = log, slim_log
+    def __init__(
+        self, message: str, log: str, slim_log: str = "", refused: Mapping[str, str] | None = None
+    ) -> None:
+        self.log, self.slim_log, self.refused = log, slim_log, dict(refused or {})
         super().__init__(message)
 
 
@@ -127,7 +129,7 @@ class Recorder:
     ) -> tuple[bool, Any]:
         """Whether the call builds with the stand-in first on the include path, and what `build` then returned.
 
-        Of an attempt that failed nothing is left.
+        Of an attempt that failed nothing is left. Raises what `build` raised where it would do so without it, too.
         """
         place, headers = self.folder / key, self.folder / f"{key}-headers"
         versions = getattr(getattr(cpp_extension, "JIT_EXTENSION_VERSIONER", None), "entries", {})
@@ -140,7 +142,9 @@ class Recorder:
                 return False, None
             paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
             return True, build(kind, real, key, {**arguments, "extra_include_paths": paths})
-        except Exception:
+        except Exception as error:
+            if isinstance(error, NotCompiled) and self._is_certain(error, kind, key, arguments):
+                raise
             self._slim_log, self.log = self.log[len(log):], log
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True, exist_ok=True)
@@ -158,12 +162,41 @@ class Recorder:
     def _compile_only(
         self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
     ) -> CompiledStandIn:
-        place, nvcc = self.folder / key, self.nvcc or "nvcc"
-        came = compile_only.compile_cuda(kind, arguments, place, nvcc, self.sms)
+        nvcc, at_once = self.nvcc or "nvcc", int(os.environ.get("MAX_JOBS") or 1)
+        texts = self._own_texts(kind, key, arguments)
+        came = compile_only.compile_cuda(kind, arguments, self.folder / key, nvcc, self.sms, texts, at_once)
         self.log += came.log
-        if not came.passed:
-            raise NotCompiled("nvcc refused it", self.log)
+        # With other headers it may go for one of those, too, unless it is the machine that lacks what is used.
+        is_slim = str(self.folder / f"{key}-headers") in map(str, arguments.get("extra_include_paths") or [])
+        if not came.passed or (is_slim and not all(map(needs_architecture, came.refused.values()))):
+            raise NotCompiled("nvcc refused it", self.log, refused=came.refused)
         return CompiledStandIn(str(arguments.get("name")), came)
+
+    def _is_certain(self, error: NotCompiled, kind: str, key: str, arguments: dict[str, Any]) -> bool:
+        """Whether nvcc would refuse the call for each architecture with PyTorch's own headers too, in the same words."""
+        place, nvcc = self.folder / key, self.nvcc or "nvcc"
+        for sm in self.sms:
+            errors = [each for each in diagnostics(error.refused.get(sm, "")) if each.kind == "error"]
+            if not certain_errors.may_be_certain(errors):
+                return False
+            try:
+                texts = self._own_texts(kind, key, arguments)
+                with_stock = compile_only.preprocessed(kind, arguments, place, nvcc, sm, texts)
+            except OSError:
+                return False
+            by_file = {file: [each for each in errors if each.file == file] for file in with_stock}
+            failed = {file: found for file, found in by_file.items() if found}
+            if not failed or sum(map(len, failed.values())) < len(errors):
+                return False
+            if not all(certain_errors.are_certain(found, with_stock[file], file) for file, found in failed.items()):
+                return False
+        return True
+
+    def _own_texts(self, kind: str, key: str, arguments: dict[str, Any]) -> list[str]:
+        """The texts of a call and of its own headers, without those of the stand-in."""
+        texts = [each for half in _texts(kind, arguments) for each in half]
+        folders = [each for each in _header_folders(kind, arguments) if each != self.folder / f"{key}-headers"]
+        return [*texts, *slim.headers_of(texts, folders)]
 
     def _note_built(
         self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool, headers: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -97,6 +98,44 @@ def test_a_library_whose_headers_are_missing_is_named_with_what_brings_it(worksh
     build = built(workshop, candidate)
     assert build.verdict.status is Status.SKIPPED
     assert "pip install nvidia-cublas" in build.verdict.reason
+
+
+@pytest.fixture
+def watched(workshop, tmp_path):
+    """`watched(candidate, *archs)`: its build, where nvcc tells its arguments."""
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(f'#!/bin/sh\necho "called with $@"\nexec {NVCC} "$@"\n')
+    nvcc.chmod(0o755)
+
+    def build(candidate, *archs):
+        toolchain = replace(find_toolchain(None, archs), nvcc_path=str(nvcc))
+        with BuildQueue([candidate], toolchain, workshop.cache, workshop.settings) as queue:
+            return queue.result(candidate)
+
+    return build
+
+
+WITH_TENSOR = INLINE.replace("__global__", "#include <torch/types.h>\n__global__").replace(
+    "BODY", "float sum = 0.0fEND out[0] = sum;"
+)
+
+
+@needs_nvcc
+def test_an_error_that_no_header_could_mend_is_told_without_compiling_all_of_pytorch(watched, workshop):
+    build = watched(workshop.write("certain", WITH_TENSOR.replace("END", "\n")), "8.0", "9.0a")
+    assert build.verdict.reason.startswith('certain.py:9: expected a ";"\n    9 |  out[0] = sum;\n')
+    assert build.verdict.status is Status.BUILD_FAILED
+    calls = [line for line in build.log.splitlines() if line.startswith("called with")]
+    assert len(calls) == 2 and all("-headers " in call for call in calls)  # the folder of the stand-in
+
+
+@needs_nvcc
+def test_what_only_one_architecture_refuses_is_tried_with_pytorchs_own_headers(watched, workshop):
+    for_ampere = "\n#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n#error old\n#endif\n"
+    build = watched(workshop.write("new", WITH_TENSOR.replace("END", f";{for_ampere}")), "8.0", "9.0a")
+    assert build.verdict.status is Status.COMPILED
+    assert build.headers == "stock"
+    assert "not for sm_80 (" in build.verdict.reason
 
 
 @needs_nvcc

@@ -51,6 +51,10 @@ def test_a_header_that_is_missing_either_way_is_all_that_is_said(failed):
     assert "\n" not in failed(ABSENT, "").reason
 
 
+def test_a_header_that_is_missing_with_the_stand_in_too_is_named_once(failed):
+    assert "\n" not in failed(ABSENT, ABSENT.replace("CUDAContextLight.h:7", "cuda.cu:1")).reason
+
+
 def test_with_all_headers_there_the_error_with_pytorchs_own_is_the_one_that_counts(failed):
     found = failed(failed.error, "something else")
     assert found.status is Status.BUILD_FAILED and found.reason.startswith("mine.py:4: class")

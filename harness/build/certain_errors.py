@@ -1,0 +1,189 @@
+"""Errors that no header could mend: what nvcc says of a candidate with the stand-in, and must say with PyTorch's own
+headers too.
+
+To compile with those takes many times as long as to preprocess. So the preprocessed text is looked at, in which every
+macro is replaced and every declaration stands. A few errors follow from it alone: a name that nothing in it declares,
+and two tokens that no C++ has beside each other. Whatever else was said is for the compiler to say again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.build.diagnostics import Diagnostic
+
+_MARKER = re.compile(r'^#(?: line)? ?(\d+) "([^"\n]*)".*\n', re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*#.*", re.MULTILINE)
+_TOKEN = re.compile(
+    r"""(?P<string>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*"\w*|(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*'\w*)
+    |(?P<number>\.?\d(?:[eEpP][+-]|'\w|[\w.])*)
+    |(?P<word>[A-Za-z_$][\w$]*)
+    |(?P<mark>->\*?|::|\.\.\.|\+\+|--|&&|\|\||<<=?|[-+*/%&|^=!<>]=|\S)""",
+    re.VERBOSE,
+)
+# Spellings that are not read here: raw strings, other brackets, letters by their number, lines that go on.
+_NOT_READ = re.compile(r'R"|<:|:>|<%|%>|%:|\\[uU\n]|\?\?')
+# Code that is looked at only when it is used, or by other rules.
+_GENERIC = frozenset({"template", "requires", "concept", "__if_exists", "__if_not_exists", "import", "module"})
+# Before brackets that hold what is no C++, or need not be known.
+_FOREIGN = ("__attribute__(", "__attribute(", "__declspec(", "__location__(", "_Pragma(", "__pragma(", "[[", *(
+    f"{word}(" for word in ("asm", "__asm", "__asm__", "volatile", "__volatile__", "goto", "__builtin_offsetof")
+))
+# Behind one of these a name is used, and never declared: no declarator and no label begins there.
+_BEFORE_A_USE = frozenset({
+    "=", "+", "-", "/", "%", "==", "!=", "<=", ">=", "<", "||", "|", "^", "?", "!", "+=", "-=", "*=", "/=", "%=", "|=",
+    "&=", "^=", "<<", "<<=", ".", "->", "::", "return",
+})
+# Behind these, too, where an assignment, an initializer or a return has begun.
+_BEFORE_A_USE_IN_EXPRESSIONS = frozenset({"*", "&", "&&", ">", ">>"})
+_BEGINS_AN_EXPRESSION = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", "<<=", "return"})
+_ENDS_AN_EXPRESSION = frozenset({";", ",", ":", "{", "}"})
+_MAY_FOLLOW_A_NUMBER = frozenset({
+    "and", "or", "xor", "bitand", "bitor", "not_eq", "and_eq", "or_eq", "xor_eq", "override", "final",
+})
+_UNDECLARED = re.compile(
+    r'identifier "(\w+)" is undefined|(?:class|struct|union|namespace) "[^"]*" has no member "(\w+)"'
+)
+_NO_SEMICOLON = 'expected a ";"'
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of a source: its text, what it is (string, number, word or mark), its line in the file, and the
+    brackets around it, the outermost first, each with the token before it.
+    """
+
+    text: str
+    kind: str
+    line: int
+    inside: tuple[str, ...]
+
+
+def may_be_certain(errors: Sequence[Diagnostic]) -> bool:
+    """Whether it is worth preprocessing for `errors`: one of another kind leaves it to the compiler."""
+    return bool(errors) and all(each.text == _NO_SEMICOLON or _UNDECLARED.fullmatch(each.text) for each in errors)
+
+
+def are_certain(errors: Sequence[Diagnostic], preprocessed: str, source: str) -> bool:
+    """Whether each of `errors`, which nvcc found in the file `source` with other headers, is one with these, too.
+
+    `preprocessed` is what the preprocessor makes of that file, with the lines in which it names files. False also
+    stands for what cannot be told.
+    """
+    if not may_be_certain(errors) or any(each.file != source or each.line is None for each in errors):
+        return False
+    own, others = _parted(preprocessed, source)
+    if any(_NOT_READ.search(text) for _, text in own):
+        return False
+    tokens = list(tokens_of(own))
+    if any(each.text in _GENERIC or (each.text == "auto" and _ends_with(each.inside, "(")) for each in tokens):
+        return False
+    broken = {second.line for _, second in never_beside(tokens)}
+    for error in errors:
+        undeclared = _UNDECLARED.fullmatch(error.text)
+        if undeclared is not None:
+            if not _is_only_used(undeclared[1] or undeclared[2], tokens, own, others):
+                return False
+        elif error.line not in broken:
+            return False
+    return True
+
+
+def tokens_of(parts: Iterable[tuple[int, str]]) -> Iterator[Token]:
+    """The tokens of texts that begin at these lines of one file; not those of directives."""
+    before, inside = "", []
+    for first_line, text in parts:
+        line, at = first_line, 0
+        text = _DIRECTIVE.sub("", text)
+        for found in _TOKEN.finditer(text):
+            line += text.count("\n", at, found.start())
+            at, token = found.start(), found[0]
+            if token in (")", "]", "}") and inside:
+                inside.pop()
+            yield Token(token, found.lastgroup or "", line, tuple(inside))
+            if token in ("(", "[", "{"):
+                inside.append(f"{before}{token}")
+            before = token
+
+
+def never_beside(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
+    """The neighbours among `tokens` that no C++ has: a number and then a word, and the end of a block behind a
+    statement that has none. A block, or the body of a class or a namespace, is told from a list by a semicolon
+    of its own.
+    """
+    blocks: list[bool] = []
+    for first, second in zip(tokens, tokens[1:]):
+        if first.text == "{":
+            blocks.append(False)
+        elif first.text == "}" and blocks:
+            blocks.pop()
+        elif first.text == ";" and blocks and _ends_with(first.inside, "{"):
+            blocks[-1] = True
+        if not set(_FOREIGN).isdisjoint(first.inside):
+            continue
+        if first.kind == "number" and second.kind == "word":
+            if second.text not in _MAY_FOLLOW_A_NUMBER and not second.text.startswith("__"):
+                yield first, second
+        elif second.text == "}" and blocks and blocks[-1] and first.inside[:-1] == second.inside:
+            if first.kind in ("number", "string", "word") or first.text == ")":
+                yield first, second
+
+
+def _is_only_used(name: str, tokens: Sequence[Token], own: Iterable[tuple[int, str]], others: str) -> bool:
+    """Whether no header has `name`, and the source only where a name that nothing declares is an error."""
+    word = re.compile(rf"(?<![\w$]){name}(?![\w$])")
+    directives = [line for _, text in own for line in _DIRECTIVE.findall(text)]
+    # What compilers declare themselves begins with two underscores.
+    if name.startswith("__") or (name in others and word.search(others)) or any(map(word.search, directives)):
+        return False
+    found = [index for index, token in enumerate(tokens) if token.text == name]
+    return bool(found) and all(is_a_use(tokens, index) for index in found)
+
+
+def is_a_use(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the name at `index` is looked up there, whatever the names around it stand for."""
+    if index < 2 or tokens[index - 2].text == "operator" or not set(_FOREIGN).isdisjoint(tokens[index].inside):
+        return False
+    before = tokens[index - 1].text
+    if before == "::" and _names_a_namespace(tokens, index):
+        return False
+    return before in _BEFORE_A_USE or (before in _BEFORE_A_USE_IN_EXPRESSIONS and _is_in_expression(tokens, index))
+
+
+def _is_in_expression(tokens: Sequence[Token], index: int) -> bool:
+    depth = len(tokens[index].inside)
+    for at in range(index - 1, -1, -1):
+        token = tokens[at]
+        if len(token.inside) < depth or (len(token.inside) == depth and token.text in _ENDS_AN_EXPRESSION):
+            return False
+        if len(token.inside) == depth and token.text in _BEGINS_AN_EXPRESSION:
+            return True
+    return False
+
+
+def _names_a_namespace(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the token is the end of `namespace a::b`, which declares b."""
+    while index >= 0 and (tokens[index].kind == "word" or tokens[index].text == "::"):
+        if tokens[index].text == "namespace":
+            return True
+        index -= 1
+    return False
+
+
+def _ends_with(inside: Sequence[str], bracket: str) -> bool:
+    return bool(inside) and inside[-1].endswith(bracket)
+
+
+def _parted(preprocessed: str, source: str) -> tuple[list[tuple[int, str]], str]:
+    """The parts of the text that are the file's own, each with the line it begins at, and all others together."""
+    own, others = [], []
+    markers = list(_MARKER.finditer(preprocessed))
+    for marker, after in zip(markers, [*markers[1:], None]):
+        text = preprocessed[marker.end():after.start() if after else None]
+        if marker[2] == source:
+            own.append((int(marker[1]), text))
+        else:
+            others.append(text)
+    return own, "".join(others)
