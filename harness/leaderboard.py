@@ -17,7 +17,7 @@ from harness.report import sizes_table, terminal
 from harness.report.table import Column, fitted, table_text
 from harness.report.terminal import paint
 from harness.spelling import listed
-from harness.verdict import Status
+from harness.verdict import ReasonCode, Status
 
 __all__ = ["class_of", "rank", "render", "title_of"]
 
@@ -232,7 +232,10 @@ def _next_lines(records: list[Record], command: str | None, records_path: object
     command = command or f"python run.py problems/{first.problem}.yaml"
     own = [each for each in records if each.role == "candidate"]
     unsure = [each for each in own if each.status is Status.UNSURE]
-    waiting = [each for each in own if each.status in (Status.SKIPPED, Status.COMPILED)]
+    waiting = [
+        each for each in own
+        if each.status in (Status.SKIPPED, Status.COMPILED) and each.reason_code is not ReasonCode.SAVED_MEANWHILE
+    ]
     failed = [each for each in own if each.status is not Status.OK and each not in unsure + waiting]
     if failed:
         text = f"Next: {command} --only {failed[0].candidate}   runs that one alone, once it is mended"

@@ -145,6 +145,8 @@ class BuildQueue:
             with self._cache.staging() as private:
                 began, began_at = time.monotonic(), time.time()
                 ending = self._run_builder(candidate, private)
+                if not candidate.is_as_read:  # the key says one text, and perhaps another was built
+                    return Build(judging.saved_meanwhile(candidate))
                 seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
                 build, files = judging.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
                 return self._cache.store(key, build, {path: _digest(Path(path), began_at) for path in files}, place)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from harness.baselines import BASELINES, baselines_for
+from harness.build.judging import saved_meanwhile
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.contest.ahead import Ahead, Entry, is_slow_to_start
@@ -149,6 +150,8 @@ class Contest:
             verdict = judgement.verdict
             if isinstance(entry, Candidate):
                 verdict = with_suspicions(verdict, entry.source, judgement)
+                if not entry.is_as_read:  # its process read the file by itself, and the record is of what was read here
+                    verdict, judgement = saved_meanwhile(entry), None
         self._record(entry, verdict, build, judgement)
 
     def _fault_of(self, entry: Entry) -> Verdict | None:

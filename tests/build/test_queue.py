@@ -185,6 +185,17 @@ def test_a_triton_candidate_without_a_gpu_is_skipped(workshop):
     assert build.verdict.status is Status.SKIPPED and build.verdict.reason_code is ReasonCode.NO_GPU
 
 
+def test_what_is_built_of_a_file_that_was_saved_again_is_not_kept_as_what_was_read(workshop):
+    candidate = workshop.write("plain", PLAIN_CANDIDATE)
+    candidate.path.write_text(f"raise ValueError('of the next text')\n{PLAIN_CANDIDATE}")
+    (build,) = workshop.build(candidate)
+    assert (build.verdict.status, build.verdict.reason_code) == (Status.SKIPPED, ReasonCode.SAVED_MEANWHILE)
+    assert "plain.py was saved again" in build.verdict.reason
+    candidate.path.write_text(PLAIN_CANDIDATE)
+    (build,) = workshop.build(candidate)
+    assert build.verdict is None and not build.cached
+
+
 def test_closing_the_queue_ends_what_is_being_built(workshop):
     candidate = workshop.write("hangs", model_with("time.sleep(100)"))
     queue = BuildQueue([candidate], find_toolchain(None), workshop.cache, SETTINGS)

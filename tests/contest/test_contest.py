@@ -8,9 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.build.product import Build
+from harness.candidate import read_candidate
 from harness.contest import Contest
 from harness.records.assembling import RunFacts
+from harness.referee.judgement import Judgement
 from harness.report.progress import NullProgress
+from harness.verdict import OK, Status
 
 
 @pytest.fixture
@@ -74,3 +78,23 @@ def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(s
     staying._renew_when_quiet()
     staying._renew_when_quiet()
     assert staying.done == ["waited", "renewed", "renewed"]
+
+
+@pytest.mark.parametrize(("saved", "verdict"), [("# the same idea\n", "ok/"), ("# another\n", "skipped/saved_meanwhile")])
+def test_a_file_that_is_saved_again_while_it_is_judged_is_judged_in_neither_text(tmp_path, saved, verdict):
+    path = tmp_path / "mine.py"
+    path.write_text("# the same idea\nclass ModelNew: ...\n")
+    contest, rows = Contest.__new__(Contest), []
+    contest._to_come, contest._lost = [], None
+    contest._workshop = SimpleNamespace(is_ready=lambda entry: True, build_of=lambda entry: Build(None))
+    contest._record = lambda entry, verdict, build, judgement: rows.append((verdict, judgement))
+
+    def play(entry, following):
+        path.write_text(f"{saved}class ModelNew: ...\n")
+        return Judgement(OK)
+
+    contest._play = play
+    contest._one(read_candidate(path), None)
+    [(found, judgement)] = rows
+    assert f"{found.status.value}/{found.reason_code.value}" == verdict
+    assert (judgement is None) == (found.status is Status.SKIPPED)
