@@ -80,6 +80,7 @@ CODES = {
     ReasonCode.NEEDS_ARCH: "it is for another GPU architecture",
     ReasonCode.NEEDS_CPU: "it is C++ for the CPU",
     ReasonCode.DEVICE_LOST: "the device stopped answering earlier in the run",
+    ReasonCode.SAVED_MEANWHILE: "its file was saved again while it was built or judged",
 }
 
 _TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false"}

@@ -56,6 +56,11 @@ class Candidate:
         copy.write_text(self.source, encoding="utf-8")
         return copy
 
+    @property
+    def is_as_read(self) -> bool:
+        """Whether what is run is what was read: its file has not been saved again with another text since."""
+        return self.is_frozen or read_candidate(self.path, tuned=False).source_hash == self.source_hash
+
     def with_parameters(self, values: Mapping[str, parameters.Value]) -> Candidate:
         """The same with other values of its `PARAMETERS`."""
         source = parameters.frozen(self.source, parsed(self.source), values)

@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.candidate import Candidate, read_candidate
 from harness.contest import Contest
+from harness.contest.candidate_queue import CandidateQueue
 from harness.device.choose import check_device_name, open_bench
 from harness.errors import InputError
 from harness.kernelbench import result_fields
@@ -33,7 +34,6 @@ from harness.scaffold import checked_name
 from harness.settings import Settings, load_settings
 from harness.spelling import hint_for
 from harness.wire.passes import MODES
-from harness.turn import alone_on
 from harness.workshop import Workshop
 
 _MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
@@ -82,7 +82,7 @@ class Referee:
         self._progress = progress or NullProgress()
         self._out_dir = None if out_dir is None else Path(out_dir)
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-jobs-"))
-        self._contests: OrderedDict[tuple[Any, ...], tuple[Contest, _Kept]] = OrderedDict()
+        self._contests: OrderedDict[tuple[Any, ...], _Warm] = OrderedDict()
         try:
             self._bench = open_bench(device)
         except BaseException:
@@ -100,7 +100,7 @@ class Referee:
     def close(self) -> None:
         """Forget everything that was warm; records on disk get their ranks."""
         while self._contests:
-            self._contests.popitem()[1][1].finish()
+            self._contests.popitem()[1].kept.finish()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def evaluate(
@@ -127,21 +127,26 @@ class Referee:
         return found
 
     def judge(self, problem: Problem, candidates: Sequence[Candidate], settings: Settings) -> Iterator[Evaluation]:
-        """Build all `candidates` at once, then judge one after the other."""
-        utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        with Workshop(problem, candidates, self._bench, settings) as workshop:
-            workshop.wait_for_builds(self._progress.note)
-            for candidate in candidates:
-                with alone_on(self._bench, self._progress):
-                    contest, kept = self._contest(problem, settings, workshop, utc)
-                    contest.judge_alone(candidate, workshop, utc)
-                (record,) = rank([kept.records[-1]], problem.kinds, problem.accuracy.precision_class)
-                yield Evaluation(record, kept.samples)
+        """Build `candidates` side by side and judge each as it gets ready, so that they may change places."""
+        with self.queue(problem, settings) as queue:
+            queue.add(candidates)
+            while queue.left:
+                yield queue.judge_next()
+
+    def queue(self, problem: Problem, settings: Settings) -> CandidateQueue[Evaluation]:
+        """A queue of candidates for this device, to which more may be added while others are built and judged."""
+        key = _key_of(problem, settings)
+        if key in self._contests:
+            self._contests.move_to_end(key)
+        return CandidateQueue(
+            problem, settings, self._bench, self._progress, self._contests.get(key),
+            lambda workshop: self._opened(problem, settings, workshop),
+        )
 
     def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
         """Where the records of this problem are kept, if they are."""
         key = _key_of(problem, settings)
-        files = self._contests[key][1].files if key in self._contests else None
+        files = self._contests[key].kept.files if key in self._contests else None
         return files.csv_path if files else None
 
     def _written(self, source: str | Path, name: str | None) -> Path:
@@ -160,22 +165,22 @@ class Referee:
             raise InputError(said) from None
         return path
 
-    def _contest(
-        self, problem: Problem, settings: Settings, workshop: Workshop, utc: str
-    ) -> tuple[Contest, _Kept]:
-        key = _key_of(problem, settings)
-        if key not in self._contests:
-            while len(self._contests) >= _MOST_CONTESTS:
-                self._contests.popitem(last=False)[1][1].finish()
-                self._bench.release_memory()
-            kept = _Kept(problem)
-            if self._out_dir is not None:
-                slug = device_slug(self._bench.identity.name, self._bench.kind)
-                kept.files = RunFiles.create(self._out_dir, problem.name, slug, utc)
-            contest = Contest(problem, settings, self._bench, workshop, kept, self._progress, utc)
-            self._contests[key] = contest, kept
-        self._contests.move_to_end(key)
-        return self._contests[key]
+    def _opened(self, problem: Problem, settings: Settings, workshop: Workshop) -> _Warm:
+        """A new contest, which may take the room of the one that was not asked for longest."""
+        while len(self._contests) >= _MOST_CONTESTS:
+            self._contests.popitem(last=False)[1].kept.finish()
+            self._bench.release_memory()
+        kept, utc = _Kept(problem), _utc_now()
+        if self._out_dir is not None:
+            slug = device_slug(self._bench.identity.name, self._bench.kind)
+            kept.files = RunFiles.create(self._out_dir, problem.name, slug, utc)
+        contest = Contest(problem, settings, self._bench, workshop, kept, self._progress, utc)
+        warm = self._contests[_key_of(problem, settings)] = _Warm(contest, kept)
+        return warm
+
+
+def _utc_now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def _key_of(problem: Problem, settings: Settings) -> tuple[Any, ...]:
@@ -199,6 +204,20 @@ class _Kept:
         if self.files is not None:
             accuracy = self.problem.accuracy
             self.files.finish(rank(self.files.records, self.problem.kinds, accuracy.precision_class))
+
+
+@dataclass(frozen=True)
+class _Warm:
+    """A contest that stays open, and what is kept of its records."""
+
+    contest: Contest
+    kept: _Kept
+
+    def judge(self, candidate: Candidate, workshop: Workshop) -> Evaluation:
+        self.contest.judge_alone(candidate, workshop, _utc_now())
+        problem = self.kept.problem
+        (record,) = rank([self.kept.records[-1]], problem.kinds, problem.accuracy.precision_class)
+        return Evaluation(record, self.kept.samples)
 
 
 def evaluate(

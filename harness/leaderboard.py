@@ -17,9 +17,9 @@ from harness.report import sizes_table, terminal
 from harness.report.table import Column, fitted, table_text
 from harness.report.terminal import paint
 from harness.spelling import listed
-from harness.verdict import Status
+from harness.verdict import ReasonCode, Status
 
-__all__ = ["class_of", "rank", "render", "title_of"]
+__all__ = ["class_of", "rank", "render", "render_row", "title_of"]
 
 _CALL_STYLES = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
 _U_EXPONENTS = {"float64": "⁻⁵³", "float32": "⁻²⁴", "float16": "⁻¹¹", "bfloat16": "⁻⁸"}
@@ -47,6 +47,22 @@ def render(
     everything = [record for group in groups for record in group]
     blocks += sizes_table.sizes_text(everything, width=width, color=color)
     return "\n\n".join([*blocks, "\n".join(_next_lines(everything, command, records_path))])
+
+
+def render_row(
+    records: Iterable[Record], candidate: str, *, width: int | None = None, color: bool = False
+) -> tuple[str, str]:
+    """The titles over the leaderboard of `records`, and the line of `candidate` in it, its remarks below.
+
+    The columns are as wide as in that table, so that lines come to stand below each other as long as the titles stay.
+    """
+    group = next(group for group in grouped(records) if any(each.candidate == candidate for each in group))
+    columns, _ = fitted(_columns(group, color), width, _DROPPED_FIRST)
+    position = next(place for place, each in enumerate(group) if each.candidate == candidate)
+    lines = table_text(columns).splitlines()
+    titles, rows = lines[:-len(group)], lines[-len(group):]
+    remarks = [line for each in _remarks(group[position], group) for line in terminal.indented(each, width)]
+    return "\n".join(titles), "\n".join([rows[position], *remarks])
 
 
 def _block(group: list[Record], width: int | None, color: bool) -> str:
@@ -232,7 +248,10 @@ def _next_lines(records: list[Record], command: str | None, records_path: object
     command = command or f"python run.py problems/{first.problem}.yaml"
     own = [each for each in records if each.role == "candidate"]
     unsure = [each for each in own if each.status is Status.UNSURE]
-    waiting = [each for each in own if each.status in (Status.SKIPPED, Status.COMPILED)]
+    waiting = [
+        each for each in own
+        if each.status in (Status.SKIPPED, Status.COMPILED) and each.reason_code is not ReasonCode.SAVED_MEANWHILE
+    ]
     failed = [each for each in own if each.status is not Status.OK and each not in unsure + waiting]
     if failed:
         text = f"Next: {command} --only {failed[0].candidate}   runs that one alone, once it is mended"

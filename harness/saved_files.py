@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import stat
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,20 +38,30 @@ class _Source:
 
 
 class SavedFiles:
-    """Looks at the candidates that `find` returns, in the order it returns them."""
+    """Looks at the candidates that `find` returns, in the order it returns them.
 
-    def __init__(self, folder: Path, find: Callable[[], Sequence[Path]]) -> None:
-        self._folder, self._find = folder, find
+    A file must have stayed as it is for `quiet_s`; while one has not, it `is_moving`.
+    """
+
+    def __init__(self, folder: Path, find: Callable[[], Sequence[Path]], quiet_s: float = 0.0) -> None:
+        self._folder, self._find, self._quiet_s = folder, find, quiet_s
+        self.is_moving = False
         self._judged: dict[Path, str] = {}
-        self._seen: dict[Path, Stamp] = {}
+        self._seen: dict[Path, tuple[Stamp, float]] = {}
         self._sources: dict[Path, tuple[Stamp, _Source]] = {}
 
     def changed(self) -> list[Candidate]:
         """The candidates to judge now: new ones, and those that differ from when they were last returned here."""
         now = _stamps(self._folder)
-        quiet = {path for path, stamp in now.items() if self._seen.get(path) == stamp}
+        seen_s = time.monotonic()
+        quiet, seen = set(), {}
+        for path, stamp in now.items():
+            before, since_s = self._seen.get(path, (None, seen_s))
+            seen[path] = stamp, since_s if before == stamp else seen_s
+            if before == stamp and seen_s - since_s >= self._quiet_s:
+                quiet.add(path)
         moving = set(now) - quiet
-        self._seen = now
+        self._seen, self.is_moving = seen, bool(moving)
         found = []
         for path in self._find():
             if path not in quiet:
@@ -83,6 +94,10 @@ class SavedFiles:
         if known is None or known[0] != stamp:
             known = self._sources[path] = stamp, _read(path, stamp)
         return known[1]
+
+    def forget(self, name: str) -> None:
+        """Return the candidate of this name again from the next look, whether it was saved or not."""
+        self._judged = {path: key for path, key in self._judged.items() if path.stem != name}
 
     @property
     def candidates(self) -> set[str]:

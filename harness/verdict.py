@@ -80,6 +80,7 @@ class ReasonCode(str, Enum):
     NEEDS_ARCH = "needs_arch"
     NEEDS_CPU = "needs_cpu"
     DEVICE_LOST = "device_lost"
+    SAVED_MEANWHILE = "saved_meanwhile"
 
 
 _CODES = {
@@ -105,7 +106,7 @@ _CODES = {
     Status.COMPILED: [ReasonCode.NO_GPU],
     Status.SKIPPED: [
         ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NEEDS_ARCH, ReasonCode.NEEDS_CPU,
-        ReasonCode.DEVICE_LOST,
+        ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE,
     ],
 }
 CODES_OF: dict[Status, frozenset[ReasonCode]] = {status: frozenset(codes) for status, codes in _CODES.items()}

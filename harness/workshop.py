@@ -35,7 +35,7 @@ class Builds(Protocol):
 
     def is_ready(self, candidate: Candidate) -> bool: ...
 
-    def wait_for_one(self, candidates: Sequence[Candidate]) -> None: ...
+    def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None: ...
 
     def close(self) -> None: ...
 
@@ -57,9 +57,10 @@ class Workshop:
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-"))
         self._sound = [candidate for candidate in candidates if candidate.fault is None]
         self.wall = best_wall()
-        self._builds = builds or queue_for(
+        self._queue = None if builds else queue_for(
             problem, self._sound, self._toolchain, settings, self._sizes, self._cache, self.wall, gently
         )
+        self._builds: Builds = builds or self._queue
 
     def __enter__(self) -> Workshop:
         return self
@@ -67,6 +68,16 @@ class Workshop:
     def __exit__(self, *_: object) -> None:
         self._builds.close()
         remove_tree(self._folder)
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """Build these too, in a queue of this process's own; what was read of the same files before is given up."""
+        paths = {candidate.path for candidate in candidates}
+        for earlier in self._sound:
+            if earlier.path in paths:
+                self._queue.give_up(earlier)
+        sound = [candidate for candidate in candidates if candidate.fault is None]
+        self._sound = [each for each in self._sound if each.path not in paths] + sound
+        self._queue.add(sound)
 
     def wait_for_builds(self, tell: Callable[[str], None]) -> None:
         """Wait until all candidates are built, telling of each that had to be waited for."""
@@ -88,9 +99,15 @@ class Workshop:
         """Whether a contestant can be made of `entry` without waiting."""
         return isinstance(entry, Baseline) or (entry.fault is None and self._builds.is_ready(entry))
 
-    def wait_for_one(self, candidates: Sequence[Candidate]) -> None:
-        """Return when at least one of `candidates`, none of which has a fault, is built."""
-        self._builds.wait_for_one(candidates)
+    def is_settled(self, candidate: Candidate) -> bool:
+        """Whether its row needs no launch: it has a fault, or its build is there and says all."""
+        return candidate.fault is not None or (
+            self._builds.is_ready(candidate) and self._builds.result(candidate).verdict is not None
+        )
+
+    def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None:
+        """Return when at least one of `candidates`, none of which has a fault, is built, or after `timeout_s`."""
+        self._builds.wait_for_one(candidates, timeout_s)
 
     def build_of(self, candidate: Candidate) -> Build:
         return self._builds.result(candidate)

@@ -28,7 +28,7 @@ LAYERS = (
     ("fleet",),
     ("pipeline",),
     ("contest",),
-    ("workshop", "turn"),
+    ("workshop", "turn", "live_leaderboard"),
     ("leaderboard", "compare", "diagnosis", "scaffold"),
     ("report", "kernelbench"),
     ("scores",),

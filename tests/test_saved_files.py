@@ -45,6 +45,24 @@ def test_a_file_counts_once_it_has_stayed_as_it_is_for_a_look(saved, tmp_path):
     assert [candidate.source for candidate in saved.changed()] == [SOURCE + "##"]
 
 
+def test_however_often_it_is_looked_at_a_file_has_to_stay_as_it_is_for_a_while(tmp_path, monkeypatch):
+    now_s = 100.0
+    monkeypatch.setattr("harness.saved_files.time.monotonic", lambda: now_s)
+    saved = SavedFiles(tmp_path, lambda: sorted(tmp_path.glob("*.py")), quiet_s=0.25)
+    write(tmp_path / "a.py", SOURCE)
+    assert [saved.changed(), saved.changed(), saved.is_moving] == [[], [], True]
+    now_s += 0.25
+    assert [each.name for each in saved.changed()] == ["a"] and not saved.is_moving
+
+
+def test_what_is_forgotten_is_returned_again_although_it_was_not_saved(saved, tmp_path):
+    write(tmp_path / "a.py", SOURCE)
+    write(tmp_path / "b.py", SOURCE)
+    names(saved)
+    saved.forget("b")
+    assert names(saved) == ["b"]
+
+
 def test_only_the_one_that_was_saved_is_returned_and_with_its_new_source(saved, tmp_path):
     write(tmp_path / "a.py", SOURCE, at_s=1000)
     write(tmp_path / "b.py", SOURCE, at_s=1000)

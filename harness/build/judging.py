@@ -60,6 +60,12 @@ def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
     return None
 
 
+def saved_meanwhile(candidate: Candidate) -> Verdict:
+    """The verdict on a candidate of which two texts were seen, so that nothing is true of either."""
+    reason = f"{candidate.path.name} was saved again, or removed, while it was built or judged: run again"
+    return Verdict(Status.SKIPPED, ReasonCode.SAVED_MEANWHILE, reason)
+
+
 def judge(
     ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float,
     timeout_s: float,

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,19 @@ _BYTES_PER_BUILDER = 3 << 30
 _FILES, _FILES_EACH = 512, 16
 
 
+@dataclass(eq=False)
+class _UnderWay:
+    """A candidate's build that was begun, or waits for a builder."""
+
+    candidate: Candidate
+    build: Future[Build] = field(init=False)
+    child: Child | None = None
+    is_given_up: bool = False
+
+
 class BuildQueue:
-    """Builds `candidates` in parallel from the moment it is made. `close` it, or use it in a `with`.
+    """Builds `candidates` in parallel from the moment it is made, and those that are added. `close` it, or use it in a
+    `with`.
 
     `problem_init` says how `ModelNew` is constructed: {"reference": path, "sizes": {...}}, or empty. `gently` takes
     half as many cores: with a compiler on every one, the steps of a run that is timing took 390 µs more.
@@ -55,23 +67,12 @@ class BuildQueue:
         self._toolchain, self._cache, self._settings, self._wall = toolchain, cache, settings, wall
         self._init = dict(problem_init or {})
         self._limit_bytes, self._lease = limit_bytes(), Lease(cache.root)
-        self._children: set[Child] = set()
-        self._closed = False
         self._lock = threading.Lock()
         self._done: dict[Candidate, Build] = {}
-        self._coming: dict[Candidate, Future[Build]] = {}
-        for candidate in candidates:
-            known = self._without_building(candidate)
-            if known is not None:
-                self._done[candidate] = known
-        waiting = [each for each in candidates if each not in self._done]
-        workers = max(1, min(len(waiting), builders_at_once() // (2 if gently else 1)))
-        allow_descriptors(_FILES + _FILES_EACH * workers)
-        # One candidate has a C++ and a CUDA half, or is compiled for each architecture; more jobs than that never help.
-        self._jobs = max(1, min(max(2, len(toolchain.sms)), (os.cpu_count() or 1) // workers))
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="builder")
-        for candidate in waiting:
-            self._coming[candidate] = self._pool.submit(self._build, candidate)
+        self._coming: dict[Candidate, _UnderWay] = {}
+        self._most = max(1, builders_at_once() // (2 if gently else 1))
+        self._pool = ThreadPoolExecutor(self._most, thread_name_prefix="builder")
+        self.add(candidates)
 
     def __enter__(self) -> BuildQueue:
         return self
@@ -79,40 +80,71 @@ class BuildQueue:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """Build these beside what is being built; one that was given before is looked at anew."""
+        for candidate in candidates:
+            self.give_up(candidate)
+            known = self._without_building(candidate)
+            if known is not None:
+                self._done[candidate] = known
+        waiting = [each for each in candidates if each not in self._done]
+        builders = max(1, min(len(waiting) + self._count_under_way(), self._most))
+        allow_descriptors(_FILES + _FILES_EACH * builders)
+        # One candidate has a C++ and a CUDA half, or is compiled for each architecture; more jobs than that never help.
+        jobs_of_one = max(2, len(self._toolchain.sms))
+        self._jobs = max(1, min(jobs_of_one, (os.cpu_count() or 1) // builders))
+        for candidate in waiting:
+            self._coming[candidate] = under_way = _UnderWay(candidate)
+            under_way.build = self._pool.submit(self._build, under_way)
+
+    def give_up(self, candidate: Candidate) -> None:
+        """End the build of `candidate` wherever it is, and forget it; nothing happens for one that was not given."""
+        self._done.pop(candidate, None)
+        under_way = self._coming.pop(candidate, None)
+        if under_way is not None:
+            self._end(under_way)
+
+    def _end(self, under_way: _UnderWay) -> None:
+        under_way.build.cancel()
+        with self._lock:
+            under_way.is_given_up = True
+            child = under_way.child
+        if child is not None:
+            child.kill()
+
+    def _count_under_way(self) -> int:
+        return sum(not each.build.done() for each in self._coming.values())
+
     def result(self, candidate: Candidate) -> Build:
         """Return the build of `candidate` as soon as it is there. Raises KeyError for one that was not given.
         """
         if candidate in self._done:
             return self._done[candidate]
-        return self._coming[candidate].result()
+        return self._coming[candidate].build.result()
 
     def is_ready(self, candidate: Candidate) -> bool:
         """Whether `result` would answer at once."""
-        return candidate in self._done or self._coming[candidate].done()
+        return candidate in self._done or self._coming[candidate].build.done()
 
-    def wait_for_one(self, candidates: Sequence[Candidate]) -> None:
-        """Return when `result` would answer at once for at least one of `candidates`."""
+    def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None:
+        """Return when `result` would answer at once for at least one of `candidates`, or after `timeout_s`."""
         if not any(map(self.is_ready, candidates)):
-            wait([self._coming[candidate] for candidate in candidates], return_when=FIRST_COMPLETED)
+            builds = [self._coming[candidate].build for candidate in candidates]
+            wait(builds, timeout=timeout_s, return_when=FIRST_COMPLETED)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is being built any more."""
-        return all(future.done() for future in self._coming.values())
+        return self._count_under_way() == 0
 
     def wait_until_idle(self) -> None:
         """Return when nothing is being built any more."""
-        wait(self._coming.values())
+        wait([each.build for each in self._coming.values()])
 
     def close(self) -> None:
         """Give up what is not built yet and end every child."""
-        with self._lock:
-            self._closed = True
-            children = list(self._children)
-        for future in self._coming.values():
-            future.cancel()
-        for child in children:
-            child.kill()
+        for under_way in list(self._coming.values()):
+            self._end(under_way)
         self._pool.shutdown(wait=True)
         self._lease.end()
         make_room(self._cache.root, self._limit_bytes)
@@ -124,9 +156,9 @@ class BuildQueue:
             self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
         )
 
-    def _build(self, candidate: Candidate) -> Build:
+    def _build(self, under_way: _UnderWay) -> Build:
         try:
-            return self._build_or_raise(candidate)
+            return self._build_or_raise(under_way)
         except OSError as error:
             another = f"name another folder in {ENVIRONMENT_VARIABLE}"
             reason = f"could not be built in {self._cache.root} ({error}); {another}"
@@ -136,7 +168,8 @@ class BuildQueue:
             reason = f"what its build left could not be made sense of ({type(error).__name__}: {error})"
             return Build(Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason))
 
-    def _build_or_raise(self, candidate: Candidate) -> Build:
+    def _build_or_raise(self, under_way: _UnderWay) -> Build:
+        candidate = under_way.candidate
         key, place = self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
         with self._cache.lock(key, self._settings.build_timeout_s):
             kept = self._cache.lookup(key, place)
@@ -144,13 +177,15 @@ class BuildQueue:
                 return kept
             with self._cache.staging() as private:
                 began, began_at = time.monotonic(), time.time()
-                ending = self._run_builder(candidate, private)
+                ending = self._run_builder(under_way, private)
+                if not candidate.is_as_read:  # the key says one text, and perhaps another was built
+                    return Build(judging.saved_meanwhile(candidate))
                 seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
                 build, files = judging.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
                 return self._cache.store(key, build, {path: _digest(Path(path), began_at) for path in files}, place)
 
-    def _run_builder(self, candidate: Candidate, private: Path) -> judging.Ending:
-        """Let a child build `candidate` below `private`; it is gone when this returns."""
+    def _run_builder(self, under_way: _UnderWay, private: Path) -> judging.Ending:
+        """Let a child build the candidate below `private`; it is gone when this returns."""
         folder = private / "build"
         folder.mkdir()
         child = spawn(
@@ -158,13 +193,13 @@ class BuildQueue:
             limits=default_limits(gpu=False), wall=self._wall, preloaded=PRELOADED,
         )
         with self._lock:
-            self._children.add(child)
+            under_way.child = child
         answer, problem = None, ""
         try:
-            if self._closed:
+            if under_way.is_given_up:
                 child.kill()
                 raise ChannelClosed
-            child.channel.send(self._request(candidate, private, folder), timeout_s=60)
+            child.channel.send(self._request(under_way.candidate, private, folder), timeout_s=60)
             answer = child.channel.receive(self._settings.build_timeout_s)
         except FrameTimeout:
             problem = "timeout"
@@ -177,7 +212,7 @@ class BuildQueue:
             code, death = child.poll(), child.death()
             child.kill()
             with self._lock:
-                self._children.discard(child)
+                under_way.child = None
         return judging.Ending(answer, problem, code, death, child.ran_out_of_memory, child.output())
 
     def _request(self, candidate: Candidate, private: Path, folder: Path) -> dict[str, Any]:

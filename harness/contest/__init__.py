@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from harness.baselines import BASELINES, baselines_for
+from harness.build.judging import saved_meanwhile
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.contest.ahead import Ahead, Entry, is_slow_to_start
@@ -81,13 +82,18 @@ class Contest:
 
     def judge_alone(self, candidate: Candidate, workshop: Workshop, utc: str) -> None:
         """Judge one more candidate, built by `workshop`, in a contest that goes on: the control is judged but once, and
-        timed again for a moment when it is a minute old.
+        timed again for a moment when it is a minute old, or was timed beside compilers that have ended. What needs no
+        launch needs no control.
 
         Parameters are drawn anew for each, since what an answer told of the last ones must be of no use to the next.
         """
         self._workshop = workshop
         self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
         self._lost = self._lost and self._bench.unhealthy()
+        if workshop.is_settled(candidate):
+            self._ahead.drop()  # the control's player would hold the device until a candidate can be launched
+            self._one(candidate, None)
+            return
         if self._judge.has_parameters:
             control, (references, model_seed) = self._judge.control, self._references()
             self._judge = self._judge_with(references, model_seed)
@@ -95,7 +101,7 @@ class Contest:
         self._judge.renew = self._renew_when_quiet
         if self._judge.control is None:
             self._one(BASELINES["eager"], None)
-        elif time.monotonic() - self._control_at > _CONTROL_KEEPS_S:
+        elif time.monotonic() - self._control_at > _CONTROL_KEEPS_S or self._could_be_quieter():
             self._renew_control()
         try:
             self._one(candidate, None)
@@ -128,7 +134,7 @@ class Contest:
         self._judge.renew = self._renew_when_quiet
         try:
             for entry, following in entries:
-                if self._control_is_noisy and self._workshop.is_quiet:
+                if self._could_be_quieter():
                     self._renew_control()
                 self._one(entry, following)
         finally:
@@ -149,6 +155,8 @@ class Contest:
             verdict = judgement.verdict
             if isinstance(entry, Candidate):
                 verdict = with_suspicions(verdict, entry.source, judgement)
+                if not entry.is_as_read:  # its process read the file by itself, and the record is of what was read here
+                    verdict, judgement = saved_meanwhile(entry), None
         self._record(entry, verdict, build, judgement)
 
     def _fault_of(self, entry: Entry) -> Verdict | None:
@@ -203,6 +211,10 @@ class Contest:
         """
         quick = (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
         return next(quick, None)
+
+    def _could_be_quieter(self) -> bool:
+        """Whether the control was timed beside compilers, and they have ended."""
+        return self._control_is_noisy and self._workshop.is_quiet
 
     def _renew_when_quiet(self) -> None:
         """Time the control again for a clock that is in doubt, which beside compilers would prove nothing.

@@ -76,7 +76,7 @@ class DeliveredBuilds:
     def is_ready(self, candidate: Candidate) -> bool:
         return candidate.path in self._builds
 
-    def wait_for_one(self, candidates: Sequence[Candidate]) -> None:
+    def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None:
         """Who is given an entry to judge was given its build."""
 
     def close(self) -> None:

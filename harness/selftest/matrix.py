@@ -98,7 +98,8 @@ def outcome_of(case: Case, record: Record | None) -> str:
     passes = record.status is Status.OK
     gained = case.fools == "clock" and passes and (record.speedup or 0.0) >= GAINED
     as_told = pair in case.expected and (not passes or not case.kinds or record.kind in case.kinds) and not gained
-    waiting = record.status in (Status.SKIPPED, Status.COMPILED) and record.reason_code is not ReasonCode.DEVICE_LOST
+    lost = record.reason_code in (ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE)
+    waiting = record.status in (Status.SKIPPED, Status.COMPILED) and not lost
     if waiting and not as_told:
         return NOT_RUN
     if record.status is Status.UNSURE and not as_told:

@@ -65,8 +65,8 @@ def tune(
     with Referee(device, out_dir=out_dir, progress=progress) as referee:
         def judged(choices: Sequence[Mapping[str, Value]]) -> list[Trial]:
             variants = [candidate.with_parameters(values) for values in choices]
-            return [Trial(values, found.record) for values, found in
-                    zip(choices, referee.judge(problem, variants, settings), strict=True)]
+            records = {found.record.source_hash: found.record for found in referee.judge(problem, variants, settings)}
+            return [Trial(values, records[variant.source_hash]) for values, variant in zip(choices, variants)]
 
         while choices := search.ask(min(builders_at_once(), _MOST_AT_ONCE)):
             for trial in judged(choices):

@@ -1,25 +1,30 @@
 """`run.py PROBLEM --watch`: judge the candidates, and each again when it is saved, or what it imports.
 
-The device, the references and the control stay; what has not changed is neither built nor judged again.
+The device, the references and the control stay; what has not changed is neither built nor judged again. What has is
+built side by side, and each row is shown when it is there; what is saved meanwhile joins the queue.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from harness.candidate import Candidate, find_candidates
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import HarnessError, InputError, NothingToRun
-from harness.problem import Problem, at_sizes, in_mode, load_problem
+from harness.problem import at_sizes, in_mode, load_problem
 from harness.reading.text_files import shown
 from harness.saved_files import SavedFiles
 from harness.settings import check_one_size, load_settings
+from harness.verdict import ReasonCode
+
+if TYPE_CHECKING:
+    from harness.contest.candidate_queue import CandidateQueue
+    from harness.evaluation import Evaluation
+    from harness.live_leaderboard import LiveLeaderboard
 
 _LOOK_S = 0.25
 
@@ -48,66 +53,73 @@ def run(options: argparse.Namespace) -> int:
         find_candidates(folder)  # says what is wrong with it
     require_torch()
     from harness.evaluation import Referee
+    from harness.live_leaderboard import LiveLeaderboard
     from harness.report.progress import open_progress
 
     with open_progress(silent=options.json) as progress, Referee(
         options.device, out_dir=options.out, progress=progress
     ) as referee:
-        saved = SavedFiles(folder, find)
-        board = _Board(problem, options.json)
+        watch = _Watch(
+            SavedFiles(folder, find, _LOOK_S), lambda: referee.queue(problem, load_settings(options.config)),
+            LiveLeaderboard(problem, options.json), tell=lambda text: None if options.json else progress.note(text),
+        )
         try:
-            _forever(
-                saved, lambda candidate: referee.evaluate(problem, candidate.path, config=options.config).record,
-                board, tell=lambda text: None if options.json else progress.note(text), folder=folder,
-            )
+            watch.forever(f"watching {shown(folder)}: save a candidate there to judge it; Ctrl-C ends this")
         except KeyboardInterrupt:
             return 0
     return 0
 
 
-def _forever(
-    saved: SavedFiles, judge: Callable[[Candidate], Any], board: _Board, tell: Callable[[str], None], folder: Path
-) -> None:
-    waiting = False
-    while True:
-        changed = saved.changed()
-        for candidate in changed:
-            try:
-                board.add(judge(candidate))
-            except HarnessError as error:
-                tell(str(error))
-        if changed:
-            board.show(saved.candidates)
-        if changed or not waiting:
-            tell(f"watching {shown(folder)}: save a candidate there to judge it; Ctrl-C ends this")
-            waiting = True
-        time.sleep(_LOOK_S)
+class _Watch:
+    """Judges what `saved` finds in queues that `open_queue` gives, and shows each row on the `board`."""
 
+    def __init__(
+        self, saved: SavedFiles, open_queue: Callable[[], CandidateQueue[Evaluation]], board: LiveLeaderboard,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._saved, self._open_queue, self._board, self._tell = saved, open_queue, board, tell
 
-class _Board:
-    """The newest record of each candidate, as a leaderboard or as lines of JSON."""
+    def forever(self, while_waiting: str) -> None:
+        """Look, judge, and wait, which is told in these words."""
+        is_told = False
+        while True:
+            changed = self._saved.changed()
+            if changed:
+                self.judge(changed)
+            if changed or not is_told:
+                self._tell(while_waiting)
+                is_told = True
+            time.sleep(_LOOK_S)
 
-    def __init__(self, problem: Problem, as_json: bool) -> None:
-        self._problem, self._as_json = problem, as_json
-        self._records: dict[str, Any] = {}
-        self._fresh: list[Any] = []
+    def judge(self, changed: Sequence[Candidate]) -> None:
+        """Judge these, and what is saved meanwhile, with it in the place of what it said before."""
+        try:
+            with self._open_queue() as queue:
+                queue.add(changed)
+                while queue.left:
+                    self._judge_next(queue)
+                    queue.add(self._saved_meanwhile())
+        except HarnessError as error:  # no queue: settings that cannot be read any more, say
+            self._tell(str(error))
+        self._board.complete(self._saved.candidates)
 
-    def add(self, record: Any) -> None:
-        self._records[record.candidate] = record
-        self._fresh.append(record)
-
-    def show(self, present: set[str]) -> None:
-        """Print the records of those that are `present`, or as JSON those that are new."""
-        from harness.leaderboard import rank, render
-        from harness.report import terminal
-
-        fresh, self._fresh = self._fresh, []
-        if self._as_json:
-            for record in fresh:
-                print(json.dumps(record.to_json()), flush=True)
+    def _judge_next(self, queue: CandidateQueue[Evaluation]) -> None:
+        try:
+            found = queue.judge_next(within_s=_LOOK_S)
+        except HarnessError as error:
+            self._tell(str(error))
             return
-        records = [record for name, record in self._records.items() if name in present]
-        if records:
-            ranked = rank(records, self._problem.kinds, self._problem.accuracy.precision_class)
-            text = render(ranked, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout))
-            print(text.rpartition("\nNext:")[0] or text, flush=True)
+        if found is None:
+            return
+        if found.record.reason_code is ReasonCode.SAVED_MEANWHILE:
+            self._saved.forget(found.record.candidate)  # a row of it as it is now comes next
+            return
+        self._board.add(found.record, self._saved.candidates, is_last=not queue.left)
+
+    def _saved_meanwhile(self) -> list[Candidate]:
+        """What was saved since the last look; a file that is seen to change is looked at a second time."""
+        changed = self._saved.changed()
+        if self._saved.is_moving:
+            time.sleep(_LOOK_S)
+            changed += self._saved.changed()
+        return changed

@@ -23,6 +23,17 @@ def model_with(statement: str) -> str:
     return f"import os, sys, time\nimport torch\n{textwrap.dedent(statement)}\n{PLAIN_CANDIDATE}"
 
 
+@pytest.fixture
+def new_queue(monkeypatch):
+    """`new_queue(workshop, candidate, ...)`: a queue with as many `builders`."""
+
+    def make(workshop, *candidates, builders: int = 2) -> BuildQueue:
+        monkeypatch.setattr("harness.build.queue.builders_at_once", lambda: builders)
+        return BuildQueue(candidates, find_toolchain(None), workshop.cache, SETTINGS)
+
+    return make
+
+
 @pytest.mark.slow
 @needs_cxx
 def test_a_cpp_candidate_is_built_once_and_its_extension_loads(built_workshop):
@@ -183,6 +194,48 @@ def test_without_nvcc_a_cuda_candidate_is_skipped_with_the_command_that_brings_i
 def test_a_triton_candidate_without_a_gpu_is_skipped(workshop):
     (build,) = workshop.build(workshop.write("tile", "import triton\n" + PLAIN_CANDIDATE))
     assert build.verdict.status is Status.SKIPPED and build.verdict.reason_code is ReasonCode.NO_GPU
+
+
+def test_what_is_built_of_a_file_that_was_saved_again_is_not_kept_as_what_was_read(workshop):
+    candidate = workshop.write("plain", PLAIN_CANDIDATE)
+    candidate.path.write_text(f"raise ValueError('of the next text')\n{PLAIN_CANDIDATE}")
+    (build,) = workshop.build(candidate)
+    assert (build.verdict.status, build.verdict.reason_code) == (Status.SKIPPED, ReasonCode.SAVED_MEANWHILE)
+    assert "plain.py was saved again" in build.verdict.reason
+    candidate.path.write_text(PLAIN_CANDIDATE)
+    (build,) = workshop.build(candidate)
+    assert build.verdict is None and not build.cached
+
+
+def test_what_is_added_is_built_beside_what_came_before(workshop, new_queue):
+    hangs = workshop.write("hangs", model_with("time.sleep(100)"))
+    plain = workshop.write("plain", PLAIN_CANDIDATE)
+    with new_queue(workshop, hangs, builders=2) as queue:
+        queue.add([plain])
+        assert queue.result(plain).verdict is None
+        assert not queue.is_ready(hangs) and not queue.is_idle
+
+
+def test_a_build_that_is_given_up_ends_and_leaves_its_builder_to_what_comes_after_it(workshop, new_queue):
+    hangs = workshop.write("hangs", model_with("time.sleep(100)"))
+    plain = workshop.write("plain", PLAIN_CANDIDATE)
+    with new_queue(workshop, hangs, plain, builders=1) as queue:
+        queue.wait_for_one([plain], timeout_s=0.5)
+        assert not queue.is_ready(plain)
+        queue.give_up(hangs)
+        queue.wait_for_one([plain], timeout_s=30)
+        assert queue.result(plain).verdict is None and queue.is_idle
+
+
+def test_one_that_was_given_before_is_looked_at_anew(workshop, new_queue):
+    (workshop.folder / "part.py").write_text("raise ValueError('unfinished')")
+    beside = "sys.path.insert(0, os.path.dirname(__file__))"
+    candidate = workshop.write("plain", model_with(f"{beside}\nimport part"))
+    with new_queue(workshop, candidate) as queue:
+        assert queue.result(candidate).verdict.status is Status.BUILD_FAILED
+        (workshop.folder / "part.py").write_text("")
+        queue.add([candidate])
+        assert queue.result(candidate).verdict is None
 
 
 def test_closing_the_queue_ends_what_is_being_built(workshop):

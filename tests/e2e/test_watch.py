@@ -77,6 +77,28 @@ def test_each_save_is_judged_once_and_only_what_was_saved(bench):
     assert bench.left_behind() == []
 
 
+def test_a_candidate_that_takes_long_to_build_keeps_no_other_waiting_and_is_saved_again_at_any_time(bench):
+    hangs = "import time\ntime.sleep(200)\n"
+    folder = bench.candidates([])
+    (folder / "a_slow.py").write_text(hangs + RIGHT)
+    (folder / "b_broken.py").write_text("raise ValueError('of its own')\n" + RIGHT)
+    watching = Watching(bench.judge(bench.folder / "tril_small.yaml", folder, "cpu", "--watch", "--json"))
+    try:
+        row = watching.row()
+        assert (row["candidate"], row["reason_code"]) == ("b_broken", "import_error")
+        (folder / "c_typo.py").write_text("def (")
+        row = watching.row(30)
+        assert (row["candidate"], row["reason_code"]) == ("c_typo", "syntax_error")
+        (folder / "a_slow.py").write_text(RIGHT)
+        row = watching.row(60)
+        assert row["candidate"] == "a_slow"
+        assert row["reason_code"] in ("", "noisy"), row["reason"]
+        assert watching.is_silent(1.5)
+    finally:
+        watching.process.send_signal(signal.SIGINT)
+    assert watching.process.wait(30) == 0
+
+
 @pytest.mark.parametrize(("words", "says"), [
     (["--strict"], "--strict goes with a run that ends"), (["--resume"], "--resume goes with a run that ends"),
 ])

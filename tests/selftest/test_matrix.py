@@ -54,6 +54,7 @@ HARMLESS = case("kills_its_parent", "machine", expected=("ok/", "crashed/signal"
         (case(), None, "no row"),
         (case(), record("skipped/no_nvcc"), "not run"),
         (case(), record("skipped/device_lost"), "other verdict"),
+        (case(), record("skipped/saved_meanwhile"), "other verdict"),
         (DECOY, record("ok/", "library"), "caught"),
         (DECOY, record("ok/", "unknown"), "other verdict"),
         (DECOY, record("ok/", "custom"), "MISSED"),
