@@ -20,6 +20,7 @@ from harness.records.assembling import baseline_hash
 from harness.referee.judgement import Contestant
 from harness.referee.players import PlayerStarter
 from harness.sandbox.left_behind import remove_tree
+from harness.sandbox.undisturbed import undisturbed
 from harness.sandbox.walls import Wall, best_wall
 from harness.settings import Settings
 
@@ -66,8 +67,9 @@ class Workshop:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._builds.close()
-        remove_tree(self._folder)
+        with undisturbed():
+            self._builds.close()
+            remove_tree(self._folder)
 
     def add(self, candidates: Sequence[Candidate]) -> None:
         """Build these too, in a queue of this process's own; what was read of the same files before is given up."""

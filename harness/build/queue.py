@@ -246,8 +246,10 @@ def _digest(path: Path, began_at: float) -> str:
 
 
 def builders_at_once() -> int:
-    """One builder for each core, as long as there are 3 GB of memory for each."""
+    """One builder for each core, and a second on one core, as long as there are 3 GB of memory for each: a candidate
+    that hangs while it is built keeps the others waiting only where there is no second.
+    """
     limit = default_limits().memory_bytes
     # Not all cores of the machine need be this process's own.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, (limit or _BYTES_PER_BUILDER) // _BYTES_PER_BUILDER))
+    return max(1, min(max(2, cores), (limit or _BYTES_PER_BUILDER) // _BYTES_PER_BUILDER))

@@ -77,7 +77,8 @@ def test_each_save_is_judged_once_and_only_what_was_saved(bench):
     assert bench.left_behind() == []
 
 
-def test_a_candidate_that_takes_long_to_build_keeps_no_other_waiting_and_is_saved_again_at_any_time(bench):
+def test_a_candidate_that_takes_long_to_build_keeps_no_other_waiting_and_is_saved_again_at_any_time(new_bench):
+    bench = new_bench("watched_slow")
     hangs = "import time\ntime.sleep(200)\n"
     folder = bench.candidates([])
     (folder / "a_slow.py").write_text(hangs + RIGHT)

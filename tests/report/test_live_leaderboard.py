@@ -68,7 +68,7 @@ def test_a_mistake_stands_under_its_line_with_file_and_line(board, row):
 
 
 def test_titles_are_said_again_where_the_columns_have_changed(board, row):
-    board(row("broken", status="build_failed", reason="broken.py:7: invalid syntax"))
+    board(row("broken", status="build_failed", reason_code="syntax_error", reason="broken.py:7: invalid syntax"))
     assert "time (ms)" in board(row("tiled", 1000.0))
 
 
