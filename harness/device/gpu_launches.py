@@ -17,7 +17,7 @@ from harness.inputs.sets import InputSet
 from harness.wire import cuda_driver, passes, tree
 from harness.wire.arena import GO_BYTE, KEY_BYTE, KEY_BYTES, SECRET_BYTES, TURN_BYTE, Flags
 from harness.wire.masking import Completer, Mask
-from harness.wire.placement import Placement
+from harness.wire.placement import Placement, any_choice
 from harness.wire.rotation import Rotation
 from harness.wire.waiting import Waiter
 
@@ -60,7 +60,7 @@ class OwnLaunches:
         first = self._end + 1
         self._end = end = first + len(sets)
         passes.notice_backward(model, lambda: halves.append(self._stopwatch.stop(mark)))
-        self._placement.draw([each.nbytes for each in self._taken])
+        self._placement.hold([each.nbytes for each in self._taken], any_choice())
         cuda_driver.reset_persisting_l2()
         self._cache.draw_word()
         if hold:

@@ -170,7 +170,7 @@ class Player:
 
         launcher = self._reference if command.get("model") == "reference" else self._launcher
         try:
-            reports, laps, host_us = launcher.queue(command["first"], command["inputs"])
+            reports, laps, host_us = launcher.queue(command["first"], command["inputs"], command["places"])
             self._say({"queued": len(reports)})
             times_us, forward_us = launcher.finish(laps)
         except ChannelClosed:

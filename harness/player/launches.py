@@ -46,10 +46,12 @@ class Launcher:
         self.layout: Layout | None = None
         self._forward_laps: list[Any] = []
 
-    def queue(self, first: int, skeletons: list[Any]) -> tuple[list[dict[str, Any]], list[Any], float]:
+    def queue(
+        self, first: int, skeletons: list[Any], places: int = 0
+    ) -> tuple[list[dict[str, Any]], list[Any], float]:
         """Queue one launch per skeleton; returns (reports, laps, host µs of the last call with its launch).
 
-        A forward that raises ends the queue there: its report holds the exception. The host's time is that of one
+        What they return lies in the `places` of that choice. A forward that raises ends the queue there: its report holds the exception. The host's time is that of one
         whole call only for a queue of one, where the device is waited for before and after it.
         """
         stage, reports, laps, host_us = self._stage, [], [], 0.0
@@ -57,7 +59,7 @@ class Launcher:
         mark = None
         passes.notice_backward(self._model, lambda: halves.append(stage.stopwatch.stop(mark)))
         alone = len(skeletons) == 1
-        stage.before_queue(() if alone else self.layout.outputs)
+        stage.before_queue(() if alone else self.layout.outputs, places)
         with torch.no_grad():
             for index, skeleton in enumerate(skeletons):
                 stage.wait_for_turn(first + index)

@@ -111,9 +111,9 @@ class CudaStage:
     def count_mail(self) -> None:
         self._flags.count_mail()
 
-    def before_queue(self, outputs: Sequence[TensorSpec] = ()) -> None:
-        """What comes before the launches of a queue, of which `outputs` are returned."""
-        self._placement.draw([spec.size_bytes for spec in outputs])
+    def before_queue(self, outputs: Sequence[TensorSpec] = (), places: int = 0) -> None:
+        """What comes before the launches of a queue, of which `outputs` are returned, into the `places` of a choice."""
+        self._placement.hold([spec.size_bytes for spec in outputs], places)
         # A candidate that raised the limit inside forward would wait there for the queue that waits for it.
         cuda_driver.forbid_persisting_l2()
         cuda_driver.reset_persisting_l2()
@@ -201,7 +201,7 @@ class CpuStage:
     def count_mail(self) -> None:
         """The referee waits for frames themselves."""
 
-    def before_queue(self, outputs: Sequence[TensorSpec] = ()) -> None:
+    def before_queue(self, outputs: Sequence[TensorSpec] = (), places: int = 0) -> None:
         """Nothing is queued on a CPU."""
 
     def plant_guard(self, specs: Sequence[TensorSpec]) -> None:

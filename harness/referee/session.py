@@ -28,6 +28,7 @@ from harness.verdict import ReasonCode, Status
 from harness.wire import tree
 from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
 from harness.wire.layout import plan, region_bytes
+from harness.wire.placement import any_choice
 
 
 class Session:
@@ -37,6 +38,7 @@ class Session:
         self.child, self.bench = child, bench
         self._load_timeout_s, self.launch_timeout_s = load_timeout_s, launch_timeout_s
         self._sequence = 0
+        self._places = any_choice()
         self._prepared = False
         self.timer: str | None = None  # the player's stopwatch, which is there before anything of a candidate's
         self._player_pids: set[int] = set()
@@ -96,7 +98,7 @@ class Session:
         only when its window opens. `meanwhile` is called before anything of a held queue runs, while the player makes
         it, and beforehand where it is not held.
         """
-        command = {"op": "launch", "first": self._sequence + 1, "inputs": [each.skeleton for each in sets]}
+        command = self._launch_command(sets)
         run = self._run(len(sets), hold, timeout_s, early_s, inspect)
         prepare = self._prepare(sets, incomplete, meanwhile, hold=hold)
         try:
@@ -115,6 +117,10 @@ class Session:
                 index = len(sets) - 1 if failure.launch is None else failure.launch
                 failure.evidence = Evidence(recipe_of(self._opened, sets, index, digest=False))
             raise
+
+    def draw_places(self) -> None:
+        """Have the outputs and temporaries of the queues from now on elsewhere; of all of them alike."""
+        self._places = any_choice()
 
     def load_reference(self, reference: Reference) -> bool:
         """Have the player construct the reference too, so that it can be timed there; whether it could. Raises Failed.
@@ -135,10 +141,7 @@ class Session:
         `meanwhile` is as for `launch`. None where it could not be run there, whoever's doing that was. Raises Failed
         where the process is of no use now.
         """
-        command = {
-            "op": "launch", "model": "reference", "first": self._sequence + 1,
-            "inputs": [each.skeleton for each in sets],
-        }
+        command = {**self._launch_command(sets), "model": "reference"}
         run = self._run(len(sets), hold, None, words=EAGER_INSIDE)
         reply = run.conduct(command, self._prepare(sets, None, meanwhile, hold=hold))
         self._sequence += len(sets) + 1
@@ -183,6 +186,10 @@ class Session:
         if not isinstance(found, dict):
             raise failures.protocol("no calls in a row reported")
         return found
+
+    def _launch_command(self, sets: Sequence[InputSet]) -> dict[str, Any]:
+        skeletons = [each.skeleton for each in sets]
+        return {"op": "launch", "first": self._sequence + 1, "inputs": skeletons, "places": self._places}
 
     def _prepare(
         self, sets: Sequence[InputSet], incomplete: Incomplete | None, meanwhile: Callable[[], None] | None, *,

@@ -166,6 +166,7 @@ class Rounds:
             self._backlog.settle()
         drawn = self._take()
         own = self._inputs_of_baseline(order)
+        self._session.draw_places()  # the same for what is compared, and for what is looked at, which tells it from nothing
         self._bench.synchronize()
         made, local, inside_us = None, None, []
         for arm in _segments(order):
@@ -209,6 +210,7 @@ class Rounds:
             self._backlog.settle()
         drawn = self._take()
         own = self._inputs_of_baseline(order)
+        self._session.draw_places()
         self._bench.synchronize()
         for arm in _segments(order[: order.index("A")]):
             if arm == "I":

@@ -21,7 +21,7 @@ class ScriptedStage:
         self.steps, self.stopwatch = [], self
         self.slot, self.box = torch.zeros(2048, dtype=torch.uint8), torch.zeros(2048, dtype=torch.uint8)
 
-    def before_queue(self, outputs=()):
+    def before_queue(self, outputs=(), places=0):
         self.steps.append("queue")
         self.placed = [spec.size_bytes for spec in outputs]
 

@@ -15,7 +15,16 @@ from harness.wire.rotation import PLACES as OF_THE_KERNELS
 ADDED = (-0.07, 0.01, 0.06, 0.0)  # what H200s add to calls of 16 µs, about
 
 
-def arm(chance, *, time_us=16.0, kernels=3, added=ADDED, scatter=0.02, rounds=20, segments=2, launches=16):
+def pairs(seed, slots=0.0, both=0.0):
+    """What each place adds in each of 16 slots: what the slots add by themselves, and the two together."""
+    chance = random.Random(seed)
+    of_slot = [chance.gauss(0, slots) for _ in range(16)]
+    return [[each + chance.gauss(0, both) for each in of_slot] for _ in range(4)]
+
+
+def arm(
+    chance, *, time_us=16.0, kernels=3, added=ADDED, scatter=0.02, rounds=20, segments=2, launches=16, pairs=pairs(0)
+):
     """Rounds of an arm whose calls have so many kernels, each segment beginning at a place that chance draws."""
     made = []
     for _ in range(rounds * segments):
@@ -23,7 +32,8 @@ def arm(chance, *, time_us=16.0, kernels=3, added=ADDED, scatter=0.02, rounds=20
         for index in range(1, launches + 1):
             place += steps_before(index)
             slow = 0.5 if chance.random() < 0.02 else 0.0
-            times.append(time_us * math.exp(added[place % 4] + chance.gauss(0, scatter) + slow))
+            of_pair = pairs[place % 4][(index - 1) % 16]
+            times.append(time_us * math.exp(added[place % 4] + of_pair + chance.gauss(0, scatter) + slow))
             place += kernels
         made.append(times)
     return [made[at:at + segments] for at in range(0, len(made), segments)]
@@ -59,8 +69,22 @@ def test_where_either_arm_shows_no_places_each_round_counts_by_itself(unlike):
 def test_places_are_hardly_ever_seen_where_there_are_none():
     chance, seen = random.Random(6), 0
     for _ in range(200):
-        seen += places._without_places(arm(chance, added=(0.0,) * 4, rounds=8)) is not None
+        a, b = (arm(chance, added=(0.0,) * 4, rounds=8, pairs=pairs(7, slots=0.016)) for _ in "ab")
+        seen += log_ratios(a, b) != [log_ratio(*each) for each in zip(a, b)]
     assert seen == 0
+
+
+@pytest.mark.parametrize(("kernels", "others", "times"), [(3, 3, (16.0, 16.0)), (3, 2, (16.0, 16.0)), (3, 3, (16.0, 32.0))])
+def test_slots_and_what_places_add_in_them_scatter_no_rounds_and_move_nothing(kernels, others, times):
+    chance, new, old = random.Random(9), [], []
+    for seed in range(12):
+        added = pairs(seed, slots=0.016, both=0.02)
+        a = arm(chance, kernels=kernels, time_us=times[0], pairs=added, rounds=32)
+        b = arm(chance, kernels=others, time_us=times[1], pairs=added, rounds=32)
+        new.append(log_ratios(a, b))
+        old.append([log_ratio(*each) for each in zip(a, b)])
+    assert fmean(map(pstdev, new)) < 0.62 * fmean(map(pstdev, old))
+    assert fmean(map(fmean, new)) == pytest.approx(math.log(times[1] / times[0]), abs=0.002)
 
 
 def test_a_slow_launch_in_each_place_moves_nothing_much():

@@ -20,7 +20,9 @@ own = Path(os.environ.get("TRITON_CACHE_DIR", "/no/such/folder")).parent
 root = next((parent for parent in own.parents if (parent / "entries").is_dir()), None)
 
 if root is not None:
-    for path in root.rglob("*"):
+    # The builds beside this one make folders and delete them meanwhile, which os.walk does not mind.
+    found = [Path(folder, name) for folder, *inside in os.walk(root) for name in (*inside[0], *inside[1])]
+    for path in found:
         if path == own or own in path.parents:
             continue
         try:

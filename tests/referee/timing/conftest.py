@@ -27,6 +27,9 @@ class ScriptedSession:
     def open(self, reference, count):
         self.opened.append(count)
 
+    def draw_places(self):
+        self._log.append(("places",))
+
     inside_us = None  # what the baseline takes in the player; None where it cannot be constructed there
 
     def load_reference(self, reference):
