@@ -47,7 +47,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled, Recorder
 
     recorder = Recorder(
-        Path(request["folder"]), nvcc=request["nvcc"], sms=request["sms"], without_gpu=request["without_gpu"],
+        Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"], without_gpu=request["without_gpu"],
         slim_headers=request["slim_headers"],
     )
     recorder.install()
@@ -78,6 +78,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     return {
         "extensions": recorder.extensions, "log": recorder.log[-_LOG_CHARACTERS:], "failure": failure,
         "warnings": warnings, "files": sorted(recorder.files.union(opened.names())),
+        "names_folder": recorder.names_folder,
     }
 
 

@@ -1,8 +1,9 @@
 """Builds kept by content: the same source, toolchain and architecture are built once, also by parallel runs.
 
 An entry is a folder with ``manifest.json`` and the shared objects, moved into place whole. Each is hashed
-again on every use; one that has changed is thrown away and built anew. Failed builds are not kept. What is removed
-for want of room, and when, is decided in `cache_space`.
+again on every use; one that has changed is thrown away and built anew. Of a candidate that reads other files there is an
+entry for each state of them that was built. Failed builds are not kept. What is removed for want of room, and when, is
+decided in `cache_space`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from harness.build import slim
 from harness.build.environment import Toolchain
@@ -26,7 +29,7 @@ from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.locks import Lock
 from harness.verdict import Status
 
-BUILD_VERSION = 5
+BUILD_VERSION = 6
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
 _SOURCES = frozenset({".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".inl", ".ptx", ".cubin"})
 _MOST_SOURCES = 5000
@@ -62,12 +65,10 @@ class Cache:
     def key(self, candidate: Candidate, toolchain: Toolchain) -> str:
         """Return the name of the entry for `candidate` built by `toolchain`."""
         content = [BUILD_VERSION, slim.is_wanted(), candidate.source, asdict(toolchain)]
-        # Such a file reads others, so its text alone does not say what is built.
+        # Such a file reads others. What is in them is looked at in `lookup`; but one more may be found before another, or
+        # be one of all that lie there.
         if _reads_beside(candidate):
             content.append(_sources_below(candidate.path.resolve().parent))
-            # The folder is part of what it gives its compilers, and of how builder and player name the call.
-            if re.search(r"include_path|[\"']-I", candidate.source):
-                content.append(str(candidate.path.resolve().parent))
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
     def lookup(self, key: str, place: Path = Path()) -> Build | None:
@@ -75,23 +76,24 @@ class Cache:
 
         `place` is the folder of the candidate, where files lie that were stored by a name below it.
         """
-        folder = self._entries / key
-        try:
-            body = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-            unchanged = body["version"] == BUILD_VERSION and body["place"] in (None, str(place)) and all(
-                sha256_of(place / path) == digest for path, digest in body["files"].items()
-            )
-            build = Build.from_json(body["build"], folder)
-            unchanged = unchanged and all(sha256_of(each.path) == each.sha256 for each in build.extensions)
-        except (OSError, ValueError, KeyError, TypeError):
-            unchanged = False
-        if unchanged:
-            with suppress(OSError):
-                os.utime(folder / "manifest.json")  # the clock of the least recently used
-        else:
+        digests: dict[str, str | None] = {}
+        for folder in sorted(self._entries.glob(f"{key}*")):
+            try:
+                body = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+                if body["place"] not in (None, str(place)) or not _are_as_told(body["files"], place, digests):
+                    continue  # of other files than lie there now
+                build = Build.from_json(body["build"], folder)
+                unchanged = body["version"] == BUILD_VERSION and all(
+                    sha256_of(each.path) == each.sha256 for each in build.extensions
+                )
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+                unchanged = False
+            if unchanged:
+                with suppress(OSError):
+                    os.utime(folder / "manifest.json")  # the clock of the least recently used
+                return build
             shutil.rmtree(folder, ignore_errors=True)
-            return None
-        return build
+        return None
 
     def store(
         self, key: str, build: Build, files: Mapping[str, str] | None = None, place: Path | None = None
@@ -125,13 +127,13 @@ class Cache:
         build = replace(build, extensions=tuple(moved))
         named = {_name_below(place, path): digest for path, digest in (files or {}).items()}
         # From another folder the same source may find other files outside it.
-        bound = place is not None and any(Path(name).is_absolute() for name in named)
+        bound = place is not None and (build.is_bound or any(map(_is_of_a_place, named)))
+        where = str(place) if bound else None
         body = {
-            "version": BUILD_VERSION, "key": key, "place": str(place) if bound else None, "files": named,
-            "build": build.to_json(),
+            "version": BUILD_VERSION, "key": key, "place": where, "files": named, "build": build.to_json(),
         }
         (made / "manifest.json").write_text(json.dumps(body), encoding="utf-8")
-        folder = self._entries / key
+        folder = self._entries / (key if where is None and not named else f"{key}-{_digest_of([where, named])}")
         try:
             shutil.rmtree(folder, ignore_errors=True)
             os.replace(made, folder)
@@ -171,16 +173,38 @@ def _reads_beside(candidate: Candidate) -> bool:
     return any((candidate.path.parent / f"{name}.py").is_file() for name in imported)
 
 
-def _sources_below(folder: Path) -> list[list[str]]:
-    """Name and SHA-256 of every source that lies below `folder`, by name; hidden folders are left out."""
+def _sources_below(folder: Path) -> list[str]:
+    """The names of all sources that lie below `folder`; hidden folders are left out."""
     found = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
         for name in sorted(names):
             path = Path(place, name)
             if path.suffix in _SOURCES and path.is_file() and len(found) < _MOST_SOURCES:
-                found.append([str(path.relative_to(folder)), sha256_of(path)])
+                found.append(str(path.relative_to(folder)))
     return found
+
+
+def _are_as_told(files: Mapping[str, str], place: Path, digests: dict[str, str | None]) -> bool:
+    """Whether all `files` have the content that they are told by; `digests` keeps what was read."""
+    for name, digest in files.items():
+        if name not in digests:
+            try:
+                digests[name] = sha256_of(place / name)
+            except OSError:
+                digests[name] = None
+        if digests[name] != digest:
+            return False
+    return True
+
+
+def _is_of_a_place(name: str) -> bool:
+    """Whether a file may be found where it is because the candidate lies where it does: not what is installed."""
+    return Path(name).is_absolute() and not Path(name).is_relative_to(Path(sys.prefix).resolve())
+
+
+def _digest_of(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _name_below(place: Path | None, path: str) -> str:

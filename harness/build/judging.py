@@ -109,6 +109,7 @@ def _judge(
         log=log,
         warnings=_shortened("\n".join(map(str, answer["warnings"]))),
         compiler_warnings="\n".join(compiler_warnings),
+        is_bound=bool(answer.get("names_folder", True)),
     )
     return build, _files(answer["files"])
 

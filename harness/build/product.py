@@ -27,7 +27,7 @@ class BuiltExtension:
 class Build:
     """The end of building one candidate. `verdict` None means that it may be run.
 
-    `seconds` is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0",
+    It `is_bound` where it would be another one if the candidate lay elsewhere. `seconds` is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0",
     "g++ 12.2", "triton" or "python"; `headers` "slim" when all extensions were built with the stand-in for
     PyTorch's headers, "stock" when one needed PyTorch's own; `log` the compilers' output; `warnings` what a reader of
     the row should know and `compiler_warnings` what the compilers warned of in the candidate's own lines, one a line.
@@ -44,6 +44,7 @@ class Build:
     log: str = ""
     warnings: str = ""
     compiler_warnings: str = ""
+    is_bound: bool = False
 
     @property
     def manifest(self) -> dict[str, dict[str, Any]]:

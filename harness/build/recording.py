@@ -20,7 +20,7 @@ import torch.utils.cpp_extension as cpp_extension
 
 from harness.build import certain_errors, compile_only, dependencies, slim
 from harness.build.diagnostics import diagnostics, needs_architecture, why_refused
-from harness.wire.extension_key import extension_key
+from harness.wire.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
 _HEADERS = ("*.h", "*.hpp", "*.cuh", "*.inl")
@@ -65,15 +65,17 @@ class CompiledStandIn:
 
 
 class Recorder:
-    """Builds below `folder` and collects `extensions` (one dict per distinct call), `log`, `files` and
-    `failures`.
+    """Builds below `folder` and collects `extensions` (one dict per distinct call), `log`, `files` and `failures`, of a
+    candidate that lies in `own_folder`; and whether what is built is another one elsewhere.
     """
 
     def __init__(
-        self, folder: Path, *, nvcc: str | None, sms: Sequence[str], without_gpu: bool, slim_headers: bool = True
+        self, folder: Path, own_folder: Path, *, nvcc: str | None, sms: Sequence[str], without_gpu: bool,
+        slim_headers: bool = True,
     ) -> None:
-        self.folder, self.nvcc, self.sms, self.without_gpu = folder, nvcc, sms, without_gpu
-        self.slim_headers = slim_headers
+        self.folder, self.own_folder = folder, own_folder
+        self.nvcc, self.sms, self.without_gpu = nvcc, sms, without_gpu
+        self.slim_headers, self.names_folder = slim_headers, False
         self.extensions: list[dict[str, Any]] = []
         self.files: set[str] = set()
         self.failures: list[NotCompiled] = []
@@ -94,8 +96,9 @@ class Recorder:
 
         def build(*positional: Any, **named: Any) -> Any:
             arguments = dict(signature.bind(*positional, **named).arguments)
-            key = extension_key(kind, arguments)
+            key = extension_key(kind, arguments, self.own_folder)
             if key not in self._modules:
+                self.names_folder |= names_folder(kind, arguments, self.own_folder)
                 self._modules[key] = self._build(kind, real, key, arguments)
             return self._modules[key]
 
@@ -105,7 +108,7 @@ class Recorder:
         place = self.folder / key
         place.mkdir(parents=True, exist_ok=True)
         if kind == "load":
-            self._note_files(arguments)
+            self.files.update(map(str, _source_files(arguments)))
         cuda = compile_only.cuda_files(kind, arguments) or bool(arguments.get("with_cuda"))
         if cuda and self.nvcc is None:
             raise NoCompiler("it has CUDA sources, and there is no nvcc")
@@ -211,7 +214,8 @@ class Recorder:
                 **noted, "path": "", "module_name": name, "is_python_module": True, "refused": refused,
             })
             return
-        self.files |= dependencies.local(dependencies.files_of_ninja(place), self.folder, self.nvcc)
+        read = dependencies.files_of_ninja(place) or _headers_beside(_source_files(arguments))
+        self.files |= dependencies.local(read, self.folder, self.nvcc)
         libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
         if not libraries:
             return
@@ -220,11 +224,6 @@ class Recorder:
             "module_name": getattr(module, "__name__", None) or libraries[-1].stem,
             "is_python_module": bool(arguments.get("is_python_module", True)),
         })
-
-    def _note_files(self, arguments: dict[str, Any]) -> None:
-        for path in _source_files(arguments):
-            self.files.add(str(path))
-            self.files.update(str(header) for pattern in _HEADERS for header in path.parent.glob(pattern))
 
     @contextmanager
     def _capturing(self, path: Path):  # noqa: ANN202  a generator of one None
@@ -254,6 +253,11 @@ def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:
         if isinstance(own.get(name), (list, tuple)):
             own[name] = list(own[name])
     return own
+
+
+def _headers_beside(sources: Sequence[Path]) -> set[str]:
+    """The headers in the folders of `sources`, where nobody can say which of them were read."""
+    return {str(header) for source in sources for pattern in _HEADERS for header in source.parent.glob(pattern)}
 
 
 def _source_files(arguments: dict[str, Any]) -> list[Path]:

@@ -99,7 +99,7 @@ class Player:
         arguments = self._init_of(command)
         try:
             if self._module is None:
-                extensions.install(command["manifest"])
+                extensions.install(command["manifest"], os.path.dirname(command["path"]))
                 self._module = model.import_file(command["path"])
             self._model = model.construct(self._module, arguments, command["seed"], self._stage.device)
             self._called = passes.as_called(self._model, command["mode"])

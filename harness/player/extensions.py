@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,19 +34,21 @@ class NotBuilt(RuntimeError):
     """Raised inside a candidate that asks here for an extension that its build did not produce."""
 
 
-def install(manifest: dict[str, dict[str, Any]]) -> None:
-    """Replace the two compile calls. `manifest[key]` holds module_name, path and is_python_module."""
-    cpp_extension.load_inline = _loader("load_inline", manifest)
-    cpp_extension.load = _loader("load", manifest)
+def install(manifest: dict[str, dict[str, Any]], folder: str | os.PathLike[str]) -> None:
+    """Replace the two compile calls of a candidate that lies in `folder`. `manifest[key]` holds module_name, path and
+    is_python_module.
+    """
+    cpp_extension.load_inline = _loader("load_inline", manifest, folder)
+    cpp_extension.load = _loader("load", manifest, folder)
 
 
-def _loader(kind: str, manifest: dict[str, dict[str, Any]]) -> Callable[..., Any]:
+def _loader(kind: str, manifest: dict[str, dict[str, Any]], folder: str | os.PathLike[str]) -> Callable[..., Any]:
     original = getattr(cpp_extension, kind)
     opened: dict[str, Any] = {}
 
     def open_built(*positional: Any, **named: Any) -> Any:
         arguments = _bind(original, positional, named)
-        key = extension_key(kind, arguments)
+        key = extension_key(kind, arguments, folder)
         if key not in manifest:
             raise NotBuilt(
                 f"{kind}(name={arguments.get('name')!r}) was not called with these arguments when the candidate was "

@@ -43,7 +43,7 @@ def _make(launch: crossing.SmallLaunch) -> None:
 
 def constructed(launch: crossing.SmallLaunch, device: torch.device) -> Callable[..., Any]:
     """The candidate's model on `device`, as it is called. Raises what the candidate raises."""
-    extensions.install(dict(launch.manifest))
+    extensions.install(dict(launch.manifest), Path(launch.path).parent)
     module = model.import_file(launch.path)
     init = on_device(device, launch.init)
     return passes.as_called(model.construct(module, init, launch.seed, device), launch.mode)

@@ -25,7 +25,7 @@ WARM_UPS, TIMED = 3, 20
 def judge(request: dict[str, Any]) -> dict[str, Any]:
     """Import what `request` names (case, reference, sizes, device, manifest) and judge it; raises what that raises."""
     device = torch.device(request["device"])
-    _reuse_builds(request["manifest"])
+    _reuse_builds(request["manifest"], Path(request["case"]).parent)
     reference = types.ModuleType("reference")
     source = Path(request["reference"]).read_text(encoding="utf-8")
     exec(compile(ast.unparse(with_sizes(source, request["sizes"])), request["reference"], "exec"), reference.__dict__)
@@ -70,7 +70,7 @@ def time_calls(forward: Callable, inputs: list, device: torch.device) -> float:
     return total_ms / TIMED
 
 
-def _reuse_builds(manifest: dict[str, dict[str, Any]]) -> None:
+def _reuse_builds(manifest: dict[str, dict[str, Any]], folder: Path) -> None:
     """Open what the harness has built of the case; what it has not, torch builds as it would for anybody."""
     # Not before the fork: torch looks for a GPU while it imports this, and CUDA then works in no forked child.
     import torch.utils.cpp_extension as cpp_extension
@@ -80,7 +80,7 @@ def _reuse_builds(manifest: dict[str, dict[str, Any]]) -> None:
     # It deletes a header in torch's own folder, which is read-only here.
     cpp_extension.remove_extension_h_precompiler_headers = lambda: None
     building = {kind: getattr(cpp_extension, kind) for kind in ("load_inline", "load")}
-    extensions.install(manifest)
+    extensions.install(manifest, folder)
     for kind, build in building.items():
         setattr(cpp_extension, kind, _opened_or_built(getattr(cpp_extension, kind), build, extensions.NotBuilt))
 

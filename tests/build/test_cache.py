@@ -127,18 +127,45 @@ def in_folder(folder, source, files):
 LOADS = "load(name='x', sources=['x.cu'])\nclass ModelNew: pass\n"
 
 
-def test_a_candidate_of_several_files_is_kept_by_the_contents_of_them_all(cache, tmp_path):
+def test_which_sources_lie_beside_a_candidate_that_reads_some_is_part_of_its_key_and_what_is_in_them_is_not(cache, tmp_path):
     one = in_folder(tmp_path / "one", LOADS, {"x.cu": "first", "x.cuh": "header"})
     moved = in_folder(tmp_path / "moved", LOADS, {"x.cu": "first", "x.cuh": "header"})
-    assert cache.key(one, TOOLCHAIN) == cache.key(moved, TOOLCHAIN)
     (tmp_path / "moved" / "x.cuh").write_text("another header")
+    assert cache.key(one, TOOLCHAIN) == cache.key(moved, TOOLCHAIN)
+    (tmp_path / "moved" / "y.cuh").write_text("one more, which may be found first")
     assert cache.key(one, TOOLCHAIN) != cache.key(moved, TOOLCHAIN)
 
 
-def test_a_candidate_that_gives_folders_to_its_compilers_is_kept_by_place_too(cache, tmp_path):
-    source = LOADS.replace("name='x'", "name='x', extra_include_paths=[here]")
-    one, moved = (in_folder(tmp_path / name, source, {"x.cu": "first"}) for name in ("one", "moved"))
-    assert cache.key(one, TOOLCHAIN) != cache.key(moved, TOOLCHAIN)
+def test_each_state_of_the_files_that_a_build_read_is_kept(cache, build, tmp_path):
+    header = tmp_path / "tile.cuh"
+    for seconds, text in enumerate(("first", "second")):
+        header.write_text(text)
+        cache.store("key", replace(build, seconds=float(seconds)), {str(header): sha256_of(header)}, tmp_path)
+    for seconds, text in enumerate(("first", "second")):
+        header.write_text(text)
+        assert cache.lookup("key", tmp_path).seconds == seconds
+    header.write_text("third")
+    assert cache.lookup("key", tmp_path) is None
+
+
+def test_a_build_that_has_the_place_in_it_and_one_of_files_elsewhere_are_of_one_place(cache, build, tmp_path):
+    one, moved = tmp_path / "one", tmp_path / "moved"
+    cache.store("bound", replace(build, is_bound=True), {}, one)
+    outside = tmp_path / "common.cuh"
+    outside.write_text("shared")
+    cache.store("outside", build, {str(outside): sha256_of(outside)}, one)
+    for key in ("bound", "outside"):
+        assert cache.lookup(key, moved) is None
+        assert cache.lookup(key, one) is not None
+
+
+def test_a_build_of_what_is_installed_is_of_every_place(cache, build, tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.build.cache.sys.prefix", str(tmp_path / "venv"))
+    header = tmp_path / "venv" / "cutlass.h"
+    header.parent.mkdir()
+    header.write_text("installed")
+    cache.store("key", build, {str(header): sha256_of(header)}, tmp_path / "one")
+    assert cache.lookup("key", tmp_path / "moved") is not None
 
 
 def test_a_file_beside_the_candidate_is_found_where_the_candidate_now_lies(cache, build, tmp_path):

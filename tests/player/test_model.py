@@ -86,7 +86,7 @@ def compile_calls(monkeypatch):
 
 
 def test_an_extension_that_the_build_did_not_make_is_not_made_here(compile_calls):
-    extensions.install({})
+    extensions.install({}, "/candidates")
     with pytest.raises(extensions.NotBuilt, match="'other'"):
         compile_calls.load_inline(name="other", cpp_sources="int f();")
 
@@ -95,7 +95,7 @@ def test_what_the_manifest_names_is_opened_once_by_content_however_the_call_is_s
     opened = []
     monkeypatch.setattr(extensions, "_open", lambda entry: opened.append(entry["path"]) or object())
     key = extension_key("load_inline", {"name": "product", "cpp_sources": "int f();", "functions": ["f"]})
-    extensions.install({key: {"path": "/cache/product.so", "module_name": "product", "is_python_module": True}})
+    extensions.install({key: {"path": "/cache/product.so", "module_name": "product", "is_python_module": True}}, "/candidates")
     first = compile_calls.load_inline("product", "int f();", functions="f", verbose=True)
     second = compile_calls.load_inline(name="product", cpp_sources=["int f();"], functions=["f"])
     assert first is second
@@ -104,6 +104,6 @@ def test_what_the_manifest_names_is_opened_once_by_content_however_the_call_is_s
 
 def test_a_call_with_other_flags_than_at_build_time_is_not_built(compile_calls):
     key = extension_key("load_inline", {"name": "product", "cpp_sources": "int f();"})
-    extensions.install({key: {"path": "/x.so", "module_name": "product", "is_python_module": True}})
+    extensions.install({key: {"path": "/x.so", "module_name": "product", "is_python_module": True}}, "/candidates")
     with pytest.raises(extensions.NotBuilt):
         compile_calls.load_inline("product", "int f();", extra_cflags=["-Ofast"])

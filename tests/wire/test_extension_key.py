@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.wire.extension_key import extension_key
+from harness.wire.extension_key import extension_key, names_folder
 
 GIVEN = {"name": "product", "cpp_sources": "int f();", "cuda_sources": "int f() { return 1; }", "functions": "f"}
 
@@ -69,3 +69,36 @@ def test_a_source_file_that_is_missing_has_a_key_too():
 
 def test_the_two_calls_never_share_a_key():
     assert extension_key("load", {"name": "k"}) != extension_key("load_inline", {"name": "k"})
+
+
+@pytest.mark.parametrize("given", [
+    {"extra_include_paths": ["{}"]}, {"extra_include_paths": ["{}/include"]}, {"extra_cuda_cflags": ["-O3", "-I{}"]},
+    {"extra_cflags": ["-isystem", "{}/include"]}, {"extra_include_paths": ["/opt/cutlass/include"]},
+], ids=str)
+def test_where_a_candidate_lies_in_whose_folder_compilers_look_for_files_does_not_count(given, tmp_path):
+    def arguments(folder):
+        return {"name": "k", **{name: [each.format(folder) for each in paths] for name, paths in given.items()}}
+
+    (tmp_path / "linked").symlink_to(tmp_path / "here")
+    keys = set()
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        keys.add(extension_key("load", arguments(tmp_path / name), tmp_path / name))
+        assert not names_folder("load", arguments(tmp_path / name), tmp_path / name)
+    keys.add(extension_key("load", arguments(tmp_path / "here"), tmp_path / "linked"))
+    assert len(keys) == 1
+    assert extension_key("load", arguments(tmp_path / "here"), tmp_path / "there") not in keys or "/opt" in str(given)
+
+
+@pytest.mark.parametrize("given", [
+    {"extra_cuda_cflags": ["-DTABLE={}/table.bin"]}, {"extra_ldflags": ["{}/more.o"]}, {"cpp_sources": "// {}/x"},
+    {"extra_include_paths": "{}"}, {"extra_include_paths": ["{}-else"]},
+], ids=str)
+def test_a_place_that_may_be_in_what_is_built_counts(given, tmp_path):
+    def arguments(folder):
+        return {name: [each.format(folder) for each in texts] if isinstance(texts, list) else texts.format(folder)
+                for name, texts in given.items()}
+
+    here, there = tmp_path / "here", tmp_path / "there"
+    assert extension_key("load_inline", arguments(here), here) != extension_key("load_inline", arguments(there), there)
+    assert names_folder("load_inline", arguments(here), here)

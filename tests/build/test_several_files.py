@@ -1,0 +1,81 @@
+"""Candidates of more than one file: what one build read decides whether it is made anew, and nothing beside it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from harness.candidate import read_candidate
+
+from .conftest import needs_cxx
+
+LOADS = '''
+from pathlib import Path
+
+import torch
+from torch.utils.cpp_extension import load
+
+HERE = Path(__file__).parent
+extension = load(
+    "{name}", [str(HERE / "{name}.cpp")], extra_include_paths=[str(HERE / "include")], extra_cflags=["-O0"],
+)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return x * extension.factor()
+'''
+CODE = '''
+#include <torch/extension.h>
+#include "{name}_factor.h"
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("factor", [] {{ return FACTOR; }}); }}
+'''
+# A player's own way to a candidate, in a process of its own.
+OPENS = """
+import json, sys
+from harness.player import extensions, model
+path, folder, manifest = sys.argv[1:]
+extensions.install(json.loads(manifest), folder)
+print(model.import_file(path).extension.factor())
+"""
+
+
+def put(folder, name, factor):
+    (folder / "include").mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.py").write_text(LOADS.format(name=name))
+    (folder / f"{name}.cpp").write_text(CODE.format(name=name))
+    (folder / "include" / f"{name}_factor.h").write_text(f"#define FACTOR {factor}\n")
+
+
+def opened(candidate, build):
+    arguments = [str(candidate.path), str(candidate.path.parent), json.dumps(build.manifest)]
+    return int(subprocess.run([sys.executable, "-c", OPENS, *arguments], check=True, capture_output=True).stdout)
+
+
+@needs_cxx
+@pytest.mark.timeout(300)
+def test_only_what_reads_an_edited_file_is_built_anew_and_what_is_moved_or_edited_back_is_not(new_workshop):
+    workshop = new_workshop("several_files")
+    for name in ("two", "three"):
+        put(workshop.folder, name, factor=2 if name == "two" else 3)
+
+    def built(folder):
+        candidates = [read_candidate(folder / f"{name}.py") for name in ("two", "three")]
+        builds = workshop.build(*candidates)
+        assert [each.verdict for each in builds] == [None, None]
+        return [each.cached for each in builds], list(zip(candidates, builds))
+
+    assert built(workshop.folder)[0] == [False, False]
+    header = workshop.folder / "include" / "two_factor.h"
+    header.write_text("#define FACTOR 20\n")
+    cached, (two, _) = built(workshop.folder)
+    assert cached == [False, True] and opened(*two) == 20
+    header.write_text("#define FACTOR 2\n")
+    assert built(workshop.folder)[0] == [True, True]
+    moved = workshop.folder.parent / "moved"
+    workshop.folder.rename(moved)
+    cached, pairs = built(moved)
+    assert cached == [True, True] and [opened(*pair) for pair in pairs] == [2, 3]
