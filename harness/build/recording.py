@@ -18,7 +18,7 @@ from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build import certain_errors, compile_only, dependencies, slim
+from harness.build import certain_errors, compile_only, cubin, dependencies, slim
 from harness.build.diagnostics import diagnostics, needs_architecture, why_refused
 from harness.wire.extension_key import extension_key, names_folder
 
@@ -205,6 +205,8 @@ class Recorder:
         self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool, headers: str
     ) -> None:
         noted = {"key": key, "cuda": cuda, "headers": headers}
+        for path in sorted(place.glob("*.sm_*.cubin")):
+            self.log += cubin.told(cubin.constant_bytes(path.read_bytes()), path.name.split(".")[-2])
         if isinstance(module, CompiledStandIn):
             name = str(arguments.get("name"))
             came = object.__getattribute__(module, "_came")

@@ -1,4 +1,4 @@
-"""What ptxas says of each kernel (`-Xptxas=-v`): registers, spills, stack, shared and constant memory.
+"""What ptxas says of each kernel (`-Xptxas=-v`): registers, spills, stack, shared and constant memory, or the cubin.
 
 Pure text in, figures out; how the compiler was called is left to `recording` and `compile_only`.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from harness.build.cubin import read_told
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)' for '(sm_\w+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -22,8 +24,8 @@ _VARIABLES = re.compile(r"(\d+) bytes cmem\[3\]")
 @dataclass(frozen=True)
 class KernelReport:
     """One kernel for one architecture. `spill_bytes` adds stores and loads, per thread; `shared_bytes` is
-    static; `constant_bytes` has the `__constant__` variables of its source too, and is None where ptxas does not say (for
-    sm_90 and later it counts neither the arguments nor these).
+    static; `constant_bytes` has the arguments and the `__constant__` variables of its source too, and is None where neither
+    ptxas says it nor the log has what was read in the cubin.
     """
 
     kernel: str
@@ -40,6 +42,7 @@ def kernel_reports(log: str) -> tuple[KernelReport, ...]:
     found: list[KernelReport] = []
     symbol = arch = None
     stack = spills = variables = 0
+    in_cubin = read_told(log)
     for line in log.splitlines():
         if module := _MODULE.search(line):
             variables = sum(map(int, _VARIABLES.findall(module[1])))
@@ -54,7 +57,7 @@ def kernel_reports(log: str) -> tuple[KernelReport, ...]:
             shared, banks = _SHARED.search(used[2]), [int(size) for size in _CONSTANT.findall(used[2])]
             found.append(KernelReport(
                 short_name(symbol), arch, int(used[1]), spills, stack, int(shared[1]) if shared else 0,
-                variables + sum(banks) if variables or banks else None,
+                variables + sum(banks) if variables or banks else in_cubin.get((symbol, arch)),
             ))
             symbol = None
     return tuple(found)

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ _MAKES_MODULE_ID = "--gen_module_id_file "
 _MODULE_ID_FILE = re.compile(r'--module_id_file_name "([^"]+)"')
 _SOURCE = re.compile(r'--orig_src_file_name "([^"]+)"')
 _OUT = re.compile(r' -o "([^"]+)"')
+_ARCHITECTURE = re.compile(r" --?(?:arch|gpu-name)[ =](sm_\w+)")
 _RELOCATABLE = re.compile(r"--?(?:rdc|dc|relocatable-device-code|device-c)\b")
 _MORE_ARGUMENTS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _OF_DEVICE = ("cicc", "ptxas", "fatbinary")
@@ -122,14 +124,14 @@ def compile_with(nvcc: str, arguments: Sequence[str]) -> tuple[int, bytes] | Non
         if steps is None or not steps.module_id_file.startswith(f"{place}/"):
             return None
         Path(steps.module_id_file).write_text(_module_id(steps, arguments))
-        code, said = _carried_out(steps)
+        code, said = _carried_out(steps, object_file)
         # A compiler that was killed, or could not be started, says nothing of the source.
         return None if code and b"error" not in said else (code, said)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _carried_out(steps: Steps) -> tuple[int, bytes]:
+def _carried_out(steps: Steps, object_file: str) -> tuple[int, bytes]:
     with ThreadPoolExecutor(2) as pool:
         host, device = pool.map(lambda row: _run(row, steps.environment), (steps.host, steps.device))
     if host[0]:  # nvcc would not have come to the device's row
@@ -137,12 +139,22 @@ def _carried_out(steps: Steps) -> tuple[int, bytes]:
     said = host[1] + device[1]
     if device[0]:
         return device[0], said
+    _keep_cubin(steps, object_file)
     if steps.dependencies is not None:
         first, second = (Path(part).read_text(errors="surrogateescape") for part in steps.parts)
         rule = f"{first.rstrip()} \\\n{second.partition(': ')[2]}"
         Path(steps.dependencies).write_text(rule, errors="surrogateescape")
     code, last = _run([steps.last], steps.environment)
     return code, said + last
+
+
+def _keep_cubin(steps: Steps, object_file: str) -> None:
+    """Leave the machine code beside the object, in which it is packed: it says of constant memory what ptxas does not."""
+    (ptxas,) = (command for command in steps.device if _kind(command) == "ptxas")
+    made, architecture = _OUT.findall(ptxas), _ARCHITECTURE.search(ptxas)
+    if made and architecture:
+        with suppress(OSError):
+            shutil.copyfile(made[-1], f"{object_file}.{architecture[1]}.cubin")
 
 
 def _run(commands: Sequence[str], assigned: Mapping[str, str]) -> tuple[int, bytes]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from harness.build import side_by_side
+from harness.build.cubin import constant_bytes
 from harness.build.cache import Cache
 from harness.build.dependencies import files_of_rule
 from harness.build.environment import find_toolchain
@@ -101,6 +102,8 @@ def test_the_steps_are_really_run_here_and_not_by_nvcc(place, monkeypatch, tmp_p
     monkeypatch.chdir(place)
     came = side_by_side.compile_with(str(fake), [*USUAL, "-c", "kernel.cu", "-o", "kernel.o"])
     assert came is not None and came[0] == 0 and (place / "kernel.o").is_file()
+    (cubin,) = place.glob("kernel.o.sm_*.cubin")
+    assert constant_bytes(cubin.read_bytes())
     assert not list(tmp_path.glob("side_by_side_*"))
 
 
@@ -161,7 +164,7 @@ def test_a_build_as_torch_itself_would_make_it_has_nvcc_as_it_is(as_torch_would,
 
 def test_a_compiler_that_is_killed_is_left_to_nvcc(place, monkeypatch):
     steps = side_by_side.Steps({}, ["kill -9 $$"], ["true"], "true", str(place / "id"))
-    assert side_by_side._carried_out(steps) == (-9, b"")
+    assert side_by_side._carried_out(steps, "a.o") == (-9, b"")
     fake = place / "nvcc"
     fake.write_text("#!/bin/sh\nexit 3\n")
     fake.chmod(0o755)

@@ -1,0 +1,61 @@
+"""What a cubin says of the constant memory of its kernels, which ptxas leaves out for sm_90 and later.
+
+A cubin is an ELF file of 64 bits. Each kernel has its arguments in a section `.nv.constant0.KERNEL` (behind what the
+driver keeps there, as in ptxas's own figure), the compiler's constants may be in further banks, and the `__constant__`
+variables of the whole source are in `.nv.constant3`.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+
+_MAGIC = b"\x7fELF\x02"
+_SECTION = struct.Struct("<II4Q")  # name, type, flags, address, offset, size
+_OF_KERNEL = re.compile(r"\.nv\.constant\d+\.(.+)")
+_VARIABLES = ".nv.constant3"
+_SAID = re.compile(r"cubin info: '([^']+)' for '(sm_\w+)' has (\d+) bytes of constant memory")
+
+
+def constant_bytes(cubin: bytes) -> dict[str, int]:
+    """Bytes of constant memory by the symbol of each kernel, the variables of the source included; empty for what is no
+    cubin.
+    """
+    try:
+        sizes = _sections(cubin)
+    except (struct.error, ValueError):
+        return {}
+    variables, found = 0, {}
+    for name, size in sizes:
+        if name == _VARIABLES:
+            variables = size
+        elif of := _OF_KERNEL.fullmatch(name):
+            found[of[1]] = found.get(of[1], 0) + size
+    return {symbol: size + variables for symbol, size in found.items()}
+
+
+def told(found: Mapping[str, int], sm: str) -> str:
+    """Lines for a build's log of what `constant_bytes` found for one architecture."""
+    return "".join(
+        f"cubin info: '{symbol}' for '{sm}' has {size} bytes of constant memory\n" for symbol, size in found.items()
+    )
+
+
+def read_told(log: str) -> dict[tuple[str, str], int]:
+    """Of a log the bytes by symbol and architecture."""
+    return {(symbol, sm): int(size) for symbol, sm, size in _SAID.findall(log)}
+
+
+def _sections(elf: bytes) -> list[tuple[str, int]]:
+    """Name and size of each section. Raises struct.error or ValueError where it is cut short or no such file."""
+    if not elf.startswith(_MAGIC):
+        raise ValueError("no ELF file of 64 bits")
+    (table,) = struct.unpack_from("<Q", elf, 0x28)
+    stride, count, names_at = struct.unpack_from("<3H", elf, 0x3A)
+    headers = [_SECTION.unpack_from(elf, table + stride * number) for number in range(count)]
+    if names_at >= count:
+        raise ValueError("no names of sections")
+    *_, start, size = headers[names_at]
+    names = elf[start:start + size]
+    return [(names[at:names.index(b"\0", at)].decode("utf-8", "replace"), size) for at, _, _, _, _, size in headers]
