@@ -146,7 +146,7 @@ class Recorder:
             paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
             return True, build(kind, real, key, {**arguments, "extra_include_paths": paths})
         except Exception as error:
-            if isinstance(error, NotCompiled) and self._is_certain(error, kind, key, arguments):
+            if self._is_certain(self._refused(error, self.log[len(log):]), kind, key, arguments):
                 raise
             self._slim_log, self.log = self.log[len(log):], log
             shutil.rmtree(place, ignore_errors=True)
@@ -175,11 +175,17 @@ class Recorder:
             raise NotCompiled("nvcc refused it", self.log, refused=came.refused)
         return CompiledStandIn(str(arguments.get("name")), came)
 
-    def _is_certain(self, error: NotCompiled, kind: str, key: str, arguments: dict[str, Any]) -> bool:
+    def _refused(self, error: Exception, said: str) -> Mapping[str, str]:
+        """What nvcc said for each architecture that it refused, where it was that which failed; torch has it in its log."""
+        if isinstance(error, NotCompiled):
+            return error.refused
+        return dict.fromkeys(self.sms, said) if self.nvcc is not None and isinstance(error, RuntimeError) else {}
+
+    def _is_certain(self, refused: Mapping[str, str], kind: str, key: str, arguments: dict[str, Any]) -> bool:
         """Whether nvcc would refuse the call for each architecture with PyTorch's own headers too, in the same words."""
         place, nvcc = self.folder / key, self.nvcc or "nvcc"
         for sm in self.sms:
-            errors = [each for each in diagnostics(error.refused.get(sm, "")) if each.kind == "error"]
+            errors = [each for each in diagnostics(refused.get(sm, "")) if each.kind == "error"]
             if not certain_errors.may_be_certain(errors):
                 return False
             try:
