@@ -186,6 +186,17 @@ def test_findings_with_open_inputs_are_counted_by_pairs(kind, gains, findings):
     assert list(coins) == []
 
 
+@pytest.mark.parametrize(("begun", "is_found"), [(0, False), (2, False), (3, True), (8, True), (16, True)])
+def test_on_a_gpu_who_begins_some_of_the_launches_with_open_inputs_early_is_found_out(begun, is_found):
+    usual = [440.0 + 4 * number for number in range(16)]
+
+    def segment(early_s):
+        return usual[begun:] + [20.0] * begun if early_s else usual
+
+    found = early.look(segment, "cuda", usual)
+    assert found.is_finding("cuda") == found.is_certain("cuda") == is_found
+
+
 def test_an_output_that_is_wrong_each_time_its_inputs_are_completed_late_was_begun_before():
     session = Session()
 
