@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import HarnessError, InputError
+from harness.sandbox.ahead import start_ahead
 from harness.spelling import hint_for
 
 _KEYS = ("id", "problem", "source", "path", "name", "config", "mode")
@@ -28,6 +29,7 @@ def run(options: argparse.Namespace) -> int:
     """Answer jobs until the input ends. Returns 0."""
     check_device_name(options.device)
     require_torch()
+    start_ahead()
     with _answers_alone_on_stdout() as answers:
         from harness.evaluation import Referee
         from harness.report.progress import open_progress

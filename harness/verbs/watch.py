@@ -17,6 +17,7 @@ from harness.device.choose import check_device_name, require_torch
 from harness.errors import HarnessError, InputError, NothingToRun
 from harness.problem import at_sizes, in_mode, load_problem
 from harness.reading.text_files import shown
+from harness.sandbox.ahead import start_ahead
 from harness.saved_files import SavedFiles
 from harness.settings import check_one_size, load_settings
 from harness.verdict import ReasonCode
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     if not folder.is_dir():
         find_candidates(folder)  # says what is wrong with it
     require_torch()
+    start_ahead()
     from harness.evaluation import Referee
     from harness.live_leaderboard import LiveLeaderboard
     from harness.report.progress import open_progress

@@ -50,3 +50,24 @@ def test_the_threads_of_numpys_products_rest_soon_after_them():
     if max(core_seconds_after_a_product() for _ in range(3)) < 0.02:
         pytest.skip("they do without being told, or a busy machine leaves them no core to spin on")
     assert min(core_seconds_after_a_product(**SPIN) for _ in range(3)) < 0.01
+
+
+@pytest.mark.parametrize("program", [
+    "import harness; harness.Referee", "from harness import evaluate",
+    "from harness.cli import main; main(['serve', '--device', 'cpu'])",
+])
+def test_programs_that_keep_a_referee_shorten_it_before_pytorch_is_there(program):
+    watching = (
+        "import importlib.abc, os, sys\n"
+        "class Watching(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'torch':\n"
+        "            print('torch', os.environ.get('GOMP_SPINCOUNT'), file=sys.stderr)\n"
+        "sys.meta_path.insert(0, Watching())\n"
+    )
+    environment = {name: text for name, text in os.environ.items() if name not in SPIN}
+    done = subprocess.run(
+        [sys.executable, "-c", watching + program], env=environment, capture_output=True, text=True, check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert [line for line in done.stderr.splitlines() if line.startswith("torch ")][0] == "torch 10000"
