@@ -6,8 +6,6 @@ import importlib
 import os
 from typing import Any
 
-from harness.clocks.spinning import shorten_spinning
-
 __version__ = "0.1.0"
 _FOR_PROGRAMS = ("evaluate", "Referee", "Evaluation")
 
@@ -15,6 +13,6 @@ _FOR_PROGRAMS = ("evaluate", "Referee", "Evaluation")
 def __getattr__(name: str) -> Any:
     """`harness.evaluate` and its kin, imported when they are asked for: they bring torch with them."""
     if name in _FOR_PROGRAMS:
-        shorten_spinning(os.environ)
+        importlib.import_module("harness.clocks.spinning").shorten_spinning(os.environ)
         return getattr(importlib.import_module("harness.evaluation"), name)
     raise AttributeError(f"module 'harness' has no attribute {name!r}")

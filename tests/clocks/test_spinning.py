@@ -58,12 +58,11 @@ def test_the_threads_of_numpys_products_rest_soon_after_them():
 ])
 def test_programs_that_keep_a_referee_shorten_it_before_pytorch_is_there(program):
     watching = (
-        "import importlib.abc, os, sys\n"
-        "class Watching(importlib.abc.MetaPathFinder):\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'torch':\n"
-        "            print('torch', os.environ.get('GOMP_SPINCOUNT'), file=sys.stderr)\n"
-        "sys.meta_path.insert(0, Watching())\n"
+        "import os, sys\n"
+        "def heed(event, arguments):\n"
+        "    if event == 'import' and arguments[0] == 'torch':\n"
+        "        print('torch', os.environ.get('GOMP_SPINCOUNT'), file=sys.stderr)\n"
+        "sys.addaudithook(heed)\n"
     )
     environment = {name: text for name, text in os.environ.items() if name not in SPIN}
     done = subprocess.run(
