@@ -20,6 +20,7 @@ from harness.reading.reference_source import with_sizes
 from harness.records.evidence import Evidence
 from harness.referee import failures
 from harness.referee.evidence import recipe_of
+from harness.referee.handed_state import state_difference
 from harness.referee.reference import Reference
 from harness.referee.turns import EAGER_INSIDE, FORWARD, Launches, Run, Words
 from harness.sandbox import processes
@@ -70,7 +71,7 @@ class Session:
         reply = self._ask(command, self._load_timeout_s, "loading")
         if "raised" in reply:
             raise failures.from_exception(reply["raised"], "while it was loaded")
-        return _state_difference(reply, state, specs, state_region)
+        return state_difference(reply, state, specs, state_region)
 
     def open(self, reference: Reference, count: int) -> None:
         """Share regions for `count` launches of these sizes, and lay inputs and outputs out in them."""
@@ -281,24 +282,6 @@ def _written_late(index: int, count: int) -> failures.Failed:
         f"the output of launch {index + 1} of {count} was still being written when the next launch had begun: its work "
         "ended after its timed window; join every stream and thread before forward returns",
     )
-
-
-def _state_difference(
-    reply: dict[str, Any], state: dict[str, torch.Tensor], specs: dict[str, Any], region: torch.Tensor | None
-) -> str | None:
-    theirs = reply.get("state")
-    theirs = theirs if isinstance(theirs, dict) else {}
-    missing = [name for name in state if name not in theirs]
-    if missing:
-        return f"ModelNew has no parameter or buffer named {missing[0]!r}, which the reference has"
-    for name, spec in specs.items():
-        if theirs[name] != [spec.dtype, list(spec.shape)]:
-            return f"{name} is {theirs[name]} where the reference has {[spec.dtype, list(spec.shape)]}"
-    if reply.get("alike") is True and region is not None:
-        for name, spec in specs.items():
-            if not torch.equal(spec.view(region), state[name].to("cpu")):
-                return f"{name} has other values than the reference's, though both were made under one seed"
-    return None
 
 
 def _last_words(output: str) -> str:

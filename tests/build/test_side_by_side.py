@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from harness.build import side_by_side
-from harness.build.cubin import constant_bytes
 from harness.build.cache import Cache
+from harness.build.cubin import constant_bytes
 from harness.build.dependencies import files_of_rule
 from harness.build.environment import find_toolchain
 from harness.build.queue import BuildQueue

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from harness.inputs.sets import draw_set
-from harness.referee import early, failures, looking
+from harness.referee import failures, looking
 from harness.referee.backlog import Backlog
 from harness.referee.drawn_looks import DrawnLooks, Look
-from harness.referee.early import EarlyLook, worse
+from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
 from harness.referee.looking import Looking
 from harness.referee.turns import Launch, Launches
@@ -138,23 +138,6 @@ def test_who_is_slow_for_a_while_after_such_a_launch_is_doubted_still():
     assert found.is_finding("cuda") and not found.is_certain("cuda")
 
 
-@pytest.mark.parametrize(("known", "found", "kept"), [
-    (None, EarlyLook(150.0, 100.0), 1),
-    (EarlyLook(150.0, 100.0), EarlyLook(170.0, 100.0), 1),
-    (EarlyLook(150.0, 100.0, 50.0), EarlyLook(170.0, 100.0, 0.0), 0),  # certain, then doubted by more
-    (EarlyLook(101.0, 100.0), EarlyLook(170.0, 100.0, 0.0), 1),  # nothing, then doubted
-])
-def test_of_two_looks_the_one_that_says_more_against_a_candidate_counts(known, found, kept):
-    assert worse(known, found, "cuda") == (known, found)[kept]
-
-
-def test_the_findings_of_all_looks_are_counted():
-    known = None
-    for findings, counted in ((0, 0), (2, 2), (1, 3)):
-        known = worse(known, EarlyLook(100.0, 100.0, findings=findings), "cuda")
-        assert (known.findings, known.was_often_one) == (counted, counted == 3)
-
-
 @pytest.mark.parametrize(("slower", "launches", "findings"), [
     ([0, 1, 1, 1, 1], 1, 0), ([1, 0, 0, 0, 0], 5, 1), ([1, 0, 1, 0, 1], 5, 3), ([1, 1, 1, 1, 1], 5, 5),
 ])
@@ -170,31 +153,6 @@ def test_after_a_finding_all_five_are_made_and_each_finding_counts(chosen, slowe
     session.launch = by_chance
     found = look(session).completed
     assert (len(session.lacking), found.findings, found.is_finding("cuda")) == (launches, findings, findings == 5)
-
-
-@pytest.mark.parametrize("kind", ["cuda", "cpu"])
-@pytest.mark.parametrize(("gains", "findings"), [([0], 0), ([1, 0, 0, 0, 0], 1), ([1, 0, 1, 0, 1], 3)])
-def test_findings_with_open_inputs_are_counted_by_pairs(kind, gains, findings):
-    before = [1] if kind == "cuda" and findings else []  # on a GPU the first look has no pair of its own
-    coins = iter(before + gains)
-
-    def segment(early_s):
-        return [5000.0 - (3000.0 * next(coins) if early_s else 0.0)] * 4
-
-    found = early.look(segment, kind, [5000.0])
-    assert found.findings == len(before) + findings
-    assert list(coins) == []
-
-
-@pytest.mark.parametrize(("begun", "is_found"), [(0, False), (2, False), (3, True), (8, True), (16, True)])
-def test_on_a_gpu_who_begins_some_of_the_launches_with_open_inputs_early_is_found_out(begun, is_found):
-    usual = [440.0 + 4 * number for number in range(16)]
-
-    def segment(early_s):
-        return usual[begun:] + [20.0] * begun if early_s else usual
-
-    found = early.look(segment, "cuda", usual)
-    assert found.is_finding("cuda") == found.is_certain("cuda") == is_found
 
 
 def test_an_output_that_is_wrong_each_time_its_inputs_are_completed_late_was_begun_before():
@@ -308,6 +266,24 @@ def test_without_times_to_hold_it_against_a_segment_is_made_for_them():
         assert all(found is None or not found.is_finding("cuda") for found in (looker.opened, looker.completed))
 
 
+def test_each_thing_is_looked_at_in_the_first_four_rounds_and_by_chance_besides():
+    places, later, last, by_chance = {what: set() for what in Look}, set(), set(), 0
+    for _ in range(300):
+        drawn = DrawnLooks()
+        first = [drawn.before(segment) for segment in range(8)]
+        assert set(first) >= set(Look)
+        for segment, what in enumerate(first):
+            if what:
+                places[what].add(segment)
+        again = [drawn.before(segment) for segment in range(8)]
+        by_chance += sum(what is not None for what in first + again) - 6
+        later |= {drawn.before(segment) for segment in range(8, 24)}
+        last.add(drawn.last())
+    assert all(seen == set(range(8)) for seen in places.values())
+    assert later == {None, *Look} and last == set(Look)
+    assert 170 < by_chance < 330  # of 300 players' 10 segments that are not among the first, one in twelve
+
+
 def test_who_takes_longer_in_the_pairs_than_before_is_not_cleared_by_them():
     """Faster with open inputs, and honest for a while once it has seen them."""
     session = Session()
@@ -327,21 +303,3 @@ def test_who_was_slow_by_chance_before_is_cleared_by_pairs_that_are_not():
     session = Session()
     found = look(session, what=Look.OPEN, usual_us=[3 * USUAL_US]).opened
     assert found == EarlyLook(USUAL_US, USUAL_US) and len(session.looked) == 3
-
-
-def test_each_thing_is_looked_at_in_the_first_four_rounds_and_by_chance_besides():
-    places, later, last, by_chance = {what: set() for what in Look}, set(), set(), 0
-    for _ in range(300):
-        drawn = DrawnLooks()
-        first = [drawn.before(segment) for segment in range(8)]
-        assert set(first) >= set(Look)
-        for segment, what in enumerate(first):
-            if what:
-                places[what].add(segment)
-        again = [drawn.before(segment) for segment in range(8)]
-        by_chance += sum(what is not None for what in first + again) - 6
-        later |= {drawn.before(segment) for segment in range(8, 24)}
-        last.add(drawn.last())
-    assert all(seen == set(range(8)) for seen in places.values())
-    assert later == {None, *Look} and last == set(Look)
-    assert 170 < by_chance < 330  # of 300 players' 10 segments that are not among the first, one in twelve
