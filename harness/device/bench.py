@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from harness.device.energy import PowerMeter
-from harness.device.identity import DeviceIdentity, Telemetry
+from harness.device.identity import DeviceIdentity, Telemetry, Violations
 from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
 from harness.wire.arena import Arena
@@ -113,6 +113,9 @@ class Bench(Protocol):
     def synchronize(self) -> None: ...
 
     def telemetry(self, own_pids: set[int]) -> Telemetry: ...
+
+    def violations(self) -> Violations:
+        """For how long limits have held the clocks down so far."""
 
     def power_meter(self) -> PowerMeter:
         """What says afterwards how much power the device took while it was entered."""

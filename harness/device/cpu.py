@@ -19,7 +19,7 @@ from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.energy import PowerMeter
 from harness.device.glimpses import Glimpses
-from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
+from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
 from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
 from harness.wire import passes
@@ -156,6 +156,10 @@ class CpuBench:
 
     def synchronize(self) -> None:
         """A CPU call is over when it returns."""
+
+    def violations(self) -> Violations:
+        """Nobody counts them."""
+        return Violations()
 
     def telemetry(self, own_pids: set[int]) -> Telemetry:
         return Telemetry()

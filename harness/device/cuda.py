@@ -24,7 +24,7 @@ from harness.device.gpu_cache import GpuCache
 from harness.device.gpu_launches import OwnLaunches
 from harness.device.gpu_regions import GpuRegions, handle_of, shared_region
 from harness.device.health import Health
-from harness.device.identity import DeviceIdentity, Telemetry
+from harness.device.identity import DeviceIdentity, Telemetry, Violations
 from harness.device.nvml import Nvml
 from harness.inputs.incomplete import MOST_PIECES, PIECE_BYTES, Incomplete
 from harness.inputs.sets import InputSet, still_hold
@@ -204,6 +204,9 @@ class CudaBench:
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch_device)
+
+    def violations(self) -> Violations:
+        return self._nvml.violations()
 
     def telemetry(self, own_pids: set[int]) -> Telemetry:
         return self._nvml.telemetry(own_pids)

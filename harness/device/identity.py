@@ -35,6 +35,22 @@ class Telemetry:
     other_processes: int | None = None
 
 
+@dataclass(frozen=True)
+class Violations:
+    """For how long limits have held the clocks down since the driver was loaded, in ns; None for unknown."""
+
+    power_ns: int | None = None
+    thermal_ns: int | None = None
+
+    def since(self, before: Violations) -> Violations:
+        """What came to it after `before`."""
+        return Violations(_less(self.power_ns, before.power_ns), _less(self.thermal_ns, before.thermal_ns))
+
+
+def _less(now_ns: int | None, before_ns: int | None) -> int | None:
+    return None if now_ns is None or before_ns is None else now_ns - before_ns
+
+
 def cpu_name() -> str:
     """The processor's model name as Linux gives it, else the platform's word for it."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from harness.device.identity import Telemetry
+from harness.device.identity import Telemetry, Violations
 
 # NVML's clocksEventReasons bits; the first group is how a loaded GPU behaves, the second is the machine's trouble.
 _STEADY = {0x4: "power_cap", 0x2: "applications_clocks", 0x10: "sync_boost", 0x100: "display"}
@@ -47,6 +47,13 @@ class Nvml:
             throttle=self.throttle(),
             other_processes=self._others(own_pids),
         )
+
+    def violations(self) -> Violations:
+        """NVML counts them per policy; a GPU that was never held down says 0."""
+        return Violations(*(
+            self._read(lambda n, h: int(n.nvmlDeviceGetViolationStatus(h, getattr(n, policy)).violationTime))
+            for policy in ("NVML_PERF_POLICY_POWER", "NVML_PERF_POLICY_THERMAL")
+        ))
 
     def energy_mj(self) -> int | None:
         """Energy since the driver was loaded, in mJ."""

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import statistics
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -259,8 +259,16 @@ def _telemetry_fields(timings: Sequence[Timing]) -> dict[str, Any]:
     return {
         "sm_mhz": typical("sm_mhz"), "mem_mhz": typical("mem_mhz"), "watts": typical("watts"),
         "celsius": typical("celsius"), "throttle": ("+".join(names) or "none") if throttles else None,
+        "power_violation_ms": _milliseconds(timing.violations.power_ns for timing in timings),
+        "thermal_violation_ms": _milliseconds(timing.violations.thermal_ns for timing in timings),
         "other_processes": max(others) if others else None,
     }
+
+
+def _milliseconds(of_players_ns: Iterable[int | None]) -> float | None:
+    """Of all players together; None where it is not known of one."""
+    known = list(of_players_ns)
+    return None if not known or None in known else sum(known) / 1e6
 
 
 def _device_fields(bench: Bench) -> dict[str, Any]:

@@ -163,6 +163,8 @@ class Record:
     watts: float | None = _of("device", "power while it was timed", "W")
     celsius: float | None = _of("device", "temperature while it was timed", "degrees C")
     throttle: str | None = _of("device", "throttle reasons seen meanwhile; `none` when there was none")
+    power_violation_ms: float | None = _of("device", "for how long a power limit held the clocks down while it was timed", "ms")
+    thermal_violation_ms: float | None = _of("device", "for how long heat held the clocks down while it was timed", "ms")
     other_processes: int | None = _of("device", "other processes on it; empty when not known")
     canary_gbps: float | None = _of("device", "copy bandwidth measured before the run", "GB/s")
     canary_tflops: float | None = _of("device", "fp32 multiply-add rate measured before the run", "TFLOP/s")

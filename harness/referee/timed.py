@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass, field
 
-from harness.device.identity import Telemetry
+from harness.device.identity import Telemetry, Violations
 from harness.referee.early import EarlyLook
 from harness.referee.turns import Launch
 from harness.statistics import (
@@ -62,6 +62,7 @@ class Timing:
     wall_less_time_us: list[float] = field(default_factory=list)
     host_us: list[float] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
+    violations: Violations = field(default_factory=Violations)  # from before the first round to after the last
     # Of the reading after each round: when it was, from the start of the rounds, and whether the round was kept.
     read_at_s: list[float] = field(default_factory=list)
     read_kept: list[bool] = field(default_factory=list)

@@ -72,6 +72,7 @@ class Rounds:
         self._size_segments()
         self._warm_up()
         settings, timing = self._settings, self.timing
+        before = self._bench.violations()
         started_s = time.monotonic()
         while True:
             parts = self._round(len(timing.log_ratios) + timing.dropped)
@@ -86,6 +87,7 @@ class Rounds:
                 timing.keep(*parts)
             if enough(timing, settings, time.monotonic() - started_s):
                 break
+        timing.violations = self._bench.violations().since(before)
         self._look_last(len(timing.log_ratios) + timing.dropped)
         timing.early, timing.completed = self._looking.opened, self._looking.completed
         estimate(timing, settings)

@@ -235,6 +235,8 @@ def _device(record: Record) -> str:
         f"SM {record.sm_mhz:.0f} MHz" if record.sm_mhz else None, f"{record.watts:.0f} W" if record.watts else None,
         f"{record.celsius:.0f} °C" if record.celsius else None,
         f"throttle {record.throttle}" if record.throttle else None,
+        f"held down for {record.power_violation_ms:.0f} ms by power" if record.power_violation_ms else None,
+        f"held down for {record.thermal_violation_ms:.0f} ms by heat" if record.thermal_violation_ms else None,
     )
 
 

@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from harness.device.identity import DeviceIdentity, Telemetry, cpu_name
+from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
 from harness.device.nvml import THERMAL, Nvml, is_thermal, visible_gpus
 
 
@@ -78,6 +78,18 @@ def test_a_process_list_without_ourselves_is_unknown_and_not_none(library):
     assert Nvml("GPU-1").telemetry(set()).other_processes is None
 
 
+def test_how_long_limits_held_the_clocks_down_is_what_came_to_it(library):
+    held_ns = {0: 7_000_000, 1: 0}
+    library.NVML_PERF_POLICY_POWER, library.NVML_PERF_POLICY_THERMAL = held_ns
+    library.nvmlDeviceGetViolationStatus = lambda handle, policy: types.SimpleNamespace(violationTime=held_ns[policy])
+    nvml = Nvml("GPU-1")
+    before = nvml.violations()
+    held_ns[0] += 2_000_000
+    assert before == Violations(7_000_000, 0) and nvml.violations().since(before) == Violations(2_000_000, 0)
+    del library.NVML_PERF_POLICY_THERMAL  # an NVML that knows no such policy
+    assert nvml.violations().since(before) == Violations(2_000_000, None)
+
+
 def test_one_reading_that_is_refused_leaves_the_others(library):
     def refuse(*_):
         raise RuntimeError("Not Supported")
@@ -93,6 +105,7 @@ def test_without_nvml_everything_is_unknown(monkeypatch):
     nvml = Nvml("GPU-1")
     assert not nvml.present
     assert nvml.telemetry({1}) == Telemetry()
+    assert nvml.violations() == Violations()
     assert nvml.driver() is nvml.power_limit_w() is None
 
 
@@ -115,6 +128,8 @@ def test_a_real_gpu_answers_with_clocks_power_and_heat():
     assert 5 < reading.watts < 3000
     assert 5 < reading.celsius < 120
     assert reading.throttle is not None
+    held = Nvml(str(torch.cuda.get_device_properties(0).uuid)).violations()
+    assert held.power_ns is None or held.power_ns >= 0
 
 
 @pytest.mark.parametrize(("visible", "count"), [(None, 8), ("", 0), ("3", 1), ("0, 2", 2), ("GPU-a,GPU-b,GPU-c", 3)])

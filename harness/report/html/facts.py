@@ -83,6 +83,8 @@ def _device(record: Record) -> Rows:
         ("power", _unit(record.watts, "W")),
         ("temperature", record.celsius is not None and f"{record.celsius:g} °C" or None),
         ("throttle", record.throttle),
+        ("held down by power", _unit(record.power_violation_ms, "ms")),
+        ("held down by heat", _unit(record.thermal_violation_ms, "ms")),
         ("other processes", _whole(record.other_processes)),
     ]
 

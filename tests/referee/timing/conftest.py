@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.device.bench import LocalTimes
-from harness.device.identity import Telemetry
+from harness.device.identity import Telemetry, Violations
 from harness.referee.timing import Rounds
 from harness.referee.turns import Launch, Launches
 
@@ -82,6 +82,9 @@ class ScriptedBench:
     def local_launches(self, model, sets, *, hold):
         self._log.append(("B", len(sets), hold))
         return LocalTimes([1000 * self._time_us] + [self._time_us] * (len(sets) - 1), 50.0)
+
+    def violations(self):
+        return Violations(5_000_000 * self.readings, None)
 
     def telemetry(self, own_pids):
         self.readings += 1

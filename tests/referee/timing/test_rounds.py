@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.device.identity import Violations
 from harness.referee.timed import Timing
 from harness.statistics import estimate_speedup
 
@@ -31,6 +32,7 @@ def test_a_ratio_too_noisy_to_call_is_unsure(rounds_of):
 def test_each_reading_has_its_time_and_whether_its_round_was_kept(rounds_of):
     timing, *_ = rounds_of(1000.0, throttle=lambda index: "hw_thermal" if index % 4 < 2 else "")
     assert len(timing.read_at_s) == len(timing.read_kept) == len(timing.telemetry)
+    assert timing.violations == Violations(5_000_000 * len(timing.telemetry), None)
     assert timing.read_at_s == sorted(timing.read_at_s) and timing.read_at_s[0] >= 0
     assert timing.read_kept.count(False) == timing.dropped > 0
 
