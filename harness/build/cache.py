@@ -12,10 +12,12 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,8 +33,12 @@ from harness.verdict import Status
 
 BUILD_VERSION = 6
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
-_SOURCES = frozenset({".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".inl", ".ptx", ".cubin"})
+_UNITS = frozenset({".cu", ".c", ".cc", ".cpp", ".cxx"})
+_SOURCES = _UNITS | {".cuh", ".h", ".hh", ".hpp", ".inl", ".ptx", ".cubin"}
+_STARTS_PROGRAMS = re.compile(r"\bsubprocess\b|\bpopen\b|\bos\s*\.\s*(?:system|spawn|exec)")
+_DIGEST = re.compile("[0-9a-f]{64}")
 _MOST_SOURCES = 5000
+_LOOK_S = 0.25
 
 
 def default_root() -> Path:
@@ -86,6 +92,8 @@ class Cache:
                 unchanged = body["version"] == BUILD_VERSION and all(
                     sha256_of(each.path) == each.sha256 for each in build.extensions
                 )
+            except FileNotFoundError:
+                continue  # another run is putting it there, or has removed it
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
                 unchanged = False
             if unchanged:
@@ -133,7 +141,11 @@ class Cache:
             "version": BUILD_VERSION, "key": key, "place": where, "files": named, "build": build.to_json(),
         }
         (made / "manifest.json").write_text(json.dumps(body), encoding="utf-8")
-        folder = self._entries / (key if where is None and not named else f"{key}-{_digest_of([where, named])}")
+        if not all(map(_DIGEST.fullmatch, named.values())):
+            name = f"{key}-{secrets.token_hex(8)}"  # it is never found again, and in nobody's way
+        else:
+            name = key if where is None and not named else f"{key}-{_digest_of([where, named])}"
+        folder = self._entries / name
         try:
             shutil.rmtree(folder, ignore_errors=True)
             os.replace(made, folder)
@@ -144,11 +156,13 @@ class Cache:
         return replace(build, extensions=kept)
 
     @contextmanager
-    def lock(self, key: str, timeout_s: float) -> Iterator[None]:
-        """Hold the entry against other runs; after `timeout_s` seconds go on without, for both may build it.
+    def lock(self, key: str, timeout_s: float, is_given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Hold the entry against other runs; after `timeout_s` seconds, or once it `is_given_up`, go on without, for both
+        may build it.
         """
-        lock = Lock(self._locks / f"{key}.lock")
-        lock.take(timeout_s)
+        lock, deadline = Lock(self._locks / f"{key}.lock"), time.monotonic() + timeout_s
+        while not lock.take(min(_LOOK_S, timeout_s)) and time.monotonic() < deadline and not is_given_up():
+            pass
         try:
             yield
         finally:
@@ -164,6 +178,19 @@ class Cache:
             remove_tree(folder)
 
 
+def sources_untold(candidate: Candidate) -> list[Path]:
+    """Sources below the candidate's folder that a build may have read and nobody says so.
+
+    Compilers leave out headers that they found where they look for a system's, and what an assembler includes; and
+    another program says nothing of what it read.
+    """
+    if not _reads_beside(candidate):
+        return []
+    folder, everything = candidate.path.resolve().parent, _STARTS_PROGRAMS.search(candidate.source)
+    paths = (folder / name for name in _sources_below(folder) if " -> " not in name)
+    return [path for path in paths if everything or path.suffix not in _UNITS]
+
+
 def _reads_beside(candidate: Candidate) -> bool:
     """Whether the source names its own folder, calls `load`, or imports a module that lies beside it."""
     if re.search(r"__file__|\bload\s*\(", candidate.source):
@@ -174,10 +201,13 @@ def _reads_beside(candidate: Candidate) -> bool:
 
 
 def _sources_below(folder: Path) -> list[str]:
-    """The names of all sources that lie below `folder`; hidden folders are left out."""
+    """The names of all sources that lie below `folder`, and of links with what they lead to; hidden folders are left out.
+    """
     found = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
+        links = (Path(place, name) for name in (*folders, *sorted(names)) if os.path.islink(os.path.join(place, name)))
+        found += [f"{path.relative_to(folder)} -> {os.readlink(path)}" for path in links]
         for name in sorted(names):
             path = Path(place, name)
             if path.suffix in _SOURCES and path.is_file() and len(found) < _MOST_SOURCES:

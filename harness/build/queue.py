@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.build import judging, side_by_side, slim
-from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, sha256_of
+from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, sha256_of, sources_untold
 from harness.build.cache_space import Lease, limit_bytes, make_room
 from harness.build.environment import Toolchain, cuda_home
 from harness.build.product import Build
@@ -171,7 +171,7 @@ class BuildQueue:
     def _build_or_raise(self, under_way: _UnderWay) -> Build:
         candidate = under_way.candidate
         key, place = self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
-        with self._cache.lock(key, self._settings.build_timeout_s):
+        with self._cache.lock(key, self._settings.build_timeout_s, lambda: under_way.is_given_up):
             kept = self._cache.lookup(key, place)
             if kept is not None:
                 return kept
@@ -182,7 +182,8 @@ class BuildQueue:
                     return Build(judging.saved_meanwhile(candidate))
                 seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
                 build, files = judging.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
-                return self._cache.store(key, build, {path: _digest(Path(path), began_at) for path in files}, place)
+                read = {*map(Path, files), *sources_untold(candidate)}
+                return self._cache.store(key, build, {str(path): _digest(path, began_at) for path in read}, place)
 
     def _run_builder(self, under_way: _UnderWay, private: Path) -> judging.Ending:
         """Let a child build the candidate below `private`; it is gone when this returns."""
@@ -241,8 +242,12 @@ class BuildQueue:
 
 
 def _digest(path: Path, began_at: float) -> str:
-    """The SHA-256 of a file that a build read, or none that any file has where it was saved since the build began."""
-    return sha256_of(path) if path.stat().st_mtime < began_at else "saved meanwhile"
+    """The SHA-256 of a file that a build read, or none that any file has where it was put there since the build began."""
+    try:
+        found = path.stat()
+        return sha256_of(path) if max(found.st_mtime, found.st_ctime) < began_at else "saved meanwhile"
+    except OSError:
+        return "removed meanwhile"
 
 
 def builders_at_once() -> int:

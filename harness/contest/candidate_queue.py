@@ -77,9 +77,9 @@ class CandidateQueue(Generic[Answer]):
             candidate = self._built(within_s)
         if candidate is None:
             return None
-        self.left.remove(candidate)
         needs_launch = self._needs_launch(candidate)
-        with self._turn() if needs_launch else nullcontext():
+        with self._turn() if needs_launch else nullcontext():  # which may not come for an hour, and is then waited for anew
+            self.left.remove(candidate)
             return self._contest.judge(candidate, self._workshop)
 
     def _begin(self) -> None:

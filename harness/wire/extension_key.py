@@ -11,6 +11,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 _LEFT_OUT = frozenset({"build_directory", "verbose", "keep_intermediates", "use_pch", "kwargs"})
@@ -30,9 +31,13 @@ def extension_key(kind: str, arguments: Mapping[str, Any], folder: str | os.Path
 
 
 def names_folder(kind: str, arguments: Mapping[str, Any], folder: str | os.PathLike[str]) -> bool:
-    """Whether what is built may have the place of the candidate's `folder` in it, so that it is another one elsewhere."""
+    """Whether what is built may have the place of the candidate's `folder` in it, so that it is another one elsewhere, or
+    the call has another key there: by its own name, or by that of a folder that it lies in.
+    """
     text = _text(kind, arguments, folder)
-    return any(json.dumps(name)[1:-1] in text for name in _spellings(folder))
+    above = {str(each) for name in _spellings(folder) for each in (Path(name), *Path(name).parents)}
+    named = (re.escape(json.dumps(each)[1:-1]) for each in above if len(Path(each).parts) > 2)
+    return re.search(rf"(?:{'|'.join(named)})(?![\w.-])", text) is not None
 
 
 def _text(kind: str, arguments: Mapping[str, Any], folder: str | os.PathLike[str] | None) -> str:

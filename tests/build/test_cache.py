@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.build.cache import Cache, sha256_of
+from harness.build.cache import Cache, sha256_of, sources_untold
 from harness.build.environment import Toolchain
 from harness.build.product import Build, BuiltExtension
 from harness.build.report import KernelReport
@@ -204,3 +204,46 @@ def test_nothing_is_left_in_staging(cache, build):
         (folder / "file").write_text("x")
         cache.store("key", build)
     assert not list((cache.root / "staging").iterdir())
+
+
+def test_a_link_that_leads_elsewhere_is_part_of_the_key(cache, tmp_path):
+    candidate = in_folder(tmp_path / "linked", LOADS, {"x.cu": "first"})
+    for name in ("v1", "v2"):
+        (tmp_path / "linked" / name).mkdir()
+        (tmp_path / "linked" / name / "k.h").write_text(name)
+    link = tmp_path / "linked" / "inc"
+    link.symlink_to("v1")
+    before = cache.key(candidate, TOOLCHAIN)
+    link.unlink()
+    link.symlink_to("v2")
+    assert cache.key(candidate, TOOLCHAIN) != before
+
+
+@pytest.mark.parametrize(("more", "names"), [
+    ("", {"k.h", "x.cuh", "made.ptx"}),
+    ("import subprocess\n", {"k.h", "x.cuh", "made.ptx", "x.cu", "y.cpp"}),
+])
+def test_what_compilers_do_not_say_that_they_read_counts_in_any_case(tmp_path, more, names):
+    files = {"k.h": "", "x.cuh": "", "made.ptx": "", "x.cu": "", "y.cpp": "", "notes.txt": ""}
+    candidate = in_folder(tmp_path / "several", more + LOADS, files)
+    assert {path.name for path in sources_untold(candidate)} == names
+
+
+def test_a_candidate_of_one_file_has_no_other_sources(tmp_path, candidate):
+    (tmp_path / "k.h").write_text("somebody else's")
+    assert sources_untold(candidate) == []
+
+
+def test_a_build_whose_files_changed_meanwhile_is_in_nobodys_way(cache, build, tmp_path):
+    stored = [cache.store("key", build, {str(tmp_path / "k.h"): "saved meanwhile"}, tmp_path) for _ in range(2)]
+    assert all(each.extensions[0].path.is_file() for each in stored)
+    assert cache.lookup("key", tmp_path) is None
+
+
+def test_who_gives_up_waits_for_no_lock(cache):
+    entered = []
+    with cache.lock("key", 1):
+        began = time.monotonic()
+        with cache.lock("key", 60, lambda: time.monotonic() - began > 0.3):
+            entered.append(time.monotonic() - began)
+    assert 0.2 < entered[0] < 10

@@ -31,7 +31,7 @@ class ModelNew(torch.nn.Module):
 CODE = '''
 #include <torch/extension.h>
 #include "{name}_factor.h"
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("factor", [] {{ return FACTOR; }}); }}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("factor", [] {{ return {times} * FACTOR; }}); }}
 '''
 # A player's own way to a candidate, in a process of its own.
 OPENS = """
@@ -46,7 +46,7 @@ print(model.import_file(path).extension.factor())
 def put(folder, name, factor):
     (folder / "include").mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.py").write_text(LOADS.format(name=name))
-    (folder / f"{name}.cpp").write_text(CODE.format(name=name))
+    (folder / f"{name}.cpp").write_text(CODE.format(name=name, times=1))
     (folder / "include" / f"{name}_factor.h").write_text(f"#define FACTOR {factor}\n")
 
 
@@ -69,11 +69,11 @@ def test_only_what_reads_an_edited_file_is_built_anew_and_what_is_moved_or_edite
         return [each.cached for each in builds], list(zip(candidates, builds))
 
     assert built(workshop.folder)[0] == [False, False]
-    header = workshop.folder / "include" / "two_factor.h"
-    header.write_text("#define FACTOR 20\n")
+    code = workshop.folder / "two.cpp"
+    code.write_text(CODE.format(name="two", times=10))
     cached, (two, _) = built(workshop.folder)
     assert cached == [False, True] and opened(*two) == 20
-    header.write_text("#define FACTOR 2\n")
+    code.write_text(CODE.format(name="two", times=1))
     assert built(workshop.folder)[0] == [True, True]
     moved = workshop.folder.parent / "moved"
     workshop.folder.rename(moved)

@@ -92,7 +92,7 @@ def test_where_a_candidate_lies_in_whose_folder_compilers_look_for_files_does_no
 
 @pytest.mark.parametrize("given", [
     {"extra_cuda_cflags": ["-DTABLE={}/table.bin"]}, {"extra_ldflags": ["{}/more.o"]}, {"cpp_sources": "// {}/x"},
-    {"extra_include_paths": "{}"}, {"extra_include_paths": ["{}-else"]},
+    {"extra_include_paths": "{}"},
 ], ids=str)
 def test_a_place_that_may_be_in_what_is_built_counts(given, tmp_path):
     def arguments(folder):
@@ -102,3 +102,13 @@ def test_a_place_that_may_be_in_what_is_built_counts(given, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     assert extension_key("load_inline", arguments(here), here) != extension_key("load_inline", arguments(there), there)
     assert names_folder("load_inline", arguments(here), here)
+
+
+@pytest.mark.parametrize("given", [
+    {"extra_include_paths": ["{above}/include"]}, {"extra_ldflags": ["-L{above}/lib"]}, {"extra_cflags": ["-DROOT={above}"]},
+], ids=str)
+def test_a_folder_that_the_candidates_lies_in_counts_too(given, tmp_path):
+    here = tmp_path / "project" / "candidates"
+    arguments = {name: [each.format(above=here.parent) for each in texts] for name, texts in given.items()}
+    assert names_folder("load", arguments, here)
+    assert not names_folder("load", {"extra_include_paths": ["/opt/cutlass/include", f"{here}/include"]}, here)
