@@ -37,6 +37,7 @@ _LONGER_MOST_US = 40.0
 # So much more is no longer a matter of chance: below it a disturbed machine would look the same.
 _CERTAIN = {"cuda": 2.0, "cpu": 4.0}
 _FLOOR_SHARE = 0.8
+_FAST, _FAST_SHARE, _FEWEST_FAST = 0.5, 0.02, 3
 # What may pass between the end of a segment and its report beyond the control's: a share of the segment's time, and µs.
 _TAIL_SHARE = {"cuda": 0.05, "cpu": 0.25}
 _TAIL_LEAST_US = {"cuda": 300.0, "cpu": 3000.0}
@@ -107,6 +108,21 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
         except failures.Failed as failure:
             failure.beside_control = True
             raise
+
+
+def check_evenness(timing: Timing, kind: str) -> None:
+    """Raise Failed where a GPU's launches are of two kinds, and a few take less than half of what the others do.
+
+    Logs make much of them, and a look, which finds what most launches do, may find none.
+    """
+    fast = sum(time_us < _FAST * timing.time_us for time_us in timing.candidate_us)
+    if kind == "cpu" or fast < max(_FEWEST_FAST, _FAST_SHARE * len(timing.candidate_us)):
+        return
+    raise failures.failed(
+        Status.UNSURE, ReasonCode.NOISY,
+        f"{fast} of {len(timing.candidate_us)} timed launches took less than half of its {timing.time_us:.1f} µs: it begins to "
+        "work before its time now and then, or takes so long by what it is given, or something else disturbs this machine",
+    )
 
 
 def check_spread(timing: Timing, kind: str, half_width: float) -> None:

@@ -23,6 +23,9 @@ _OFTEN = 3
 # Of 40 honest contestants on an H200, from 0.16 to 72 ms, none gained more than 0.22 %, below 1 ms more than 0.8 µs.
 _SHARE = {"cuda": 0.05, "cpu": 0.4}
 _LEAST_US = {"cuda": 3.0, "cpu": 1000.0}
+# Of a few launches on a GPU: their inputs lie open for twice the call, so that what was begun is over. Honest calls have
+# faster and slower launches, too, and not so much faster.
+_SHARE_OF_SOME = 0.25
 # Less than this is doubted and not blamed on anyone: on a two-core CPU with four other loads an honest call of 3.2 ms
 # took 1.3 in all five pairs.
 _BLAMED_LEAST_US = {"cuda": 0.0, "cpu": 4000.0}
@@ -35,8 +38,8 @@ class EarlyLook:
     """What a call takes, and what it takes where its inputs are there earlier, in µs.
 
     Of several launches of one kind it is the quartile that says less of a gain. Not the fastest and the slowest: one
-    slow launch of many would hide what the others gain. Of launches whose inputs lie open on a GPU it is the fastest
-    eighth's slowest, beside the same of usual ones: who begins some of them early, drawn by chance, gains by those. `gained_beside_us` is what was gained over launches made for
+    slow launch of many would hide what the others gain. Where a few launches with open inputs took far less than any
+    usual one, it is the slowest of the fastest eighth of either: who begins some of them early, drawn by chance. `gained_beside_us` is what was gained over launches made for
     this right after, where those of `early_us` were made a while before. `findings` counts the looks, of all those that
     this one stands for, that were such.
     """
@@ -83,9 +86,12 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
 
     def against(times_us: Sequence[float]) -> EarlyLook:
         opened_us = segment(early_s)
-        if kind == "cpu":
-            return EarlyLook(_lower_quartile(times_us), _upper_quartile(opened_us))
-        return EarlyLook(_lower_eighth(times_us), _lower_eighth(opened_us))
+        found = EarlyLook(_lower_quartile(times_us), _upper_quartile(opened_us))
+        if kind == "cpu" or found.is_finding(kind):
+            return found
+        some = EarlyLook(_lower_eighth(times_us), _lower_eighth(opened_us))
+        begun_before = some.is_finding(kind) and some.gained_us > _SHARE_OF_SOME * some.usual_us
+        return some if begun_before else found
 
     if kind == "cpu":
         return _weakest(lambda: against(segment(0.0)), kind)

@@ -16,7 +16,9 @@ from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
 from harness.provenance.kinds import Provenance, claiming_least
 from harness.referee import checking, extras, failures
-from harness.referee.clock_checks import Control, check_baseline, check_spread, check_times, reconcile
+from harness.referee.clock_checks import (
+    Control, check_baseline, check_evenness, check_spread, check_times, reconcile,
+)
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.loading import Loader
@@ -73,6 +75,7 @@ class Play:
                     judgement.clocks = reconcile(timing, control, None, self._bench.kind)
                 check_times(timing, self._bench.kind, self._floor_us, control)
                 if not contestant.is_baseline:
+                    check_evenness(timing, self._bench.kind)
                     check_spread(timing, self._bench.kind, settings.half_width)
             judgement.timings.append(timing)
             judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]

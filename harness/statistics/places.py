@@ -108,6 +108,9 @@ def _slots(logs: numpy.ndarray) -> numpy.ndarray:
 def _cleaned(arms: Sequence[numpy.ndarray], kernels: int) -> list[numpy.ndarray]:
     """What each segment of each arm counts as, in logs: first without what places and slots add each by itself, then
     without what the one adds in the other, and at last without what its beginning adds to the whole of it.
+
+    The last two need two arms that show them together: what is fitted to one alone takes off of its chance, too, and an
+    interval of 99 % would hold 97 to 98 (simulated, 8 to 20 rounds).
     """
     import numpy
 
@@ -118,6 +121,8 @@ def _cleaned(arms: Sequence[numpy.ndarray], kernels: int) -> list[numpy.ndarray]
         by_turn = numpy.stack([numpy.roll(places, -turn)[place_of] for turn in range(PLACES)])
         slots = _slots(logs - by_turn[turns])
     left = logs - slots - by_turn[turns]
+    if len(arms) == 1:
+        return [numpy.array([trimmed_mean(segment, _TRIM) for segment in left.tolist()])]
     apart = left - numpy.median(left, axis=1, keepdims=True)
     far = _FAR * numpy.median(numpy.abs(apart))
     for turn in range(PLACES):

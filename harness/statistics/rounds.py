@@ -15,7 +15,9 @@ from harness.statistics.trimmed import trimmed_mean
 _LAUNCH_TRIM = 0.25
 # A segment of whole rotations has launches of a faster and a slower kind, half of them each (wire/rotation.py).
 _WHOLE_ROTATION = 16
-_HALF_TRIM = 0.125
+# So few of a segment, two of sixteen, are not seen where a candidate is looked at (referee/early.py): they must count for
+# nothing either. An eighth would scatter by 3 % less (7 controls of 16 µs on an H200).
+_HALF_TRIM = 0.25
 # In halves, with one segment of A each. Joined, BB is one segment of twice as many launches, which saves a lead-in; not AA,
 # since a queue that is longer than others would tell a player that it is none of those in which it is looked at.
 ORDER, ORDER_JOINED = (("AB", "BA"), ("BA", "AB")), (("ABB", "A"), ("A", "BBA"))
@@ -77,7 +79,7 @@ def typical_log(logs: Sequence[float]) -> float:
 
     Not their median: launches on a GPU are of a faster and a slower kind, half of them each, and a median falls on
     either side of the gap. A whole rotation, or more, is taken apart there: the mean of its faster half and of its
-    slower half, each without an eighth at either end. The middle half would be the slowest of the fast and the fastest
+    slower half, each without a quarter at either end. The middle half would be the slowest of the fast and the fastest
     of the slow, of which one launch between the two kinds makes another choice. On an H200 (eight times eager against
     itself at 16 and 43 µs, 22 to 34 rounds of 16 launches each) the trimmed mean of the rounds scattered by 0.43 % a
     round where it did by 0.58 % (medians, bootstrapped; less in seven of the eight): as much as 1.8 times as many

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.records.three_clocks import ThreeClocks
-from harness.referee.clock_checks import Control, check_baseline, check_spread, check_times, reconcile
+from harness.referee.clock_checks import Control, check_baseline, check_evenness, check_spread, check_times, reconcile
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
 from harness.referee.timed import Timing
@@ -275,3 +275,16 @@ def test_few_rounds_have_a_wider_interval_of_the_same_scatter(rounds, known_to):
 
 def test_without_a_speedup_there_is_nothing_to_be_known():
     check_spread(timing_of(), "cuda", 0.001)
+
+
+@pytest.mark.parametrize(("fast", "of", "is_even"), [(0, 160, True), (2, 32, True), (3, 32, False), (3, 1000, True), (20, 1000, False)])
+def test_a_few_launches_that_take_less_than_half_are_a_doubt_on_a_gpu(fast, of, is_even):
+    timing = Timing(candidate_us=[49.0] * fast + [100.0] * (of - fast))
+    check_evenness(timing, "cpu")
+    if is_even:
+        check_evenness(timing, "cuda")
+        return
+    with pytest.raises(Failed) as caught:
+        check_evenness(timing, "cuda")
+    assert (caught.value.verdict.status, caught.value.verdict.reason_code) == (Status.UNSURE, ReasonCode.NOISY)
+    assert f"{fast} of {of}" in caught.value.verdict.reason

@@ -39,6 +39,13 @@ def test_findings_with_open_inputs_are_counted_by_pairs(kind, gains, findings):
     assert list(coins) == []
 
 
+@pytest.mark.parametrize("faster", [1, 3, 8])
+def test_an_honest_call_that_has_faster_launches_now_and_then_is_no_finding(faster):
+    slow = [100.0 + number / 10 for number in range(16)]
+    segments = iter([slow[faster:] + [80.0] * faster] * 2)
+    assert not early.look(lambda early_s: next(segments), "cuda", slow).is_finding("cuda")
+
+
 @pytest.mark.parametrize(("begun", "is_found"), [(0, False), (2, False), (3, True), (8, True), (16, True)])
 def test_on_a_gpu_who_begins_some_of_the_launches_with_open_inputs_early_is_found_out(begun, is_found):
     usual = [440.0 + 4 * number for number in range(16)]
