@@ -36,6 +36,8 @@ ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
 _UNITS = frozenset({".cu", ".c", ".cc", ".cpp", ".cxx"})
 _SOURCES = _UNITS | {".cuh", ".h", ".hh", ".hpp", ".inl", ".ptx", ".cubin"}
 _STARTS_PROGRAMS = re.compile(r"\bsubprocess\b|\bpopen\b|\bos\s*\.\s*(?:system|spawn|exec)")
+# What a source may say of the path that it was compiled by.
+_OWN_PATH = re.compile(rb"\b__(?:BASE_|builtin_)?FILE(?:__)?\b|\bsource_location\b")
 _DIGEST = re.compile("[0-9a-f]{64}")
 _MOST_SOURCES = 5000
 _LOOK_S = 0.25
@@ -134,8 +136,10 @@ class Cache:
             moved.append(replace(extension, path=made / name, sha256=sha256_of(made / name)))
         build = replace(build, extensions=tuple(moved))
         named = {_name_below(place, path): digest for path, digest in (files or {}).items()}
-        # From another folder the same source may find other files outside it.
-        bound = place is not None and (build.is_bound or any(map(_is_of_a_place, named)))
+        # From another folder the same source may find other files outside it, or by the path that it was compiled by.
+        bound = place is not None and (
+            build.is_bound or any(map(_is_of_a_place, named)) or any(_has_own_path(place / name) for name in named)
+        )
         where = str(place) if bound else None
         body = {
             "version": BUILD_VERSION, "key": key, "place": where, "files": named, "build": build.to_json(),
@@ -231,6 +235,16 @@ def _are_as_told(files: Mapping[str, str], place: Path, digests: dict[str, str |
 def _is_of_a_place(name: str) -> bool:
     """Whether a file may be found where it is because the candidate lies where it does: not what is installed."""
     return Path(name).is_absolute() and not Path(name).is_relative_to(Path(sys.prefix).resolve())
+
+
+def _has_own_path(path: Path) -> bool:
+    """Whether a source may have put its own path into what was built of it."""
+    if path.suffix not in _SOURCES or path.is_relative_to(Path(sys.prefix).resolve()):
+        return False
+    try:
+        return _OWN_PATH.search(path.read_bytes()) is not None
+    except OSError:
+        return True
 
 
 def _digest_of(value: Any) -> str:

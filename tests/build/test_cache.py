@@ -159,6 +159,24 @@ def test_a_build_that_has_the_place_in_it_and_one_of_files_elsewhere_are_of_one_
         assert cache.lookup(key, one) is not None
 
 
+@pytest.mark.parametrize(
+    ("source", "is_bound"),
+    [
+        ('std::string table() { return std::string(__FILE__) + ".table"; }', True),
+        ("auto here = std::source_location::current();", True),
+        ("#define PROFILE 1  // my __FILES__", False),
+    ],
+)
+def test_a_source_that_may_have_told_its_own_path_is_of_one_place(cache, build, tmp_path, source, is_bound):
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+        (folder / "kernel.cu").write_text(source)
+    cache.store("key", build, {str(one / "kernel.cu"): sha256_of(one / "kernel.cu")}, one)
+    assert cache.lookup("key", one) is not None
+    assert (cache.lookup("key", other) is None) == is_bound
+
+
 def test_a_build_of_what_is_installed_is_of_every_place(cache, build, tmp_path, monkeypatch):
     monkeypatch.setattr("harness.build.cache.sys.prefix", str(tmp_path / "venv"))
     header = tmp_path / "venv" / "cutlass.h"
