@@ -11,7 +11,7 @@ import torch
 from harness.inputs.sets import draw_set
 from harness.referee import failures, looking
 from harness.referee.backlog import Backlog
-from harness.referee.drawn_looks import DrawnLooks, Look
+from harness.referee.drawn_looks import Look
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
 from harness.referee.looking import Looking
@@ -264,24 +264,6 @@ def test_without_times_to_hold_it_against_a_segment_is_made_for_them():
         looker = look(session, what=what, usual_us=())
         assert len(session.looked) == segments
         assert all(found is None or not found.is_finding("cuda") for found in (looker.opened, looker.completed))
-
-
-def test_each_thing_is_looked_at_in_the_first_four_rounds_and_by_chance_besides():
-    places, later, last, by_chance = {what: set() for what in Look}, set(), set(), 0
-    for _ in range(300):
-        drawn = DrawnLooks()
-        first = [drawn.before(segment) for segment in range(8)]
-        assert set(first) >= set(Look)
-        for segment, what in enumerate(first):
-            if what:
-                places[what].add(segment)
-        again = [drawn.before(segment) for segment in range(8)]
-        by_chance += sum(what is not None for what in first + again) - 6
-        later |= {drawn.before(segment) for segment in range(8, 24)}
-        last.add(drawn.last())
-    assert all(seen == set(range(8)) for seen in places.values())
-    assert later == {None, *Look} and last == set(Look)
-    assert 170 < by_chance < 330  # of 300 players' 10 segments that are not among the first, one in twelve
 
 
 def test_who_takes_longer_in_the_pairs_than_before_is_not_cleared_by_them():

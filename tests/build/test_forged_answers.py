@@ -1,0 +1,60 @@
+"""Answers that no builder of ours would send: refused at once, or read no further than they reach."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from harness.verdict import ReasonCode, Status
+
+from .conftest import PLAIN_CANDIDATE
+
+FORGED = """
+import json, os, socket, struct, sys
+huge = os.path.join(os.environ["HOME"], "huge.so")
+with open(huge, "wb") as file:
+    file.truncate((4 << 30) - 1)
+answer = {"extensions": [], "log": "", "failure": None, "warnings": [], "files": []}
+answer.update(FORGERY)
+body = json.dumps(answer).encode()
+socket.socket(fileno=int(sys.argv[1])).sendall(struct.pack(">I", len(body)) + body)
+os._exit(0)
+"""
+EXTENSION = '{"key": "a", "path": huge, "module_name": "a", "is_python_module": True, "cuda": False, "headers": "slim"}'
+
+
+def _forging(forgery: str) -> str:
+    return FORGED.replace("FORGERY", forgery) + PLAIN_CANDIDATE
+
+
+@pytest.mark.parametrize("forgery, said", [
+    ('{"files": 20000 * [huge]}', "names files of 4.3 GB"),
+    ('{"files": [f"{huge}{number}" for number in range(9000)]}', "names 9000 files"),
+    ('{"files": ["/proc/kcore"]}', "names files of"),
+    (f'{{"extensions": 3 * [{EXTENSION}]}}', "extensions of 12.9 GB"),
+    (f'{{"extensions": 999 * [{EXTENSION}]}}', "999 extensions"),
+])
+def test_an_answer_that_would_keep_the_referee_hashing_and_copying_is_refused_at_once(workshop, forgery, said):
+    if "kcore" in forgery and not os.path.isfile("/proc/kcore"):
+        pytest.skip("no /proc/kcore here")
+    began = time.monotonic()
+    (build,) = workshop.build(workshop.write("forged", _forging(forgery)))
+    assert build.verdict.status is Status.REJECTED and build.verdict.reason_code is ReasonCode.PROTOCOL
+    assert said in build.verdict.reason
+    assert time.monotonic() - began < 30
+
+
+def test_a_file_without_an_end_is_hashed_as_far_as_its_size_says(workshop):
+    (build,) = workshop.build(workshop.write("forged", _forging('{"files": ["/proc/kmsg"]}')))
+    assert build.verdict is None
+
+
+def test_searching_a_log_of_one_endless_line_takes_no_longer_than_reading_it(workshop):
+    line = '4_000_000 // 12 * "instruction "'
+    forgery = f'{{"failure": {{"kind": "compile_error", "message": "", "log": {line}}}}}'
+    began = time.monotonic()
+    (build,) = workshop.build(workshop.write("forged", _forging(forgery)))
+    assert build.verdict.reason_code is ReasonCode.COMPILE_ERROR
+    assert time.monotonic() - began < 30
