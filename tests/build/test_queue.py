@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
-import os
 import textwrap
 import time
 from dataclasses import replace
