@@ -19,11 +19,11 @@ OVERHEAD_TRIM = 0.1
 class Part:
     """Half a round: segments of each arm on inputs drawn alike, lead-ins left out; times in µs.
 
-    `baseline_us` is empty where the baseline has its one segment of the round in the other half.
+    `of_baseline` are its segments in this half: one, none where that of the round is in the other half, or two.
     """
 
     launches: list[Launch]
-    baseline_us: list[float]
+    of_baseline: list[list[float]]
     tail_us: float | None = None
     baseline_forward_us: list[float] = field(default_factory=list)
     inside_us: list[float] = field(default_factory=list)  # the baseline in the candidate's own process
@@ -35,6 +35,10 @@ class Part:
     @property
     def candidate_us(self) -> list[float]:
         return [launch.time_us for launch in self.launches]
+
+    @property
+    def baseline_us(self) -> list[float]:
+        return [time_us for segment in self.of_baseline for time_us in segment]
 
     @property
     def wall_us(self) -> list[float]:
@@ -83,10 +87,9 @@ class Timing:
 
     def keep(self, *parts: Part) -> None:
         """Add a round of two parts: its log-ratio, and what was read of each launch."""
-        candidate, baseline, inside = (
-            [times for times in of_parts if times]
-            for of_parts in zip(*((part.candidate_us, part.baseline_us, part.inside_us) for part in parts))
-        )
+        candidate = [part.candidate_us for part in parts]
+        baseline = [segment for part in parts for segment in part.of_baseline]
+        inside = [part.inside_us for part in parts if part.inside_us]
         self.segments.append((candidate, baseline, inside))
         self.log_ratios.append(log_ratio(candidate, baseline))
         if len(inside) == len(parts):

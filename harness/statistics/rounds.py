@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from harness.statistics.trimmed import trimmed_mean
+from harness.statistics.trimmed import middle_half, trimmed_mean
 
-# Cut from each end of a segment: an interrupt falls out, and of two kinds of launch as many of each remain.
-_LAUNCH_TRIM = 0.25
 # A segment of whole rotations has launches of a faster and a slower kind, half of them each (wire/rotation.py).
 _WHOLE_ROTATION = 16
 # So few of a segment, two of sixteen, are not seen where a candidate is looked at (referee/early.py): they must count for
@@ -48,21 +46,26 @@ def median(values: Sequence[float]) -> float:
 
 def typical_us(times_us: Sequence[float]) -> float:
     """What a call takes: the mean of the middle half of its launches. Raises ValueError without any."""
-    return trimmed_mean(times_us, _LAUNCH_TRIM)
+    return middle_half(times_us)
 
 
 def log_ratio(a_times_us: Sequence[Sequence[float]], b_times_us: Sequence[Sequence[float]]) -> float:
     """Log of B's time over A's in one round: positive when A, the candidate, is the faster.
 
     Each argument holds the segments of one arm, two or one in the middle, each a list of times per launch in µs from
-    which the lead-in launch has been dropped. A segment counts as `typical_log` of its launches, an arm as the mean of
-    its segments. Raises ValueError for an arm of no or more segments, an empty segment, or a time that is not a positive
-    finite number.
+    which the lead-in launch has been dropped. Where all of both are whole rotations a segment counts as `by_halves` of
+    its launches, else as the mean of their middle half, and an arm as the mean of its segments. Never one arm this way and
+    the other that way: one launch in ten of twice the length would be worth 2 % to the second. Raises ValueError for an
+    arm of no or more segments, an empty segment, or a time that is not a positive finite number.
     """
-    return _mean_log(b_times_us) - _mean_log(a_times_us)
+    arms = [_logs(arm) for arm in (a_times_us, b_times_us)]
+    are_whole = all(len(segment) >= _WHOLE_ROTATION for arm in arms for segment in arm)
+    counts_as = by_halves if are_whole else middle_half
+    a, b = (sum(map(counts_as, arm)) / len(arm) for arm in arms)
+    return b - a
 
 
-def _mean_log(segments: Sequence[Sequence[float]]) -> float:
+def _logs(segments: Sequence[Sequence[float]]) -> list[list[float]]:
     if len(segments) not in (1, 2):
         raise ValueError(f"an arm has one or two segments in a round, not {len(segments)}")
     for segment in segments:
@@ -71,21 +74,19 @@ def _mean_log(segments: Sequence[Sequence[float]]) -> float:
         for time_us in segment:
             if not (math.isfinite(time_us) and time_us > 0):
                 raise ValueError(f"a launch cannot take {time_us} µs")
-    return sum(typical_log([math.log(time_us) for time_us in segment]) for segment in segments) / len(segments)
+    return [[math.log(time_us) for time_us in segment] for segment in segments]
 
 
-def typical_log(logs: Sequence[float]) -> float:
-    """What a segment counts as: the mean of the logs of the middle half of its launches. Raises ValueError without any.
+def by_halves(logs: Sequence[float]) -> float:
+    """What a segment of one whole rotation or more counts as: the mean of the logs of its faster half and of its slower
+    half, each without a quarter at either end.
 
     Not their median: launches on a GPU are of a faster and a slower kind, half of them each, and a median falls on
-    either side of the gap. A whole rotation, or more, is taken apart there: the mean of its faster half and of its
-    slower half, each without a quarter at either end. The middle half would be the slowest of the fast and the fastest
-    of the slow, of which one launch between the two kinds makes another choice. On an H200 (eight times eager against
-    itself at 16 and 43 µs, 22 to 34 rounds of 16 launches each) the trimmed mean of the rounds scattered by 0.43 % a
-    round where it did by 0.58 % (medians, bootstrapped; less in seven of the eight): as much as 1.8 times as many
-    rounds give.
+    either side of the gap. Nor the middle half: that would be the slowest of the fast and the fastest of the slow, of
+    which one launch between the two kinds makes another choice. On an H200 (eight times eager against itself at 16 and 43
+    µs, 22 to 34 rounds of 16 launches each) the trimmed mean of the rounds scattered by 0.43 % a round where it did by
+    0.58 % (medians, bootstrapped; less in seven of the eight): as much as 1.8 times as many rounds give. Raises
+    ValueError for fewer than two.
     """
-    if len(logs) < _WHOLE_ROTATION:
-        return trimmed_mean(logs, _LAUNCH_TRIM)
     ordered, half = sorted(logs), len(logs) // 2
     return (trimmed_mean(ordered[:half], _HALF_TRIM) + trimmed_mean(ordered[-half:], _HALF_TRIM)) / 2

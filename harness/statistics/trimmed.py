@@ -39,6 +39,22 @@ def trimmed_mean(values: Sequence[float], trim: float = TRIM) -> float:
     return min(max(math.fsum(kept) / len(kept), kept[0]), kept[-1])
 
 
+def middle_half(values: Sequence[float]) -> float:
+    """Mean of the middle half of `values` (the interquartile mean), in their unit: a quarter of their weight is cut from
+    each end, and of a value on either cut the part that lies inside counts.
+
+    Were whole values cut, none would be of three, and one long call of a busy machine would count in full there and not
+    in four. Raises ValueError without values, or for one that is not finite.
+    """
+    ordered, cut = _ordered_and_cut(values, 0.25)
+    kept = ordered[cut : len(ordered) - cut]
+    if len(kept) < 3:
+        return kept[0] + (kept[-1] - kept[0]) / 2
+    ends = 1 - (len(ordered) / 4 - cut)
+    mean = math.fsum([ends * kept[0], *kept[1:-1], ends * kept[-1]]) / (len(kept) - 2 + 2 * ends)
+    return min(max(mean, kept[0]), kept[-1])  # as in `trimmed_mean`
+
+
 def winsorised_variance(values: Sequence[float], trim: float = TRIM) -> float:
     """Sample variance (n − 1) after each trimmed value was replaced by the nearest one kept, unit squared.
 

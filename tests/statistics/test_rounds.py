@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.statistics import estimate_speedup, log_ratio, median, order_of_round, trimmed_mean
-from harness.statistics.rounds import typical_log
+from harness.statistics.rounds import by_halves
 
 TIMES = st.lists(st.floats(0.5, 1e6), min_size=1, max_size=20)
 ARM = st.lists(TIMES, min_size=2, max_size=2)
@@ -48,16 +48,15 @@ def logs(times_us):
 
 
 def test_one_slow_launch_in_a_whole_rotation_moves_nothing():
-    still = typical_log(logs([*FAST, *SLOW]))
-    assert typical_log(logs([*FAST, *SLOW[:-1], 900.0])) == pytest.approx(still, abs=1e-15)
+    still = by_halves(logs([*FAST, *SLOW]))
+    assert by_halves(logs([*FAST, *SLOW[:-1], 900.0])) == pytest.approx(still, abs=1e-15)
 
 
 def test_a_launch_between_the_two_kinds_moves_a_whole_rotation_less_than_its_middle_half():
     between = logs([*FAST, *SLOW[1:], 16.4])
     still = logs([*FAST, *SLOW])
-    by_halves = abs(typical_log(between) - typical_log(still))
-    by_the_middle = abs(trimmed_mean(between, 0.25) - trimmed_mean(still, 0.25))
-    assert by_halves < 0.6 * by_the_middle
+    moved = abs(by_halves(between) - by_halves(still))
+    assert moved < 0.6 * abs(trimmed_mean(between, 0.25) - trimmed_mean(still, 0.25))
 
 
 def test_rounds_of_whole_rotations_scatter_less_than_their_middle_halves_would():
@@ -71,13 +70,25 @@ def test_rounds_of_whole_rotations_scatter_less_than_their_middle_halves_would()
         ]
 
     drawn = [segment() for _ in range(2000)]
-    assert stdev(map(typical_log, drawn)) < 0.85 * stdev(trimmed_mean(each, 0.25) for each in drawn)
+    assert stdev(map(by_halves, drawn)) < 0.85 * stdev(trimmed_mean(each, 0.25) for each in drawn)
 
 
-def test_fewer_launches_count_as_their_middle_half():
-    assert typical_log([0.0, 1.0, 2.0, 30.0]) == 1.5
-    with pytest.raises(ValueError):
-        typical_log([])
+def test_fewer_launches_count_as_their_middle_half_and_then_those_of_the_other_arm_too():
+    few, whole = [[1.0, 1.0, 1.0, 9.0]] * 2, [[1.0] * 12 + [9.0] * 4] * 2
+    assert log_ratio(few, few) == log_ratio(few, whole) == log_ratio(whole, few) == 0
+    assert log_ratio([[1.0] * 16] * 2, whole) == pytest.approx(math.log(9) / 4)
+
+
+@pytest.mark.parametrize("launches", range(1, 21))
+def test_one_function_against_itself_is_one_in_the_mean_however_many_launches_are_made(launches):
+    """One launch in ten takes 1.3 times as long, as on a CPU with another load."""
+    rng = random.Random(launches)
+
+    def arm():
+        return [[(1.3 if rng.random() < 0.1 else 1.0) * math.exp(rng.gauss(0, 0.01)) for _ in range(launches)] for _ in "12"]
+
+    drawn = [log_ratio(arm(), arm()) for _ in range(2000)]
+    assert abs(sum(drawn) / len(drawn)) < 5 * stdev(drawn) / math.sqrt(len(drawn))
 
 
 @given(ARM, ARM)

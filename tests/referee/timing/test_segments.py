@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -87,6 +88,30 @@ def test_segments_are_about_as_long_as_the_settings_say_in_whole_rotations(round
     assert {entry[1] for entry in log if entry[0] == "A" and entry[1] > 2} == {1 + 8}
     assert {entry[1] for entry in log if entry[0] == "B" and entry[1] > 2} == {1 + 2 * 3}
     assert session.opened == [2, 9]
+
+
+def test_arms_that_take_about_as_long_have_segments_of_as_many_launches(rounds_of):
+    """By the first look at 600 and 1100 µs it would be 5 and 3, of which each mean is another one."""
+    _, log, _, _ = rounds_of(600.0, 1100.0, segment_ms=3.0)
+    assert {entry[1] for entry in log if entry[0] == "A" and entry[1] > 2} == {1 + 4}
+    assert {entry[1] for entry in log if entry[0] == "B" and entry[1] > 2} == {1 + 2 * 4}
+
+
+def test_what_is_made_as_one_counts_as_two_segments(scripted, reference_of, settings):
+    """Of eight launches the middle half would leave out both that are slow, and of each four only one of two."""
+    log, wanted = [], replace(settings, segment_ms=4.0)
+    session, bench = scripted.Session(lambda _: 1000.0, log), scripted.Bench(1000.0, log)
+    plain = bench.local_launches
+
+    def local_launches(model, sets, **how):
+        made = plain(model, sets, **how)
+        if len(sets) == 9:
+            made.times_us[1:] = [3000.0, 3000.0, *[1000.0] * 6]
+        return made
+
+    bench.local_launches = local_launches
+    timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, set()).run()
+    assert timing.log_ratios[0] == pytest.approx(math.log(3) / 2 / 2)
 
 
 @pytest.mark.parametrize(("time_us", "launches", "sets"), [(1.0, 17, 17), (1e6, 2, 3)])
