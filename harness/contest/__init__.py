@@ -185,7 +185,7 @@ class Contest:
             judgement = Judgement(failures.protocol(f"the referee could not make sense of it ({said})").verdict)
         finally:
             starter.close()
-        if control and judgement.timing is not None:
+        if control and judgement.timing is not None and judgement.timing.candidate_us:
             self._judge.control = Control.of(judgement.timing)
             self._control_is_noisy = not self._workshop.is_quiet
             self._control_at = time.monotonic()

@@ -6,13 +6,14 @@ import functools
 import hashlib
 import statistics
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.physics import Limits, percent_of_sol, rates
+from harness.records.machine_state import state_fields
 from harness.records.schema import Record, sizes_text
 from harness.statistics import typical_us
 from harness.verdict import Verdict
@@ -70,6 +71,7 @@ def record_of(
         floor_us=facts.limits.floor_us if facts.limits else None,
         warnings=_warnings(build, judgement),
         **_build_fields(build), **_judgement_fields(judgement, facts), **_device_fields(facts.bench),
+        **state_fields(facts.bench, judgement.timings if judgement else ()),
     )
 
 
@@ -210,8 +212,8 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
         "confidence": timings[0].confidence, "call": judgement.word,
         "e2e_us": statistics.median(end_to_end_us) if end_to_end_us else None,
         "timer": timings[0].timer, "l2_policy": facts.bench.l2_policy, "input_sets": timings[0].input_sets,
-        "launch_hidden": timings[0].launch_hidden, "tflops": tflops, "gbytes_s": gbytes_s,
-        "percent_of_sol": percent_of_sol(facts.limits, time_us), **_telemetry_fields(timings),
+        "launch_hidden": _is_hidden(timings), "tflops": tflops, "gbytes_s": gbytes_s,
+        "percent_of_sol": percent_of_sol(facts.limits, time_us),
         **_extra_fields(judgement),
     }
 
@@ -246,31 +248,6 @@ def _passes(timings: Sequence[Timing]) -> dict[str, float]:
     return found
 
 
-def _telemetry_fields(timings: Sequence[Timing]) -> dict[str, Any]:
-    readings = [reading for timing in timings for reading in timing.telemetry]
-
-    def typical(name: str) -> float | None:
-        values = [getattr(reading, name) for reading in readings if getattr(reading, name) is not None]
-        return statistics.median(values) if values else None
-
-    throttles = [reading.throttle for reading in readings if reading.throttle is not None]
-    names = sorted({name for throttle in throttles for name in throttle.split("+") if name})
-    others = [reading.other_processes for reading in readings if reading.other_processes is not None]
-    return {
-        "sm_mhz": typical("sm_mhz"), "mem_mhz": typical("mem_mhz"), "watts": typical("watts"),
-        "celsius": typical("celsius"), "throttle": ("+".join(names) or "none") if throttles else None,
-        "power_violation_ms": _milliseconds(timing.violations.power_ns for timing in timings),
-        "thermal_violation_ms": _milliseconds(timing.violations.thermal_ns for timing in timings),
-        "other_processes": max(others) if others else None,
-    }
-
-
-def _milliseconds(of_players_ns: Iterable[int | None]) -> float | None:
-    """Of all players together; None where it is not known of one."""
-    known = list(of_players_ns)
-    return None if not known or None in known else sum(known) / 1e6
-
-
 def _device_fields(bench: Bench) -> dict[str, Any]:
     found = bench.identity
     return {
@@ -279,6 +256,12 @@ def _device_fields(bench: Bench) -> dict[str, Any]:
         "l2_bytes": found.l2_bytes, "memory_bytes": found.memory_bytes, "driver": found.driver, "cuda": found.cuda,
         "torch": found.torch, "power_limit_w": found.power_limit_w,
     }
+
+
+def _is_hidden(timings: Sequence[Timing]) -> bool | None:
+    """Whether no player's queue had to be let go early; None where none is held."""
+    hidden = [timing.launch_hidden for timing in timings]
+    return None if None in hidden else all(hidden)
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:

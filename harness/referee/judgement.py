@@ -77,11 +77,10 @@ def published(timings: Sequence[Timing], confidence: float) -> Interval:
     Over the baselines inside only where all players agree with the referee's: one that does not, on purpose, would else
     free the low end of the others from what the referee's own says.
     """
-    measured = [timing for timing in timings if timing.speedup is not None]
-    outside = _over_players([timing.log_ratios for timing in measured], confidence)
-    if not all(timing.agreeing for timing in measured):
+    outside = _over_players([timing.log_ratios for timing in timings], confidence)
+    if not all(timing.agreeing for timing in timings):
         return outside
-    return reaching(_over_players([timing.inside_log_ratios for timing in measured], confidence), outside)
+    return reaching(_over_players([timing.inside_log_ratios for timing in timings], confidence), outside)
 
 
 def _over_players(ratios: Sequence[Sequence[float]], confidence: float) -> Interval:

@@ -143,19 +143,19 @@ class Judge:
 
     def _conclude(self, contestant: Contestant, judgement: Judgement) -> None:
         """The published speedup: with several players, the wider of the within and the between interval."""
-        estimated = [timing.speedup for timing in judgement.timings if timing.speedup is not None]
-        first = judgement.timing
-        dropped = sum(timing.dropped for timing in judgement.timings)
-        kept = sum(len(timing.log_ratios) for timing in judgement.timings)
-        if not estimated or dropped > kept:
+        timings = judgement.timings
+        dropped = sum(timing.dropped for timing in timings)
+        kept = sum(len(timing.log_ratios) for timing in timings)
+        if dropped > kept or any(timing.speedup is None for timing in timings):
             raise failures.failed(
                 Status.UNSURE, ReasonCode.THROTTLED,
                 f"{dropped} of {dropped + kept} rounds were dropped because the GPU slowed down for heat or its power "
                 "supply; let it cool and run again",
             )
-        judgement.speedup, judgement.word = estimated[0], first.word
-        if len(estimated) > 1:
-            judgement.speedup = published(judgement.timings, self._settings.confidence)
+        first = judgement.timing
+        judgement.speedup, judgement.word = first.speedup, first.word
+        if len(timings) > 1:
+            judgement.speedup = published(timings, self._settings.confidence)
             judgement.word = call(judgement.speedup, min(first.time_us, first.baseline_time_us))
 
 

@@ -79,7 +79,7 @@ class Play:
                     check_spread(timing, self._bench.kind, settings.half_width)
             judgement.timings.append(timing)
             judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
-            if not contestant.is_baseline:
+            if timing.candidate_us and not contestant.is_baseline:
                 # In each player: one that knows that it is not the first could use a library where nobody looks.
                 tell("tracing kernels")
                 judgement.provenance = self._trace(session, contestant, judgement)

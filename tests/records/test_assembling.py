@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from harness.accuracy.bounds import Bounds
 from harness.accuracy.classes import ErrorFigures
 from harness.build.product import Build
 from harness.build.report import KernelReport
-from harness.device.identity import Telemetry, Violations
-from harness.records.assembling import _telemetry_fields, samples_of
+from harness.device.identity import Telemetry
+from harness.records.assembling import samples_of
 from harness.referee.judgement import Judgement
 from harness.referee.timed import Timing
 from harness.verdict import ReasonCode, Status, Verdict
@@ -30,15 +28,6 @@ def test_each_reading_of_the_device_has_its_time_and_whether_its_round_was_kept(
     (player,) = samples_of(Judgement(timings=[timing]))["players"]
     assert (player["read_at_s"], player["read_kept"]) == ([0.1, 0.2], [True, False])
     assert [reading["sm_mhz"] for reading in player["telemetry"]] == [1980, 1200]
-
-
-@pytest.mark.parametrize(("of_players", "told"), [
-    ([Violations(2_000_000, 0), Violations(500_000, 0)], (2.5, 0.0)), ([Violations(2_000_000, 0), Violations()], (None, None)),
-    ([], (None, None)),
-])
-def test_how_long_clocks_were_held_down_is_that_of_all_players_and_unknown_where_it_is_of_one(of_players, told):
-    fields = _telemetry_fields([Timing(violations=each) for each in of_players])
-    assert (fields["power_violation_ms"], fields["thermal_violation_ms"]) == told
 
 
 def test_an_error_is_kept_for_each_family_beside_eagers_and_the_bound():
