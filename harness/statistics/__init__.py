@@ -1,7 +1,8 @@
 """From rounds of times to a speedup with its interval, and to the call: all pure arithmetic on floats.
 
-`rounds` turns one round of A B B A into a log-ratio, `places` does so for many at once without what a launch's place in a
-GPU's rotation adds to it, `trimmed` and `estimate` turn them into an interval, `looks` says when to look and when to stop, `call` puts the interval into one word. Nothing here measures.
+`rounds` turns one round of A B B A into a log-ratio, `places` does so for many at once without what a launch's place in
+a GPU's rotation adds to it, `trimmed` and `estimate` turn them into an interval, `looks` says when to look and when to
+stop, `call` puts the interval into one word. Nothing here measures.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from harness.statistics.call import MARGINS, call, margin, width_for
 from harness.statistics.estimate import estimate_log_ratio, estimate_speedup
 from harness.statistics.looks import confidence_at, look_of, next_look, should_stop
 from harness.statistics.places import log_ratios
-from harness.statistics.rounds import log_ratio, median, order_of_round, typical_us
+from harness.statistics.rounds import log_ratio, median, order_of_round, typical_us, upper_median
 from harness.statistics.two_baselines import baselines_agree, may_be_processes, narrows_by, reaching, spanning
 from harness.statistics.trimmed import (
     Interval, load_ahead, reach_of, trimmed_mean, tukey_mclaughlin, winsorised_variance,
@@ -18,7 +19,7 @@ from harness.statistics.trimmed import (
 
 __all__ = [
     "MARGINS", "Interval", "baselines_agree", "call", "confidence_at", "estimate_log_ratio", "estimate_speedup",
-    "load_ahead", "log_ratio", "log_ratios", "look_of", "margin", "may_be_processes", "median", "narrows_by", "next_look",
-    "order_of_round", "reach_of", "reaching", "should_stop", "spanning", "trimmed_mean", "tukey_mclaughlin", "typical_us", "width_for",
-    "winsorised_variance",
+    "load_ahead", "log_ratio", "log_ratios", "look_of", "margin", "may_be_processes", "median", "narrows_by",
+    "next_look", "order_of_round", "reach_of", "reaching", "should_stop", "spanning", "trimmed_mean",
+    "tukey_mclaughlin", "typical_us", "upper_median", "width_for", "winsorised_variance",
 ]
