@@ -27,11 +27,12 @@ from harness.build import slim
 from harness.build.environment import Toolchain
 from harness.build.product import Build
 from harness.candidate import Candidate
+from harness.reading.own_name import knows_its_name
 from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.locks import Lock
 from harness.verdict import Status
 
-BUILD_VERSION = 6
+BUILD_VERSION = 7
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
 _UNITS = frozenset({".cu", ".c", ".cc", ".cpp", ".cxx"})
 _SOURCES = _UNITS | {".cuh", ".h", ".hh", ".hpp", ".inl", ".ptx", ".cubin"}
@@ -73,6 +74,8 @@ class Cache:
     def key(self, candidate: Candidate, toolchain: Toolchain) -> str:
         """Return the name of the entry for `candidate` built by `toolchain`."""
         content = [BUILD_VERSION, slim.is_wanted(), candidate.source, asdict(toolchain)]
+        if knows_its_name(candidate.source):
+            content.append(candidate.path.stem)
         # Such a file reads others. What is in them is looked at in `lookup`; but one more may be found before another, or
         # be one of all that lie there.
         if _reads_beside(candidate):

@@ -115,6 +115,16 @@ def test_the_key_is_the_contents_and_not_the_place(cache, candidate, tmp_path):
     assert cache.key(read_candidate(moved), TOOLCHAIN) == cache.key(candidate, TOOLCHAIN)
 
 
+def test_of_a_source_that_asks_for_its_own_name_the_name_is_part_of_the_key(cache, tmp_path):
+    source = "from pathlib import Path\nload(name='k', sources=[str(Path(__file__).%s)])\nclass ModelNew: pass\n"
+    for asks, is_same in (("with_suffix('.cpp')", False), ("parent / 'k.cpp'", True)):
+        paths = [tmp_path / "a.py", tmp_path / "b.py"]
+        for path in paths:
+            path.write_text(source % asks)
+        one, other = (cache.key(read_candidate(path), TOOLCHAIN) for path in paths)
+        assert (one == other) == is_same
+
+
 def in_folder(folder, source, files):
     folder.mkdir()
     for name, text in files.items():
