@@ -39,7 +39,16 @@ def local(paths: Iterable[str], folder: Path, nvcc: str | None) -> set[str]:
     """Those of `paths` that belong neither to the toolchain nor to the build's own `folder`."""
     left_out = [str(folder.resolve()), sysconfig.get_paths()["include"], *_SYSTEM, *cpp_extension.include_paths()]
     if nvcc is not None:
-        left_out += [cuda_home(nvcc), str(Path(nvcc).resolve().parent.parent)]
+        left_out += [folder for home in (cuda_home(nvcc), Path(nvcc).resolve().parent.parent) for folder in _cudas_own(home)]
     roots = tuple(f"{Path(each).resolve()}/" for each in left_out)
     found = {str(Path(path).resolve()) for path in paths}
     return {path for path in found if not path.startswith(roots)}
+
+
+def _cudas_own(home: str | Path) -> list[str]:
+    """The folders below `home` that hold a toolkit; none where nvcc lies elsewhere than its headers: a script in
+    /usr/local/bin makes nobody else's headers in /usr/local its own.
+    """
+    if not Path(home, "include", "cuda_runtime.h").is_file():
+        return []
+    return [str(Path(home, name)) for name in ("include", "targets", "nvvm")]

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from harness.build.questions import ask_of_pytorchs, may_ask_of_pythons
+
 STOCK_VARIABLE = "KERNEL_REFEREE_STOCK_HEADERS"
 _OPEN = "#pragma once\n#pragma GCC system_header\n"
 _CORE, _PYTHON, _CUDA = "kernel_referee/tensor.h", "kernel_referee/python.h", "kernel_referee/cuda_context.h"
@@ -68,20 +70,11 @@ _STOCK_ONLY = re.compile(
     r"|Library|_ops|meta|functorch)\b|\bTORCH_LIBRARY|\bTHP\w+|<torch/script\.h>|\bTORCH_STABLE_ONLY\b"
     r"|\bTORCH_TARGET_VERSION\b|\bTORCH_ASSERT_"
 )
-# Macros of PyTorch's headers that the stand-in lacks begin so (of 2105 that GCC lists for the one and not for the other,
-# those that are neither the system's nor guards of PyTorch's own files). A question after one of them is answered without
-# a word where the header is missing: it would be another program.
-_THEIRS = re.compile(
-    r"\b_?(?:TORCH_|AT_|C10_|CAFFE2?_|D?CHECK|D?V?LOG|PYBIND11_|RECORD_|REGISTER_|FORALL_|MAKE_TORCH_|BUILD_FEATURE_"
-    r"|HAS_(?:IMPL_ABSTRACT|PT2)|STRONG_HAS_|SKA_|SOFT_ASSERT|DEFINE_TO|EXPECTED_MAX_LEVEL|FORWARD_HAS_|DYNAMIC_TYPE_BIT)"
-)
-_QUESTION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(.*)", re.MULTILINE)
-_ALIAS = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
-_CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">\n]+)[\">]", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # An operator is named after ::, or is called; what follows a dot or an arrow is a method, and those are all there.
 _OPERATOR = re.compile(r"::\s*([A-Za-z_]\w*)|(?<![\w.])(?<!->)([A-Za-z_]\w*)\s*\(")
+_SPEAKS_PYTORCH = re.compile(r"torch/|ATen/|c10/|\b(?:torch|at|c10)\s*::")
 _SPEAKS_PYTHON = re.compile(r"\b(?:py|pybind11|PYBIND11_\w+|Py[A-Z_]\w*|TORCH_EXTENSION_NAME|wrap_pybind_function)\b")
 _SPEAKS_LIBRARIES = re.compile(
     r"\b(?:TORCH_)?(?:CUDA)?(?:cu(?:blas|sparse|solver|dss)|CU(?:DA)?(?:BLAS|SPARSE|SOLVER))"
@@ -90,6 +83,8 @@ _SPEAKS_LIBRARIES = re.compile(
 _CONTEXT_LINE = re.compile(r"#include <ATen/(?:Context|DeviceGuard)\.h>\n")
 _VARIANT = re.compile(r"_(?:out|outf|symint)$")
 _INCLUDED_ANYWAY = ("alias", "empty", "empty_like", "scalar_tensor", "zeros")
+# Words that stand for much else: this factory is there for who names it as one alone.
+_OF_MANY_MEANINGS = frozenset({"tensor"})
 _FACTORY = re.compile(r"^inline at::Tensor (\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
 _NAMESPACE = re.compile(r"^namespace torch \{\n.*?^\} // namespace torch\n", re.MULTILINE | re.DOTALL)
 _LIBRARY_LINE = re.compile(
@@ -111,16 +106,17 @@ def write(
     writes nothing, when the texts need what the stand-in does not have, or this PyTorch's headers do not look as
     expected. Raises OSError.
     """
-    text = "\n".join([*sources, *cuda_sources])
-    if not re.search(r"torch/|ATen/", text) or _STOCK_ONLY.search(text) or asks_of_theirs([text, *included]):
+    # Not all that is included: CUTLASS alone names hundreds of things as operators are named.
+    speaking = [text for text in (*sources, *cuda_sources, *included) if _SPEAKS_PYTORCH.search(text)]
+    text = "\n".join([*speaking, *sources, *cuda_sources])
+    if not speaking or _STOCK_ONLY.search(text) or ask_of_pytorchs([text, *included]):
         return False
-    named = {first or second for first, second in _OPERATOR.findall(text)}
-    operators = _operators(torch_include, named)
-    core = _core(torch_include, text, named, operators)
+    core, named = _core(torch_include, text)
     if core is None:
         return False
     python = f"{_OPEN}#include <{_CORE}>\n#include <torch/csrc/Exceptions.h>\n#include <torch/csrc/utils/pybind.h>\n"
-    only_cpp = not any(_SPEAKS_PYTHON.search(each) for each in cuda_sources)
+    of_cuda = [*cuda_sources, *included]
+    only_cpp = not any(_SPEAKS_PYTHON.search(each) for each in of_cuda) and not may_ask_of_pythons(of_cuda)
     guard = ("#ifndef __CUDACC__\n", "#endif\n") if only_cpp else ("", "")
     files = {
         **_operators(torch_include, named.union(_INCLUDED_ANYWAY)), _CORE: core, _PYTHON: python,
@@ -136,17 +132,6 @@ def write(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
     return True
-
-
-def asks_of_theirs(texts: Iterable[str]) -> bool:
-    """Whether a preprocessor's condition in one of `texts` hangs on a macro that PyTorch's headers may define, by its
-    name or by that of a macro that stands for it.
-    """
-    joined = _CONTINUED.sub(" ", "\n".join(texts))
-    aliases = {name for name, body in _ALIAS.findall(joined) if _THEIRS.search(body)}
-    return any(
-        _THEIRS.search(asked) or not aliases.isdisjoint(_WORD.findall(asked)) for asked in _QUESTION.findall(joined)
-    )
 
 
 def headers_of(texts: Iterable[str], folders: Sequence[Path]) -> list[str]:
@@ -181,32 +166,44 @@ def _operators(torch_include: Path, named: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _core(torch_include: Path, text: str, named: set[str], operators: Iterable[str]) -> str | None:
-    """The text of the header that all others include; None when PyTorch's headers do not have the expected parts."""
+def _named(text: str) -> set[str]:
+    """What `text` names where operators are named."""
+    return {first or second for first, second in _OPERATOR.findall(text)}
+
+
+def _core(torch_include: Path, text: str) -> tuple[str | None, set[str]]:
+    """The text of the header that all others include, and the operators that it brings; None when PyTorch's headers do not
+    have the expected parts.
+    """
     api = torch_include / "torch/csrc/api/include/torch/types.h"
     factories = torch_include / "torch/csrc/autograd/generated/variable_factories.h"
     names = _NAMESPACE.search(api.read_text(encoding="utf-8")) if api.is_file() else None
     if names is None or not factories.is_file():
-        return None
+        return None, set()
     made = factories.read_text(encoding="utf-8")
-    blocks = [block[0] for block in _FACTORY.finditer(made) if block[1] in named]
-    # One that is there and was not found would let torch:: fall through to at::, which forgets requires_grad.
+    named, words = _named(text), set(_WORD.findall(text))
+    words -= _OF_MANY_MEANINGS - named
     found = {block[1] for block in _FACTORY.finditer(made)}
     if not {"empty", "zeros", "from_blob", "tensor"} <= found or set(re.findall(r"at::Tensor (\w+)\(", made)) - found:
-        return None
-    words = set(_WORD.findall(text)) - ({"tensor"} - named)
+        return None, set()
+    named |= found & words
+    blocks = [block[0] for block in _FACTORY.finditer(made) if block[1] in words]
     headers = [header for header, asking in _BY_WORD.items() if words & set(asking)]
-    return "".join([
-        _OPEN, _ALWAYS, *_includes(headers), *_includes(operators),
+    core = "".join([
+        _OPEN, _ALWAYS, *_includes(headers), *_includes(_operators(torch_include, named)),
         "namespace torch {\nnamespace slim {\n",
         # As torch::autograd::make_variable does for a tensor that nobody else holds.
         "inline at::Tensor made(at::Tensor tensor, bool requires_grad) {\n"
         "  if (requires_grad) tensor.set_requires_grad(true);\n  return tensor;\n}\n}\n"
         "using Deleter = std::function<void(void*)>;\nusing at::MemoryFormat;\n",
-        *(block.replace("autograd::make_variable(", "slim::made(") for block in blocks), "}\n",
+        *(block.replace("autograd::make_variable(", "slim::made(") for block in blocks),
+        # One that is only missing would let torch:: fall through to at::, where another header has it, and that one forgets
+        # requires_grad; a macro may piece its name together.
+        *(f"template <typename... T> at::Tensor {name}(T&&...) = delete;\n" for name in sorted(found - words)), "}\n",
         names[0],
         "namespace torch {\nusing NoGradGuard = at::NoGradGuard;\nusing AutoGradMode = at::AutoGradMode;\n}\n",
     ])
+    return core, named
 
 
 def _cuda_context(torch_include: Path) -> dict[str, str]:

@@ -179,6 +179,16 @@ def test_what_belongs_to_the_toolchain_or_the_build_is_no_dependency(tmp_path):
     assert dependencies.local(read, tmp_path / "build", NVCC) == {str(mine)}
 
 
+def test_headers_of_others_beside_a_script_that_stands_for_nvcc_are_dependencies(tmp_path):
+    home = tmp_path / "local"
+    (home / "bin").mkdir(parents=True)
+    (home / "include" / "mylib").mkdir(parents=True)
+    nvcc, mine = home / "bin" / "nvcc", home / "include" / "mylib" / "tile.cuh"
+    assert dependencies.local({str(mine)}, tmp_path / "build", str(nvcc)) == {str(mine)}
+    (home / "include" / "cuda_runtime.h").write_text("a whole toolkit")
+    assert dependencies.local({str(mine)}, tmp_path / "build", str(nvcc)) == set()
+
+
 @pytest.mark.parametrize(("text", "archs"), [
     ("80,90a,100", ("8.0", "9.0a", "10.0")), ("sm_89", ("8.9",)), ("9.0a 12.0", ("9.0a", "12.0")),
     ("100f,100f", ("10.0f",)),

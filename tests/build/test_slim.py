@@ -51,6 +51,34 @@ def test_python_is_left_out_of_the_cuda_half_unless_it_speaks_of_it(tmp_path):
     assert "__CUDACC__" not in bound["torch/extension.h"]
 
 
+@pytest.mark.parametrize("text", [
+    "#if PY_VERSION_HEX >= 0x03080000\n#endif", "#ifdef HAVE_UNISTD_H\n#endif", "#ifndef WITH_THREAD\n#define WITH_THREAD 1\n#endif",
+    "#define NEW PY_MAJOR_VERSION\n#if NEW > 2\n#endif", "#ifdef DEBUG\n#endif", "#if defined(X) && \\\n  SIZEOF_LONG == 8\n#endif",
+])
+def test_python_stays_in_the_cuda_half_where_a_condition_may_hang_on_its_macros(tmp_path, text):
+    asked = written(tmp_path / "asked", cuda=[SOURCE + text])
+    assert "__CUDACC__" not in asked["torch/extension.h"]
+    assert slim.write(tmp_path / "header", TORCH_INCLUDE, [SOURCE], [SOURCE], [text])
+    assert "__CUDACC__" not in (tmp_path / "header" / "torch" / "extension.h").read_text()
+
+
+@pytest.mark.parametrize("text", [
+    "#ifndef TILE\n#define TILE 16\n#endif", "#ifndef KERNELS_H\n#define KERNELS_H\n#endif",
+    "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800\n#else\n#endif", "#if CUDART_VERSION >= 12000 || !defined(NDEBUG)\n#endif",
+])
+def test_what_the_source_or_the_compiler_defines_is_no_reason_for_python(tmp_path, text):
+    assert "__CUDACC__" in written(tmp_path, cuda=[SOURCE + text])["torch/extension.h"]
+
+
+@pytest.mark.parametrize("text", ["#define NEW(fn, ...) torch::fn(__VA_ARGS__)\nNEW(zeros, {3})", "auto y = torch::zeros({3});"])
+def test_a_factory_is_there_for_who_names_it_as_a_word_or_in_a_header(tmp_path, text):
+    own = written(tmp_path / "own", text)["kernel_referee/tensor.h"]
+    assert slim.write(tmp_path / "header", TORCH_INCLUDE, [SOURCE], [], [text])
+    for core in (own, (tmp_path / "header" / "kernel_referee" / "tensor.h").read_text()):
+        assert "inline at::Tensor zeros(" in core and "<ATen/ops/zeros.h>" in core
+        assert "at::Tensor ones(T&&...) = delete;" in core and "at::Tensor zeros(T&&...)" not in core
+
+
 def test_a_source_with_cublas_keeps_the_context_that_has_its_handle(tmp_path):
     assert "ATen/cuda/CUDAContext.h" in written(tmp_path / "plain", "at::cuda::getCurrentCUDAStream()")
     blas = written(tmp_path / "blas", cuda=["cublasHandle_t handle = at::cuda::getCurrentCUDABlasHandle();"])
