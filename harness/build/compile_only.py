@@ -1,7 +1,7 @@
 """Compiling CUDA sources to machine code and no further, for a machine without a GPU.
 
 torch refuses to build CUDA extensions there, so nvcc is called directly on the text that `load_inline` would
-write; the C++ half is not looked at.
+write. Of the C++ half `cpp_half` says what the host compiler would; how the two are linked is not looked at.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import subprocess
 import sysconfig
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build import library_headers
+from harness.build import cpp_half, library_headers
 from harness.build.dependencies import files_of_rule
 
 _IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
@@ -52,17 +52,24 @@ def compile_cuda(
     kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, sms: Sequence[str], texts: Sequence[str] = (),
     at_once: int = 1,
 ) -> Compiled:
-    """Compile the CUDA sources of a call below `place` for each of `sms` (like "sm_90a"), `at_once` at a time.
+    """Compile the CUDA sources of a call below `place` for each of `sms` (like "sm_90a"), `at_once` at a time, if nothing is
+    wrong with its C++ half.
 
     `texts` are those of its sources and of its own headers, from which it is told which of CUDA's libraries it names.
     """
     files = _fed(kind, arguments, place)
     stand_ins = _library_headers(place, files, texts)
+    cpp = cpp_half.look(kind, arguments, place, nvcc, _torch_standard(), [
+        f"-I{place / _STAND_INS}", *(f"-I{folder}" for folder in cpp_extension.include_paths()),
+        *library_headers.flags(stand_ins),
+    ])
+    if not cpp.passed:
+        return Compiled((), dict.fromkeys(sms, cpp.log), cpp.log, cpp.read)
     came = _compiled(files, arguments, place, nvcc, sms, at_once, stand_ins)
     if any(map(stand_ins.may_lack_for, came.refused.values())):
         # Without them the compiler says which header is missing; or says the same again, where none is.
         came = _compiled(files, arguments, place, nvcc, sms, at_once, None)
-    return came
+    return replace(came, log=cpp.log + came.log, read=cpp.read | came.read)
 
 
 def preprocessed(
