@@ -111,13 +111,15 @@ def _functions(arguments: Mapping[str, Any]) -> dict[str, str] | None:
 def _is_declarations(arguments: Mapping[str, Any]) -> bool:
     """Whether the half declares each function that is bound, once and in types that are known to bind, and nothing else.
     """
-    text = _HEADER.sub("", _COMMENT.sub(" ", "\n".join(_texts(arguments))))
+    text, functions = _COMMENT.sub(" ", "\n".join(_texts(arguments))), _functions(arguments) or {}
+    if not text.strip() and not functions:
+        return True
+    text = _HEADER.sub("", text)
     *statements, rest = text.split(";")
     found = [_DECLARATION.fullmatch(each) for each in statements if each.strip()]
     if rest.strip() or not all(found) or arguments.get("no_implicit_headers"):
         return False
     declared = [each[1] for each in found]
-    functions = _functions(arguments) or {}
     return (
         len(set(declared)) == len(declared)
         and functions.keys() <= set(declared) and all(map(_PLAIN.fullmatch, functions.values()))

@@ -170,12 +170,11 @@ class Contest:
         contestant, starter = self._workshop.contestant(entry)
         starter = self._ahead.take(entry) or starter
         control = contestant.name == "eager" and contestant.is_baseline
-        players = self._settings.players if control or not contestant.is_baseline else 1
         try:
             self._ahead.start(following, self._workshop, open_device=self._bench.has_room_for_waiting())
             self._ahead.start(self._after_that(), self._workshop)
             judgement = self._judge.judge(
-                contestant, [starter.start] * players, lambda text: self._progress.stage(entry.name, text)
+                contestant, [starter.start] * self._settings.players, lambda text: self._progress.stage(entry.name, text)
             )
         except HarnessError:
             raise

@@ -109,6 +109,9 @@ def add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="time eager against itself so many times (default: 1)"
     )
+    selftest.add_argument(
+        "--config", default="quick", metavar="NAME", help="how long eager and the waits are timed (default: quick)"
+    )
     selftest.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 # On an H200 the profiler's time of 31 candidates from 160 µs to 72 ms lay within 2.9 % of the events', the referee's
 # within 27 µs, and 44 for one of 46 ms; a busy CPU takes milliseconds from either.
 APART_SHARE = {"cuda": 0.1, "cpu": 0.5}
-APART_LEAST_US = {"cuda": 50.0, "cpu": 5000.0}
+PROFILER_LEAST_US, WALL_LEAST_US = {"cuda": 20.0, "cpu": 5000.0}, {"cuda": 50.0, "cpu": 5000.0}
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,13 @@ class ThreeClocks:
 
     def disagreement(self, device_kind: str) -> str | None:
         """A sentence where another clock is further from the events than chance takes it, else None."""
-        others = (("the profiler", self.profiler_us), ("the referee's clock", self.wall_us))
-        allowed_us = max(APART_SHARE[device_kind] * self.events_us, APART_LEAST_US[device_kind])
+        others = (
+            ("the profiler", self.profiler_us, PROFILER_LEAST_US), ("the referee's clock", self.wall_us, WALL_LEAST_US),
+        )
         said = [
-            f"{who} says {time_us:.1f} µs" for who, time_us in others
-            if time_us is not None and abs(time_us - self.events_us) > allowed_us
+            f"{who} says {time_us:.1f} µs" for who, time_us, least_us in others
+            if time_us is not None
+            and abs(time_us - self.events_us) > max(APART_SHARE[device_kind] * self.events_us, least_us[device_kind])
         ]
         if not said:
             return None

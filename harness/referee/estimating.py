@@ -73,6 +73,11 @@ def estimate(timing: Timing, settings: Settings) -> None:
     timing.speedup = estimate_speedup(timing.ratios, level)
     if timing.agreeing:
         timing.speedup = reaching(timing.speedup, estimate_speedup(timing.log_ratios, level))
+    elif timing.inside_us and len(timing.inside_log_ratios) < len(timing.log_ratios):
+        timing.notes.append(
+            "eager could not be timed in its process in all rounds: the speedup is over the referee's, without what a process "
+            "adds to a call"
+        )
     elif timing.inside_us:
         span = timing.apart_as_processes
         if span:

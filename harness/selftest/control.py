@@ -17,7 +17,7 @@ from harness.problem import Problem, list_problems
 from harness.records.schema import Record, sizes_text
 from harness.report import terminal
 from harness.report.progress import Progress
-from harness.settings import load_settings
+from harness.settings import Settings
 from harness.statistics import MARGINS, Interval
 from harness.statistics.scatter import Scatter, held, seen_at_most
 from harness.verdict import Status
@@ -34,13 +34,13 @@ def new_folder() -> Path:
 
 
 def run_control(
-    kind: str, device: str, folder: Path, progress: Progress, repeats: int = 1
+    kind: str, device: str, folder: Path, progress: Progress, settings: Settings, repeats: int = 1
 ) -> tuple[list[Record], list[Path]]:
-    """The record of "eager" for each problem of a `kind` of device, `repeats` times under ``--config quick``.
+    """The record of "eager" for each problem of a `kind` of device, `repeats` times.
 
     With them come the files they are in. Raises HarnessError for what is the machine's fault.
     """
-    settings, records, paths = load_settings("quick"), [], []
+    records, paths = [], []
     for repeat in range(repeats):
         for problem in _problems(kind):
             sizes = sizes_text(problem.timed_sizes(kind))
@@ -97,8 +97,8 @@ def _together(measured: Sequence[Record]) -> str:
     intervals = [Interval(record.speedup, record.speedup_lo, record.speedup_hi) for record in measured]
     unseen = terminal.number_text(100 * seen_at_most(wrong, scatter.n), 2)
     return (
-        f"{scatter.n} times the same against itself: at most {terminal.number_text(100 * scatter.worst, 2)} % off, "
-        f"called FASTER or SLOWER {wrong} times (so few tries cannot tell that from {unseen} %), and "
+        f"{scatter.n} times the same against itself: at most {terminal.number_text(100 * scatter.worst, 2)} % off and "
+        f"{terminal.number_text(100 * scatter.spread, 2)} % from the smallest to the largest, called FASTER or SLOWER {wrong} times (so few tries cannot tell that from {unseen} %), and "
         f"{held(intervals)} of {scatter.n} intervals hold 1."
     )
 

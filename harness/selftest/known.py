@@ -17,15 +17,15 @@ from harness.problem import REPOSITORY, load_problem
 from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.progress import Progress
-from harness.settings import load_settings
+from harness.settings import Settings
 from harness.verdict import Status
 
 PROBLEM = REPOSITORY / "tests" / "known" / "spin.yaml"
-SPINS = {"cuda": (30_000, 4_000_000), "cpu": (2_000_000,)}
-# Kernels cost something to start, so what a short wait takes beside its cycles says nothing about the clock.
-_LONG_US = 500.0
-# How far the waits may be from adding up, and a long one from what it was asked to take. On a busy machine more.
+SPINS = {"cuda": (30_000, 4_000_000), "cpu": (200_000, 2_000_000)}
+# How far the waits may be from adding up, and one from what it was asked to take: a share, or so many µs. A kernel takes
+# some to start, beside its cycles, and a CPU to come back from whatever else it did.
 BENT, APART = 0.02, 0.05
+_BENT_LEAST_US, _APART_LEAST_US = {"cuda": 0.0, "cpu": 20.0}, {"cuda": 5.0, "cpu": 20.0}
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,13 @@ class Waits:
         return None if once is None or thrice is None else (thrice - once) / 2
 
     @property
+    def kind(self) -> str:
+        return (self.records[0].device_kind if self.records else None) or "cuda"
+
+    @property
     def asked_us(self) -> float | None:
         """What it was asked to take, at the SM clock that was read meanwhile; None where none could be read."""
-        first = self.records[0] if self.records else None
-        if first is None or first.device_kind == "cpu":
+        if not self.records or self.kind == "cpu":
             return self.spin / 1e3
         clocks = [each.sm_mhz for each in self.records if each.sm_mhz]
         return self.spin / (sum(clocks) / len(clocks)) if clocks else None
@@ -62,19 +65,26 @@ class Waits:
 
     @property
     def apart(self) -> float | None:
-        """How far a further wait is from what it was asked to take, relative; None for a short one."""
-        if self.step_us is None or self.asked_us is None or self.asked_us < _LONG_US:
-            return None
-        return self.step_us / self.asked_us - 1
+        """How far a further wait is from what it was asked to take, relative."""
+        return None if self.step_us is None or self.asked_us is None else self.step_us / self.asked_us - 1
 
     @property
     def adds_up(self) -> bool:
-        return self.bent is not None and abs(self.bent) <= BENT and abs(self.apart or 0.0) <= APART
+        """Whether two are in the middle of one and three, and each takes what it was asked to, as far as that is known."""
+        if self.bent is None:
+            return False
+        bent_us = abs(self.bent) * self.time_us("twice")
+        apart_us = 0.0 if self.apart is None else abs(self.apart) * self.asked_us
+        return bent_us <= max(BENT * self.time_us("twice"), _BENT_LEAST_US[self.kind]) and apart_us <= max(
+            APART * (self.asked_us or 0.0), _APART_LEAST_US[self.kind]
+        )
 
 
-def run_waits(kind: str, device: str, folder: Path, progress: Progress) -> tuple[list[Waits], list[Path]]:
-    """The waits that are for a device of `kind`, under ``--config quick``, and the files of their records."""
-    problem, settings, waits, paths = load_problem(PROBLEM, PROBLEM.with_suffix("")), load_settings("quick"), [], []
+def run_waits(
+    kind: str, device: str, folder: Path, progress: Progress, settings: Settings
+) -> tuple[list[Waits], list[Path]]:
+    """The waits that are for a device of `kind`, and the files of their records."""
+    problem, waits, paths = load_problem(PROBLEM, PROBLEM.with_suffix("")), [], []
     candidates = find_candidates(problem.candidates_dir)
     for spin in SPINS[kind]:
         progress.note(f"waiting once, twice and three times for {spin} {'ns' if kind == 'cpu' else 'cycles'}")
@@ -89,7 +99,7 @@ def run_waits(kind: str, device: str, folder: Path, progress: Progress) -> tuple
 def sentence(waits: Waits) -> str:
     """What came of one wait, in a line."""
     title = f"waiting once, twice and three times for {waits.spin} " \
-            f"{'ns' if waits.records and waits.records[0].device_kind == 'cpu' else 'cycles'}"
+            f"{'ns' if waits.kind == 'cpu' else 'cycles'}"
     if waits.step_us is None or waits.bent is None:
         failed = [each for each in waits.records if each.status is not Status.OK][:1]
         why = [f": {each.candidate} was {each.status.value}: {terminal.one_line(each.reason or '')}" for each in failed]

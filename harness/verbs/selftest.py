@@ -23,6 +23,7 @@ from harness.selftest import page
 from harness.selftest.choice import chosen
 from harness.selftest.corpus import CORPUS, Case, read_corpus
 from harness.selftest.matrix import AS_EXPECTED, HEADINGS, NOT_RUN, Row, cells
+from harness.settings import load_settings
 
 if TYPE_CHECKING:
     from harness.selftest.adversarial import Findings
@@ -42,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
     for flag, value in (("--only", options.only), ("--skip", options.skip), ("--write", options.write)):
         if value and not options.adversarial:
             raise InputError(f"{flag} is about the corpus", hint=f"Type selftest --adversarial {flag} …")
+    if options.adversarial and options.config != "quick":
+        raise InputError("--config is about eager against itself", hint="Type selftest --config default")
     if options.repeat < 1 or (options.repeat > 1 and options.adversarial):
         raise InputError("--repeat is how often eager is timed against itself", hint="Type selftest --repeat 10")
     if options.write:
@@ -56,10 +59,11 @@ def run(options: argparse.Namespace) -> int:
 def _timing(options: argparse.Namespace) -> int:
     from harness.selftest import agreement, control, known
 
+    settings = load_settings(options.config)
     kind, folder, began = device_kind(options.device), options.out or control.new_folder(), time.monotonic()
     with open_progress(silent=options.json) as progress:
-        records, paths = control.run_control(kind, options.device, folder, progress, options.repeat)
-        waits, more = known.run_waits(kind, options.device, folder, progress)
+        records, paths = control.run_control(kind, options.device, folder, progress, settings, options.repeat)
+        waits, more = known.run_waits(kind, options.device, folder, progress, settings)
     alike = [*records, *(each for wait in waits for each in wait.records if each.candidate in ("eager", "itself"))]
     rows = len(records) + sum(len(wait.records) for wait in waits)
     seen = [each for wait, path in zip(waits, more) for each in agreement.read(wait.records, path)]
@@ -67,7 +71,7 @@ def _timing(options: argparse.Namespace) -> int:
     trusted = control.can_be_trusted(alike) and all(wait.adds_up for wait in waits)
     lines = [
         *map(known.sentence, waits), *agreement.sentences(seen), *control.sentences(alike),
-        f"A row took {seconds:.1f} s, builds included.",
+        f"A row took {seconds:.1f} s, builds included (--config {options.config}).",
     ]
     if options.json:
         clocks = [

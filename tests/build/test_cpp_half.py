@@ -60,6 +60,11 @@ def test_all_else_is_for_a_compiler(text):
     assert not is_declarations(text)
 
 
+def test_where_nothing_is_written_and_nothing_bound_there_is_nothing_to_look_at():
+    assert is_declarations("", []) and is_declarations("// the kernel binds itself", [], no_implicit_headers=True)
+    assert not is_declarations("#include <torch/extension.h>", ["run"])
+
+
 def test_a_function_that_is_not_declared_or_said_of_in_quotes_is_for_a_compiler():
     text = "torch::Tensor run(torch::Tensor a);"
     assert not is_declarations(text, ["run", "walk"])

@@ -14,6 +14,7 @@ from harness.records.three_clocks import ThreeClocks
     [
         (ThreeClocks(1000.0, 970.0, 1020.0), "cuda", None),
         (ThreeClocks(16.0, 9.0, 40.0), "cuda", None),  # a tiny call is within what the clocks themselves cost
+        (ThreeClocks(16.0, 44.0, 60.0), "cuda", "16.0 µs by events, and the profiler says 44.0 µs"),
         (ThreeClocks(1000.0), "cuda", None),
         (ThreeClocks(1000.0, 1200.0, 1010.0), "cuda", "1000.0 µs by events, and the profiler says 1200.0 µs"),
         (ThreeClocks(1000.0, None, 850.0), "cuda", "and the referee's clock says 850.0 µs"),

@@ -44,7 +44,7 @@ def test_the_last_sentence_says_how_far_numbers_can_be_trusted(records, trusted,
 def test_what_they_come_to_says_how_little_so_few_tell():
     records = [eager(0.999, 1.001), eager(1.004, 1.006, speedup=1.005, call="FASTER")]
     assert control.sentences(records)[2] == (
-        "2 times the same against itself: at most 0.50 % off, called FASTER or SLOWER 1 times (so few tries cannot tell "
+        "2 times the same against itself: at most 0.50 % off and 0.50 % from the smallest to the largest, called FASTER or SLOWER 1 times (so few tries cannot tell "
         "that from 97 %), and 1 of 2 intervals hold 1."
     )
 

@@ -35,9 +35,16 @@ def test_a_clock_that_runs_slow_is_apart_and_one_that_saturates_is_bent():
     assert bent.bent == pytest.approx(0.249, abs=0.01) and not bent.adds_up
 
 
-def test_a_short_wait_is_held_against_the_others_alone():
-    found = waits(18.0, 34.0, 50.0, spin=30_000)
-    assert found.asked_us == 15.0 and found.apart is None and found.adds_up
+@pytest.mark.parametrize(("step_us", "adds_up"), [(16.0, True), (19.9, True), (20.1, False), (9.9, False)])
+def test_a_short_wait_may_take_what_a_kernel_takes_to_start_beside_its_cycles(step_us, adds_up):
+    found = waits(2 + step_us, 2 + 2 * step_us, 2 + 3 * step_us, spin=30_000)
+    assert found.asked_us == 15.0 and found.apart == pytest.approx(step_us / 15 - 1) and found.adds_up is adds_up
+
+
+def test_on_a_cpu_a_short_wait_may_be_late_by_as_much_as_it_is_interrupted():
+    assert waits(205.0, 395.0, 605.0, spin=200_000, kind="cpu").adds_up
+    assert not waits(205.0, 375.0, 605.0, spin=200_000, kind="cpu").adds_up
+    assert not waits(205.0, 430.0, 655.0, spin=200_000, kind="cpu").adds_up
 
 
 def test_without_an_sm_clock_nothing_was_asked_for_and_on_a_cpu_it_is_nanoseconds():

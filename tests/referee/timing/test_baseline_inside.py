@@ -67,6 +67,22 @@ def test_a_baseline_that_fails_inside_is_left_at_that(beside):
     assert not timing.agreeing and timing.word == "SAME"
 
 
+def test_one_that_fails_later_is_said_to_and_not_that_it_took_another_time(scripted, reference_of, settings):
+    log = []
+    session, bench = scripted.Session(lambda _: 20.0, log), scripted.Bench(20.0, log, "cuda")
+    session.inside_us, plain = 20.0, session.time_reference
+
+    def time_reference(sets, **how):
+        if [entry[0] for entry in log].count("I") == 4:
+            session.inside_us = "raises"
+        return plain(sets, **how)
+
+    session.time_reference = time_reference
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}).run()
+    assert not timing.agreeing and timing.inside_us
+    assert len(timing.notes) == 1 and "could not be timed in its process in all rounds" in timing.notes[0]
+
+
 def test_a_process_that_dies_with_the_baseline_in_it_is_the_end_of_the_rounds(beside):
     with pytest.raises(Failed, match="died in it"):
         beside(20.0, failed(Status.CRASHED, ReasonCode.EXITED, "died in it"), 20.0)
