@@ -53,23 +53,25 @@ def measure(
     except Failed as problem:
         extras.notes.append(f"nothing was measured besides: {_words(problem)}")
         return extras
+    calls = _calls(_BURST_S[TIMES], time_us)
     if TIMES in wanted:
-        _times(burst, bench, time_us, extras)
+        _times(burst, [("warm", min(WARM_CALLS, calls)), ("back_to_back", calls)], extras)
     if ENERGY in wanted and not extras.lost:
         _energy(burst, bench, extras.back_to_back_us or time_us, extras)
+    if TIMES in wanted and not extras.lost and bench.kind != "cpu":
+        _times(burst, [("graph", calls)], extras)  # last: a capture that is refused may leave the process in disorder
     return extras
 
 
-def _times(burst: _Burst, bench: Bench, time_us: float, extras: Extras) -> None:
-    calls = _calls(_BURST_S[TIMES], time_us)
-    ways = [("warm", min(WARM_CALLS, calls)), ("back_to_back", calls)]
-    ways += [("graph", calls)] if bench.kind != "cpu" else []
+def _times(burst: _Burst, ways: Collection[tuple[str, int]], extras: Extras) -> None:
     for way, count in ways:
         try:
             found = burst.make(way, count)
             if "refused" in found:
                 extras.notes.append(f"it cannot be captured as a CUDA graph: {str(found['refused'])[:200]}")
                 continue
+            if way == "warm" and found.get("hidden") is False:
+                extras.notes.append(f"its calls {_SAID[way]} could not be queued ahead: that time has launch overhead in it")
             times_us = found["times_us"] if way == "warm" else [float(found["total_us"]) / count]
             setattr(extras, f"{way}_us", _positive(statistics.median(map(float, times_us))))
         except (Failed, KeyError, TypeError, ValueError) as problem:

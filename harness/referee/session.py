@@ -174,19 +174,20 @@ class Session:
     def repeat(self, inputs: InputSet, way: str, calls: int) -> dict[str, Any]:
         """Make `calls` calls in a row on one set ("warm", "back_to_back" or "graph"); what the player reports.
 
-        With a warm cache none runs before all are queued. Raises Failed.
+        With a warm cache none runs before all are queued, unless "hidden" is False in what is returned. Raises Failed.
         """
         self.bench.stage([inputs])
         command = {
             "op": "repeat", "first": self._sequence + 1, "inputs": [inputs.skeleton], "way": way, "calls": calls,
         }
-        reply = self._run(1, way == "warm", None).conduct(command)
+        run = self._run(1, way == "warm", None)
+        reply = run.conduct(command)
         self.bench.take_outputs(1)
         self._sequence += 2
         found = reply.get("repeated")
         if not isinstance(found, dict):
             raise failures.protocol("no calls in a row reported")
-        return found
+        return {**found, "hidden": run.hidden}
 
     def _launch_command(self, sets: Sequence[InputSet]) -> dict[str, Any]:
         skeletons = [each.skeleton for each in sets]

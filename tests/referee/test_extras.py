@@ -70,8 +70,8 @@ def test_all_that_was_asked_for_is_there(measured):
     found, asked = measured(GOOD, ("times", "energy"))
     assert (found.warm_us, found.back_to_back_us, found.graph_us) == (30.0, 40.0, 20.0)
     assert found.joules == pytest.approx(500 * 40e-6)
-    assert [way for way, _ in asked] == ["warm", "back_to_back", "graph", "back_to_back"]
-    assert asked[-1][1] == pytest.approx(2e6 / 40, abs=1)  # two seconds of calls
+    assert [way for way, _ in asked] == ["warm", "back_to_back", "back_to_back", "graph"]
+    assert asked[2][1] == pytest.approx(2e6 / 40, abs=1)  # two seconds of calls
     assert found.notes == []
 
 
@@ -91,6 +91,14 @@ def test_what_cannot_be_captured_is_a_note_and_the_rest_is_there(measured):
     found, _ = measured({**GOOD, "graph": lambda calls: {"refused": "it synchronises"}}, ("times", "energy"))
     assert found.notes == ["it cannot be captured as a CUDA graph: it synchronises"]
     assert found.warm_us and found.joules and found.graph_us is None
+
+
+@pytest.mark.parametrize("hidden", [True, False, None])
+def test_warm_calls_that_could_not_be_queued_ahead_are_said_to_have_the_launch_in_them(measured, hidden):
+    says = {"warm": lambda calls: {"times_us": [30.0] * calls, "hidden": hidden}}
+    found, _ = measured({**GOOD, **says}, ("times",))
+    assert found.warm_us == 30.0
+    assert [("launch overhead" in note) for note in found.notes] == ([True] if hidden is False else [])
 
 
 def test_a_call_that_fails_ends_it_with_a_note(measured):
