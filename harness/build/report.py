@@ -19,6 +19,7 @@ _CONSTANT = re.compile(r"(\d+)(?:\+\d+)? bytes cmem")
 # Before the kernels of a source for an architecture; what is in bank 3 are its __constant__ variables.
 _MODULE = re.compile(r"ptxas info\s*: \d+ bytes gmem(.*)")
 _VARIABLES = re.compile(r"(\d+) bytes cmem\[3\]")
+_MOST_TOLD = 60
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,23 @@ def summary(kernels: Sequence[KernelReport]) -> str:
         f"{_kilobytes(max(kernel.shared_bytes for kernel in kernels))} shared",
     ]
     return ", ".join(parts)
+
+
+def of_each(kernels: Sequence[KernelReport]) -> str:
+    """Say each figure of each kernel: "tile for sm_90a: 32 registers, 0 spills, 0 stack, 8192 shared, 380 constant; …"; of
+    very many, how many more there are.
+    """
+    more = [f"and {len(kernels) - _MOST_TOLD} more"] if len(kernels) > _MOST_TOLD else []
+    return "; ".join([*map(_of_one, kernels[:_MOST_TOLD]), *more])
+
+
+def _of_one(kernel: KernelReport) -> str:
+    figures = {
+        "registers": kernel.registers, "spills": kernel.spill_bytes, "stack": kernel.stack_bytes,
+        "shared": kernel.shared_bytes, "constant": kernel.constant_bytes,
+    }
+    said = ", ".join(f"{value} {name}" for name, value in figures.items() if value is not None)
+    return f"{kernel.kernel} for {kernel.arch}: {said}"
 
 
 def _kilobytes(count: int) -> str:

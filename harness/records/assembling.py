@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import __version__
+from harness.build.report import of_each
 from harness.physics import Limits, percent_of_sol, rates
 from harness.records.machine_state import state_fields
 from harness.records.schema import Record, sizes_text
@@ -160,7 +161,7 @@ def _build_fields(build: Build | None) -> dict[str, Any]:
         "constant_bytes": max(
             (kernel.constant_bytes for kernel in kernels if kernel.constant_bytes is not None), default=None
         ),
-        "headers": build.headers,
+        "per_kernel": of_each(kernels) or None, "headers": build.headers,
     }
 
 

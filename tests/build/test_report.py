@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.report import KernelReport, kernel_reports, short_name, summary
+from harness.build.report import KernelReport, kernel_reports, of_each, short_name, summary
 
 RECORDED = Path(__file__).with_name("recorded")
 
@@ -69,3 +69,16 @@ def test_the_constant_variables_of_a_source_count_for_each_of_its_kernels_and_fo
     ])
     found = {kernel.kernel: kernel.constant_bytes for kernel in kernel_reports(log)}
     assert found == {"j": 616, "k": 256, "l": None}
+
+
+def test_each_kernel_is_told_for_each_architecture_without_what_is_not_known():
+    known = [KernelReport("tile", "sm_80", 40, 8, 16, 2048, 380), KernelReport("tile", "sm_90a", 32, 0, 0, 0, None)]
+    assert of_each(known) == (
+        "tile for sm_80: 40 registers, 8 spills, 16 stack, 2048 shared, 380 constant; "
+        "tile for sm_90a: 32 registers, 0 spills, 0 stack, 0 shared"
+    )
+    assert of_each([]) == ""
+
+
+def test_of_very_many_kernels_the_rest_is_counted():
+    assert of_each([KernelReport("tile", "sm_80", 40, 0, 0, 0, None)] * 75).endswith("0 shared; and 15 more")
