@@ -31,6 +31,7 @@ _UNDEFINED = re.compile(r"undefined symbol: (\w+)")
 _FATAL = re.compile(r"^nvcc fatal\s*: (?P<text>.*)$")
 _NEEDED_BY = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):\d+:\s+required from here")
 _SYMBOL = re.compile(r"'(_Z\w+)'")
+_WORD, _MOST_QUOTED = re.compile(r"\w+"), 160
 _GCC_QUOTE = re.compile(r"^\s*\d+ \| ")
 _NO_HEADER = re.compile(r"fatal error: (?P<header>[\w./]+): No such file")
 _WHEELS = {
@@ -242,6 +243,15 @@ def _block(error: Diagnostic, origin: _Origin, candidate: Path) -> str:
         return f"{candidate.name}: {error.text} (in {Path(error.file).name}, line {error.line}){quoted}"
     text = origin.lines[line - 1].rstrip()
     block = f"{candidate.name}:{line}: {error.text}\n{line:5d} | {text}"
-    if error.offset is not None and error.quoted == text.strip():
-        block += f"\n      | {' ' * (len(text) - len(text.lstrip()) + error.offset)}^"
+    if error.offset is None:
+        return block
+    indent = len(text) - len(text.lstrip())
+    if error.quoted == text.strip():
+        return f"{block}\n      | {' ' * (indent + error.offset)}^"
+    # nvcc quotes what the preprocessor made of the line.
+    name = _WORD.match(error.quoted, error.offset)
+    own = [found.start() for found in _WORD.finditer(text) if name and found[0] == name[0]]
+    block += f"\n      | {' ' * (own[0] if len(own) == 1 else indent)}^"
+    if len(error.quoted) <= _MOST_QUOTED:
+        block += f"\n      | with its macros: {error.quoted}\n      | {' ' * (len('with its macros: ') + error.offset)}^"
     return block

@@ -44,6 +44,38 @@ def test_nvcc_errors_come_with_line_source_and_caret(cuda):
     ]
 
 
+def test_an_error_in_a_macro_points_at_its_name_or_at_the_line_and_shows_what_became_of_it():
+    source = recorded("macros.cu.txt")
+    told = explain(recorded("nvcc_macros.txt"), candidate_around(source), CANDIDATE, {"/tmp/rec/0123/cuda.cu": source})
+    assert told.splitlines() == [
+        'tile.py:7: identifier "wrong" is undefined',
+        "    7 |   LOOP(i,3) y[i]=wrong;",
+        "      |                  ^",
+        "      | with its macros: for (int i=0;i<3;++i) y[i]=wrong;",
+        "      |                                             ^",
+        'tile.py:8: identifier "i" is undefined',
+        "    8 |   LOOP(j,3) y[i]=1;",
+        "      |               ^",
+        "      | with its macros: for (int j=0;j<3;++j) y[i]=1;",
+        "      |                                          ^",
+        'tile.py:9: identifier "nope" is undefined',
+        "    9 |   LOOP(i,3) PUT(nope);",
+        "      |                 ^",
+        "      | with its macros: for (int i=0;i<3;++i) y[i]=nope;",
+        "      |                                             ^",
+    ]
+
+
+def test_where_the_name_is_the_macros_own_the_caret_is_at_the_line(cuda):
+    source = "#define LOOP(i,n) for (int i=0;i<n;++j)\n__global__ void k(float*y){\n    LOOP(i,3) y[i]=1;\n}\n"
+    log = '/tmp/rec/0123/cuda.cu(3): error: identifier "j" is undefined\n      for (int i=0;i<3;++j) y[i]=1;\n                         ^\n'
+    told = explain(log, candidate_around(source), CANDIDATE, {"/tmp/rec/0123/cuda.cu": source}).splitlines()
+    assert told[1:] == [
+        "    6 |     LOOP(i,3) y[i]=1;", "      |     ^",
+        "      | with its macros: for (int i=0;i<3;++j) y[i]=1;", "      |                                     ^",
+    ]
+
+
 def test_without_the_generated_file_a_line_that_stands_once_is_found_by_its_text(cuda):
     told = explain(recorded("nvcc_errors.txt"), cuda[0], CANDIDATE).splitlines()
     assert told[0] == 'tile.py:9: identifier "factor" is undefined'
