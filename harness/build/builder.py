@@ -9,15 +9,18 @@ traceback.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import os
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from harness.build.opened_files import OpenedFiles
+from harness.build.slim import BEGINS_AGAIN
 from harness.wire.frames import Channel
 
 _LOG_CHARACTERS = 1_000_000
@@ -35,20 +38,20 @@ def main() -> None:
         os.nice(19)  # a compiler has time; the referee's clock beside it has not
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     request = channel.receive()
-    answer = build(request)
+    answer = build(request, functools.cache(lambda: channel.send(BEGINS_AGAIN)))
     channel.send(answer)
     os._exit(0)
 
 
-def build(request: dict[str, Any]) -> dict[str, Any]:
+def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, reference, sizes). Returns the
-    answer's frame.
+    answer's frame. `begin_again` is called as something is built again with PyTorch's own headers.
     """
     from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled, Recorder
 
     recorder = Recorder(
-        Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"], without_gpu=request["without_gpu"],
-        slim_headers=request["slim_headers"],
+        Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"],
+        without_gpu=request["without_gpu"], slim_headers=request["slim_headers"], begin_again=begin_again,
     )
     recorder.install()
     not_its_own = Path(request["folder"]).parent, Path(_OURS), Path(request.get("reference") or _OURS)

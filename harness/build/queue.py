@@ -202,6 +202,8 @@ class BuildQueue:
                 raise ChannelClosed
             child.channel.send(self._request(under_way.candidate, private, folder), timeout_s=60)
             answer = child.channel.receive(self._settings.build_timeout_s)
+            if answer == slim.BEGINS_AGAIN:  # what was tried in vain is not to cost the candidate its time
+                answer = child.channel.receive(self._settings.build_timeout_s)
         except FrameTimeout:
             problem = "timeout"
         except BadFrame as error:

@@ -71,11 +71,13 @@ class Recorder:
 
     def __init__(
         self, folder: Path, own_folder: Path, *, nvcc: str | None, sms: Sequence[str], without_gpu: bool,
-        slim_headers: bool = True,
+        slim_headers: bool = True, begin_again: Callable[[], None] = lambda: None,
     ) -> None:
+        """`begin_again` is called as a build is done again without the stand-in."""
         self.folder, self.own_folder = folder, own_folder
         self.nvcc, self.sms, self.without_gpu = nvcc, sms, without_gpu
         self.slim_headers, self.names_folder = slim_headers, False
+        self._begin_again = begin_again
         self.extensions: list[dict[str, Any]] = []
         self.files: set[str] = set()
         self.failures: list[NotCompiled] = []
@@ -148,6 +150,7 @@ class Recorder:
         except Exception as error:
             if self._is_certain(self._refused(error, self.log[len(log):]), kind, key, arguments):
                 raise
+            self._begin_again()
             self._slim_log, self.log = self.log[len(log):], log
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True, exist_ok=True)

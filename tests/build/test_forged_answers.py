@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -58,3 +59,30 @@ def test_searching_a_log_of_one_endless_line_takes_no_longer_than_reading_it(wor
     (build,) = workshop.build(workshop.write("forged", _forging(forgery)))
     assert build.verdict.reason_code is ReasonCode.COMPILE_ERROR
     assert time.monotonic() - began < 30
+
+
+TAKES_LONG = """
+import json, os, socket, struct, sys, time
+channel = socket.socket(fileno=int(sys.argv[1]))
+
+
+def send(frame):
+    body = json.dumps(frame).encode()
+    channel.sendall(struct.pack(">I", len(body)) + body)
+
+
+for _ in range(TIMES):
+    time.sleep(3.0)
+    send({"begins_again": True})
+time.sleep(3.0)
+send({"extensions": [], "log": "", "failure": None, "warnings": [], "files": []})
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("times", "status"), [(0, None), (1, None), (2, Status.REJECTED)])
+def test_the_time_is_counted_anew_where_a_build_begins_again_and_once(workshop, times, status):
+    workshop.settings = replace(workshop.settings, build_timeout_s=5)
+    source = TAKES_LONG.replace("TIMES", str(times)) + PLAIN_CANDIDATE
+    (build,) = workshop.build(workshop.write("long", source))
+    assert (build.verdict and build.verdict.status) == status, build.verdict
