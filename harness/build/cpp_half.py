@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 from harness.build.dependencies import files_of_rule
 from harness.build.environment import find_host_compiler
 

@@ -14,15 +14,8 @@ from harness.records.three_clocks import ThreeClocks
 from harness.referee import failures
 from harness.referee.early import EarlyLook
 from harness.referee.timed import Timing
-from harness.statistics import reach_of, upper_median
 from harness.verdict import ReasonCode, Status
 
-# A speedup that is not known to this, or to what the settings ask for where that is more, is not known. Of 374 rows of
-# candidates and baselines on H200s that nobody disturbed the widest interval was ±3.9 % (5 processes at 16 µs, else ±3.0 %).
-# With a process beside it one of three calls of 73 ms each was ±42 %, and a call that began early in one segment of three
-# ±14 %. On a CPU with other loads an interval is as wide as it says. Fewer rounds than these have a wider one of the same
-# scatter: an honest call that had the time for 4 alone was ±5.6 %, which would have been ±2.4 % of 10.
-_KNOWN_TO, _OF_ROUNDS = {"cuda": 0.05}, 10
 # How far a launch's wall time beyond the reported one may lie from the control's: a share of the reported time, and at
 # least so many µs. On an H200 it lay between 219 and 228 µs for 18 contestants up to 8 ms, and at 248 for one of 46 ms;
 # a control lay 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended.
@@ -37,11 +30,6 @@ _LONGER_MOST_US = 40.0
 # So much more is no longer a matter of chance: below it a disturbed machine would look the same.
 _CERTAIN = {"cuda": 2.0, "cpu": 4.0}
 _FLOOR_SHARE = 0.8
-# A launch is of another kind than most where it takes so much less, a share of the call or so many µs, but at most half;
-# and so is a candidate that has more of them than so many. Of 166 sets of times of honest calls on H200s, from 0.16 to 46
-# ms, none had as many that were 4.5 % faster; of 16 µs two kinds of launch lie up to 2 µs apart, half of them each.
-_FASTER_SHARE, _FASTER_LEAST_US, _FASTER_MOST_SHARE = 0.1, 3.0, 0.5
-_FAST_SHARE, _FEWEST_FAST = 0.02, 3
 # What may pass between the end of a segment and its report beyond the control's: a share of the segment's time, and µs.
 _TAIL_SHARE = {"cuda": 0.05, "cpu": 0.25}
 _TAIL_LEAST_US = {"cuda": 300.0, "cpu": 3000.0}
@@ -112,49 +100,6 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
         except failures.Failed as failure:
             failure.beside_control = True
             raise
-
-
-def check_evenness(timing: Timing, kind: str) -> None:
-    """Raise Failed where a GPU's launches are of two kinds, and a few take much less than the others do.
-
-    Logs make much of them, and a look, which finds what most launches do, may find none. A launch is held against its own
-    segment too, since clocks may rise and fall from one to the other.
-    """
-    usual_us = upper_median(timing.candidate_us)
-    least_us = min(max(_FASTER_SHARE * usual_us, _FASTER_LEAST_US), _FASTER_MOST_SHARE * usual_us)
-    fast = sum(
-        time_us < min(usual_us, upper_median(segment)) - least_us
-        for candidate, *_ in timing.segments for segment in candidate for time_us in segment
-    )
-    if kind == "cpu" or fast < max(_FEWEST_FAST, _FAST_SHARE * len(timing.candidate_us)):
-        return
-    raise failures.failed(
-        Status.UNSURE, ReasonCode.NOISY,
-        f"{fast} of {len(timing.candidate_us)} timed launches took less than {usual_us - least_us:.1f} µs, where most take about "
-        f"{usual_us:.1f}: it begins to work before its time now and then, or takes so long by what it is given, or something "
-        "else disturbs this machine",
-    )
-
-
-def check_spread(timing: Timing, kind: str, half_width: float) -> None:
-    """Raise Failed where the times of a candidate scatter so much that its speedup is not known, in a ratio.
-
-    `half_width` is what the settings ask for. Who is faster in some segments only is faster by a mean that says little,
-    and whoever looks at another segment finds nothing.
-    """
-    allowed, speedup = _KNOWN_TO.get(kind), timing.speedup
-    if allowed is None or speedup is None:
-        return
-    rounds = len(timing.ratios)
-    wider = reach_of(rounds) / reach_of(_OF_ROUNDS) if 2 <= rounds < _OF_ROUNDS else 1.0
-    if speedup.half_width <= max(allowed * wider, half_width) * speedup.estimate:
-        return
-    raise failures.failed(
-        Status.UNSURE, ReasonCode.NOISY,
-        f"its times differ so much from round to round that its speedup is only known to lie between {speedup.lo:.3g} and "
-        f"{speedup.hi:.3g}: it works outside its timed windows now and then, or something else disturbs this machine; "
-        "run again when it is quiet",
-    )
 
 
 def _longer_us(timing: Timing, control: Control, kind: str) -> float:

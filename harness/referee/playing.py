@@ -16,13 +16,12 @@ from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
 from harness.provenance.kinds import Provenance, claiming_least
 from harness.referee import checking, extras, failures
-from harness.referee.clock_checks import (
-    Control, check_baseline, check_evenness, check_spread, check_times, reconcile,
-)
+from harness.referee.clock_checks import Control, check_baseline, check_times, reconcile
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.loading import Loader
 from harness.referee.reference import Reference
+from harness.referee.scatter_checks import check_evenness, check_spread
 from harness.referee.session import Session
 from harness.referee.timed import Timing
 from harness.referee.timing import Rounds

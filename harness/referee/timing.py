@@ -8,7 +8,6 @@ A I B I A, and that queue is A's as often as I's.
 
 from __future__ import annotations
 
-import math
 import secrets
 import statistics as stdlib_statistics
 import time
@@ -24,19 +23,12 @@ from harness.referee.looking import Looking, Verifier
 from harness.referee.reference import Reference
 from harness.referee.room import most_launches
 from harness.referee.session import Session
+from harness.referee.sizing import MOST_LAUNCHES, launches_wanted
 from harness.referee.timed import OVERHEAD_TRIM, Part, Timing
 from harness.settings import Settings
 from harness.statistics import margin, order_of_round, trimmed_mean, typical_us
 from harness.wire.rotation import whole_rotations
 
-# One whole rotation: more rounds of fewer launches say more of their own scatter in the same time.
-_MOST_LAUNCHES = 16
-# A segment lasts no longer by the referee's clock than this many times what it should by the candidate's, where the
-# harness's own steps take most of it, or where the candidate's clock says next to nothing.
-_MOST_STRETCH = 20
-# Arms that differ by less by a first look, which on a busy machine says no more, have segments of as many launches: the
-# mean of the middle half of 2 lies 1.7 % above that of 4 where one launch in ten takes 1.3 times as long (simulated).
-_ALIKE = 2.0
 _STEADY = 0.01
 _LEAD_IN_ONE_OF = 4
 _END_TO_END_CALLS = 5
@@ -102,32 +94,16 @@ class Rounds:
         self._open(2)
         sizing = self._part("AB", hold=False)
         most = most_launches(self._bench, self._reference, least=2)
-        for arm, wanted in self._launches_wanted(sizing).items():
-            self._counts[arm] = 1 + max(1, min(whole_rotations(min(_MOST_LAUNCHES, wanted)), most - 1))
+        for arm, wanted in launches_wanted(sizing, self._settings.segment_ms).items():
+            self._counts[arm] = 1 + max(1, min(whole_rotations(min(MOST_LAUNCHES, wanted)), most - 1))
         shows_inside = self._strict and self._shows_inside(sizing)
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
-        self._joined = not shows_inside and self._launches_of_baseline(2) <= min(most, 1 + _MOST_LAUNCHES)
+        self._joined = not shows_inside and self._launches_of_baseline(2) <= min(most, 1 + MOST_LAUNCHES)
         self.timing.input_sets = max(self._counts["A"], self._launches_of_baseline(2 if self._joined else 1))
         self.timing.launches_per_segment = self._counts["A"]
         self._open(self.timing.input_sets)
         if shows_inside:
             self._inside = self._session.load_reference(self._reference)
-
-    def _launches_wanted(self, sizing: Part) -> dict[str, int]:
-        """How many launches of each arm take as long as a segment should."""
-        segment_us = self._settings.segment_ms * 1e3
-        typical_us = {
-            arm: max(stdlib_statistics.median(times_us), 0.5)
-            for arm, times_us in (("A", sizing.candidate_us), ("B", sizing.baseline_us))
-        }
-        are_alike = max(typical_us.values()) < _ALIKE * min(typical_us.values())
-        if are_alike:
-            typical_us = dict.fromkeys(typical_us, math.sqrt(math.prod(typical_us.values())))
-        wanted = {arm: math.ceil(segment_us / call_us) for arm, call_us in typical_us.items()}
-        if sizing.wall_us:
-            most = math.ceil(_MOST_STRETCH * segment_us / stdlib_statistics.median(sizing.wall_us))
-            wanted = {arm: min(wanted[arm], most) if arm == "A" or are_alike else wanted[arm] for arm in wanted}
-        return wanted
 
     def _shows_inside(self, sizing: Part) -> bool:
         """Whether the baseline in the player would tell anything of what the player's process adds to the candidate."""
