@@ -80,6 +80,9 @@ def percent_text(percent: float | None) -> str:
     return "" if percent is None else "<0.1" if 0 < percent < 0.05 else f"{percent:.1f}"
 
 
+_BEYOND = 1000
+
+
 def ratio_text(ratio: float | None, lo: float | None = None, hi: float | None = None) -> str:
     """`1.384× [1.380, 1.389]`; the ends are rounded outwards, so that no more is claimed than measured."""
     if ratio is None:
@@ -88,7 +91,9 @@ def ratio_text(ratio: float | None, lo: float | None = None, hi: float | None = 
     text = f"{_rounded(ratio, decimals, ROUND_HALF_EVEN)}×"
     if lo is None or hi is None:
         return text
-    return f"{text} [{_rounded(lo, decimals, ROUND_FLOOR)}, {_rounded(hi, decimals, ROUND_CEILING)}]"
+    # Of so few rounds that scatter so much, no more is known of that end; its digits would only be wide.
+    upper = "∞" if hi >= _BEYOND * ratio else _rounded(hi, decimals, ROUND_CEILING)
+    return f"{text} [{_rounded(lo, decimals, ROUND_FLOOR)}, {upper}]"
 
 
 def seconds_text(seconds: float) -> str:
