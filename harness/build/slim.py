@@ -109,9 +109,8 @@ def write(
     expected. Raises OSError.
     """
     # Not all that is included: CUTLASS alone names hundreds of things as operators are named.
-    speaking = [text for text in (*sources, *cuda_sources, *included) if _SPEAKS_PYTORCH.search(text)]
-    text = "\n".join([*speaking, *sources, *cuda_sources])
-    if not speaking or _STOCK_ONLY.search(text) or ask_of_pytorchs([text, *included]):
+    text = "\n".join([*sources, *cuda_sources, *filter(_SPEAKS_PYTORCH.search, included)])
+    if not _SPEAKS_PYTORCH.search(text) or _STOCK_ONLY.search(text) or ask_of_pytorchs([text, *included]):
         return False
     core, named = _core(torch_include, text)
     if core is None:
