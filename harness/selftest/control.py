@@ -96,10 +96,11 @@ def _together(measured: Sequence[Record]) -> str:
     wrong = sum(record.call in ("FASTER", "SLOWER") for record in measured)
     intervals = [Interval(record.speedup, record.speedup_lo, record.speedup_hi) for record in measured]
     unseen = terminal.number_text(100 * seen_at_most(wrong, scatter.n), 2)
+    off, apart = (terminal.number_text(100 * each, 2) for each in (scatter.worst, scatter.spread))
     return (
-        f"{scatter.n} times the same against itself: at most {terminal.number_text(100 * scatter.worst, 2)} % off and "
-        f"{terminal.number_text(100 * scatter.spread, 2)} % from the smallest to the largest, called FASTER or SLOWER {wrong} times (so few tries cannot tell that from {unseen} %), and "
-        f"{held(intervals)} of {scatter.n} intervals hold 1."
+        f"{scatter.n} times the same against itself: at most {off} % off and {apart} % from the smallest to the largest, "
+        f"called FASTER or SLOWER {wrong} times (so few tries cannot tell that from {unseen} %), and {held(intervals)} of "
+        f"{scatter.n} intervals hold 1."
     )
 
 
