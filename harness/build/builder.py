@@ -3,7 +3,7 @@ came.
 
 Runs untrusted code: behind the wall, without a GPU, one fresh process per candidate. It answers with one
 frame: the extensions, the compilers' output, and the failure, if any, without a frame of ours in its
-traceback.
+traceback. One may come before it, which says that something is built again with PyTorch's own headers.
 """
 
 from __future__ import annotations

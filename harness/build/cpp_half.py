@@ -33,7 +33,9 @@ _GIVEN = rf"(?:(?:const\s+{_TYPE}|{_TENSOR})\s*&\s*|(?:const\s+)?{_TYPE}\s+)"
 _PARAMETER = rf"{_GIVEN}{_NAME}(?:\s*=\s*(?:-?[\d.]+f?|true|false))?"
 _DECLARATION = re.compile(rf"\s*(?:void|{_TYPE})\s+({_NAME})\s*\(\s*(?:{_PARAMETER}(?:\s*,\s*{_PARAMETER})*)?\s*\)\s*")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(?:torch/(?:extension|types)\.h|string|tuple|vector|optional)>[ \t]*$", re.MULTILINE)
+_HEADER = re.compile(
+    r"^[ \t]*#[ \t]*include[ \t]*<(?:torch/(?:extension|types)\.h|string|tuple|vector|optional)>[ \t]*$", re.MULTILINE
+)
 _PLAIN = re.compile(r"[\w .,:()\[\]-]*")
 
 

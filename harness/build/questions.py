@@ -22,7 +22,9 @@ _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # Answered by a compiler, by its flags or by CUDA's headers, whatever else is included.
-_ANSWERED = re.compile(r"__\w+|def|ndef|defined|NDEBUG|CUDA_VERSION|CUDART_VERSION|USE_ROCM|_WIN32|_MSC_VER|and|or|not|true|false")
+_ANSWERED = re.compile(
+    r"__\w+|def|ndef|defined|NDEBUG|CUDA_VERSION|CUDART_VERSION|USE_ROCM|_WIN32|_MSC_VER|and|or|not|true|false"
+)
 
 
 def ask_of_pytorchs(texts: Iterable[str]) -> bool:
