@@ -14,7 +14,9 @@ from harness.records.evidence import Evidence
 from harness.records.three_clocks import ThreeClocks
 from harness.referee.extras import Extras
 from harness.referee.timed import Timing
-from harness.statistics import Interval, estimate_log_ratio, reaching, trimmed_mean, tukey_mclaughlin
+from harness.statistics import (
+    Interval, confidence_at, estimate_log_ratio, reaching, trimmed_mean, tukey_mclaughlin,
+)
 from harness.verdict import OK, Verdict
 
 
@@ -71,21 +73,22 @@ class Judgement:
         return worst(self.figures) if self.figures else None
 
 
-def published(timings: Sequence[Timing], confidence: float) -> Interval:
+def published(timings: Sequence[Timing], confidence: float, looks: Sequence[int]) -> Interval:
     """From several players: the mean over them, with the wider of the within and the between interval.
 
-    Over the baselines inside only where all players agree with the referee's: one that does not, on purpose, would else
+    The one within has the confidence of a single one of the `looks`, at any of which a player may have ended. Over the baselines inside only where all players agree with the referee's: one that does not, on purpose, would else
     free the low end of the others from what the referee's own says.
     """
-    outside = _over_players([timing.log_ratios for timing in timings], confidence)
+    levels = confidence_at(0, looks, confidence), confidence
+    outside = _over_players([timing.log_ratios for timing in timings], *levels)
     if not all(timing.agreeing for timing in timings):
         return outside
-    return reaching(_over_players([timing.inside_log_ratios for timing in timings], confidence), outside)
+    return reaching(_over_players([timing.inside_log_ratios for timing in timings], *levels), outside)
 
 
-def _over_players(ratios: Sequence[Sequence[float]], confidence: float) -> Interval:
-    """The speedup from each player's log-ratios."""
-    within = estimate_log_ratio([each for player in ratios for each in player], confidence)
-    between = tukey_mclaughlin([trimmed_mean(player) for player in ratios], confidence, trim=0.0)
+def _over_players(ratios: Sequence[Sequence[float]], within_at: float, between_at: float) -> Interval:
+    """The speedup from each player's log-ratios, with intervals of these confidences."""
+    within = estimate_log_ratio([each for player in ratios for each in player], within_at)
+    between = tukey_mclaughlin([trimmed_mean(player) for player in ratios], between_at, trim=0.0)
     half = max(within.half_width, between.half_width)
     return Interval(math.exp(between.estimate), math.exp(between.estimate - half), math.exp(between.estimate + half))

@@ -155,7 +155,7 @@ class Judge:
         first = judgement.timing
         judgement.speedup, judgement.word = first.speedup, first.word
         if len(timings) > 1:
-            judgement.speedup = published(timings, self._settings.confidence)
+            judgement.speedup = published(timings, self._settings.confidence, self._settings.looks)
             judgement.word = call(judgement.speedup, min(first.time_us, first.baseline_time_us))
 
 

@@ -19,7 +19,7 @@ def timing_of(ratios):
 
 def test_players_that_differ_more_than_their_own_rounds_widen_the_interval():
     spread = [timing_of([centre + wobble for wobble in (-1e-4, 0, 1e-4, 0, 0)]) for centre in (0.0, 0.02, 0.04)]
-    found = published(spread, 0.99)
+    found = published(spread, 0.99, (10,))
     single = estimate_speedup(spread[0].log_ratios, 0.99)
     assert math.log(found.hi / found.lo) > 5 * math.log(single.hi / single.lo)
     assert found.estimate == pytest.approx(math.exp(0.02), rel=1e-6)
@@ -27,14 +27,14 @@ def test_players_that_differ_more_than_their_own_rounds_widen_the_interval():
 
 def test_rounds_that_differ_more_than_the_players_widen_it_as_well():
     noisy = [timing_of([-0.3, -0.1, 0.0, 0.1, 0.3]) for _ in range(5)]
-    found = published(noisy, 0.99)
-    pooled = estimate_speedup([ratio for timing in noisy for ratio in timing.log_ratios], 0.99)
+    found = published(noisy, 0.99, (10, 20))
+    pooled = estimate_speedup([ratio for timing in noisy for ratio in timing.log_ratios], 0.995)
     assert found.hi / found.lo == pytest.approx(pooled.hi / pooled.lo)
     assert found.lo < 1 < found.hi
 
 
 def test_the_published_interval_holds_its_own_estimate():
-    found = published([timing_of([0.1, 0.11, 0.1]), timing_of([0.12, 0.1, 0.13])], 0.99)
+    found = published([timing_of([0.1, 0.11, 0.1]), timing_of([0.12, 0.1, 0.13])], 0.99, (10,))
     assert isinstance(found, Interval)
     assert found.lo <= found.estimate <= found.hi
 
@@ -49,7 +49,7 @@ def beside(inside, outside):
 
 def test_several_players_reach_to_the_referees_baseline_as_well():
     inside = [0.0, 0.001, -0.001]
-    found = published([beside(inside, [0.02, 0.021, 0.019]), beside(inside, [0.018, 0.02, 0.022])], 0.99)
+    found = published([beside(inside, [0.02, 0.021, 0.019]), beside(inside, [0.018, 0.02, 0.022])], 0.99, (10,))
     assert found.estimate == pytest.approx(1.0, abs=1e-4)
     assert found.hi == pytest.approx(math.exp(0.02), abs=1e-3)
 
@@ -58,5 +58,5 @@ def test_one_player_that_disagrees_frees_no_other_from_the_referees_baseline():
     """Four slow the baseline inside by what may pass, and the fifth by so much that its own is not taken."""
     wobble = [1e-4, 0.0, -1e-4]
     allowed = [beside([0.025 + each for each in wobble], wobble) for _ in range(4)]
-    found = published([*allowed, beside([0.5 + each for each in wobble], wobble)], 0.99)
+    found = published([*allowed, beside([0.5 + each for each in wobble], wobble)], 0.99, (10,))
     assert found.estimate == pytest.approx(1.0, abs=1e-6) and found.hi < 1.001
