@@ -73,8 +73,9 @@ class Play:
                 if first:
                     judgement.clocks = reconcile(timing, control, None, self._bench.kind)
                 check_times(timing, self._bench.kind, self._floor_us, control)
-                check_evenness(timing, self._bench.kind)
-                check_spread(timing, self._bench.kind, settings.half_width)
+                if not contestant.is_baseline:  # which gains nothing by it, and whose interval is there to be read
+                    check_evenness(timing, self._bench.kind)
+                    check_spread(timing, self._bench.kind, settings.half_width)
             judgement.timings.append(timing)
             judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
             if timing.candidate_us and not contestant.is_baseline:
