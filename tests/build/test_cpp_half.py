@@ -74,14 +74,11 @@ def test_a_function_that_is_not_declared_or_said_of_in_quotes_is_for_a_compiler(
 
 @needs_nvcc
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("cpp", "functions", "said"), [
-    ("torch::Tensor run(torch::Tensor x);", ["walk"], "walk"),
-    ("torch::Tensor run(torch::Tenor x);", ["run"], "Tenor"),
-])
-def test_what_the_host_compiler_refuses_is_not_compiled(workshop, monkeypatch, cpp, functions, said):
-    (build,) = workshop.build(workshop.write("half", CANDIDATE.format(cpp=cpp, functions=functions)))
+def test_what_the_host_compiler_refuses_is_not_compiled(workshop):
+    source = CANDIDATE.format(cpp="torch::Tensor run(torch::Tenor x);", functions=["run"])
+    (build,) = workshop.build(workshop.write("half", source))
     assert (build.verdict.status, build.verdict.reason_code) == (Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR)
-    assert said in build.verdict.reason and "half.py" in build.verdict.reason
+    assert "Tenor" in build.verdict.reason and "half.py" in build.verdict.reason
 
 
 @needs_nvcc
