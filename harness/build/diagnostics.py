@@ -216,7 +216,7 @@ def _strings(source: str) -> list[tuple[str, int]]:
     """The longest string constants of a Python source that span as many lines as they hold, longest first."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, SystemError, ValueError):  # the second where two threads parse at once (Python 3.11)
         return []
     found = []
     for node in ast.walk(tree):

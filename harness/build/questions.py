@@ -20,7 +20,7 @@ _THEIRS = re.compile(
 _QUESTION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(.*)", re.MULTILINE)
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_WORD = re.compile(r"\b[A-Za-z_]\w*")  # and no suffix of a number
 # Answered by a compiler, by its flags or by CUDA's headers, whatever else is included.
 _ANSWERED = re.compile(
     r"__\w+|def|ndef|defined|NDEBUG|CUDA_VERSION|CUDART_VERSION|USE_ROCM|_WIN32|_MSC_VER|and|or|not|true|false"

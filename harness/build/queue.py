@@ -47,6 +47,7 @@ class _UnderWay:
     """A candidate's build that was begun, or waits for a builder."""
 
     candidate: Candidate
+    key: str
     build: Future[Build] = field(init=False)
     child: Child | None = None
     is_given_up: bool = False
@@ -94,7 +95,8 @@ class BuildQueue:
         jobs_of_one = max(2, len(self._toolchain.sms))
         self._jobs = max(1, min(jobs_of_one, (os.cpu_count() or 1) // builders))
         for candidate in waiting:
-            self._coming[candidate] = under_way = _UnderWay(candidate)
+            # Its key here and not in its thread: where two threads are in `ast` at once Python 3.11 may raise SystemError.
+            self._coming[candidate] = under_way = _UnderWay(candidate, self._cache.key(candidate, self._toolchain))
             under_way.build = self._pool.submit(self._build, under_way)
 
     def give_up(self, candidate: Candidate) -> None:
@@ -169,8 +171,8 @@ class BuildQueue:
             return Build(Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason))
 
     def _build_or_raise(self, under_way: _UnderWay) -> Build:
-        candidate = under_way.candidate
-        key, place = self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
+        candidate, key = under_way.candidate, under_way.key
+        place = candidate.path.resolve().parent
         with self._cache.lock(key, self._settings.build_timeout_s, lambda: under_way.is_given_up):
             kept = self._cache.lookup(key, place)
             if kept is not None:

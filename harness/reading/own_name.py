@@ -17,7 +17,7 @@ def knows_its_name(source: str) -> bool:
     """
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, SystemError, ValueError, RecursionError, MemoryError):
         return True
     above = {inner: outer for outer in ast.walk(tree) for inner in ast.iter_child_nodes(outer)}
     return any(_tells(node, above) for node in ast.walk(tree))

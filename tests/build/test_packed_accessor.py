@@ -31,7 +31,7 @@ for dtype in (torch.float32, torch.float64):
         made = [torch.randn(size, size, dtype=dtype, device="cuda").tril() for _ in "ABG"]
         found = []
         for forward, cast in ((call, dtype), (lambda a, b: torch.tril(a @ b), torch.float64)):
-            a, b = (each.to(cast).requires_grad_() for each in made[:2])
+            a, b = (each.detach().clone().to(cast).requires_grad_() for each in made[:2])
             c = forward(a, b)
             c.backward(made[2].to(cast))
             assert c.dtype == a.grad.dtype == cast
