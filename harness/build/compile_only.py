@@ -59,10 +59,8 @@ def compile_cuda(
     """
     files = _fed(kind, arguments, place)
     stand_ins = _library_headers(place, files, texts)
-    cpp = cpp_half.look(kind, arguments, place, nvcc, _torch_standard(), [
-        f"-I{place / _STAND_INS}", *(f"-I{folder}" for folder in cpp_extension.include_paths()),
-        *library_headers.flags(stand_ins),
-    ])
+    last = [place / _STAND_INS, *library_headers.folders(stand_ins)]
+    cpp = cpp_half.look(kind, arguments, place, nvcc, _torch_standard(), last)
     if not cpp.passed:
         return Compiled((), dict.fromkeys(sms, cpp.log), cpp.log, cpp.read)
     came = _compiled(files, arguments, place, nvcc, sms, at_once, stand_ins)

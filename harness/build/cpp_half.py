@@ -6,8 +6,10 @@ else is read by one, as far as its meaning goes and with no code made of it.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import shlex
 import subprocess
 import sysconfig
 from collections.abc import Mapping, Sequence
@@ -15,28 +17,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch.utils.cpp_extension as cpp_extension
+
 from harness.build.dependencies import files_of_rule
 from harness.build.environment import find_host_compiler
 
 _KEYWORDS = (
-    "auto|bool|break|case|catch|char|class|const|continue|default|delete|do|double|else|enum|explicit|extern|false|float|for"
-    "|friend|goto|if|inline|int|long|namespace|new|operator|private|protected|public|register|return|short|signed|sizeof"
-    "|static|struct|switch|template|this|throw|true|try|typedef|typename|union|unsigned|using|virtual|void|volatile|while"
+    "alignas|alignof|and|and_eq|asm|auto|bitand|bitor|bool|break|case|catch|char|char8_t|char16_t|char32_t|class|co_await"
+    "|co_return|co_yield|compl|concept|const|consteval|constexpr|constinit|const_cast|continue|decltype|default|delete|do"
+    "|double|dynamic_cast|else|enum|explicit|export|extern|false|float|for|friend|goto|if|inline|int|long|mutable|namespace"
+    "|new|noexcept|not|not_eq|nullptr|operator|or|or_eq|private|protected|public|register|reinterpret_cast|requires|return"
+    "|short|signed|sizeof|static|static_assert|static_cast|struct|switch|template|this|thread_local|throw|true|try|typedef"
+    "|typeid|typename|union|unsigned|using|virtual|void|volatile|wchar_t|while|xor|xor_eq"
 )
-_NAME = rf"(?!(?:{_KEYWORDS})\b)[A-Za-z_]\w*"
+# Two capitals and more may be a macro, and no name of a function's own has an underscore at either end.
+_NAME = rf"(?!(?:{_KEYWORDS}|[A-Z_0-9]{{2,}})\b)[A-Za-z]\w*"
+# A name without an underscore may be the C library's, which has it for several types (tanh, div); so may one that ends so.
+_FUNCTION = rf"(?=\w*[A-Za-z0-9]_)(?!\w*_r\b){_NAME}"
 _TENSOR = r"(?:torch|at)::Tensor"
 _NUMBER = r"(?:int|unsigned|long|int64_t|int32_t|size_t|float|double|bool)"
 _OPTIONAL = rf"(?:std|c10|torch|at)::optional\s*<\s*(?:{_TENSOR}|{_NUMBER})\s*>"
 _SEVERAL = rf"std::vector\s*<\s*(?:{_TENSOR}|{_NUMBER})\s*>|std::tuple\s*<\s*{_TENSOR}(?:\s*,\s*{_TENSOR})*\s*>"
 _TYPE = rf"(?:{_TENSOR}|{_NUMBER}|{_OPTIONAL}|{_SEVERAL}|std::string)"
-_GIVEN = rf"(?:(?:const\s+{_TYPE}|{_TENSOR})\s*&\s*|(?:const\s+)?{_TYPE}\s+)"
-_PARAMETER = rf"{_GIVEN}{_NAME}(?:\s*=\s*(?:-?[\d.]+f?|true|false))?"
-_DECLARATION = re.compile(rf"\s*(?:void|{_TYPE})\s+({_NAME})\s*\(\s*(?:{_PARAMETER}(?:\s*,\s*{_PARAMETER})*)?\s*\)\s*")
+_PARAMETER = rf"(?:(?:const\s+{_TYPE}|{_TENSOR})\s*&\s*|(?:const\s+)?{_TYPE}\s+)({_NAME})"
+_DECLARATION = re.compile(rf"\s*(?:void|{_TYPE})\s+({_FUNCTION})\s*\(\s*({_PARAMETER}(?:\s*,\s*{_PARAMETER})*)?\s*\)\s*")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _HEADER = re.compile(
     r"^[ \t]*#[ \t]*include[ \t]*<(?:torch/(?:extension|types)\.h|string|tuple|vector|optional)>[ \t]*$", re.MULTILINE
 )
 _PLAIN = re.compile(r"[\w .,:()\[\]-]*")
+# Flags that no declaration hangs on.
+_HARMLESS = re.compile(r"-O[0-3s]?|-Ofast|-std=c\+\+(?:17|20)|-f(?:fast-math|PIC|openmp)|-march=native|-g|-w|-DNDEBUG")
+_CUDAS_INCLUDE = re.compile(r'^#\$ INCLUDES="(.*?)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -49,23 +61,25 @@ class Looked:
 
 
 def look(
-    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, standard: str, include: Sequence[str]
+    kind: str, arguments: Mapping[str, Any], place: Path, nvcc: str, standard: str, last: Sequence[Path]
 ) -> Looked:
-    """Look at the C++ half of a call, below `place`, where `include` are flags that say where headers are; those of CUDA
-    are where nvcc knows.
+    """Look at the C++ half of a call, below `place`, with PyTorch's, Python's and CUDA's headers as torch has them found,
+    and with those in `last` where no other has the name.
     """
-    if find_host_compiler() is None or (kind == "load_inline" and _is_declarations(arguments)):
+    compiler = find_host_compiler()
+    if compiler is None or (kind == "load_inline" and _is_declarations(arguments)):
         return Looked()
+    flags = _flags(arguments)
+    own = [] if any(flag.startswith(("-std", "--std")) for flag in flags) else [standard]
+    folders = [os.path.abspath(folder) for folder in arguments.get("extra_include_paths") or []]
+    systems = [*cpp_extension.include_paths(), sysconfig.get_paths()["include"], *_cuda_folders(nvcc)]
     said, read = "", set()
     for index, file in enumerate(_files(kind, arguments, place)):
         rule = place / f"cpp-{index}.d"
-        flags = [flag for each in arguments.get("extra_cflags") or [] for flag in ("-Xcompiler", str(each))]
-        own = [] if any("-std" in flag for flag in flags) else [standard]
-        folders = [*(arguments.get("extra_include_paths") or []), sysconfig.get_paths()["include"]]
         ran = subprocess.run(
-            [nvcc, "-c", *own, "-Xcompiler", "-fsyntax-only", "-DTORCH_API_INCLUDE_EXTENSION_H",
-             f"-DTORCH_EXTENSION_NAME={arguments.get('name')}", *flags, *(f"-I{folder}" for folder in folders), *include,
-             "-MD", "-MF", str(rule), "-o", str(place / f"cpp-{index}.o"), file],
+            [compiler, "-fsyntax-only", "-DTORCH_API_INCLUDE_EXTENSION_H", f"-DTORCH_EXTENSION_NAME={arguments.get('name')}",
+             *(f"-I{folder}" for folder in folders), *(word for each in systems for word in ("-isystem", str(each))), *own,
+             *flags, *(word for each in last for word in ("-idirafter", str(each))), "-MD", "-MF", str(rule), file],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=place, check=False,
         )
         said += ran.stdout.decode(errors="replace")
@@ -73,6 +87,21 @@ def look(
             return Looked(False, said)
         read |= files_of_rule(rule.read_text(errors="replace")) if rule.is_file() else set()
     return Looked(True, said, frozenset(read))
+
+
+def _flags(arguments: Mapping[str, Any]) -> list[str]:
+    """As a shell parts them, to which torch gives them."""
+    return [word for each in arguments.get("extra_cflags") or [] for word in shlex.split(str(each))]
+
+
+@functools.lru_cache(maxsize=4)
+def _cuda_folders(nvcc: str) -> tuple[str, ...]:
+    """Where nvcc itself looks for CUDA's headers; it may be a script that lies elsewhere."""
+    ran = subprocess.run([nvcc, "--dryrun", "-c", "x.cu"], capture_output=True, text=True, check=False)
+    return tuple(
+        folder for found in _CUDAS_INCLUDE.findall(ran.stdout + ran.stderr)
+        for word in shlex.split(found) if (folder := word.removeprefix("-I"))
+    )
 
 
 def _files(kind: str, arguments: Mapping[str, Any], place: Path) -> list[str]:
@@ -111,16 +140,18 @@ def _functions(arguments: Mapping[str, Any]) -> dict[str, str] | None:
 def _is_declarations(arguments: Mapping[str, Any]) -> bool:
     """Whether the half declares each function that is bound, once and in types that are known to bind, and nothing else.
     """
-    text, functions = _COMMENT.sub(" ", "\n".join(_texts(arguments))), _functions(arguments) or {}
+    given, functions = "\n".join(_texts(arguments)), _functions(arguments) or {}
+    text = _COMMENT.sub(" ", given)
     if not text.strip() and not functions:
         return True
-    text = _HEADER.sub("", text)
-    *statements, rest = text.split(";")
+    *statements, rest = _HEADER.sub("", text).split(";")
     found = [_DECLARATION.fullmatch(each) for each in statements if each.strip()]
-    if rest.strip() or not all(found) or arguments.get("no_implicit_headers"):
+    if rest.strip() or "\\\n" in given or not all(found) or arguments.get("no_implicit_headers"):
         return False
     declared = [each[1] for each in found]
+    parameters = [[one[1] for one in re.finditer(_PARAMETER, each[2] or "")] for each in found]
     return (
-        len(set(declared)) == len(declared)
+        all(len(set(names)) == len(names) for names in (declared, *parameters))
         and functions.keys() <= set(declared) and all(map(_PLAIN.fullmatch, functions.values()))
+        and all(map(_HARMLESS.fullmatch, _flags(arguments)))
     )

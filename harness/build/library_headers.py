@@ -67,9 +67,13 @@ def write(folder: Path, texts: Iterable[str]) -> StandIns:
 
 def flags(stand_ins: StandIns | None) -> list[str]:
     """For nvcc: the wheels' folders behind its own, and the stand-ins behind these."""
-    folders = [*wheel_folders(sys.path), *([stand_ins.folder] if stand_ins else [])]
     # nvcc parts what it hands on at commas.
-    return [f"-Xcompiler=-idirafter,{folder}" for folder in folders if "," not in str(folder)]
+    return [f"-Xcompiler=-idirafter,{folder}" for folder in folders(stand_ins) if "," not in str(folder)]
+
+
+def folders(stand_ins: StandIns | None) -> list[Path]:
+    """The wheels' folders, and behind them that of the stand-ins."""
+    return [*wheel_folders(sys.path), *([stand_ins.folder] if stand_ins else [])]
 
 
 def wheel_folders(entries: Sequence[str]) -> list[Path]:

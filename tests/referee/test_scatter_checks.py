@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -86,6 +87,27 @@ def test_a_steady_habit_of_beginning_some_early_is_seen_without_a_look():
     """Every fifth launch gains 48 % of 100 µs, whatever is looked at: 10 % by logs, and no look tells one from the other."""
     made = [[52.0 if index % 5 == 0 else 100.0 for index in range(16)] for _ in range(20)]
     assert verdict_on_evenness(with_segments(*made)).status is Status.UNSURE
+
+
+def test_where_a_segment_is_one_launch_it_is_held_against_all():
+    """Of calls of 3 ms and more a segment has no others beside it."""
+    made = [[3100.0 if index % 5 else 1700.0] for index in range(40)]
+    assert verdict_on_evenness(with_segments(*made)).status is Status.UNSURE
+
+
+def test_launches_below_half_are_a_doubt_in_a_segment_of_their_own_too():
+    made = [[100.0] * 16] * 18 + [[45.0] * 16] * 2
+    assert verdict_on_evenness(with_segments(*made)).status is Status.UNSURE
+
+
+@pytest.mark.parametrize("launches", [1, 2, 4, 16])
+@pytest.mark.parametrize("call_us", [5.0, 16.0, 50.0, 300.0, 3000.0])
+def test_launches_that_scatter_are_no_doubt_for_that(call_us, launches):
+    """By 4 % each, and of two kinds 2 µs apart: as calls of 16 µs do on an H200."""
+    rng = random.Random(f"{call_us} {launches}")
+    for _ in range(10):
+        made = [[(call_us + rng.choice((0, 2))) * (1 + rng.gauss(0, 0.04)) for _ in range(launches)] for _ in range(40)]
+        assert verdict_on_evenness(with_segments(*made)) is None
 
 
 def test_a_clock_that_falls_from_segment_to_segment_is_no_doubt():
