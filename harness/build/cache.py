@@ -242,7 +242,7 @@ def _is_of_a_place(name: str) -> bool:
 
 def _has_own_path(path: Path) -> bool:
     """Whether a source may have put its own path into what was built of it."""
-    if path.suffix not in _SOURCES or path.is_relative_to(Path(sys.prefix).resolve()):
+    if path.suffix == ".py" or path.is_relative_to(Path(sys.prefix).resolve()):
         return False
     try:
         return _OWN_PATH.search(path.read_bytes()) is not None

@@ -49,6 +49,7 @@ def _cudas_own(home: str | Path) -> list[str]:
     """The folders below `home` that hold a toolkit; none where nvcc lies elsewhere than its headers: a script in
     /usr/local/bin makes nobody else's headers in /usr/local its own.
     """
-    if not Path(home, "include", "cuda_runtime.h").is_file():
+    # Conda's toolkits have their headers below targets/ alone.
+    if not any([*Path(home).glob(f"{place}/cuda_runtime.h")] for place in ("include", "targets/*/include")):
         return []
     return [str(Path(home, name)) for name in ("include", "targets", "nvvm")]

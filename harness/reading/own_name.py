@@ -7,7 +7,11 @@ import ast
 # What is left of a path once one of these was asked of it has no name of the file's own in it any more.
 _FORGETS = frozenset({"parent", "parents", "with_name"})
 _FOLDER_OF = "dirname"
-_TELL = frozenset({"__spec__", "__module__", "__loader__", "__cached__", "_getframe", "currentframe", "inspect"})
+_STILL_A_PATH = frozenset({"Path", "PurePath", "str", "fspath", "abspath", "realpath", "normpath", "resolve", "absolute"})
+_TELL = frozenset({
+    "__spec__", "__module__", "__loader__", "__cached__", "_getframe", "currentframe", "inspect", "traceback", "co_filename",
+    "globals", "locals", "vars",
+})
 
 
 def knows_its_name(source: str) -> bool:
@@ -40,11 +44,14 @@ def _tells(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
 
 
 def _is_for_the_folder(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
-    while isinstance(outer := above.get(node), ast.expr):
-        if isinstance(outer, ast.Attribute) and outer.attr in _FORGETS:
+    while isinstance(outer := above.get(node), (ast.Attribute, ast.Call)):
+        if isinstance(outer, ast.Attribute):
+            if outer.attr in _FORGETS:
+                return True
+        elif node in outer.args and _called(outer) == _FOLDER_OF:
             return True
-        if isinstance(outer, ast.Call) and node in outer.args and _called(outer) == _FOLDER_OF:
-            return True
+        elif _called(outer) not in _STILL_A_PATH:
+            return False
         node = outer
     return False
 

@@ -36,6 +36,13 @@ def test_who_asks_for_the_folder_alone_does_the_same_under_any_name(source):
     "name = ModelNew.__module__",
     "join(dirname(x), __file__)",
     "def f(:",
+    "here = (path := Path(__file__)).parent\nname = path.stem",
+    "folder = os.path.dirname(TABLE[Path(__file__).stem])",
+    "folder = CONFIG[Path(__file__).stem].parent",
+    "name = Path(__file__).stem.upper().parent",
+    "name = (lambda: 0).__code__.co_filename",
+    "import traceback\nframe = traceback.extract_stack()[-1]",
+    "text = str(globals().values())",
 ])
 def test_who_may_ask_for_more_does_not(source):
     assert knows_its_name(source)
