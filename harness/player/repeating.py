@@ -13,7 +13,7 @@ import torch
 from harness.player import outputs
 from harness.player.launches import Launcher
 from harness.player.stages import CpuStage, CudaStage
-from harness.wire import tree
+from harness.wire import passes, tree
 
 WARM, BACK_TO_BACK, GRAPH = "warm", "back_to_back", "graph"
 _FIRST_CALLS = 3  # the cache is warm, and what is made at a first call is made
@@ -30,6 +30,8 @@ def repeated(
     graph can be captured.
     """
     layout = launcher.layout
+    # A mark between the passes of each call is for launches: a stopwatch keeps no thousands of them, and a graph takes none.
+    passes.notice_backward(model, None)
     stage.before_queue()
     stage.wait_for_turn(first)
     stage.fill(0)

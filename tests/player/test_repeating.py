@@ -8,6 +8,7 @@ import torch
 from harness.inputs.sets import draw_set
 from harness.player.launches import Layout
 from harness.player.repeating import BACK_TO_BACK, WARM, repeated
+from harness.wire import passes
 from harness.wire.layout import plan
 
 
@@ -49,7 +50,7 @@ class Stage:
 def make():
     """`make(way, calls)`: (report, steps, what lies in the outbox)."""
 
-    def run(way, calls):
+    def run(way, calls, wrapped=lambda model, steps: model):
         steps = []
         stage = Stage(steps)
         launcher = type("Launcher", (), {})()
@@ -61,7 +62,7 @@ def make():
             return x + 1
 
         skeleton = draw_set(lambda: [torch.zeros(4)], torch.device("cpu")).skeleton
-        found = repeated(stage, launcher, model, 7, skeleton, way, calls, lambda: steps.append("queued"))
+        found = repeated(stage, launcher, wrapped(model, steps), 7, skeleton, way, calls, lambda: steps.append("queued"))
         return found, steps, stage.box.view(torch.float32)[:4].tolist()
 
     return run
@@ -81,3 +82,24 @@ def test_back_to_back_the_first_calls_are_not_counted(make):
     assert steps.count("call") == 8
     assert steps.index("queued") < steps.index("call")
     assert kept == [4.0] * 4
+
+
+@pytest.mark.parametrize("way", [WARM, BACK_TO_BACK])
+def test_calls_of_two_passes_make_no_marks_between_them_as_a_launch_before_did(make, way):
+    """Two seconds of calls are thousands, and the native stopwatch keeps the last 1024 marks: the first would be gone."""
+
+    def wrapped(model, steps):
+        found = passes.ForwardBackward.__new__(passes.ForwardBackward)
+        torch.nn.Module.__init__(found)
+        passes.notice_backward(found, lambda: steps.append("mark"))
+
+        def forward(x):
+            if found.between is not None:
+                found.between()
+            return model(x)
+
+        found.forward = forward
+        return found
+
+    _, steps, _ = make(way, 5, wrapped)
+    assert "mark" not in steps and steps.count("call") == 8

@@ -4,7 +4,8 @@ Mechanism: A kernel on a non-blocking stream sees the inputs come and multiplies
   again what has changed since, and ends no earlier than a set time after it began. Inputs that lie open for longer make
   no such call faster. Here a few pieces of one launch's inputs come with its window, so that it has to begin again.
   In some segments it comes too late beside the flush; then its times differ too much for anybody to call them measured.
-Expected: rejected/clocks_disagree or unsure/noisy
+  And where it has read all before those pieces came, its output is wrong; each of three times, or now and then.
+Expected: rejected/clocks_disagree or unsure/noisy or incorrect/wrong_values
 Fools: clock
 Device: cuda
 """
