@@ -4,9 +4,11 @@ how times scatter, where no look may come upon it.
 
 from __future__ import annotations
 
+from statistics import median_high
+
 from harness.referee import failures
 from harness.referee.timed import Timing
-from harness.statistics import reach_of, upper_median
+from harness.statistics import reach_of
 from harness.verdict import ReasonCode, Status
 
 # A speedup that is not known to this, or to what the settings ask for where that is more, is not known. Of 374 rows of
@@ -31,13 +33,13 @@ def check_evenness(timing: Timing, kind: str) -> None:
     in any case; others are held against their own segment too, where that has several, since clocks may rise and fall from
     one to the other.
     """
-    usual_us = upper_median(timing.candidate_us)
+    usual_us = median_high(timing.candidate_us)
     half_us = _FASTER_MOST_SHARE * usual_us
     beside = [  # each launch, and what its segment says that it should take
-        (time_us, upper_median(segment) if len(segment) >= _SEVERAL else usual_us)
+        (time_us, median_high(segment) if len(segment) >= _SEVERAL else usual_us)
         for candidate, *_ in timing.segments for segment in candidate for time_us in segment
     ]
-    apart_us = upper_median([abs(time_us - own_us) for time_us, own_us in beside] or [0.0])
+    apart_us = median_high([abs(time_us - own_us) for time_us, own_us in beside] or [0.0])
     least_us = min(max(_FASTER_SHARE * usual_us, _FASTER_LEAST_US, _FASTER_APART * apart_us), half_us)
     fast = sum(time_us < max(min(usual_us, own_us) - least_us, half_us) for time_us, own_us in beside)
     if kind == "cpu" or fast < max(_FEWEST_FAST, _FAST_SHARE * len(timing.candidate_us)):

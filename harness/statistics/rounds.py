@@ -44,13 +44,6 @@ def median(values: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def upper_median(values: Sequence[float]) -> float:
-    """The middle value, the larger one of two. Raises ValueError without values."""
-    if not values:
-        raise ValueError("no values to take a median of")
-    return sorted(values)[len(values) // 2]
-
-
 def typical_us(times_us: Sequence[float]) -> float:
     """What a call takes: the mean of the middle half of its launches. Raises ValueError without any."""
     return middle_half(times_us)
