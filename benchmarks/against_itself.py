@@ -1,6 +1,7 @@
 """How this software's numbers keep their targets: eager against itself, many times over, for each class of durations.
 
     python benchmarks/against_itself.py [--devices all] [--processes 10] [--controls 20] [--minutes 40] [--sizes 4096 …]
+    python benchmarks/against_itself.py --add FILE [--minutes 10 …]
     python benchmarks/against_itself.py --from FILE
 
 One control is eager in a fresh player against eager in the referee, judged as a run judges its rows. Each of several
@@ -9,7 +10,9 @@ the table has, beside its target: the 95th percentile of the distance from 1; la
 the processes (of the first control of each, of the second, …: the median of these, and the largest); how many were
 called FASTER or SLOWER; how many intervals hold the mean of all, and how many hold 1; and the seconds from record to
 record. What comes out is printed whatever it is, with its n, and each target that is missed in a sentence. --json keeps
-it from the first figure on; --from prints the tables of such a file again.
+it from the first figure on; --from prints the table of such a file again. --add goes on with one, where device, PyTorch,
+this software and --config are the same, at these sizes or at some of them: the table is of all, and the file gets all.
+Processes are compared with those of their own run.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +33,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 
 from itself_table import HEADS, row_of, sentences  # noqa: E402
-from timing_flags import Asked, Usual, asked_by, carried_out, flags  # noqa: E402
+from timing_flags import Asked, Usual, asked_by, carried_out, flags, software  # noqa: E402
 from timing_process import Died, Timed, interrupt_once  # noqa: E402
 
 from harness.errors import InputError  # noqa: E402
@@ -38,6 +42,9 @@ from harness.fleet.processes import visible_alone  # noqa: E402
 # One size of each class of durations.
 USUAL = Usual("referee processes", (10, 2), (40.0, 2.0), ((4096, 2048, 256), (1024, 256)))
 _CONTROLS = (20, 2)
+# Of a run what is kept beside its figures, and what must be the same for another to be added to it.
+_RUN = ("utc", "command", "minutes", "processes")
+_SAME = ("device", "torch", "is_cpu", "config", "harness_hash")
 _LONGEST_S = 600.0  # one process, where --minutes leaves it so long
 _POLL_S = 0.2
 
@@ -67,13 +74,21 @@ class _Turns:
 class _Measuring:
     """Processes one after the other on each device; what they say, as it comes."""
 
-    def __init__(self, asked: Asked, controls: int) -> None:
+    def __init__(self, asked: Asked, controls: int, before: Mapping[str, Any] | None = None) -> None:
+        """`before` is what earlier runs left, which is kept."""
         self._asked, self._controls = asked, controls
+        self._earlier = [*before["earlier"], {name: before[name] for name in _RUN}] if before else []
+        self._run = len(self._earlier)
+        self.sizes = list(dict.fromkeys([*(before["sizes"] if before else []), *asked.sizes]))
         self._turns = _Turns(asked.processes, len(asked.devices), time.monotonic() + 60 * asked.minutes)
         self._running: set[Timed] = set()
         self._lock = threading.Lock()
         self._ended = False
-        self.figures: list[dict[str, Any]] = []
+        self.figures: list[dict[str, Any]] = list(before["figures"]) if before else []
+
+    def write(self) -> None:
+        """Put what there is so far where --json or --add says."""
+        self._asked.write(self.figures, sizes=self.sizes, controls=self._controls, earlier=self._earlier)
 
     def run(self) -> None:
         """Until all has been measured, the time is over, or an interrupt comes."""
@@ -110,7 +125,7 @@ class _Measuring:
             told = {**self._asked.for_process(inside), "controls": self._controls, "seconds": seconds}
             try:
                 for figure in now.ask(told):
-                    self._keep({**figure, "process": number, "device": device})
+                    self._keep({**figure, "run": self._run, "process": number, "device": device})
             except Died as died:
                 if not self._ended:
                     print(f"process {number + 1} died: {died}", file=sys.stderr)
@@ -138,14 +153,17 @@ class _Measuring:
         with self._lock:
             if self._ended:
                 return
-            same = ((each["process"], each["size"]) for each in self.figures)
-            first = (figure["process"], figure["size"]) not in same
+            first = _place_of(figure) not in map(_place_of, self.figures)
             self.figures.append({**figure, "first": first})
-            self._asked.write(self.figures, controls=self._controls)
+            self.write()
         said = f"{figure['ratio']:.4f}" if "ratio" in figure else figure["failed"]
         where = f" on {figure['device']}" if len(self._asked.devices) > 1 else ""
         print(f"process {figure['process'] + 1} of {self._asked.processes}{where}: M={figure['size']}: {said}, "
               f"{figure['seconds']:.1f} s", file=sys.stderr, flush=True)
+
+
+def _place_of(figure: Mapping[str, Any]) -> tuple[int, int, int]:
+    return figure["run"], figure["process"], figure["size"]
 
 
 def table(figures: Sequence[dict[str, Any]], sizes: Sequence[int], is_cpu: bool) -> str:
@@ -163,38 +181,59 @@ def main() -> None:
     parser = flags(__doc__, USUAL, several_devices=True)
     gpu, cpu = _CONTROLS
     parser.add_argument("--controls", type=int, help=f"in each process and size (default: {gpu}; {cpu} on a CPU)")
+    parser.add_argument("--add", type=Path, metavar="FILE", help="go on with an earlier --json, and put all there")
     parser.add_argument("--from", type=Path, metavar="FILE", dest="earlier", help="print the table of an earlier --json")
     options = parser.parse_args()
     if options.earlier:
         body = read(options.earlier)
-        print(f"On {body['device']}, {body['utc']}: {body['command']}\n")
+        for each in (*body["earlier"], body):
+            print(f"On {body['device']}, {each['utc']}: {each['command']}")
+        print()
         print(table(body["figures"], body["sizes"], body["is_cpu"]))
         return
+    before = read(options.add) if options.add else None
     asked = asked_by(options, USUAL)
+    if before:
+        check_same(before, asked, options.add)
+        asked = replace(asked, json=asked.json or options.add)
     controls = options.controls or _CONTROLS[asked.is_cpu]
     where = asked.device if len(asked.devices) == 1 else f"{len(asked.devices)} of {asked.device}"
     print(f"On {where}, PyTorch {asked.torch}, --config {asked.config}: up to {asked.processes} processes of {controls} "
           "controls at each size.\n", flush=True)
-    asked.write([], controls=controls)
-    measuring = _Measuring(asked, controls)
+    measuring = _Measuring(asked, controls, before)
+    measuring.write()
     interrupt_once()
     measuring.run()
     if not measuring.figures:
         sys.exit("nothing was measured")
-    print(table(measuring.figures, asked.sizes, asked.is_cpu))
+    print(table(measuring.figures, measuring.sizes, asked.is_cpu))
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What --json left there. Raises InputError."""
+    """What --json left there, of one run or more. Raises InputError."""
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
+        body.setdefault("earlier", [])
         for each in body["figures"]:
+            each.setdefault("run", 0)
             each["size"], each["process"], each["first"], each["seconds"]
-        body["device"], body["utc"], body["command"], body["sizes"], body["is_cpu"]
+        for name in (*_SAME, "sizes"):
+            body[name]
+        for name in _RUN:
+            [each[name] for each in (*body["earlier"], body)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is no file that --json of this benchmark wrote"
         raise InputError(f"cannot be read: {said}", path) from None
     return body
+
+
+def check_same(before: Mapping[str, Any], asked: Asked, path: Path) -> None:
+    """Raise InputError where what is asked for now could not stand in one table with what there is."""
+    now = {**asdict(asked), "harness_hash": software()}
+    for name in _SAME:
+        if before[name] != now[name]:
+            said = f"{name} was {before[name]} there, and is {now[name]} here: that is another table"
+            raise InputError(said, path, hint="Begin one with --json FILE")
 
 
 if __name__ == "__main__":

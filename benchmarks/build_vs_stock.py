@@ -11,7 +11,7 @@ then not looked at, in both columns). --stock gives stock fewer candidates, and 
 
 Last comes what a user waits for: the whole command, with --config quick over ten CUDA candidates of
 problems/tril_matmul.yaml beside its baselines, --runs times (3 where there is a GPU, else 0), the first with nothing
-built: seconds for each candidate.
+built: seconds for each candidate. What an import of PyTorch takes here, with which it begins, is told beside it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tabulate import tabulate
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 
-from whole_run import QUICK_RUN, seconds_of_runs
+from whole_run import QUICK_RUN, import_seconds, seconds_of_runs
 
 from harness.build.cache import Cache
 from harness.build.environment import Toolchain, arch_of, cuda_home, find_toolchain
@@ -128,6 +128,8 @@ def main() -> None:
             cpp_s, _ = ours.seconds(cpp)
             row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp), cpp_s)
         runs = options.runs if options.runs is not None else 3 if arch else 0
+        if runs:
+            row("import torch", None, import_seconds())
         for number, (run_s, judged) in enumerate(seconds_of_runs(QUICK_RUN, runs, Path(place, "whole"))):
             row(f"the whole run over {judged} candidates, {'again' if number else 'cold'}, each", None, run_s, judged)
     table = [

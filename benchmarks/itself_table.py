@@ -107,12 +107,16 @@ def _beside(head: str, figure: str, aim: str | None, missed: bool | None) -> Cel
 
 
 def _spread(good: Figures, target: Target | None) -> Cell:
-    numbers = sorted({each["process"] for each in good})
-    among = spreads([[each["ratio"] for each in good if each["process"] == number] for number in numbers])
+    """Of the processes of each run; those of several runs, which would be more at once, are not compared."""
+    ratios: dict[int, dict[int, list[float]]] = {}
+    for each in good:
+        ratios.setdefault(each["run"], {}).setdefault(each["process"], []).append(each["ratio"])
+    among = [spread for of_run in ratios.values() for spread in spreads(list(of_run.values()))]
     if not among:
         return Cell(HEADS[3], "")
     typical = statistics.median(among)
-    said = f"{_percent(typical)}, at most {_percent(max(among))}, {len(numbers)} processes"
+    counts = " and ".join(str(len(of_run)) for of_run in ratios.values())
+    said = f"{_percent(typical)}, at most {_percent(max(among))}, {counts} processes"
     return _beside(HEADS[3], said, target and _percent(target.spread), target and typical > target.spread)
 
 

@@ -58,15 +58,20 @@ class Asked:
         """Put all `figures` into the file that --json names, if it does; an end in the middle leaves the one before."""
         if self.json is None:
             return
-        from harness.records.assembling import harness_hash
-
         head = {name: value for name, value in asdict(self).items() if name != "json"}
         lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in {**head, **more}.items()]
-        lines.append(f'"harness_hash": {json.dumps(harness_hash())}')
+        lines.append(f'"harness_hash": {json.dumps(software())}')
         told = ",\n ".join(map(json.dumps, figures))  # a line for each
         part = self.json.with_name(f".{self.json.name}.part")
         part.write_text("{" + ",\n".join([*lines, f'"figures": [\n {told}\n]']) + "}\n", encoding="utf-8")
         os.replace(part, self.json)
+
+
+def software() -> str:
+    """What says which state of this software measured."""
+    from harness.records.assembling import harness_hash
+
+    return harness_hash()
 
 
 def flags(description: str, usual: Usual, *, several_devices: bool = False) -> argparse.ArgumentParser:
@@ -119,7 +124,8 @@ def asked_by(options: argparse.Namespace, usual: Usual) -> Asked:
 
 def _command(words: Sequence[str]) -> str:
     """What was typed, without where the figures went."""
-    kept = [word for at, word in enumerate(words) if not word.startswith("--json") and words[at - 1] != "--json"]
+    files = ("--json", "--add")
+    kept = [word for at, word in enumerate(words) if not word.startswith(files) and words[at - 1] not in files]
     return shlex.join(["python", f"benchmarks/{Path(kept[0]).name}", *kept[1:]])
 
 

@@ -45,7 +45,7 @@ CODES = {
     ReasonCode.WRONG_SHAPE: "an output of another shape",
     ReasonCode.WRONG_DTYPE: "an output of another dtype",
     ReasonCode.WRONG_DEVICE: "an output on another device",
-    ReasonCode.WRONG_LAYOUT: "an output with other strides",
+    ReasonCode.WRONG_LAYOUT: "an output with other strides, not as it lies, or beyond its storage",
     ReasonCode.NOT_FINITE: "NaN or infinite where the truth is neither; elements never written show so",
     ReasonCode.STATE_MISMATCH: "parameters or buffers are not the reference's, and the results are wrong",
     ReasonCode.RAISED: "an exception in `__init__` or `forward`",

@@ -38,9 +38,11 @@ def block_of(body: dict[str, Any]) -> str:
     lines += [[head, *(str(row[at]) for row in rows)] for at, head in enumerate(HEADS) if at]
     gpus = len(body["devices"])
     where = body["device"] if gpus == 1 else f"{gpus} {body['device']} at once"
+    runs = [*body["earlier"], body]
+    days = list(dict.fromkeys(each["utc"][:10] for each in runs))
     return "\n".join([
-        f"\n```sh\n{body['command']}\n```\n",
-        f"On {where}, PyTorch {body['torch']}, {body['utc'][:10]}, `--config {body['config']}`:\n",
+        "\n```sh", *(each["command"] for each in runs), "```\n",
+        f"On {where}, PyTorch {body['torch']}, {' and '.join(days)}, `--config {body['config']}`:\n",
         *(f"| {' | '.join(cells)} |" for cells in lines), "",
         "In brackets what is aimed at on an H200, and ! where it is missed:\n",
         *(f"- {each}" for each in sentences(rows)), "\n",

@@ -169,7 +169,8 @@ def _files_of(directory: Path) -> list[Path]:
     except PermissionError:
         raise InputError("permission denied", directory, hint=f"Type chmod u+rx {directory}") from None
     files = [directory / name for name in names if name.endswith(".py") and name[0] not in "_."]
-    return sorted((file for file in files if not file.is_dir()), key=lambda file: file.stem)
+    # A pipe would keep its reader for ever, and a device has no end; a link that leads nowhere is told of.
+    return sorted((file for file in files if file.is_file() or not file.exists()), key=lambda file: file.stem)
 
 
 def _no_such_folder(directory: Path) -> InputError:
@@ -180,9 +181,10 @@ def _no_such_folder(directory: Path) -> InputError:
     except OSError:
         beside = []
     guess = nearest(directory.name, beside)
+    holding = [name for name in beside if next((parent / name).glob("*.py"), None)]
     hint = f"Did you mean {shown(parent / guess)}?" if guess else \
         f"Type python run.py new {directory.name} my_first" if parent.resolve() == _CANDIDATES else \
-        f"There are {listed([shown(parent / name) for name in beside])}." if len(beside) > 1 else \
+        f"There are {listed([shown(parent / name) for name in holding])}." if len(holding) > 1 else \
         f"Make it with: mkdir -p {shown(directory)}"
     return InputError("there is no such folder of candidates", shown(directory), hint=hint)
 

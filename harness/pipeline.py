@@ -27,7 +27,7 @@ from harness.sandbox.walls import best_wall
 from harness.sanitizer.tool import require_tool
 from harness.settings import Settings
 from harness.turn import Turn
-from harness.verdict import Status
+from harness.verdict import NEVER_LAUNCHED
 from harness.workshop import Workshop
 
 
@@ -102,6 +102,5 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
 
 def nothing_ran(records: Sequence[Record]) -> bool:
     """Whether no candidate came as far as a launch."""
-    idle = {Status.SKIPPED, Status.COMPILED, Status.BUILD_FAILED}
     own = [record for record in records if record.role == "candidate"]
-    return bool(own) and all(record.status in idle for record in own)
+    return bool(own) and all(record.status in NEVER_LAUNCHED for record in own)

@@ -13,7 +13,7 @@ from harness.candidate import Candidate
 from harness.counters.measuring import measure
 from harness.counters.reading import Read
 from harness.counters.tool import require_tool
-from harness.device.choose import open_bench
+from harness.device.choose import open_bench, why_no_gpu
 from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, NothingToRun
 from harness.problem import Problem
@@ -48,8 +48,8 @@ def profile(
     progress.note("opening the device")
     bench = open_bench(device)
     if bench.kind != "cuda":
-        said = "profile reads a GPU's counters, and a CPU has none of these"
-        raise NothingToRun(f"{said}. Name a GPU with --device cuda:0")
+        why = why_no_gpu() if device != "cpu" else "--device cpu is none"
+        raise NothingToRun(f"profile reads a GPU's counters: {why}. `python run.py doctor` says more")
     program = require_tool()
     with Workshop(problem, [candidate], bench, settings) as workshop, alone_on(bench, progress):
         if candidate.fault is None:

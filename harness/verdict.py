@@ -26,6 +26,9 @@ class Status(str, Enum):
     SKIPPED = "skipped"
 
 
+NEVER_LAUNCHED = frozenset({Status.BUILD_FAILED, Status.COMPILED, Status.SKIPPED})
+
+
 class ReasonCode(str, Enum):
     """Why. `CODES_OF` says which of them each status may have."""
 

@@ -107,6 +107,22 @@ def test_a_missing_folder_offers_the_nearest(tmp_path: Path) -> None:
     assert str(caught.value).endswith(says)
 
 
+def test_a_pipe_among_the_candidates_keeps_nobody_waiting(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, "naive.py")
+    os.mkfifo(folder / "pipe.py")
+    (folder / "zero.py").symlink_to("/dev/zero")
+    assert [each.name for each in find_candidates(folder)] == ["naive"]
+
+
+def test_of_many_neighbours_those_that_hold_candidates_are_named(tmp_path: Path) -> None:
+    for name in ("first", "second", "pictures"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ("a.py" if name != "pictures" else "a.png")).write_text("")
+    with pytest.raises(InputError) as caught:
+        find_candidates(tmp_path / "zzz")
+    assert str(caught.value).endswith(f"There are {tmp_path}/first and {tmp_path}/second.")
+
+
 def test_a_missing_folder_with_no_neighbour_says_how_to_make_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Make it with: mkdir -p "):
         find_candidates(tmp_path / "mine")

@@ -28,6 +28,14 @@ def test_other_figures_change_the_block_and_nothing_else():
     assert write_timing.page_with(page, body) == PAGE
 
 
+def test_of_several_runs_each_command_and_each_day_is_named():
+    body = write_timing.read(write_timing.FIGURES)
+    one = {name: body[name] for name in ("utc", "command", "minutes", "processes")}
+    several = {**body, "utc": "2099-12-31T00:00:00+00:00", "command": "the second", "earlier": [one]}
+    page = write_timing.page_with(PAGE, several)
+    assert f"{body['command']}\nthe second\n" in page and f"{body['utc'][:10]} and 2099-12-31, `--config" in page
+
+
 def test_a_page_without_the_markers_is_not_written_to():
     with pytest.raises(ValueError, match="has no markers"):
         write_timing.page_with("no table here\n", {})

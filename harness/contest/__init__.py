@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from harness.baselines import BASELINES, baselines_for
@@ -20,7 +20,7 @@ from harness.errors import HarnessError
 from harness.problem import Problem
 from harness.records.assembling import record_of, samples_of
 from harness.records.writer import RunFiles
-from harness.referee import failures
+from harness.referee import failures, first_calls
 from harness.referee.clock_checks import Control
 from harness.referee.judgement import Judgement
 from harness.referee.judging import Judge
@@ -51,7 +51,8 @@ class Contest:
         self._ahead = Ahead(is_idle=bench.kind == "cpu")
         # The control, whose player gets ready meanwhile.
         self._ahead.start(BASELINES["eager"], workshop, open_device=True)
-        load_ahead()
+        with first_calls.made_meanwhile(bench.torch_device):
+            load_ahead()
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()
@@ -172,7 +173,7 @@ class Contest:
         control = contestant.name == "eager" and contestant.is_baseline
         try:
             self._ahead.start(following, self._workshop, open_device=self._bench.has_room_for_waiting())
-            self._ahead.start(self._after_that(), self._workshop)
+            self._ahead.start(next(self._likely_after_that(), None), self._workshop)
             judgement = self._judge.judge(
                 contestant, [starter.start] * self._settings.players, lambda text: self._progress.stage(entry.name, text)
             )
@@ -198,18 +199,19 @@ class Contest:
         return judgement
 
     def _open_after_that(self) -> None:
-        """While the player of a turn goes, the one of the turn after the next opens the device: it takes a quarter of a
-        second, and nothing can be timed meanwhile.
+        """While the player of a turn goes, the one of the turn after the next opens the device, which takes a quarter of a
+        second in which nothing can be timed, and the one after that is started.
         """
         if self._bench.has_room_for_waiting():
-            self._ahead.start(self._after_that(), self._workshop, open_device=True, for_later=True)
+            likely = self._likely_after_that()
+            self._ahead.start(next(likely, None), self._workshop, open_device=True, for_later=True)
+            self._ahead.start(next(likely, None), self._workshop)
 
-    def _after_that(self) -> Entry | None:
+    def _likely_after_that(self) -> Iterator[Entry]:
         """What is likely to come after the one that follows: it imports already, and opens the device as the player of
-        this turn goes.
+        the turn before it goes.
         """
-        quick = (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
-        return next(quick, None)
+        return (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
 
     def _could_be_quieter(self) -> bool:
         """Whether the control was timed beside compilers, and they have ended."""

@@ -28,7 +28,7 @@ def add_new(verbs: argparse._SubParsersAction) -> None:
 
 
 def add_new_problem(verbs: argparse._SubParsersAction) -> None:
-    problem = verbs.add_parser("new-problem", help="write a problem that runs as it stands, to be changed from there")
+    problem = verbs.add_parser("new-problem", help="write a problem that is complete as it stands, to be changed from there")
     problem.add_argument("name", metavar="NAME", help="what the problem is to be called; nothing is overwritten")
     problem.add_argument(
         "--problems", type=Path, default=Path("problems"), metavar="DIR", help="where to put it (default: problems)"

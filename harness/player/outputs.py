@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from harness.wire import cuda_driver, tree
-from harness.wire.layout import TensorSpec, dtype_name
+from harness.wire.layout import TensorSpec, dtype_name, is_as_it_lies
 
 _OVERWRITE = 0xFF
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -22,6 +22,7 @@ _detach = torch.Tensor.detach
 _storage = torch.Tensor.untyped_storage
 _nbytes = torch.UntypedStorage.nbytes
 _data_ptr = torch.UntypedStorage.data_ptr
+_offset = torch.Tensor.storage_offset
 _memset = ctypes.memset
 _fill_bytes = cuda_driver.fill_bytes
 
@@ -32,7 +33,8 @@ def fault_of(
 ) -> dict | None:
     """What is wrong with the form of a result, as {"code", "detail"}, or None.
 
-    `shape` is the reference's structure, `specs` and `strides` its tensors; `slot` the addresses of the inputs.
+    `shape` is the reference's structure, `specs` and `strides` its tensors (None where its own has no layout to match, or is
+    computed when it is read); `slot` the addresses of the inputs.
     """
     try:
         skeleton, tensors = tree.flatten(result)
@@ -61,6 +63,12 @@ def fault_of(
         if not _strided_alike(tensor, stride):
             detail = f"{label} has strides {tuple(tensor.stride())} where the reference's has {tuple(stride)}"
             return _fault("wrong_layout", f"{detail}; end forward with .contiguous() or write it in that order")
+        if stride is not None and not is_as_it_lies(tensor):
+            # What is left of the work would be done as it is copied, which is when nobody's clock runs.
+            detail = f"{label} is a view that is computed when it is read; end forward with .resolve_conj().resolve_neg()"
+            return _fault("wrong_layout", detail)
+        if not _is_in_its_storage(tensor):
+            return _fault("wrong_layout", f"{label} reaches beyond the storage that it says it has")
         if tensor.numel() and _data_ptr(_storage(tensor)) in slot:
             return _fault("aliases_input", f"{label} is a view of an input, not memory of its own")
     return None
@@ -81,6 +89,14 @@ def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[An
         else:
             _fill_bytes(stream, _data_ptr(storage), _OVERWRITE, size_bytes)
     return tree.values_of(skeleton)
+
+
+def _is_in_its_storage(tensor: torch.Tensor) -> bool:
+    """Whether a storage has the bytes of all elements: of what it does not own up to nothing is overwritten."""
+    if not tensor.numel():
+        return True
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return (_offset(tensor) + last + 1) * tensor.dtype.itemsize <= _nbytes(_storage(tensor))
 
 
 def _strided_alike(tensor: torch.Tensor, stride: Sequence[int] | None) -> bool:

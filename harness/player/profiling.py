@@ -33,6 +33,7 @@ from harness.wire import tree
 _WARM_S = 0.05
 _WARM_BATCH = 20
 _profiled_before = False
+_idle = torch.nn.Identity()
 _perf_counter_ns = time.perf_counter_ns
 _setprofile = sys.setprofile
 _events = _ProfilerResult.events
@@ -42,10 +43,10 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     """Make launch `first` under the profiler.
 
     Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us",
-    "others_us", "others_began", "called_back"}: when each kernel ran; the operators with their own time, and the time
+    "others_us", "others_began", "called_back", "idle_us"}: when each kernel ran; the operators with their own time, and the time
     inside functions and operators of the candidate's extensions without that in operators which they called; on a CPU
-    also what other threads of Python's had of a core meanwhile, whether threads or processes were begun, and whether
-    an extension had Python run something.
+    also what other threads of Python's had of a core meanwhile, whether threads or processes were begun, whether an
+    extension had Python run something, and how long the call of a model that does nothing took, watched in the same way.
     """
     layout = launcher.layout
     stage.wait_for_turn(first)
@@ -56,7 +57,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     on_gpu = stage.stream is not None
     activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _ExperimentalConfig())
-    own_calls, others = OwnCalls(), OtherThreads()
+    own_calls, others, idle_us = OwnCalls(), OtherThreads(), 0.0
     began_ns = _perf_counter_ns()
     _prepare_profiler(config, activities)
     if on_gpu:
@@ -67,6 +68,9 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
             if not on_gpu:
                 others.begin()
                 _setprofile(own_calls)
+                before_ns = _perf_counter_ns()
+                _idle(None)
+                idle_us = (_perf_counter_ns() - before_ns) / 1e3
             began_ns = _perf_counter_ns()
             result = model(*arguments)
             stage.synchronize()
@@ -86,7 +90,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         "own_us": times_us.pop(own_calls.name, 0.0),
         "operators": listing.operators_of(times_us),
         "total_us": total_us, "others_us": others.spent_us, "others_began": others.began or own_calls.began,
-        "called_back": own_calls.called_back,
+        "called_back": own_calls.called_back, "idle_us": idle_us,
     }
 
 

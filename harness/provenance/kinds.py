@@ -39,14 +39,18 @@ _CLAIMS = ("library", "unknown", "mixed", "custom")  # from least to most
 _BEFORE = ("library", "unknown", "own", "driver")
 # Copies and fills by the driver are nobody's kernel, and reserving memory is no arithmetic.
 _NEUTRAL_KERNELS = ("Memset", "Memcpy")
-_NEUTRAL_OPERATORS = (
-    "aten::empty", "aten::as_strided", "aten::view", "aten::t", "aten::transpose", "aten::detach", "aten::slice",
-    "aten::select", "aten::expand", "aten::reshape", "aten::unsqueeze", "aten::resize_", "aten::to",
-    "aten::lift_fresh", "aten::numpy_T", "aten::permute", "aten::squeeze", "aten::alias", "aten::zeros", "aten::zero_",
-    "aten::fill_", "aten::resolve_conj", "aten::resolve_neg",
-)
-# What a call on a CPU may spend in neither: Python between the two, slowed by being watched.
-_PYTHONS_OWN_US = 50.0
+_NEUTRAL_OPERATORS = frozenset(f"aten::{name}" for name in (
+    "empty", "empty_like", "empty_strided", "empty_permuted", "as_strided", "as_strided_", "view", "view_as", "t", "t_",
+    "transpose", "transpose_", "detach", "detach_", "slice", "select", "expand", "expand_as", "reshape", "reshape_as",
+    "unsqueeze", "unsqueeze_", "resize_", "resize_as_", "to", "lift_fresh", "numpy_T", "permute", "squeeze", "squeeze_",
+    "alias", "zeros", "zeros_like", "zero_", "fill_", "resolve_conj", "resolve_neg",
+))
+# Of a call on a CPU, what may pass elsewhere before it counts as another's work: a pause of a busy core.
+_ELSEWHERE_SHARE = 0.1
+# What a call on a CPU may spend in neither: Python between the two, slowed by being watched. A model that does nothing
+# tells how slow (honest calls spent 1.2 to 2.3 times as much between the two); it is the player's word, so up to a most.
+_PYTHONS_OWN_US, _MOST_OF_PYTHONS_US = 50.0, 150.0
+_TIMES_IDLE = 2.5
 
 
 class Span(NamedTuple):
@@ -130,28 +134,29 @@ def kind_on_gpu(
 def kind_on_cpu(
     operators: Collection[dict[str, Any]], own_us: float, total_us: float, *, has_extension: bool,
     foreign: Collection[str] = (), others_us: float = 0.0, others_began: bool = False, called_back: bool = False,
-    pytorchs: Collection[str] = ("aten",),
+    idle_us: float = 0.0, pytorchs: Collection[str] = ("aten",),
 ) -> Provenance:
     """Judge by times in µs, of which each counts once: in PyTorch's operators, in the candidate's extensions outside
     of those (`own_us`), and of the whole call. `foreign` is what may let its extensions reach a library unseen;
     `others_us` is what other threads of Python's had of a core meanwhile, `others_began` whether threads or processes
     were begun, and `called_back` whether an extension had Python run something: nobody looks at what those do.
+    `idle_us` is what the call of a model that does nothing takes.
     `pytorchs` are the namespaces in which PyTorch itself has operators.
     """
     times = [(str(operator.get("name")), float(operator.get("us") or 0.0)) for operator in operators]
-    figures = (own_us, total_us, others_us, *(us for _, us in times))
+    figures = (own_us, total_us, others_us, idle_us, *(us for _, us in times))
     if not all(math.isfinite(time_us) and time_us >= 0 for time_us in figures):
         return Provenance("unknown", None, notes=("the profiler's times were no times",))
+    neutral_us = sum(us for name, us in times if name in _NEUTRAL_OPERATORS)
     library_us = sum(
-        us for name, us in times if name.partition("::")[0] in pytorchs and not name.startswith(_NEUTRAL_OPERATORS)
+        us for name, us in times if name.partition("::")[0] in pytorchs and name not in _NEUTRAL_OPERATORS
     )
     if total_us <= 0:
         return Provenance("unknown", None)
-    if not has_extension:
-        # Nothing of its own was built: what is not an operator is Python's overhead, or untraceable.
-        return Provenance("library" if library_us > 0.5 * total_us else "unknown", None)
     notes = ()
-    if foreign and own_us > 0:
+    if not has_extension:
+        own_us = 0.0  # nothing of its own was built: what is not an operator is Python's overhead, or untraceable
+    elif foreign and own_us > 0:
         notes = (f"its extension takes {', '.join(sorted(foreign)[:3])} from elsewhere: what it calls is not known",)
         own_us = 0.0
     elif own_us > 0 and (others_began or others_us > max(LIBRARY_SHARE * total_us, _PYTHONS_OWN_US)):
@@ -163,15 +168,14 @@ def kind_on_cpu(
         notes = ("its extension had Python run something while it worked: what that did is not known",)
         own_us = 0.0
     known_us = own_us + library_us
-    elsewhere_us = total_us - known_us - _PYTHONS_OWN_US
+    elsewhere_us = total_us - known_us - min(max(_TIMES_IDLE * idle_us, _PYTHONS_OWN_US), _MOST_OF_PYTHONS_US)
     if known_us <= 0 or elsewhere_us > known_us:
-        note = (
-            f"{max(elsewhere_us, 0.0):.0f} of {total_us:.0f} µs were spent neither in its extension nor in PyTorch's "
-            "operators"
-        )
+        known = "neither in its extension nor in PyTorch's operators" if has_extension else "in no operator of PyTorch's"
+        note = f"{max(elsewhere_us, 0.0):.0f} of {total_us:.0f} µs were spent {known}"
         return Provenance("unknown", None, notes=notes or (note,))
-    share = own_us / known_us
-    return Provenance(_kind(share), share, notes=notes)
+    anothers_us = max(elsewhere_us - neutral_us - _ELSEWHERE_SHARE * total_us, 0.0)
+    share = own_us / (known_us + anothers_us)
+    return Provenance(_kind(share), share if has_extension else None, notes=notes)
 
 
 def _is_anybodys(name: str) -> bool:

@@ -35,15 +35,20 @@ _FOREIGN = re.compile(
     r"_ZN2at16ThreadLocalState|_ZN5torch(?:8autograd)?8profiler|"
     r"PyObject_(?:Call(?:Object|Method\w*|NoArgs|OneArg|Function)?|Vectorcall\w*)$|PyVectorcall|"
     r"PyEval_Eval|PyEval_Set|PyRun_|"
+    r"PyNumber_(?:InPlace)?(?:MatrixMultiply|Multiply|Subtract|TrueDivide|Power|Remainder)$|"  # pybind11 itself adds
+    r"_ZNK?3c10(?:20ThreadLocalDebugInfo|14DebugInfoGuard)|"
     r"(?:v?fork|posix_spawnp?|execv\w*|fexecve|system|popen)$"
 )
 # In a thread of an extension's own no profiler follows what PyTorch is called for.
 _THREADS = re.compile(
-    r"pthread_create$|_ZNSt6thread|thrd_create$|clone3?$|GOMP_(?:parallel|task)|_ZN2at\w*(?:6launch|parallel)"
+    r"pthread_create$|_ZNSt6thread|thrd_create$|clone3?$|GOMP_(?:parallel|task)|__kmpc_fork|"
+    r"_ZN2at\w*(?:6launch|parallel)|_Z(?:NK?|TVN)3c10(?:10ThreadPool|14TaskThreadPool)"
 )
-_PRODUCT = re.compile(
-    r"_ZNK?2at4_ops\d+_?(?:matmul|mm|bmm|addmm|addbmm|baddbmm|linear|mv|addmv|dot|vdot|inner|einsum|tensordot|"
-    r"linalg_\w*?|conv\w*?|mkldnn_\w*?|scaled_dot\w*?)_?(?:out)?4callE"
+# An operator of PyTorch's but for those that reserve memory, move it, or look at it otherwise.
+_OPERATOR = re.compile(
+    r"_ZNK?2at4_ops\d+(?!\d)(?!(?:empty|zeros|ones|full|new|arange|as_strided|view|reshape|transpose|t|contiguous|to|_to_copy|"
+    r"copy|clone|detach|slice|select|expand|permute|squeeze|unsqueeze|flatten|narrow|item|_local_scalar_dense|resize|"
+    r"zero|fill|alias|is|size|stride|scalar_tensor)(?:_\w*)?4callE)\w+4callE"
 )
 # What extensions are linked to: the language's own, threads, Python, PyTorch, CUDA's runtime.
 _USUAL = re.compile(
@@ -69,7 +74,7 @@ def foreign_functions(extension: Path) -> list[str]:
 def _foreign_of(taken: Collection[str]) -> set[str]:
     found = {name for name in taken if _FOREIGN.match(name)}
     if any(_THREADS.match(name) for name in taken):
-        found |= {name for name in taken if _PRODUCT.match(name)}
+        found |= {name for name in taken if _OPERATOR.match(name)}
     return found
 
 

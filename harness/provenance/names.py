@@ -23,7 +23,7 @@ _SHIPPED = re.compile(
     r"at::|at_cuda_detail::|c10::|caffe2::|pytorch_flash::|PyTorchMemEffAttention::|fbgemm_gpu::|fmha_cutlass[FB]_|"
     r"(?:maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)_\w*(?:gemm|cudnn|conv|fprop|dgrad|wgrad)\w*_\d+x\d+|"
     r"implicit_convolve_|explicit_convolve_|(?:vector|regular|multi_bluestein|bluestein)_fft\w*<|fft[12]d_[rc]2[rc]_\d|"
-    r"magma_|cask_|cupy_|triton_(?:poi|red|per|tem|for|unk|spl)_fused_"
+    r"magma_|cask_|cupy_|triton_(?:(?:poi|red|per|tem|for|unk|spl)_fused_|\d*$)"
     r")"
     rf"|{_START}(?:cublas|cudnn|cusparse|cusolver|cufft|nvjet_|nccl(?:DevKernel|Kernel))"
     rf"|{_START}(?:sm\d+_xmma_|xmma_(?:cublas|cudnn|cusparse))"

@@ -28,6 +28,10 @@ _REACHING = {
     "os.getppid": "asks for its parent process",
     "sys.settrace": "traces every call",
     "sys.setprofile": "traces every call",
+    "torch._C._autograd._profiler_enabled": "asks whether it is being traced",
+    "torch._C._autograd._profiler_type": "asks whether it is being traced",
+    "torch.autograd._profiler_enabled": "asks whether it is being traced",
+    "torch.autograd.profiler._is_profiler_enabled": "asks whether it is being traced",
     "sys.getprofile": "looks at who traces its calls",
     "threading.getprofile": "looks at who traces its calls",
 }

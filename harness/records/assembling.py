@@ -96,6 +96,7 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
                 "log_ratios": timing.log_ratios, "inside_us": timing.inside_us,
                 "inside_log_ratios": timing.inside_log_ratios, "wall_less_time_us": timing.wall_less_time_us,
+                "cooling_us": timing.cooling_us,
                 "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None,
                 "completed": asdict(timing.completed) if timing.completed else None,
                 "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,

@@ -82,7 +82,12 @@ def _meant_by(path: Path, notes: list[str]) -> list[Run]:
 
 
 def _named(path: Path, notes: list[str]) -> list[Run]:
-    found = _runs_in(path, notes)
+    try:
+        found = _runs_in(path, notes)
+    except InputError as error:
+        if path.exists() or error.hint:
+            raise
+        raise InputError(error.message, path, hint="`python run.py PROBLEM` writes results") from None
     if not found:
         raise InputError(
             "the file has a header and no records: that run ended before its first result", path,

@@ -39,7 +39,8 @@ class ThreeClocks:
         ]
         if not said:
             return None
-        return f"the clocks disagree: a call takes {self.events_us:.1f} µs by events, and {' and '.join(said)}"
+        whose = clock_of(device_kind)
+        return f"the clocks disagree: a call takes {self.events_us:.1f} µs {whose}, and {' and '.join(said)}"
 
     def to_json(self) -> dict[str, float | None]:
         return asdict(self)
@@ -53,3 +54,8 @@ class ThreeClocks:
             return cls(float(events_us), *(None if each is None else float(each) for each in others))
         except (KeyError, TypeError, ValueError):
             return None
+
+
+def clock_of(device_kind: str | None) -> str:
+    """Whose clock ranks: events of the GPU's, and on a CPU the player's own."""
+    return "by the player's clock" if device_kind == "cpu" else "by events"

@@ -19,7 +19,7 @@ from harness.verdict import ReasonCode, Status
 # How far a launch's wall time beyond the reported one may lie from the control's: a share of the reported time, and at
 # least so many µs. On an H200 it lay between 219 and 228 µs for 18 contestants up to 8 ms, and at 248 for one of 46 ms;
 # a control lay 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended.
-# On a CPU a turn is a frame that can be late.
+# On a CPU, where it is counted from the opening of the window, a turn is a frame that can be late.
 _APART_SHARE = {"cuda": 0.02, "cpu": 0.25}
 _APART_LEAST_US = {"cuda": 25.0, "cpu": 1500.0}
 # The steps around a long call take longer than around a short one. So much more a control's may take for each ms that it
@@ -27,6 +27,9 @@ _APART_LEAST_US = {"cuda": 25.0, "cpu": 1500.0}
 # 50 at 46. The flush alone, which is what leaving out would gain by, takes 77.
 _LONGER_US_PER_MS = {"cuda": 4.0, "cpu": 0.0}
 _LONGER_MOST_US = 40.0
+# What passes on a CPU before the window is opened is for the most part the flush, whose words are looked at by
+# themselves; a share of the control's, for it goes by what others do with the memory of that machine.
+_COOLING_SHARE = 0.25
 # So much more is no longer a matter of chance: below it a disturbed machine would look the same.
 _CERTAIN = {"cuda": 2.0, "cpu": 4.0}
 _FLOOR_SHARE = 0.8
@@ -49,17 +52,22 @@ class Control:
     """What eager in a player left behind, in µs: wall time beyond the reported one, and the baseline's time beside it.
 
     `unheld_overhead_us` is the first where no queue was held, so that the harness's own Python shows; `tail_us` is what
-    passed between the end of a segment's last launch and its report.
+    passed between the end of a segment's last launch and its report, `cooling_us` on a CPU what passed before a launch's
+    window was opened.
     """
 
     overhead_us: float | None
     unheld_overhead_us: float | None
     baseline_us: float
     tail_us: float | None = None
+    cooling_us: float | None = None
 
     @staticmethod
     def of(timing: Timing) -> Control:
-        return Control(timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us, timing.tail_us)
+        return Control(
+            timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us, timing.tail_us,
+            timing.cooling_overhead_us,
+        )
 
     def explained_us(self, timing: Timing) -> float | None:
         """What the harness's own steps around a launch take by the wall clock, queued as those of `timing` were.
@@ -95,6 +103,8 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
         try:
             if explained_us is not None and timing.wall_overhead_us is not None:
                 _check_wall_clock(timing, kind, timing.wall_overhead_us - explained_us, _longer_us(timing, control, kind))
+            if control.cooling_us is not None and timing.cooling_overhead_us is not None:
+                _check_cooling(timing, kind, timing.cooling_overhead_us - control.cooling_us, control.cooling_us)
             if control.tail_us is not None and timing.tail_us is not None:
                 _check_tail(timing, kind, timing.tail_us - control.tail_us)
         except failures.Failed as failure:
@@ -127,6 +137,22 @@ def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float, longer_u
         certain = unexplained_us > _CERTAIN[kind] * allowed_us
     said = f"its clock says {timing.time_us:.1f} µs a call, but {what}"
     if certain:
+        raise failures.failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, said)
+    raise failures.failed(
+        Status.UNSURE, ReasonCode.NOISY, f"{said}, or something else disturbs this machine; run again when it is quiet"
+    )
+
+
+def _check_cooling(timing: Timing, kind: str, unexplained_us: float, controls_us: float) -> None:
+    allowed_us = max(_APART_SHARE[kind] * timing.time_us, _APART_LEAST_US[kind], _COOLING_SHARE * controls_us)
+    if abs(unexplained_us) <= allowed_us:
+        return
+    said = (
+        f"its clock says {timing.time_us:.1f} µs a call, but before a timed window was opened {abs(unexplained_us):.1f} µs "
+        f"{'more' if unexplained_us > 0 else 'less'} passed than the {controls_us:.1f} µs of the control: "
+        + ("work was done before its time" if unexplained_us > 0 else "a step of the harness's own was shortened")
+    )
+    if unexplained_us > _CERTAIN[kind] * allowed_us:
         raise failures.failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, said)
     raise failures.failed(
         Status.UNSURE, ReasonCode.NOISY, f"{said}, or something else disturbs this machine; run again when it is quiet"

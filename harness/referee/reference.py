@@ -21,7 +21,7 @@ from harness.reading.reference_source import with_sizes
 from harness.referee.ready import Ready
 from harness.referee.truths import Truth, Truths, eager_of
 from harness.wire import passes, tree
-from harness.wire.layout import TensorSpec, is_dense, plan, region_bytes
+from harness.wire.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes
 
 
 class Reference:
@@ -69,7 +69,8 @@ class Reference:
         # No layout is promised of a gradient, not even by PyTorch to itself.
         free = len(eager) if forward_outputs is None else len(forward_outputs)
         self.output_strides = [
-            list(tensor.stride()) if is_dense(tensor) and index < free else None for index, tensor in enumerate(eager)
+            list(tensor.stride()) if index < free and is_dense(tensor) and is_as_it_lies(tensor) else None
+            for index, tensor in enumerate(eager)
         ]
         self._ready = Ready()
         self._truths = Truths(self.model, problem.accuracy.scale, self.output_specs, self.shape, first)

@@ -45,8 +45,16 @@ class Part:
         return [launch.wall_us for launch in self.launches if launch.wall_us is not None]
 
     @property
+    def cooling_us(self) -> list[float]:
+        return [launch.cooling_us for launch in self.launches if launch.cooling_us is not None]
+
+    @property
     def wall_less_time_us(self) -> list[float]:
-        return [launch.wall_us - launch.time_us for launch in self.launches if launch.wall_us is not None]
+        """Of each launch the referee's wall time, on a CPU from the opening of its window, less the time reported."""
+        return [
+            launch.wall_us - (launch.cooling_us or 0.0) - launch.time_us
+            for launch in self.launches if launch.wall_us is not None
+        ]
 
 
 @dataclass
@@ -64,6 +72,7 @@ class Timing:
     forward_us: list[float] = field(default_factory=list)
     baseline_forward_us: list[float] = field(default_factory=list)
     wall_less_time_us: list[float] = field(default_factory=list)
+    cooling_us: list[float] = field(default_factory=list)
     host_us: list[float] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
     violations: Violations = field(default_factory=Violations)  # from before the first round to after the last
@@ -102,6 +111,7 @@ class Timing:
             self.baseline_forward_us += part.baseline_forward_us
             self.host_us += [launch.host_us for launch in part.launches]
             self.wall_less_time_us += part.wall_less_time_us
+            self.cooling_us += part.cooling_us
             self.tails_us += [] if part.tail_us is None else [part.tail_us]
 
     def refine(self) -> None:
@@ -164,3 +174,8 @@ class Timing:
         Not the median: a lie about every third launch would not move it.
         """
         return trimmed_mean(self.wall_less_time_us, OVERHEAD_TRIM) if self.wall_less_time_us else None
+
+    @property
+    def cooling_overhead_us(self) -> float | None:
+        """The like mean of what passed on a CPU before a launch's window was opened: inputs copied, the cache flushed."""
+        return trimmed_mean(self.cooling_us, OVERHEAD_TRIM) if self.cooling_us else None

@@ -43,8 +43,8 @@ def trace(
 ) -> Provenance:
     """Profile a launch at the sizes of `reference`; what cannot be traced is unknown.
 
-    On a CPU one that comes out as mixed is profiled three times, of which the middle one counts: a pause of a busy core
-    falls on the candidate's own time or on a library's, and is soon a twentieth of a call.
+    On a CPU one that comes out as mixed or unknown is profiled three times, of which the middle one counts: a pause of
+    a busy core falls on the candidate's own time, on a library's or between the two, and is soon a twentieth of a call.
 
     Raises Failed only where the profiler's clock contradicts the timed one: the kernels of each of three launches, all
     with right outputs, kept a GPU busy for longer than the calls are said to take.
@@ -71,7 +71,7 @@ def trace(
         unlike = unlike_timed(traced_us, timing, device_kind)
         if unlike is None:
             alike.append(found)
-            if device_kind != "cpu" or alike[0].kind != "mixed":
+            if device_kind != "cpu" or alike[0].kind not in ("mixed", "unknown"):
                 return found
             continue
         too_long += traced_us > timing.time_us
@@ -107,6 +107,7 @@ def _read(listing: dict[str, Any], device_kind: str, contestant: Contestant) -> 
             pytorchs=_pytorchs_operators(), called_back=listing["called_back"] is not False,
             foreign=[name for path in contestant.extensions for name in foreign_functions(path)],
             others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
+            idle_us=float(listing["idle_us"]),
         )
         return replace(found, busy_us=total_us), total_us
     names = [str(name) for name in listing["names"]]

@@ -30,7 +30,8 @@ _DRAWN = secrets.SystemRandom()
 class Launch:
     """One launch as reported, with the referee's clock: µs from letting it go to the turn after it.
 
-    `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the forward
+    `cooling_us` is how much of that passed before the timed window was opened; None on a GPU, whose queue does not wait
+    for the host to look. `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the forward
     pass where a backward pass followed.
     """
 
@@ -41,6 +42,7 @@ class Launch:
     values: list[Any]
     beyond: tuple[int, int] | None = None
     forward_us: float | None = None
+    cooling_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Run:
         self._early_s = early_s
         self._inspected = set(_DRAWN.sample(range(count), min(count, _INSPECTED))) if inspect else set()
         self._gone_ns: list[int | None] = [None] * count
+        self._opened_ns: list[int | None] = [None] * count
         self._reached_ns: list[int | None] = [None] * (count + 1)
         self._replied_ns = 0
         self._reached = -1
@@ -171,7 +174,7 @@ class Run:
             beyond = (int(beyond[0]), int(beyond[1]))
         times_us = _microseconds(report["time_us"]), _microseconds(report["host_us"])
         forward_us = _microseconds(report["forward_us"]) if "forward_us" in report else None
-        return Launch(*times_us, wall_us, None, values, beyond, forward_us)
+        return Launch(*times_us, wall_us, None, values, beyond, forward_us, self._cooling_us(index))
 
     def _on_turn(self, turn: Turn) -> None:
         index = turn.sequence - self._first
@@ -208,6 +211,7 @@ class Run:
         if self._early_s:
             time.sleep(self._early_s)
         self._bench.open_window(cooled.sequence, index)
+        self._opened_ns[index] = time.perf_counter_ns()
 
     def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
         if "queued" in frame:
@@ -231,6 +235,10 @@ class Run:
     def _wall_us(self, index: int) -> float | None:
         gone, reached = self._gone_ns[index], self._reached_ns[index + 1]
         return None if gone is None or reached is None else (reached - gone) / 1e3
+
+    def _cooling_us(self, index: int) -> float | None:
+        gone, opened = self._gone_ns[index], self._opened_ns[index]
+        return None if self._bench.kind != "cpu" or gone is None or opened is None else (opened - gone) / 1e3
 
     def _too_slow(self) -> failures.Failed:
         calls = f"{'one call' if self._count == 1 else f'{self._count} calls'} of {self._words.called}"

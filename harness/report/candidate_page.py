@@ -14,7 +14,7 @@ from harness.records.evidence import Evidence
 from harness.records.ranking import shown_time
 from harness.records.samples import compiler_reports, compiler_warnings
 from harness.records.schema import Record
-from harness.records.three_clocks import ThreeClocks
+from harness.records.three_clocks import ThreeClocks, clock_of
 from harness.report import terminal
 from harness.report.evidence_text import evidence_lines
 from harness.report.terminal import paint
@@ -62,7 +62,7 @@ def _facts(record: Record, samples: Mapping[str, Any], color: bool) -> Iterable[
     """Label and text of each line that has anything to say."""
     parts = (
         *_labelled("accuracy", [each for each in (_accuracy(record), *_errors(samples.get("errors"))) if each]),
-        ("time", _time(record)), ("clocks", _clocks(samples)), ("besides", _besides(record)),
+        ("time", _time(record)), ("clocks", _clocks(record, samples)), ("besides", _besides(record)),
         ("speedup", _speedup(record, color)),
         ("physics", _physics(record)),
         *_labelled("kernels", _kernels(record, samples.get("kernels"))), *_labelled("build", _build(record, samples)),
@@ -127,14 +127,14 @@ def _time(record: Record) -> str:
     )
 
 
-def _clocks(samples: Mapping[str, Any]) -> str:
+def _clocks(record: Record, samples: Mapping[str, Any]) -> str:
     """A call by each clock that saw it; where they are far apart, a note of the row says so."""
     found = ThreeClocks.in_samples(samples)
     if found is None:
         return ""
     return _joined(*(
         f"{terminal.time_text(time_us)} {whose}" for time_us, whose in (
-            (found.events_us, "by events"), (found.profiler_us, "under the profiler, one call"),
+            (found.events_us, clock_of(record.device_kind)), (found.profiler_us, "under the profiler, one call"),
             (found.wall_us, "by the referee's clock, less the harness's own steps"),
         ) if time_us
     ))

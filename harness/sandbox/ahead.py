@@ -9,7 +9,7 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
@@ -26,15 +26,33 @@ PRELOADED = ("torch", *(name for name in ("setuptools",) if find_spec(name)))
 def start_ahead() -> None:
     """Set the variables of OpenMP and OpenBLAS that are read at import, and start the process in the background.
 
-    Call it before importing torch, and in no process that is to fork itself.
+    Call it before importing torch, and in no process that is to fork itself. `import_ahead` may come long before.
     """
-    def start() -> None:
-        begin(environment, PRELOADED)
-        server_for(best_wall(), environment, PRELOADED)  # it imports while the wall is tried
+    environment = _environment()
+    _in_thread(lambda: server_for(best_wall(), _begun(environment), PRELOADED))  # it imports while the wall is tried
 
+
+def import_ahead() -> None:
+    """Start the process where there is a PyTorch, but try no wall for it yet: for a command that may yet find that it has
+    nothing to run.
+    """
+    if find_spec("torch"):
+        environment = _environment()
+        _in_thread(lambda: _begun(environment))
+
+
+def _environment() -> dict[str, str]:
     shorten_spinning(os.environ)
-    environment = scrubbed(os.environ, {name: os.environ[name] for name in SPIN if name in os.environ})
-    threading.Thread(target=start, name="fork-server-ahead", daemon=True).start()
+    return scrubbed(os.environ, {name: os.environ[name] for name in SPIN if name in os.environ})
+
+
+def _begun(environment: dict[str, str]) -> dict[str, str]:
+    begin(environment, PRELOADED)
+    return environment
+
+
+def _in_thread(work: Callable[[], object]) -> None:
+    threading.Thread(target=work, name="fork-server-ahead", daemon=True).start()
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from harness.build.queue import builders_at_once
 from harness.candidate import Candidate, values_of
-from harness.errors import HarnessError, InputError
+from harness.errors import HarnessError, InputError, NothingToRun
 from harness.evaluation import Referee
+from harness.pipeline import nothing_ran
 from harness.problem import Problem
 from harness.reading.parameters import Value, defaults
 from harness.reading.text_files import shown
@@ -75,8 +76,9 @@ def tune(
                 progress.note(f"trial {len(made)}: {_told(trial)}")
         fit = sorted((trial for trial in made if trial.speedup), key=lambda trial: -trial.speedup)
         if not fit:
-            reasons = next(trial.record.reason for trial in made)
-            raise HarnessError(f"none of {len(made)} choices of PARAMETERS is ok; with the defaults: {reasons}")
+            records = [trial.record for trial in made]
+            kind = NothingToRun if nothing_ran(records) else HarnessError
+            raise kind(f"none of {len(made)} choices of PARAMETERS is ok; with the defaults: {records[0].reason}")
         finalists = fit[:_JUDGED_AGAIN] + [
             trial for trial in fit[_JUDGED_AGAIN:] if dict(trial.values) == defaults(allowed)
         ]

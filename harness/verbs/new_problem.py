@@ -1,4 +1,4 @@
-"""`run.py new-problem`: a problem that runs as it stands, to be changed from there."""
+"""`run.py new-problem`: a problem that is complete as it stands, to be changed from there."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"path": shown(yaml_path), "reference": shown(reference_path), "new": make}))
     else:
-        print(f"{shown(yaml_path)} and {shown(reference_path)} are there, and run as they stand.")
+        print(f"{shown(yaml_path)} and {shown(reference_path)} are there, and complete as they stand.")
         print(f"Next: edit them, and type {make}   for a first candidate")
     return 0

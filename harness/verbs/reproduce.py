@@ -18,7 +18,7 @@ from harness.records.samples import evidence_in, read_samples
 from harness.report.evidence_text import evidence_lines
 from harness.sandbox.ahead import start_ahead
 from harness.settings import load_settings
-from harness.verdict import Status
+from harness.verdict import NEVER_LAUNCHED, Status
 
 if TYPE_CHECKING:
     from harness.reproduction import Reproduction
@@ -69,7 +69,12 @@ def _evidence_of(found: Found) -> Evidence:
         return evidence
     record = found.record
     if record.status is Status.OK:
-        raise InputError(f"{record.candidate} is ok in {shown(found.path)}: no launch of it failed")
+        hint = "Name one that is incorrect, imprecise or rejected"
+        raise InputError(f"{record.candidate} is ok in {shown(found.path)}: no launch of it failed", hint=hint)
+    if record.status in NEVER_LAUNCHED:
+        hint = f"Type python run.py show {record.candidate} for what was said of it"
+        said = f"{record.candidate} is {record.status.value} in {shown(found.path)}: there is no launch to make again"
+        raise InputError(said, hint=hint)
     said = f"nothing is kept of a launch of {record.candidate} ({record.status.value}) in {shown(found.path)}"
     hint = "Run it again: only verdicts that rest on one launch have a recipe, and only since this version"
     raise InputError(said, hint=hint)

@@ -15,7 +15,7 @@ from harness.device.choose import check_device_name, check_device_names, require
 from harness.errors import NothingToRun
 from harness.problem import at_sizes, in_mode, load_problem
 from harness.reading.text_files import shown
-from harness.sandbox.ahead import start_ahead, uncollected
+from harness.sandbox.ahead import import_ahead, start_ahead, uncollected
 from harness.sanitizer.tool import require_tool
 from harness.settings import check_one_size, extra_words, extras_of, load_settings, size_words
 
@@ -27,6 +27,7 @@ def run(options: argparse.Namespace) -> int:
     [path] = options.problem
     check_device_name(options.device)
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
+    import_ahead()  # it takes longer than all that may be found wrong here
     settings = load_settings(options.config)
     problem = at_sizes(in_mode(load_problem(path, options.candidates), options.mode), options.sizes)
     if options.devices:
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     require_torch()
     start_ahead()
     if not options.devices:
-        open_ahead(options.device)
+        open_ahead(options.device)  # not before: a mistake would be told half a second later, with the GPU put away
     from harness.device.choose import devices_of
     from harness.fleet.processes import likely_devices, started
     from harness.report.progress import open_progress

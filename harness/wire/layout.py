@@ -15,6 +15,8 @@ import torch
 
 ALIGNMENT_BYTES = 512
 REGION_BYTES = 2 * 1024 * 1024
+# Taken before any candidate is there that could patch them.
+_is_neg, _is_conj, _is_zerotensor = torch.Tensor.is_neg, torch.Tensor.is_conj, torch.Tensor._is_zerotensor
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,11 @@ def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
         strides.append(step)
         step *= max(size, 1)
     return tuple(reversed(strides))
+
+
+def is_as_it_lies(tensor: torch.Tensor) -> bool:
+    """Whether its elements are in memory, and not to be negated, conjugated or made when it is read."""
+    return not (_is_neg(tensor) or _is_conj(tensor) or _is_zerotensor(tensor))
 
 
 def is_dense(tensor: torch.Tensor) -> bool:

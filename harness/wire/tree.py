@@ -6,10 +6,12 @@ crosses the wall as JSON, the tensors as raw bytes; nothing is pickled.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import torch
 
+_CONTAINERS = (list, tuple, dict, OrderedDict)
 _SCALARS = (bool, int, float, str, type(None))
 
 
@@ -23,13 +25,28 @@ def flatten(value: Any) -> tuple[Any, list[torch.Tensor]]:
             return {"tensor": len(tensors) - 1}
         if isinstance(item, _SCALARS):
             return {"value": item}
-        if isinstance(item, (list, tuple)):
+        if isinstance(item, (list, tuple)) and _holds_what_it_shows(item):
             return {"tuple" if isinstance(item, tuple) else "list": [walk(part) for part in item]}
-        if isinstance(item, dict) and all(isinstance(key, str) for key in item):
+        if isinstance(item, dict) and _holds_what_it_shows(item) and all(isinstance(key, str) for key in item):
             return {"dict": {key: walk(part) for key, part in item.items()}}
         raise TypeError(f"a {type(item).__name__} cannot cross to the candidate's process")
 
     return walk(value), tensors
+
+
+def _holds_what_it_shows(item: Any) -> bool:
+    """Whether a container is a plain one, or of a class (a named tuple) that leaves to Python how it is gone through.
+
+    One that has its own way may compute its parts when it is looked at, and others each time.
+    """
+    kind = type(item)
+    ways = {"__iter__", "__getitem__", "__len__", *(("items", "keys", "values") if isinstance(item, dict) else ())}
+    return kind in _CONTAINERS or (
+        type(kind) is type and not any(
+            ways & vars(each).keys()
+            for each in kind.__mro__ if each not in (*_CONTAINERS, object)
+        )
+    )
 
 
 def rebuild(skeleton: Any, tensors: list[torch.Tensor]) -> Any:

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.errors import InputError
+
 FIGURE = {"size": 64, "ratio": 1.0, "lo": 0.999, "hi": 1.001, "time_us": 20.0, "call": "SAME", "seconds": 1.0}
 
 
@@ -61,13 +63,13 @@ class Scripted:
 def measured(benchmark, asked, monkeypatch):
     """`measured(…)`: the figures of a run with scripted processes; the changes are to what was asked."""
 
-    def measure(dies=(), **changes):
+    def measure(dies=(), before=None, **changes):
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         monkeypatch.setattr(Scripted, "begun", [])
         monkeypatch.setattr(Scripted, "dies", frozenset(dies))
         monkeypatch.setattr(Scripted, "met", threading.Barrier(2, timeout=1))
         monkeypatch.setattr(benchmark, "Timed", Scripted)
-        measuring = benchmark._Measuring(replace(asked, **changes), 2)
+        measuring = benchmark._Measuring(replace(asked, **changes), 2, before)
         measuring.run()
         return measuring.figures
 
@@ -100,6 +102,41 @@ def test_the_file_has_each_figure_as_it_comes_and_is_read_back(measured, benchma
     body = benchmark.read(asked.json)
     assert body["figures"] == figures and body["controls"] == 2 and body["devices"] == ["cuda:0", "cuda:1"]
     assert "harness_hash" in body and "json" not in body
+
+
+def test_a_run_that_goes_on_with_another_keeps_what_there_was(measured, benchmark, asked):
+    first = measured()
+    figures = measured(before=benchmark.read(asked.json), utc="2026-01-02T00:00:00+00:00", processes=2)
+    assert figures[: len(first)] == first and len(figures) == len(first) + 4
+    assert [each["run"] for each in figures] == [0] * len(first) + [1] * 4
+    assert [each["first"] for each in figures[len(first) :]].count(True) == 2, "its processes have numbers of their own"
+    body = benchmark.read(asked.json)
+    assert body["figures"] == figures and body["utc"].startswith("2026-01-02")
+    assert [(each["utc"][:10], each["processes"]) for each in body["earlier"]] == [("2026-01-01", 4)]
+
+
+def test_a_run_that_goes_on_at_some_sizes_leaves_the_others_in_the_table(measured, benchmark, asked):
+    measured(sizes=(64, 32))
+    measured(before=benchmark.read(asked.json), sizes=(32, 16))
+    assert benchmark.read(asked.json)["sizes"] == [64, 32, 16]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"torch": "3"}, "torch was 2 there, and is 3 here"), ({"config": "quick"}, "config was"), ({"sizes": (32,)}, None)],
+)
+def test_only_what_is_the_same_is_added_to(measured, benchmark, asked, changed, said):
+    measured()
+    now = replace(asked, **changed)
+    with pytest.raises(InputError, match=said) if said else contextlib.nullcontext():
+        benchmark.check_same(benchmark.read(asked.json), now, asked.json)
+
+
+def test_figures_of_another_state_of_this_software_are_not_added_to(measured, benchmark, asked, monkeypatch):
+    measured()
+    monkeypatch.setattr(benchmark, "software", lambda: "another")
+    with pytest.raises(InputError, match="harness_hash was .* there, and is another here.*Begin one with --json"):
+        benchmark.check_same(benchmark.read(asked.json), asked, asked.json)
 
 
 def test_an_interrupt_leaves_what_there_is(measured, benchmark, monkeypatch, capsys):
@@ -138,6 +175,7 @@ def test_without_time_only_the_first_of_each_device_is_begun(benchmark):
         (["--json", "no-such-folder/x.json"], 2, "there is no folder"),
         (["--from", "README.md"], 2, "no file that --json"),
         (["--from", "no-such-file.json"], 2, "No such file"),
+        (["--add", "no-such-file.json"], 2, "No such file"),
     ],
 )
 def test_mistakes_are_answered_in_a_sentence(benchmark, benchmark_named, monkeypatch, capsys, words, code, said):

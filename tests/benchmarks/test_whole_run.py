@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,3 +68,11 @@ def test_the_command_is_one_over_ten_candidates_in_cuda(whole_run):
         if not any(path.match(f"{each}.py") for each in left_out)
     ]
     assert [each.language for each in found] == ["cuda"] * 10
+
+
+def test_an_import_of_pytorch_is_timed_in_a_process_of_its_own(whole_run, monkeypatch):
+    took = iter([9.0, 2.0, 1.0, 4.0])  # the first has read it from the disk
+    monkeypatch.setattr(
+        whole_run.subprocess, "run", lambda command, **_: SimpleNamespace(stdout=f"{next(took)}\n")
+    )
+    assert whole_run.import_seconds() == 2.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import pytest
 
+from harness.baselines import BASELINES
 from harness.build.product import Build
 from harness.candidate import read_candidate
 from harness.contest import Contest
@@ -99,6 +100,22 @@ def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(s
     staying._renew_when_quiet()
     staying._renew_when_quiet()
     assert staying.done == ["waited", "renewed", "renewed"]
+
+
+@pytest.mark.parametrize(("has_room", "started"), [(True, [("b", True, True), ("d", False, False)]), (False, [])])
+def test_as_a_player_goes_the_one_after_the_next_opens_the_device_and_another_is_started(has_room, started):
+    contest, asked = Contest.__new__(Contest), []
+    slow = replace(BASELINES["torch.compile"], name="slow")
+    contest._to_come = [*(replace(BASELINES["eager"], name=name) for name in "bcd"), slow]
+    contest._could_begin = lambda entry: entry.name != "c"  # which is still being built
+    contest._bench, contest._workshop = SimpleNamespace(has_room_for_waiting=lambda: has_room), None
+
+    def start(entry, workshop, *, open_device=False, for_later=False):
+        asked.append((entry.name, open_device, for_later))
+
+    contest._ahead = SimpleNamespace(start=start)
+    contest._open_after_that()
+    assert asked == started
 
 
 @pytest.mark.parametrize(("saved", "verdict"), [("# the same idea\n", "ok/"), ("# another\n", "skipped/saved_meanwhile")])

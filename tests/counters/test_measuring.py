@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from harness import profiling
 from harness.counters.measuring import measure
+from harness.errors import NothingToRun
+from harness.report.progress import NullProgress
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.walls import best_wall
 from harness.sanitizer.crossing import SmallLaunch
@@ -32,6 +36,13 @@ def program(tmp_path):
         path.chmod(0o755)
         return str(path)
     return made
+
+
+@pytest.mark.parametrize(("device", "said"), [("cpu", "--device cpu is none"), ("auto", "PyTorch")])
+def test_without_a_gpu_it_says_why_there_are_no_counters(monkeypatch, device, said):
+    monkeypatch.setattr(profiling, "open_bench", lambda name: SimpleNamespace(kind="cpu"))
+    with pytest.raises(NothingToRun, match=f"reads a GPU's counters: .*{said}.*doctor"):
+        profiling.profile(None, None, device, None, NullProgress())
 
 
 def measured(program: str, candidate: str, tmp_path: Path, limit_s: float = 60.0):

@@ -90,7 +90,7 @@ def test_a_failed_launch_is_made_again_on_the_same_inputs(bench, judged):
 def test_what_has_no_launch_to_make_again_is_said(bench, judged):
     ended = bench.run("reproduce", judged.csv_path, "syntax_error")
     assert ended.code == 2
-    assert "nothing is kept of a launch" in ended.err
+    assert "syntax_error is build_failed" in ended.err and "there is no launch to make again. Type python run.py show" in ended.err
 
 
 def test_nothing_is_left_behind(bench, judged, served):

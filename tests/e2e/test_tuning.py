@@ -85,6 +85,17 @@ def test_without_its_file_the_defaults_count(told, bench):
     assert found.parameters == "WAY=slow SHIFT=0"
 
 
+def test_where_none_of_them_could_run_the_exit_code_says_so(bench):
+    path = bench.folder / "candidates" / "compiled.py"
+    path.write_text(
+        'import triton\n\nPARAMETERS = {"BM": [16, 32]}\n\n\n@triton.jit\ndef kernel(A):\n    pass\n\n\nclass ModelNew:\n    pass\n',
+        encoding="utf-8",
+    )
+    ended = bench.run(*words(bench), "--tune", "compiled", "--out", bench.folder / "tuning", timeout_s=300)
+    assert ended.code == 4 and "none of 2 choices of PARAMETERS is ok; with the defaults: " in ended.err
+    path.unlink()
+
+
 def test_where_no_choice_is_right_nothing_is_written(bench):
     path = bench.folder / "candidates" / "never.py"
     path.write_text(WAYS.replace("C + 1 if", "C + 1 if True or"), encoding="utf-8")

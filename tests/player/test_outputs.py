@@ -164,3 +164,26 @@ def test_plain_values_among_the_outputs_come_back_in_order():
 
 def test_an_empty_output_is_taken_without_harm():
     assert take(torch.zeros(0, 3), [torch.zeros(0, 3)], None) == []
+
+
+def test_what_is_computed_when_it_is_read_is_refused():
+    complex_ones = torch.ones(3, 4, dtype=torch.complex64)
+    assert fault(torch._neg_view(torch.ones(3, 4)), ONE) == "wrong_layout"
+    assert fault(complex_ones.conj(), complex_ones) == "wrong_layout"
+    assert fault(complex_ones.conj().resolve_conj(), complex_ones) is None
+    assert fault(torch._efficientzerotensor((3, 4)), ONE) == "wrong_layout"
+    lazy = fault_of(torch._neg_view(torch.ones(3, 4)), "tensor", plan([ONE], contiguous=True), [None], CPU, NO_SLOT)
+    assert lazy is None, "so is the reference's own"
+
+
+def test_a_storage_that_says_it_is_smaller_than_its_tensor_is_refused():
+    """What is overwritten is what the storage owns up to, and the rest would still hold what it held before."""
+    hidden = torch.ones(5, 4)[1:4]
+    assert fault(hidden, ONE) is None
+    hidden.untyped_storage().resize_(0)
+    assert fault(hidden, ONE) == "wrong_layout"
+    some = torch.ones(3, 4)
+    some.untyped_storage().resize_(40)
+    assert fault(some, ONE) == "wrong_layout"
+    assert fault(torch.ones(()).expand(3, 4), ONE) == "wrong_layout", "its strides are others"
+    assert fault(torch.zeros(0, 4), torch.zeros(0, 4)) is None

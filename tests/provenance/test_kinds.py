@@ -185,8 +185,27 @@ def test_on_a_cpu_the_time_in_the_extension_and_in_operators_decides(own_us, lib
     assert kind_on_cpu(operators, own_us, 100_000.0, has_extension=has_extension).kind == kind
 
 
+@pytest.mark.parametrize(("elsewhere_us", "kind"), [(0, "custom"), (9_000, "custom"), (20_000, "mixed"), (48_000, "mixed")])
+def test_on_a_cpu_what_passes_elsewhere_is_not_its_own_beyond_what_a_pause_takes(elsewhere_us, kind):
+    assert kind_on_cpu([], 100_000.0 - elsewhere_us, 100_000.0, has_extension=True).kind == kind
+
+
+@pytest.mark.parametrize("name", ["aten::tanh", "aten::topk", "aten::triu", "aten::tril", "aten::select_scatter"])
+def test_on_a_cpu_an_operator_whose_name_begins_like_a_harmless_one_is_a_librarys(name):
+    assert kind_on_cpu([{"name": name, "us": 50_000.0}], 50_000.0, 100_000.0, has_extension=True).kind == "mixed"
+
+
 def test_on_a_cpu_the_interpreters_own_time_does_not_spoil_a_small_call():
     assert kind_on_cpu([], 12.0, 60.0, has_extension=True).kind == "custom"
+
+
+@pytest.mark.parametrize(("idle_us", "kind"), [(0.0, "mixed"), (30.0, "mixed"), (60.0, "custom"), (math.nan, "unknown")])
+def test_on_a_cpu_that_is_slow_at_python_the_interpreters_own_time_is_longer(idle_us, kind):
+    assert kind_on_cpu([], 800.0, 1050.0, has_extension=True, idle_us=idle_us).kind == kind
+
+
+def test_on_a_cpu_no_candidate_makes_the_interpreters_own_time_as_long_as_it_likes():
+    assert kind_on_cpu([], 800.0, 1150.0, has_extension=True, idle_us=1e6).kind == "mixed"
 
 
 def test_on_a_cpu_reserving_memory_and_looking_at_it_otherwise_is_no_arithmetic():

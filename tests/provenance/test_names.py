@@ -21,6 +21,11 @@ def test_names_that_only_libraries_give_are_known(name):
     assert is_library_like(name)
 
 
+@pytest.mark.parametrize(("name", "shipped"), [("triton_", True), ("triton_12", True), ("triton_mine", False)])
+def test_what_torch_compile_calls_its_kernels_without_their_own_names_is_no_authors(name, shipped):
+    assert is_shipped(name) is shipped
+
+
 @pytest.mark.parametrize("name", names_in("anybodys_names.txt"))
 def test_names_that_an_author_may_choose_are_nobodys_before_it_is_known_whose(name):
     assert not is_shipped(name)

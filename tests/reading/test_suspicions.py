@@ -13,6 +13,8 @@ from harness.reading.suspicions import suspicions_in
     ("import time\nsetattr(time, 'perf_counter_ns', print)", "line 2 replaces an attribute of time", True),
     ("from harness.clocks import stopwatch", "line 1 imports harness.clocks, the judge's own code", True),
     ("import gc\nx = gc.get_objects()", "line 2 looks through all objects of its process (gc.get_objects)", False),
+    ("import torch\nf = torch._C._autograd._profiler_enabled()",
+     "line 2 asks whether it is being traced (torch._C._autograd._profiler_enabled)", False),
     ("import sys\nf = sys._getframe(1)", "line 2 looks at its callers' frames (sys._getframe)", False),
     ("import sys\nm = sys.modules['x']", "line 2 looks through the loaded modules (sys.modules)", False),
 ])

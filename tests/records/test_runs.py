@@ -53,8 +53,9 @@ def test_what_cannot_be_used_and_was_named_is_refused(tmp_path, ran):
         find_runs([tmp_path])
     with pytest.raises(InputError, match="a header and no records"):
         find_runs([ran("2026-05-01T12:00:00Z", records=0)])
-    with pytest.raises(InputError, match="no such file"):
-        find_runs([tmp_path / "nothing.csv"])
+    for name in ("nothing.csv", "nothing", "nowhere/nothing.csv"):
+        with pytest.raises(InputError, match="no such file.* `python run.py PROBLEM` writes results"):
+            find_runs([tmp_path / name])
 
 
 def test_a_glob_stands_for_its_files_and_what_is_none_of_ours_is_noted(tmp_path, ran):

@@ -149,6 +149,11 @@ class Far:
         self.bench._evictor.run(answer["word"])
         self.say({"cooled": sequence})
 
+    def stay(self) -> None:
+        """Live, and say nothing, until the other end hangs up."""
+        while self.socket.recv(4096):
+            pass
+
     def _exactly(self, count: int) -> bytes:
         body = b""
         while len(body) < count:
@@ -210,6 +215,7 @@ def child():
     yield make
     for each in made:
         each.kill()
+        each.wait(5.0)  # one that still makes a cache cold would write into the next test's
 
 
 @pytest.fixture(scope="session")

@@ -238,3 +238,27 @@ def test_a_baseline_that_is_as_fast_as_ever_is_not_timed_again():
 
     check_baseline(timing_of(baseline_us=900.0), "cuda", CONTROL, never)
     check_baseline(timing_of(baseline_us=9000.0), "cuda", None, never)
+
+
+@pytest.mark.parametrize(
+    ("cooling_us", "status"),
+    [(20_000.0, None), (24_900.0, None), (15_100.0, None), (25_500.0, Status.UNSURE), (14_500.0, Status.UNSURE),
+     (39_000.0, Status.UNSURE), (41_000.0, Status.REJECTED), (1.0, Status.UNSURE)],
+)
+def test_on_a_cpu_what_passes_before_a_window_opens_is_held_against_the_controls(cooling_us, status):
+    control = Control(500.0, None, 1000.0, cooling_us=20_000.0)
+    timing = timing_of(1000.0, overhead_us=500.0, hidden=None)
+    timing.cooling_us = [cooling_us] * 20
+    if status is None:
+        check_times(timing, "cpu", None, control)
+    else:
+        verdict = verdict_on(timing, kind="cpu", control=control)
+        assert verdict.status is status
+        assert f"{abs(cooling_us - 20_000.0):.1f} µs {'more' if cooling_us > 20_000.0 else 'less'} passed" in verdict.reason
+
+
+def test_a_player_on_a_cpu_cannot_hide_work_behind_the_noise_of_its_flush():
+    control = Control(500.0, None, 1000.0, cooling_us=20_000.0)
+    timing = timing_of(1000.0, overhead_us=2100.0, hidden=None)
+    timing.cooling_us = [20_000.0] * 20
+    assert verdict_on(timing, kind="cpu", control=control).status is Status.UNSURE

@@ -48,7 +48,7 @@ def writes_ninety_nine_of_a_hundred(far, first):
 def test_a_cache_that_was_not_made_cold_is_seen_before_the_window_opens(opened, cpu_bench, deed):
     def script(far):
         deed(far, far.hear()["first"])
-        time.sleep(1)
+        far.stay()
 
     session, _, sets = opened(script)
     with pytest.raises(Failed, match="was not made cold before its timed window") as caught:
@@ -81,7 +81,7 @@ def test_a_cooling_of_another_launch_breaks_the_protocol(opened, numbers):
         far.bench._evictor.run(far.hear()["word"])
         for number in numbers:
             far.say({"cooled": number})
-        time.sleep(1)
+        far.stay()
 
     session, _, sets = opened(script)
     with pytest.raises(Failed) as caught:

@@ -129,6 +129,11 @@ def test_with_gradients_no_family_counts_as_exact_and_no_layout_of_a_gradient_is
     assert reference.output_strides == [[16, 1], None, None]
 
 
+def test_of_an_output_that_is_computed_when_it_is_read_no_layout_is_asked(reference_of):
+    assert reference_of(product("torch._neg_view(torch.matmul(A, B))")).output_strides == [None]
+    assert reference_of(product()).output_strides == [[16, 1]]
+
+
 def test_a_reference_without_a_floating_output_has_no_gradients_to_ask_for(reference_of):
     with pytest.raises(InputError, match="no output of the reference has a gradient"):
         reference_of(product("(A @ B > 1).int()"), mode="forward_backward")

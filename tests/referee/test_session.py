@@ -23,7 +23,7 @@ def test_an_honest_player_is_believed_its_times_and_clocked_by_the_referee(opene
     session, _, sets = opened(lambda far: (far.launches(2, times=[11.0, 13.0]), far.launches(1)))
     made = session.launch(sets, hold=False)
     assert [launch.time_us for launch in made.launches] == [11.0, 13.0]
-    assert all(launch.wall_us > 0 for launch in made.launches)
+    assert all(0 < launch.cooling_us < launch.wall_us for launch in made.launches)
     assert made.end_to_end_us == 12.0
     assert made.hidden is None
     assert made.inputs_kept == [True, True]
@@ -117,7 +117,7 @@ def whole(frame):
         far.say({"turn": first + 2})
         far.say({"queued": 2})
         far.say(frame)
-        time.sleep(1)
+        far.stay()
 
     return script
 
@@ -127,7 +127,7 @@ def turns(*numbers):
         far.hear()
         for number in numbers:
             far.say({"turn": number})
-        time.sleep(1)
+        far.stay()
 
     return script
 
@@ -188,7 +188,7 @@ def test_launches_that_were_never_let_go_are_not_believed(opened):
     def script(far):
         far.hear()
         far.say({"launched": [GOOD, GOOD], "end_to_end_us": 1.0})
-        time.sleep(1)
+        far.stay()
 
     session, _, sets = opened(script)
     with pytest.raises(Failed) as caught:
@@ -249,7 +249,7 @@ def test_a_profile_that_is_no_listing_breaks_the_protocol(opened, listing):
         far.begin(first)
         far.say({"turn": first + 1})
         far.say({"profiled": listing})
-        time.sleep(1)
+        far.stay()
 
     session, reference, _ = opened(script)
     with pytest.raises(Failed) as caught:
@@ -287,7 +287,7 @@ def test_the_evidence_of_an_exception_is_of_the_launch_that_raised(opened):
         far.say({"turn": first + 2})
         far.say({"queued": 1})
         far.say({"launched": [{"raised": {"type": "ValueError", "message": "no"}}], "end_to_end_us": 1.0})
-        time.sleep(1)
+        far.stay()
 
     session, _, sets = opened(script)
     with pytest.raises(Failed) as caught:

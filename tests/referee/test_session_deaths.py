@@ -48,7 +48,7 @@ SILENCES = {
 def test_a_player_that_hangs_in_forward_is_timed_out(opened, script):
     def silent(far):
         script(far)
-        time.sleep(2)
+        far.stay()
 
     session, _, sets = opened(silent)
     began = time.monotonic()

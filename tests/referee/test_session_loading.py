@@ -88,7 +88,7 @@ def test_a_player_that_dies_before_it_is_loaded_has_crashed(session_with, refere
 def test_a_player_that_falls_silent_before_it_is_loaded_is_timed_out(session_with, reference_of, script):
     def silent(far):
         script(far)
-        time.sleep(1.5)
+        far.stay()
 
     began = time.monotonic()
     with pytest.raises(Failed) as caught:
@@ -104,7 +104,7 @@ def test_a_player_that_answers_nonsense_breaks_the_protocol(session_with, refere
         far.greet()
         far.hear()
         far.raw(body)
-        time.sleep(1)
+        far.stay()
 
     with pytest.raises(Failed) as caught:
         session_with(script).load("/x.py", reference_of(), {}, 1)

@@ -137,7 +137,7 @@ def on_a_cpu(own_share):
     """What a player on a CPU lists of a call of 1000 µs, so much of it in its extension and the rest in a product."""
     return {
         "operators": [{"name": "aten::mm", "us": 1000.0 * (1 - own_share)}], "own_us": 1000.0 * own_share,
-        "total_us": 1000.0, "others_us": 0.0, "others_began": False, "called_back": False,
+        "total_us": 1000.0, "others_us": 0.0, "others_began": False, "called_back": False, "idle_us": 0.0,
     }
 
 
@@ -160,3 +160,24 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
     assert trace(session, "cpu", reference, contestant, timing(1000.0)).kind == kind
     assert session.answers == []
+
+
+@pytest.mark.parametrize(
+    ("library_us", "built", "kind", "left"),
+    [([400.0, 900.0, 900.0], False, "library", 0), ([400.0, 900.0, 400.0], False, "unknown", 0),
+     ([900.0, 400.0], False, "library", 1), ([400.0, 950.0, 950.0], True, "library", 0)],
+    ids=["a pause", "no pause", "a library's at once", "a pause beside an extension"],
+)
+def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, library_us, built, kind, left):
+    monkeypatch.setattr(tracing, "judge_outputs", lambda *_: None)
+    monkeypatch.setattr(tracing.checking, "decide", lambda *_: None)
+    monkeypatch.setattr(tracing, "foreign_functions", lambda path: [])
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
+    session = Session(*[
+        {**on_a_cpu(0.0), "own_us": 0.0, "operators": [{"name": "aten::mm", "us": us}]} for us in library_us
+    ])
+    session.core_time_beside_us = lambda: 0.0
+    extensions = (tmp_path / "x.so",) if built else ()
+    contestant = Contestant("x", str(tmp_path / "x.py"), {}, extensions, None, "fp32", "torch")
+    assert trace(session, "cpu", reference, contestant, timing(1000.0)).kind == kind
+    assert len(session.answers) == left

@@ -46,6 +46,18 @@ def test_a_wrong_candidate_is_shown_with_where_it_is_wrong(results, capsys):
         assert words in out
 
 
+@pytest.mark.parametrize(("kind", "said"), [("cpu", "1.00 ms by the player's clock"), ("cuda", "1.00 ms by events")])
+def test_a_call_is_told_by_the_clock_that_the_device_has(tmp_path, capsys, kind, said):
+    files = RunFiles.create(tmp_path, "tril", "here", "2026-05-01T12:00:00Z")
+    record = Record(
+        run_id="1", utc="2026-05-01T12:00:00Z", problem="tril", sizes="M=8", dtype="float32", candidate="naive",
+        status=Status.OK, device_kind=kind, time_us=1000.0,
+    )
+    files.append(record, {"clocks": {"events_us": 1000.0, "profiler_us": None, "wall_us": None}})
+    assert main(["show", "naive", "--results", str(tmp_path)]) == 0
+    assert said in capsys.readouterr().out
+
+
 def test_each_architecture_has_its_line_and_constant_memory_and_warnings_are_not_lost(tmp_path, capsys):
     files = RunFiles.create(tmp_path, "tril", "cpu", "2026-05-01T12:00:00Z")
     kernel = {"kernel": "tril_kernel", "registers": 40, "spill_bytes": 0, "shared_bytes": 0, "stack_bytes": 0}

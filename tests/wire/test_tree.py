@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 
 import pytest
 import torch
@@ -101,3 +101,30 @@ def test_what_cannot_cross_is_refused_by_the_name_of_its_type(value, named):
 def test_a_skeleton_that_was_never_made_here_is_refused(skeleton):
     with pytest.raises(ValueError, match="not a skeleton"):
         tree.rebuild(skeleton, [torch.zeros(1)])
+
+
+def test_a_container_that_has_its_own_way_of_being_gone_through_is_not_carried():
+    """It may compute its parts when it is looked at, and give others each time."""
+    class Lazy(tuple):
+        def __iter__(self):
+            return iter((torch.ones(1),))
+
+    class LazyDict(dict):
+        def items(self):
+            return [("a", torch.ones(1))]
+
+    class Meta(type):
+        pass
+
+    class Made(list, metaclass=Meta):
+        pass
+
+    for value in (Lazy((1,)), LazyDict(a=1), Made([1])):
+        with pytest.raises(TypeError, match="cannot cross"):
+            tree.flatten(value)
+
+
+def test_a_named_tuple_is_carried_as_a_tuple():
+    skeleton, tensors = tree.flatten(torch.max(torch.ones(2, 2), dim=1))
+    assert list(skeleton) == ["tuple"] and len(tensors) == 2
+    assert tree.flatten(namedtuple("Pair", "a b")(1, 2))[0] == {"tuple": [{"value": 1}, {"value": 2}]}
