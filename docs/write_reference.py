@@ -60,6 +60,7 @@ CODES = {
     ReasonCode.BELOW_FLOOR: "a time below what the hardware can do",
     ReasonCode.PROTOCOL: "its process sent what no honest one sends",
     ReasonCode.BUILD_CHANGED: "it opens an extension that its build did not produce",
+    ReasonCode.GOES_BY_VALUES: "it takes longer on inputs with other values: what it does goes by how they are drawn",
     ReasonCode.SYNTAX_ERROR: "Python cannot read the file",
     ReasonCode.COMPILE_ERROR: "a compiler or the linker refused it",
     ReasonCode.IMPORT_ERROR: "it raised, or ended, while it was imported",

@@ -57,6 +57,7 @@ class ReasonCode(str, Enum):
     BELOW_FLOOR = "below_floor"
     PROTOCOL = "protocol"
     BUILD_CHANGED = "build_changed"
+    GOES_BY_VALUES = "goes_by_values"
     # build_failed
     SYNTAX_ERROR = "syntax_error"
     COMPILE_ERROR = "compile_error"
@@ -97,7 +98,7 @@ _CODES = {
     Status.IMPRECISE: [ReasonCode.REDUCED_PRECISION],
     Status.REJECTED: [
         ReasonCode.INPUTS_WRITTEN, ReasonCode.ALIASES_INPUT, ReasonCode.CLOCKS_DISAGREE, ReasonCode.BELOW_FLOOR,
-        ReasonCode.PROTOCOL, ReasonCode.BUILD_CHANGED,
+        ReasonCode.PROTOCOL, ReasonCode.BUILD_CHANGED, ReasonCode.GOES_BY_VALUES,
     ],
     Status.BUILD_FAILED: [
         ReasonCode.SYNTAX_ERROR, ReasonCode.COMPILE_ERROR, ReasonCode.IMPORT_ERROR, ReasonCode.NO_MODEL_NEW,

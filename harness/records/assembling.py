@@ -99,6 +99,7 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
                 "cooling_us": timing.cooling_us,
                 "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None,
                 "completed": asdict(timing.completed) if timing.completed else None,
+                "valued": asdict(timing.valued) if timing.valued else None,
                 "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,
                 "telemetry": [asdict(reading) for reading in timing.telemetry],
                 "read_at_s": timing.read_at_s, "read_kept": timing.read_kept,

@@ -97,7 +97,7 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
             f"{timing.time_us:.1f} µs is less than {_FLOOR_SHARE:g} of {floor_us:.1f} µs, the time that "
             "the useful work takes at this device's fastest rates: the clock was fooled, or work left undone",
         )
-    _check_early_work(timing, kind)
+    _check_looks(timing, kind)
     if control is not None:
         explained_us = control.explained_us(timing)
         try:
@@ -175,28 +175,38 @@ def _check_tail(timing: Timing, kind: str, excess_us: float) -> None:
     )
 
 
-def _check_early_work(timing: Timing, kind: str) -> None:
+def _check_looks(timing: Timing, kind: str) -> None:
+    begins = "something of it (another stream, a thread, a waiting kernel) begins to work before its time"
     _check_look(
         timing.early, kind, "less when its inputs were readable for a while before the timed window opened",
-        "{0:.1f} µs, but {1:.1f} µs when its inputs are readable for a while before the timed window opens",
+        "{0:.1f} µs, but {1:.1f} µs when its inputs are readable for a while before the timed window opens", begins,
     )
     _check_look(
         timing.completed, kind, "more when the last of its inputs came as the timed window opened",
-        "{1:.1f} µs, but {0:.1f} µs when the last of its inputs come as the timed window opens",
+        "{1:.1f} µs, but {0:.1f} µs when the last of its inputs come as the timed window opens", begins,
+    )
+    _check_look(
+        timing.valued, kind, "more when its inputs had random signs, or zeros and ones",
+        "{1:.1f} µs, but {0:.1f} µs when its inputs have random signs, or are zeros and ones",
+        "what it does goes by how the inputs are drawn, which is not the problem", ReasonCode.GOES_BY_VALUES,
     )
 
 
-def _check_look(found: EarlyLook | None, kind: str, often: str, always: str) -> None:
-    """`often` is what a call took now and then if `found` is a finding, `always` what each took, with two places for µs."""
+def _check_look(
+    found: EarlyLook | None, kind: str, often: str, always: str, doing: str,
+    code: ReasonCode = ReasonCode.CLOCKS_DISAGREE,
+) -> None:
+    """`often` is what a call took now and then if `found` is a finding, `always` what each took, with two places for
+    µs, and `doing` what that comes of.
+    """
     if found is None or not (found.is_finding(kind) or found.was_often_one):
         return
-    doing = "something of it (another stream, a thread, a waiting kernel) begins to work before its time"
     if found.is_finding(kind):
         said = f"a call takes {always.format(found.usual_us, found.early_us)}: {doing}"
     else:
         said = f"{found.findings} times, though not each time, a call took {often}: {doing} now and then"
     if found.is_certain(kind):
-        raise failures.failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, said)
+        raise failures.failed(Status.REJECTED, code, said)
     raise failures.failed(
         Status.UNSURE, ReasonCode.NOISY, f"{said}, or something else disturbs this machine; run again when it is quiet"
     )

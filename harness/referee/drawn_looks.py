@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import secrets
+from collections.abc import Sequence
 
 _DRAWN = secrets.SystemRandom()
 # Each kind comes in the first four rounds, which there always are, at one of the two segments of each.
@@ -21,6 +22,7 @@ class Look(enum.Enum):
     FLUSH = "whether the cache is made cold, and whether outputs are written to afterwards"
     OPEN = "what a call gains by inputs that lie readable before its window"
     LATE = "what a call loses by inputs that are complete only with its window"
+    VALUES = "what a call loses by inputs with other values"
 
 
 # Once more right after the last round. Work that was begun early shows in the late ones whatever it does about its times.
@@ -28,14 +30,15 @@ _LAST = (Look.LATE, Look.LATE, Look.OPEN, Look.FLUSH)
 
 
 class DrawnLooks:
-    """When a player is looked at: each kind early on, any by chance now and then, and one at the end."""
+    """When a player is looked at: each of `kinds` early on, any by chance now and then, and one at the end."""
 
-    def __init__(self) -> None:
-        self._first = dict(zip(_DRAWN.sample(range(_FIRST_SEGMENTS), len(Look)), Look))
+    def __init__(self, kinds: Sequence[Look] = tuple(Look)) -> None:
+        self._kinds = tuple(kinds)
+        self._first = dict(zip(_DRAWN.sample(range(_FIRST_SEGMENTS), len(self._kinds)), self._kinds))
 
     def before(self, segment: int) -> Look | None:
         """What is looked at right before the candidate's segment of this number, counted from 0 through the rounds."""
-        by_chance = _DRAWN.choice(tuple(Look)) if secrets.randbelow(_CHANCE_OF) == 0 else None
+        by_chance = _DRAWN.choice(self._kinds) if secrets.randbelow(_CHANCE_OF) == 0 else None
         return self._first.get(segment, by_chance)
 
     def last(self) -> Look:

@@ -112,12 +112,12 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
     return replace(found, findings=findings)
 
 
-def look_at_completed(
+def look_at_one(
     launches: Callable[[], tuple[float, Sequence[float]]], kind: str, usual_us: Sequence[float],
     beside: Callable[[], Sequence[float]],
 ) -> EarlyLook:
-    """The weakest of five segments in each of which one launch's inputs are complete only with its window; one segment
-    where that is no finding.
+    """The weakest of five segments in each of which the inputs of one launch are complete only with its window, or have
+    other values; one segment where that is no finding. What it `usual_us` is then is the time of that launch.
 
     `launches()` makes such a segment, verified, and returns the time of that launch and those of the ones before it, in
     µs. On a GPU it is held against `usual_us` too, the times of the segment before: who was found out might be slow in
@@ -126,13 +126,13 @@ def look_at_completed(
     """
 
     def one() -> EarlyLook:
-        completed_us, before = launches()
-        found = EarlyLook(completed_us, _upper_quartile(before or usual_us))
+        one_us, before = launches()
+        found = EarlyLook(one_us, _upper_quartile(before or usual_us))
         if before and kind != "cpu" and not found.is_finding(kind):
-            over_usual = EarlyLook(completed_us, _upper_quartile(usual_us), found.gained_us)
+            over_usual = EarlyLook(one_us, _upper_quartile(usual_us), found.gained_us)
             found = over_usual if over_usual.is_finding(kind) else found
         elif not before and found.is_finding(kind):
-            found = replace(found, gained_beside_us=completed_us - _upper_quartile(beside()))
+            found = replace(found, gained_beside_us=one_us - _upper_quartile(beside()))
         return found
 
     return _weakest(one, kind)

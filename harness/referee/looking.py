@@ -1,7 +1,8 @@
 """Segments as long as any other, made to see what a player does outside its timed windows.
 
-In one the flush is inspected, in another the inputs lie open for a while, and in one the last pieces of a launch's
-inputs come as its window opens. Which comes when is `drawn_looks`'s, and what they give `early`'s to judge.
+In one the flush is inspected, in another the inputs lie open for a while, in one the last pieces of a launch's inputs
+come as its window opens, and in one a launch has inputs of another family: who knows how they are drawn could do with
+less for them. Which comes when is `drawn_looks`'s, and what they give `early`'s to judge.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class _Incomplete:
 
 
 class Looking:
-    """Looks at the player of one candidate; `opened` and `completed` are what says most against it so far.
+    """Looks at the player of one candidate; `opened`, `completed` and `valued` are what says most against it so far.
 
     `take` gives inputs for one segment that nobody has seen. What a look takes besides is worked out long before: a
     segment that took longer to begin would be told by that. Outputs are verified by `backlog` while the player makes the
@@ -60,13 +61,20 @@ class Looking:
         self._verify, self._backlog, self._take = verify, backlog, take
         self._given: list[InputSet] | None = None
         self._ready: _Incomplete | None = None
+        self._other: InputSet | None = None
         self._hold = False
         self.opened: EarlyLook | None = None
         self.completed: EarlyLook | None = None
+        self.valued: EarlyLook | None = None
 
     def prepare(self, inputs: InputSet, count: int) -> None:
-        """Have `inputs` ready as the incomplete ones of a segment of `count` launches; and others whenever they were used.
+        """Have `inputs` ready as the incomplete ones of a segment of `count` launches, and a set of another family; and
+        others whenever they were used.
         """
+        self._prepare_incomplete(inputs, count)
+        self._prepare_other()
+
+    def _prepare_incomplete(self, inputs: InputSet, count: int) -> None:
         self._ready = self._incomplete(inputs, count)
 
     def at(self, what: Look, drawn: list[InputSet], usual_us: Sequence[float], *, hold: bool) -> None:
@@ -83,9 +91,12 @@ class Looking:
         usual_us = usual_us or self._segment(0.0)
         if what is Look.OPEN:
             self.opened = worse(self.opened, early.look(self._segment, kind, usual_us), kind)
-        else:
-            found = early.look_at_completed(self._completed_late, kind, usual_us, lambda: self._segment(0.0))
+        elif what is Look.LATE:
+            found = early.look_at_one(self._completed_late, kind, usual_us, lambda: self._segment(0.0))
             self.completed = worse(self.completed, found, kind)
+        else:
+            found = early.look_at_one(self._of_other_values, kind, usual_us, lambda: self._segment(0.0))
+            self.valued = worse(self.valued, found, kind)
 
     def _next(self) -> list[InputSet]:
         given, self._given = self._given, None
@@ -109,6 +120,25 @@ class Looking:
         self._backlog.add(lambda: self._verify(sets, made))
         return [launch.time_us for launch in made.launches[1:]]
 
+    def _prepare_other(self) -> None:
+        if self._reference.as_fast:
+            self._other = self._draw_other()
+
+    def _draw_other(self) -> InputSet:
+        return self._reference.draw(secrets.choice(self._reference.as_fast))
+
+    def _of_other_values(self) -> tuple[float, Sequence[float]]:
+        """The time of the one launch, which is drawn but never the lead-in, and those of the ones before it."""
+        drawn, ready, self._other = self._next(), self._other, None
+        index = 1 + secrets.randbelow(len(drawn) - 1)
+        sets = [*drawn[:index], ready or self._draw_other(), *drawn[index + 1 :]]
+        made = self._launch(sets)
+        if ready is not None:
+            self._backlog.add(self._prepare_other)
+        self._verify(sets, made)
+        times_us = [launch.time_us for launch in made.launches]
+        return times_us[index], times_us[1:index]
+
     def _completed_late(self) -> tuple[float, Sequence[float]]:
         """The time of the one launch, which is drawn but never the lead-in, and those of the ones before it.
 
@@ -123,7 +153,7 @@ class Looking:
             sets = [*drawn[:index], used.inputs, *drawn[index + 1 :]]
             made = self._launch(sets, incomplete=used.lacking)
             if ready is not None:  # those in whose place they came have been seen by nobody
-                self._backlog.add(functools.partial(self.prepare, drawn[index], len(drawn)))
+                self._backlog.add(functools.partial(self._prepare_incomplete, drawn[index], len(drawn)))
             self._verify(sets, made, [other for other in range(len(sets)) if other != index])
             try:
                 self._verify(sets, made, [index])

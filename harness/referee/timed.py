@@ -86,6 +86,7 @@ class Timing:
     end_to_end_us: float | None = None
     early: EarlyLook | None = None
     completed: EarlyLook | None = None
+    valued: EarlyLook | None = None
     unheld_overhead_us: float | None = None
     tails_us: list[float] = field(default_factory=list)
     launches_per_segment: int = 0

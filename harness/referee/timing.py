@@ -54,7 +54,8 @@ class Rounds:
         self._of_baseline: list[InputSet] = []
         self._drawn: list[InputSet] = []  # for the next segment of the candidate's
         self._backlog = Backlog(bench.synchronize)
-        self._looks, self._segments = DrawnLooks(), 0  # so many of the candidate's in rounds
+        kinds = [what for what in Look if what is not Look.VALUES or reference.as_fast]
+        self._looks, self._segments = DrawnLooks(kinds), 0  # so many of the candidate's in rounds
         self._looking = Looking(session, bench, reference, verify, self._backlog, self._take)
         self._usual_us: list[float] = []  # times of the candidate's last segment
         self._usual_held = False
@@ -85,6 +86,7 @@ class Rounds:
         timing.violations = self._bench.violations().since(before)
         self._look_last(len(timing.log_ratios) + timing.dropped)
         timing.early, timing.completed = self._looking.opened, self._looking.completed
+        timing.valued = self._looking.valued
         estimate(timing, settings)
         self._measure_end_to_end()
         return timing

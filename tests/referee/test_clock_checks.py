@@ -183,8 +183,26 @@ def test_on_a_cpu_a_gain_that_another_load_could_make_is_doubted_and_not_blamed(
     assert verdict.reason_code is (ReasonCode.NOISY if status is Status.UNSURE else ReasonCode.CLOCKS_DISAGREE)
 
 
+@pytest.mark.parametrize(("valued_us", "status"), [(1040.0, None), (1060.0, Status.REJECTED)])
+def test_a_call_that_takes_longer_on_other_values_goes_by_them(valued_us, status):
+    timing = timing_of(1000.0)
+    timing.valued = EarlyLook(valued_us, 1000.0)
+    if status is None:
+        check_times(timing, "cuda", None, CONTROL)
+    else:
+        verdict = verdict_on(timing)
+        assert (verdict.status, verdict.reason_code) == (status, ReasonCode.GOES_BY_VALUES)
+        assert "takes 1000.0 µs, but 1060.0 µs when its inputs have random signs" in verdict.reason
+
+
+def test_where_a_machine_was_busier_nobody_is_rejected_for_values():
+    timing = timing_of(1000.0)
+    timing.valued = EarlyLook(1500.0, 1000.0, gained_beside_us=0.0, findings=5)
+    assert verdict_on(timing).status is Status.UNSURE
+
+
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
-@pytest.mark.parametrize("name", ["early", "completed"])
+@pytest.mark.parametrize("name", ["early", "completed", "valued"])
 def test_who_begins_early_now_and_then_only_is_doubted(kind, name):
     for findings, believed in ((2, True), (3, False)):
         timing = timing_of()

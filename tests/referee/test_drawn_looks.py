@@ -15,9 +15,16 @@ def test_each_thing_is_looked_at_in_the_first_four_rounds_and_by_chance_besides(
             if what:
                 places[what].add(segment)
         again = [drawn.before(segment) for segment in range(8)]
-        by_chance += sum(what is not None for what in first + again) - 6
+        by_chance += sum(what is not None for what in first + again) - 8
         later |= {drawn.before(segment) for segment in range(8, 24)}
         last.add(drawn.last())
     assert all(seen == set(range(8)) for seen in places.values())
-    assert later == {None, *Look} and last == set(Look)
-    assert 170 < by_chance < 330  # of 300 players' 10 segments that are not among the first, one in twelve
+    assert later == {None, *Look} and last == {Look.LATE, Look.OPEN, Look.FLUSH}
+    assert 130 < by_chance < 270  # of 300 players' 8 segments that are not among the first, one in twelve
+
+
+def test_what_cannot_be_looked_at_never_is():
+    for _ in range(100):
+        drawn = DrawnLooks([Look.FLUSH, Look.OPEN])
+        assert {drawn.before(segment) for segment in range(24)} >= {None, Look.FLUSH, Look.OPEN}
+        assert not {drawn.before(segment) for segment in range(24)} & {Look.LATE, Look.VALUES}

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.inputs.families import GIVEN, family_named
 from harness.inputs.sets import draw_set
 from harness.referee import failures, looking
 from harness.referee.backlog import Backlog
@@ -23,10 +24,11 @@ BENCH = SimpleNamespace(kind="cuda", synchronize=lambda: None)
 
 
 class Session:
-    """A player whose calls take `call_us`, and so much longer where the inputs were completed late."""
+    """A player whose calls take `call_us`, and so much longer where the inputs were completed late or have signs."""
 
-    def __init__(self, later_us=0.0, call_us=USUAL_US):
+    def __init__(self, later_us=0.0, call_us=USUAL_US, signed_us=0.0):
         self.later_us, self.call_us, self.lacking, self.looked, self.seen = later_us, call_us, [], [], []
+        self.signed_us = signed_us
 
     def launch(self, sets, *, hold, early_s=0.0, inspect=False, incomplete=None, meanwhile=None):
         if meanwhile is not None:
@@ -38,6 +40,8 @@ class Session:
         if incomplete is not None:
             self.lacking.append((len(sets), incomplete.index))
             times[incomplete.index] += self.later_us
+        for index, inputs in enumerate(sets):
+            times[index] += self.signed_us * (inputs.family.name == "signs")
         return Launches([Launch(time_us, 3.0, None, None, []) for time_us in times], 1.0, None, [True] * len(sets))
 
 
@@ -47,8 +51,11 @@ def chosen(monkeypatch):
     return lambda index: monkeypatch.setattr(looking.secrets, "randbelow", lambda below: index - 1)
 
 
-def reference_of(get_inputs=lambda: [torch.rand(32, 32)]):
-    return SimpleNamespace(draw=lambda: draw_set(get_inputs, torch.device("cpu")))
+def reference_of(get_inputs=lambda: [torch.rand(32, 32)], as_fast=("signs",)):
+    return SimpleNamespace(
+        draw=lambda family=GIVEN: draw_set(get_inputs, torch.device("cpu"), family, [0]),
+        as_fast=[family_named(name) for name in as_fast],
+    )
 
 
 def looking_of(session, verify=lambda sets, made, only=None: None, *, count=5, reference=None):
@@ -220,6 +227,7 @@ def test_who_is_honest_for_a_dozen_queues_once_it_was_found_out_is_doubted(chose
 
 @pytest.mark.parametrize(("what", "looked"), [
     (Look.FLUSH, [(True, False, False)]), (Look.OPEN, [(False, True, False)]), (Look.LATE, [(False, False, True)]),
+    (Look.VALUES, [(False, False, False)]),
 ])
 def test_one_segment_for_each_thing_that_is_looked_at(what, looked):
     session = Session()
@@ -234,12 +242,12 @@ def test_nothing_is_drawn_or_worked_out_for_a_segment_while_somebody_waits_for_i
     draw = reference.draw
     looker = looking_of(session, reference=reference)
     looker.prepare(draw(), 5)
-    reference.draw = lambda: drawn_for.append(len(session.looked)) or draw()
+    reference.draw = lambda *family: drawn_for.append(len(session.looked)) or draw(*family)
     for turn in range(3):
         looker.at(what, [draw() for _ in range(5)], [USUAL_US], hold=True)
         assert drawn_for == [], "drawn before the segment or beside it"
         looker.settle()  # as the next segment does
-        assert len(drawn_for) == (what is Look.LATE)
+        assert len(drawn_for) == (what in (Look.LATE, Look.VALUES))
         drawn_for.clear()
     assert len(session.looked) == 3 and len({bytes(each.region.numpy()) for each in session.seen}) == 15
 
@@ -259,11 +267,11 @@ def test_what_is_ready_is_used_in_the_place_of_one_that_was_drawn_and_made_anew_
 
 
 def test_without_times_to_hold_it_against_a_segment_is_made_for_them():
-    for what, segments in ((Look.OPEN, 2), (Look.LATE, 2), (Look.FLUSH, 1)):
+    for what, segments in ((Look.OPEN, 2), (Look.LATE, 2), (Look.VALUES, 2), (Look.FLUSH, 1)):
         session = Session(call_us=3 * USUAL_US)
         looker = look(session, what=what, usual_us=())
         assert len(session.looked) == segments
-        assert all(found is None or not found.is_finding("cuda") for found in (looker.opened, looker.completed))
+        assert all(found is None or not found.is_finding("cuda") for found in (looker.opened, looker.completed, looker.valued))
 
 
 def test_who_takes_longer_in_the_pairs_than_before_is_not_cleared_by_them():
@@ -285,3 +293,41 @@ def test_who_was_slow_by_chance_before_is_cleared_by_pairs_that_are_not():
     session = Session()
     found = look(session, what=Look.OPEN, usual_us=[3 * USUAL_US]).opened
     assert found == EarlyLook(USUAL_US, USUAL_US) and len(session.looked) == 3
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_one_launch_has_inputs_of_another_family_and_nobody_who_takes_as_long_is_looked_at_again(count):
+    session = Session()
+    assert look(session, what=Look.VALUES, count=count).valued == EarlyLook(USUAL_US, USUAL_US)
+    names = [inputs.family.name for inputs in session.seen]
+    assert len(names) == count and names[0] == "as given" and names.count("signs") == 1
+
+
+def test_who_takes_longer_on_other_values_is_looked_at_five_times(chosen):
+    chosen(2)
+    session = Session(signed_us=50.0)
+    found = look(session, what=Look.VALUES).valued
+    assert found == EarlyLook(USUAL_US + 50, USUAL_US) and found.is_certain("cuda") and found.findings == 5
+    assert [inputs.family.name for inputs in session.seen].count("signs") == 5
+
+
+def test_who_is_wrong_on_other_values_while_it_is_timed_is_wrong():
+    """Right in the checks, where every launch may be one, and not where it is timed."""
+    session = Session()
+
+    def verify(sets, made, only=None):
+        if any(inputs.family.name == "signs" for inputs in sets):
+            raise wrong()
+
+    with pytest.raises(Failed) as caught:
+        look(session, verify, what=Look.VALUES)
+    assert caught.value.verdict == wrong().verdict
+
+
+def test_of_the_families_each_has_its_turn():
+    names = set()
+    for _ in range(40):
+        session = Session()
+        look(session, what=Look.VALUES, reference=reference_of(as_fast=("signs", "identity")))
+        names |= {inputs.family.name for inputs in session.seen}
+    assert names == {"as given", "signs", "identity"}

@@ -9,6 +9,7 @@ import pytest
 
 from harness.device.bench import LocalTimes
 from harness.device.identity import Telemetry, Violations
+from harness.inputs.families import GIVEN
 from harness.referee.timing import Rounds
 from harness.referee.turns import Launch, Launches
 
@@ -20,7 +21,7 @@ class ScriptedSession:
         self._time_us, self._log, self._hidden, self._steps_us = time_us, log, hidden, steps_us
         self.opened, self.segments = [], 0
         self.end_to_end_us = 77.0
-        self.early_us, self.early_s, self.completed_later_us = 1111.0, 0.0, 0.0
+        self.early_us, self.early_s, self.completed_later_us, self.valued_later_us = 1111.0, 0.0, 0.0, 0.0
 
     timer = "scripted"
 
@@ -59,6 +60,10 @@ class ScriptedSession:
             self._log.append(("completed", len(sets), hold))
             times = [self._time_us(self.segments)] * len(sets)
             times[incomplete.index] += self.completed_later_us
+            return Launches([Launch(each, 3.0, 1.0, None, []) for each in times], 1.0, None, [True] * len(sets))
+        if any(inputs.family is not GIVEN for inputs in sets):
+            self._log.append(("valued", len(sets), hold))
+            times = [self._time_us(self.segments) + self.valued_later_us * (each.family is not GIVEN) for each in sets]
             return Launches([Launch(each, 3.0, 1.0, None, []) for each in times], 1.0, None, [True] * len(sets))
         time_us = self._time_us(self.segments)
         self.segments += 1

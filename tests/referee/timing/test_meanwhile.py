@@ -112,7 +112,7 @@ def test_as_much_is_drawn_for_a_look_as_for_the_segment_whose_place_it_takes(wat
 
     def drawn_for(looks):
         monkeypatch.setattr(
-            "harness.referee.timing.DrawnLooks", lambda: SimpleNamespace(before=looks.get, last=lambda: what)
+            "harness.referee.timing.DrawnLooks", lambda kinds: SimpleNamespace(before=looks.get, last=lambda: what)
         )
         log, _ = watched(kind, inside_us)
         found, draws, is_making = [], 0, False
@@ -123,7 +123,7 @@ def test_as_much_is_drawn_for_a_look_as_for_the_segment_whose_place_it_takes(wat
                 is_making, draws = True, draws if kind == "cpu" else 0
             elif entry[0].startswith("made"):
                 is_making = False
-            elif entry[0] in ("A", "early", "inspected", "completed"):
+            elif entry[0] in ("A", "early", "inspected", "completed", "valued"):
                 found.append(("L" if entry[0] != "A" else "A", draws))
                 draws = 0
         return found
@@ -150,12 +150,12 @@ def test_without_eager_in_the_player_no_arm_follows_the_others_checking_more_oft
 def test_each_queue_is_verified_once_and_before_the_next_outputs_are_taken(watched):
     for inside_us in (None, 10.0):
         log, verified = watched(inside_us=inside_us)
-        queues = [entry[0] for entry in log if entry[0] in ("A", "early", "inspected", "completed")]
+        queues = [entry[0] for entry in log if entry[0] in ("A", "early", "inspected", "completed", "valued")]
         # The one launch whose inputs were completed late is verified apart from the others.
         assert len(verified) == len(queues) + queues.count("completed")
         taken = None
         for entry in log:
-            if entry[0] in ("A", "early", "inspected", "completed"):
+            if entry[0] in ("A", "early", "inspected", "completed", "valued"):
                 assert taken is None
                 taken = entry
             elif entry[0] == "verify":

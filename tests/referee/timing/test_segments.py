@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.problem import AccuracyRule
 from harness.referee.drawn_looks import Look
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed, failed
@@ -23,7 +24,7 @@ def test_the_slow_lead_in_of_each_segment_is_thrown_away(rounds_of):
     assert set(timing.baseline_us) == {2000.0}
 
 
-LOOKED = ("inspected", "early", "completed")
+LOOKED = ("inspected", "early", "completed", "valued")
 
 
 def test_all_of_a_part_of_a_round_has_run_before_its_outputs_are_judged(rounds_of):
@@ -32,7 +33,7 @@ def test_all_of_a_part_of_a_round_has_run_before_its_outputs_are_judged(rounds_o
     judged = [at for at, step in enumerate(steps) if step == "verify"]
     assert steps[: judged[3] + 1] == ["A", "B", "verify", *["A", "verify"] * 3]  # a size, and the warm-up
     rounds = "".join({"verify": ".", "A": "A", "B": "B"}.get(step, "L") for step in steps[judged[3] + 1:])
-    for looked, judged_apart in (("completed", ".."), ("inspected", "."), ("early", ".")):
+    for looked, judged_apart in (("completed", ".."), ("inspected", "."), ("early", "."), ("valued", ".")):
         assert looked in steps and f"L{judged_apart}" in rounds
     while "L." in rounds:  # what is looked at is judged by itself, before the segment that follows
         rounds = rounds.replace("L..", "").replace("L.", "")
@@ -41,7 +42,7 @@ def test_all_of_a_part_of_a_round_has_run_before_its_outputs_are_judged(rounds_o
 
 def test_what_is_compared_has_one_choice_of_places_and_so_has_what_is_looked_at_between(rounds_of):
     _, log, *_ = rounds_of(1000.0)
-    steps = [entry[0] for entry in log if entry[0] in ("A", "B", "places", "completed", "inspected", "early")]
+    steps = [entry[0] for entry in log if entry[0] in ("A", "B", "places", *LOOKED)]
     halves = [half.split() for half in " ".join(steps).split("places")[1:]]
     arms = [[step for step in half if step in ("A", "B")] for half in halves[:-1]]
     assert {tuple(each) for each in arms} == {("A", "B"), ("B", "A"), ("A",)}
@@ -53,7 +54,7 @@ def test_what_is_compared_has_one_choice_of_places_and_so_has_what_is_looked_at_
 def test_every_launch_is_judged_but_of_the_lead_ins_of_timed_segments_one_in_four(rounds_of, monkeypatch, drawn):
     monkeypatch.setattr("harness.referee.timing.secrets.randbelow", lambda most: min(drawn, most - 1))
     _, log, *_ = rounds_of(1000.0)
-    made = sum(entry[1] for entry in log if entry[0] in ("A", "early", "inspected", "completed"))
+    made = sum(entry[1] for entry in log if entry[0] in ("A", *LOOKED))
     judged = sum(entry[1] for entry in log if entry[0] == "verify")
     timed = sum(entry[0] == "A" and entry[1] > 1 for entry in log)
     assert judged == made - (timed if drawn else 0)
@@ -198,7 +199,7 @@ def drawn(monkeypatch):
 
     def draw(looks, last=Look.FLUSH):
         monkeypatch.setattr(
-            "harness.referee.timing.DrawnLooks", lambda: SimpleNamespace(before=looks.get, last=lambda: last)
+            "harness.referee.timing.DrawnLooks", lambda kinds: SimpleNamespace(before=looks.get, last=lambda: last)
         )
 
     return draw
@@ -221,7 +222,7 @@ def test_a_queue_in_which_it_is_looked_at_is_as_long_as_any_that_is_timed(rounds
     """Of a queue that is held a candidate knows the length before anything runs."""
     _, log, *_ = rounds_of(a_us, b_us, kind="cuda", hidden=True, segment_ms=3.0)
     lengths = {kind: {entry[1] for entry in log if entry[0] == kind and entry[2]} for kind in (
-        "A", "inspected", "early", "completed"
+        "A", *LOOKED
     )}
     assert len(lengths["A"]) == 1 and all(each == lengths["A"] for each in lengths.values())
 
@@ -237,7 +238,7 @@ def test_what_precedes_a_look_is_what_precedes_any_segment_of_the_candidate(
     session.inside_us, session.early_us = inside_us, 100.0
     timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert bool(timing.inside_us) == bool(inside_us)
-    seen = "".join({"inspected": "L", "early": "L", "completed": "L"}.get(entry[0], entry[0]) for entry in log
+    seen = "".join(dict.fromkeys(LOOKED, "L").get(entry[0], entry[0]) for entry in log
                    if entry[0] in ("A", "B", "I", *LOOKED))
     assert seen.count("L") == 5
     rounds, single_calls = seen[seen.index("L"):], "A" * 5
@@ -271,7 +272,7 @@ def test_who_cannot_be_held_any_more_is_not_held_against_times_of_held_queues(
 def test_looks_are_drawn_for_each_player_and_one_comes_when_the_rounds_have_ended(rounds_of):
     timing, log, *_ = rounds_of(1000.0, 2000.0, kind="cuda", hidden=True)
     looked = [at for at, entry in enumerate(log) if entry[0] in LOOKED]
-    assert {entry[0] for entry in log} >= set(LOOKED) and len(looked) >= 4
+    assert {entry[0] for entry in log} >= set(LOOKED) and len(looked) >= 5
     assert {log[at][1:] for at in looked} == {(timing.launches_per_segment, True)}
     after = [entry for entry in log[looked[-1]:] if entry[0] == "A"]
     assert after == [("A", 1, False)] * 5  # the single calls
@@ -283,3 +284,26 @@ def test_a_time_that_falls_with_early_inputs_is_looked_at_in_five_pairs_of_segme
     timing, log, *_ = rounds_of(5000.0, 2000.0, kind=kind)
     assert [entry[0] for entry in log].count("early") == segments
     assert timing.early == EarlyLook(5000.0, 1111.0)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_who_takes_longer_on_inputs_of_another_family_is_seen_in_segments_that_count_for_no_ratio(
+    small_regions, scripted, reference_of, settings, drawn, kind
+):
+    drawn({2: Look.VALUES})
+    log = []
+    session, bench = scripted.Session(lambda _: 5000.0, log), scripted.Bench(2000.0, log, kind)
+    session.valued_later_us = 4000.0
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    assert [entry[0] for entry in log].count("valued") == 5
+    assert timing.valued.usual_us == 9000.0 and timing.valued.is_finding(kind) and timing.valued.findings == 5
+    assert set(timing.candidate_us) == {5000.0}
+
+
+def test_where_inputs_have_no_other_family_nothing_is_made_of_them(small_regions, scripted, reference_of, settings):
+    log = []
+    reference = reference_of(accuracy=AccuracyRule())
+    assert reference.as_fast == ()
+    session, bench = scripted.Session(lambda _: 5000.0, log), scripted.Bench(2000.0, log)
+    timing = Rounds(session, bench, reference, settings, lambda sets, made, only=None: None, set()).run()
+    assert timing.valued is None and timing.early is not None and "valued" not in {entry[0] for entry in log}
