@@ -25,11 +25,13 @@ from harness.verdict import ReasonCode
 _CANDIDATES = Path(__file__).resolve().parents[1] / "candidates"  # where `new` puts them
 _MOST_BYTES = 1 << 20  # of what is parsed and searched here, where nobody can end it
 _READ_AS_MISSING = ("NA", "NULL", "NaN", "None", "nan", "null")  # by pandas without options
+_BASELINES = ("eager", "torch.compile", "eager-tf32")  # as `baselines` and the YAML have them
+_BEGINS_A_FORMULA = "=+-@"  # in a cell of a spreadsheet, and - a flag besides
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate file. `name` is its stem; `source_hash` the first 16 hex digits of the SHA-256 of `source`.
+    """A candidate file. `name` is its stem, as far as that fits into a table; `source_hash` the first 16 hex digits of the SHA-256 of `source`.
 
     `language` is "cuda", "triton", "cpp" or "torch", by what the file calls. `fault` is None, or one sentence
     with file and line on why it cannot be run; `fault_code` is the reason code that goes with it. `parameters` are the
@@ -75,34 +77,54 @@ def read_candidate(path: Path, *, tuned: bool = True) -> Candidate:
 
     Raises nothing: what is wrong with the file is its `fault`.
     """
+    name = _cell_of(path.stem)
     try:
         content = path.read_bytes()
     except OSError as error:
         fault = f"{path.name}: cannot be read ({error.strerror or error})"
-        return Candidate(path.stem, path, "", _hash(b""), "torch", fault, ReasonCode.IMPORT_ERROR)
+        return Candidate(name, path, "", _hash(b""), "torch", fault, ReasonCode.IMPORT_ERROR)
     if len(content) > _MOST_BYTES:
         fault = f"{path.name}: has {len(content) / 1e6:.1f} MB; a candidate may have {_MOST_BYTES / 1e6:.1f}. " \
             "Put what is long into a file beside it"
-        return Candidate(path.stem, path, "", _hash(content), "torch", fault, ReasonCode.IMPORT_ERROR)
+        return Candidate(name, path, "", _hash(content), "torch", fault, ReasonCode.IMPORT_ERROR)
     try:
         source = decoded(content, Path(path.name))
     except InputError as error:
         text = content.decode("utf-8", errors="replace")
-        return Candidate(path.stem, path, text, _hash(content), "torch", str(error), ReasonCode.SYNTAX_ERROR)
+        return Candidate(name, path, text, _hash(content), "torch", str(error), ReasonCode.SYNTAX_ERROR)
     # over the text and not the bytes: line ends differ between the machines whose results are compared
     source_hash = _hash(source.encode())
+    fault = _fault_of_name(path.stem)
+    if fault is not None:
+        fault = f"{name}.py: {fault}. Rename the file"
+        return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.IMPORT_ERROR)
     try:
         tree = parsed(source)
     except SourceFault as found:
         quoted = _quoted_line(source, found.line)
         fault = f"{path.name}:{found.line}: {found.message}{quoted}"
-        return Candidate(path.stem, path, source, source_hash, "torch", fault, ReasonCode.SYNTAX_ERROR)
-    if path.stem in _READ_AS_MISSING:
-        fault = f"{path.name}: a table of results would read this name as a missing value. Rename the file"
-        return Candidate(path.stem, path, source, source_hash, language_of(tree), fault, ReasonCode.IMPORT_ERROR)
+        return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.SYNTAX_ERROR)
     fault = _without_model_new(top_level_names(tree), source, path.name)
     code = ReasonCode.NONE if fault is None else ReasonCode.NO_MODEL_NEW
-    return _with_values(Candidate(path.stem, path, source, source_hash, language_of(tree), fault, code), tree, tuned)
+    return _with_values(Candidate(name, path, source, source_hash, language_of(tree), fault, code), tree, tuned)
+
+
+def _cell_of(stem: str) -> str:
+    """The stem for a cell of a table or of a CSV: what no reader of one may be given is a question mark."""
+    printable = "".join(each if each.isprintable() else "?" for each in stem)
+    return "?" + printable[1:] if stem[0] in _BEGINS_A_FORMULA else printable
+
+
+def _fault_of_name(stem: str) -> str | None:
+    if stem in _READ_AS_MISSING:
+        return "a table of results would read this name as a missing value"
+    if not stem.isprintable():
+        return "its name has a character that cannot be printed, a line break perhaps"
+    if stem[0] in _BEGINS_A_FORMULA:
+        return f"a spreadsheet would read a name that begins with '{stem[0]}' as a formula"
+    if stem in _BASELINES:
+        return f"{stem} is the name of a baseline"
+    return None
 
 
 def values_of(candidate: Candidate) -> dict[str, list[parameters.Value]] | None:

@@ -29,8 +29,17 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return 0
     except KeyboardInterrupt:
-        print("interrupted; what was measured so far is in the results file", file=sys.stderr)
+        print(_where_it_stopped(), file=sys.stderr)
         return 130
+
+
+def _where_it_stopped() -> str:
+    """What is said of an interrupted command, with the file of results where there are any."""
+    writer = sys.modules.get("harness.records.writer")  # not imported for a verb that writes none
+    files = None if writer is None else writer.RunFiles.latest
+    if files is None or not files.records:
+        return "interrupted"
+    return f"interrupted; what was measured so far is in {files.csv_path}"
 
 
 @contextmanager

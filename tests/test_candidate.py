@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.baselines import BASELINES
 from harness.candidate import Candidate, find_candidates, read_candidate
 from harness.errors import InputError, NothingToRun
 from harness.problem import REPOSITORY
@@ -260,3 +261,25 @@ def test_a_source_too_long_to_be_searched_is_a_fault_in_words(tmp_path):
     path = tmp_path / "long.py"
     path.write_text("class ModelNew: pass\n" + "#" * (1 << 20))
     assert "1.0 MB; a candidate may have 1.0" in read_candidate(path).fault
+
+
+@pytest.mark.parametrize(("name", "cell", "said"), [
+    ("nan.py", "nan", "missing value"), ("=1+1.py", "?1+1", "formula"), ("-rank.py", "?rank", "formula"),
+    ("a\nb.py", "a?b", "line break"), ("a\x1b[31m.py", "a?[31m", "line break"), ("eager.py", "eager", "a baseline"),
+    ("torch.compile.py", "torch.compile", "a baseline"),
+])
+def test_a_file_whose_name_no_table_can_hold_says_so_in_its_row(tmp_path: Path, name: str, cell: str, said: str) -> None:
+    found = _read(tmp_path, MODEL, name)
+    assert (found.name, found.fault_code) == (cell, ReasonCode.IMPORT_ERROR)
+    assert found.fault.startswith(f"{cell}.py: ") and said in found.fault and found.fault.endswith("Rename the file")
+    assert found.fault.isprintable()
+
+
+def test_no_candidate_has_the_name_of_any_baseline(tmp_path: Path) -> None:
+    assert all("name of a baseline" in _read(tmp_path, MODEL, f"{name}.py").fault for name in BASELINES)
+
+
+def test_other_names_are_left_as_they_are(tmp_path: Path) -> None:
+    for name in ("tiled-32.py", "größe.py", "two words.py", "eager2.py", "v1.2.py"):
+        found = _read(tmp_path, MODEL, name)
+        assert (found.name, found.fault) == (name.removesuffix(".py"), None)

@@ -10,6 +10,7 @@ import pytest
 from harness import __version__, cli, flags
 from harness.errors import HarnessError, InputError, NothingToRun
 from harness.problem import REPOSITORY
+from harness.records import writer
 
 
 @pytest.fixture
@@ -64,13 +65,20 @@ def test_each_error_has_its_exit_code_and_is_one_line_on_stderr(monkeypatch, cap
     assert told.err == f"{error}\n"
 
 
-def test_an_interruption_ends_with_130_and_says_what_is_kept(monkeypatch, capsys):
+def test_an_interruption_ends_with_130_and_says_where_what_is_kept_lies(monkeypatch, capsys, tmp_path):
     def interrupt(options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "_carry_out", interrupt)
+    monkeypatch.setattr(writer.RunFiles, "latest", None)
     assert cli.main(["x.yaml"]) == 130
-    assert "results" in capsys.readouterr().err
+    assert capsys.readouterr().err == "interrupted\n"
+    files = writer.RunFiles.create(tmp_path, "tril", "cpu", "2026-05-01T12:30:05Z")
+    assert cli.main(["x.yaml"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    files.records.append(object())
+    assert cli.main(["x.yaml"]) == 130
+    assert capsys.readouterr().err == f"interrupted; what was measured so far is in {files.csv_path}\n"
 
 
 def test_a_reader_that_went_away_is_no_error(monkeypatch):

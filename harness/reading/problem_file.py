@@ -45,10 +45,9 @@ def read_problem_file(path: Path, problems_dir: Path) -> ProblemFile:
         except InputError as error:
             errors.append(_reference_unreadable(error, file))
     if "sizes" not in bad:
-        errors += _size_name_errors(schema.sizes, file)
-        if names is not None and schema.sizes is not None:
-            errors += _unassigned_sizes(names, reference_path, schema.sizes, file)
-        errors += _formula_errors(schema, file)
+        unassigned = [] if names is None else _unassigned_sizes(names, reference_path, schema.sizes, file)
+        # One wrong name is wrong wherever the right one stands, and that would be all that the user sees.
+        errors += unassigned or _size_name_errors(schema.sizes, file) + _formula_errors(schema, file)
     else:
         errors += _formula_name_errors(schema, file)
     if errors:
@@ -109,11 +108,15 @@ def _size_name_errors(sizes: SizesSchema | None, file: YamlFile) -> list[InputEr
 
 
 def _unassigned_sizes(
-    names: ModuleNames, reference_path: Path, sizes: SizesSchema, file: YamlFile
+    names: ModuleNames, reference_path: Path, sizes: SizesSchema | None, file: YamlFile
 ) -> list[InputError]:
     """The timed sizes that the reference does not assign."""
+    if sizes is None:
+        return []
+    elsewhere = {name for each in (*sizes.check, sizes.cpu or {}) for name in each} - set(sizes.timed)
+    meant = [name for name in sorted(elsewhere) if len(names.assigned.get(name, [])) == 1]
     found = [
-        size_error(names, reference_path, name, value, file.path, file.line_of(("sizes", "timed", name)))
+        size_error(names, reference_path, name, value, file.path, file.line_of(("sizes", "timed", name)), meant)
         for name, value in sizes.timed.items() if name.isidentifier()
     ]
     return [error for error in found if error is not None]

@@ -7,7 +7,7 @@ sizes are plain assignments at the left margin, so that a problem file can set t
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.errors import InputError
@@ -36,9 +36,12 @@ def read_reference(
 
 
 def size_error(
-    names: ModuleNames, path: Path, name: str, value: int, yaml_path: Path, yaml_line: int
+    names: ModuleNames, path: Path, name: str, value: int, yaml_path: Path, yaml_line: int, meant: Sequence[str] = ()
 ) -> InputError | None:
-    """What keeps a problem file from setting the size `name`: it must be assigned plainly and once."""
+    """What keeps a problem file from setting the size `name`: it must be assigned plainly and once.
+
+    One alone that may be `meant` is offered for it.
+    """
     lines = names.assigned.get(name, [])
     if len(lines) == 1:
         return None
@@ -48,7 +51,7 @@ def size_error(
     if name in names.bound:
         found = f"size '{name}' is not set by an assignment of its own at the left margin"
         return InputError(found, path, names.bound[name], f"Write {name} = {value} on a line of its own.")
-    guess = nearest(name, names.assigned)
+    guess = nearest(name, names.assigned) or (meant[0] if len(meant) == 1 else None)
     hint = f"Did you mean '{guess}'?" if guess else f"Write {name} = {value} at the top of {path.name}."
     return InputError(f"size '{name}' is not assigned in {path.name}", yaml_path, yaml_line, hint)
 

@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from harness.errors import InputError
 from harness.records.schema import FIELDS, Record, clean_text
@@ -31,7 +31,12 @@ def device_slug(device_name: str, device_kind: str = "cuda") -> str:
 
 
 class RunFiles:
-    """The two files of one run: `csv_path` with a row for each record, `jsonl_path` with its raw samples."""
+    """The two files of one run: `csv_path` with a row for each record, `jsonl_path` with its raw samples.
+
+    `latest` are those that this process began last: who is interrupted can be told where they are.
+    """
+
+    latest: ClassVar[RunFiles | None] = None
 
     def __init__(self, csv_path: Path, jsonl_path: Path) -> None:
         self.csv_path, self.jsonl_path = csv_path, jsonl_path
@@ -63,6 +68,7 @@ class RunFiles:
             files = cls(csv_path, csv_path.with_suffix(".jsonl"))
             files._rewrite()
             files._held = files.jsonl_path.open("a", encoding="utf-8")
+            cls.latest = files
         except OSError as error:
             raise InputError(
                 f"cannot write the results to {folder}: {error.strerror or error}",

@@ -66,6 +66,11 @@ class Reference:
         self.specs = first.specs
         self._check_dtype()
         eager, self.shape = self._described(first)
+        if any(tensor.is_complex() for tensor in eager):
+            raise InputError(
+                "Model of the reference returns complex numbers, for which there is no accuracy rule",
+                problem.reference_path, hint="Return torch.view_as_real(…) of them",
+            )
         self._check_repeatable(first, eager)
         self.output_specs = plan(eager, contiguous=True)
         # No layout is promised of a gradient, not even by PyTorch to itself.

@@ -255,7 +255,7 @@ def test_an_interrupted_run_leaves_its_results_and_nothing_else(new_bench, how):
     process.send_signal(how)
     end = bench.end(process, 60)
     assert end.code == 130
-    assert "interrupted" in end.err
+    assert f"interrupted; what was measured so far is in {end.results}" in end.err
     assert "Traceback" not in end.err
     assert end.rows["eager"]["status"] == "ok"
     deadline = time.monotonic() + 10

@@ -71,6 +71,11 @@ def test_what_a_reference_lacks_is_told_with_what_to_write(files, old, new, says
     assert files.message(reference=files.reference.replace(old, new, 1)) == says
 
 
+def test_one_wrong_name_of_a_timed_size_is_one_line_that_offers_the_right_one(files):
+    says = "problems/x.yaml:5: size 'rows' is not assigned in x.py. Did you mean 'M'?"
+    assert files.message(yaml=files.yaml.replace("timed: {M", "timed: {rows")) == says
+
+
 def test_an_empty_reference_says_what_one_defines(files):
     says = "problems/x.py: is empty; a reference defines class Model and get_inputs"
     assert files.message(reference=" \n") == says

@@ -42,6 +42,11 @@ def test_without_sizes_the_files_own_hold(reference_of):
     assert reference_of(product(), {}).specs[0].shape == (16, 8)
 
 
+def test_a_reference_of_complex_numbers_is_refused_in_a_sentence(reference_of):
+    with pytest.raises(InputError, match=r"returns complex numbers, .* no accuracy rule\. Return torch\.view_as_real"):
+        reference_of(product("torch.matmul(A, B).to(torch.complex64)"))
+
+
 def test_a_random_reference_is_refused(reference_of):
     with pytest.raises(InputError, match="is random"):
         reference_of(product("torch.nn.functional.dropout(torch.matmul(A, B))"))
