@@ -17,17 +17,25 @@ GPU_POLICY = "cold: 2xL2 written, 2xL2 read"
 CPU_POLICY = "cold: 1xLLC written"
 _CPU_MOST_BYTES = 256 * 1024 * 1024
 _SAMPLED_WORDS = 4096
-_fill = torch.Tensor.fill_
+_fill, _get_num_threads, _set_num_threads = torch.Tensor.fill_, torch.get_num_threads, torch.set_num_threads
 
 
 class KeyedEvictor:
-    """A shared `region` (uint8) as large as a CPU's last-level cache, written over with one word after another."""
+    """A shared `region` (uint8) as large as a CPU's last-level cache, written over with one word after another, by so
+    many `threads` of PyTorch's whatever a candidate has set; None: by as many as there are.
+    """
 
-    def __init__(self, region: torch.Tensor) -> None:
-        self._words = region.view(torch.int64)
+    def __init__(self, region: torch.Tensor, threads: int | None = None) -> None:
+        self._words, self._threads = region.view(torch.int64), threads
 
     def run(self, word: int) -> None:
+        threads = _get_num_threads()
+        if self._threads in (None, threads):
+            _fill(self._words, word)
+            return
+        _set_num_threads(self._threads)
         _fill(self._words, word)
+        _set_num_threads(threads)
 
     def missed(self, word: int) -> int:
         """How many of some thousand words, drawn at random, are not `word`.

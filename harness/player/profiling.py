@@ -33,10 +33,22 @@ from harness.wire import tree
 _WARM_S = 0.05
 _WARM_BATCH = 20
 _profiled_before = False
-_idle = torch.nn.Identity()
 _perf_counter_ns = time.perf_counter_ns
 _setprofile = sys.setprofile
 _events = _ProfilerResult.events
+
+
+class _Idle:
+    """Called as a model is, and no module of PyTorch's, since whoever hooks into those would be called, too."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._forward(*arguments)
+
+    def _forward(self, *arguments: Any) -> Any:
+        return self.forward(*arguments)
+
+    def forward(self, argument: Any) -> Any:
+        return argument
 
 
 def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any, first: int, skeleton: Any) -> dict:
@@ -57,7 +69,8 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     on_gpu = stage.stream is not None
     activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _ExperimentalConfig())
-    own_calls, others, idle_us = OwnCalls(), OtherThreads(), 0.0
+    own_calls, others = OwnCalls(), OtherThreads()
+    idle_us = 0.0 if on_gpu else _idle_us()
     began_ns = _perf_counter_ns()
     _prepare_profiler(config, activities)
     if on_gpu:
@@ -68,9 +81,6 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
             if not on_gpu:
                 others.begin()
                 _setprofile(own_calls)
-                before_ns = _perf_counter_ns()
-                _idle(None)
-                idle_us = (_perf_counter_ns() - before_ns) / 1e3
             began_ns = _perf_counter_ns()
             result = model(*arguments)
             stage.synchronize()
@@ -92,6 +102,18 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         "total_us": total_us, "others_us": others.spent_us, "others_began": others.began or own_calls.began,
         "called_back": own_calls.called_back, "idle_us": idle_us,
     }
+
+
+def _idle_us() -> float:
+    """How long the call of a model that does nothing takes, as cold and as closely watched as the one that follows."""
+    idle = _Idle()
+    _setprofile(OwnCalls())
+    try:
+        began_ns = _perf_counter_ns()
+        idle(None)
+        return (_perf_counter_ns() - began_ns) / 1e3
+    finally:
+        _setprofile(None)
 
 
 def _warm_up_s(preparing_s: float) -> float:

@@ -183,7 +183,7 @@ class CpuStage:
         self._heap = SteadyHeap()
         self._arena, self._channel = arena, channel
         self._flags = arena.flags()
-        self._evictor = cold.KeyedEvictor(arena.map(**command["evicted"]))
+        self._evictor = cold.KeyedEvictor(arena.map(**command["evicted"]), command["threads"])
         self._turn = self._word = 0
         self.stopwatch = MonotonicClock()
         self._slots: list[torch.Tensor] = []

@@ -48,7 +48,8 @@ _THREADS = re.compile(
 _OPERATOR = re.compile(
     r"_ZNK?2at4_ops\d+(?!\d)(?!(?:empty|zeros|ones|full|new|arange|as_strided|view|reshape|transpose|t|contiguous|to|_to_copy|"
     r"copy|clone|detach|slice|select|expand|permute|squeeze|unsqueeze|flatten|narrow|item|_local_scalar_dense|resize|"
-    r"zero|fill|alias|is|size|stride|scalar_tensor)(?:_\w*)?4callE)\w+4callE"
+    r"zero|fill|alias|is|size|stride|scalar_tensor|split|chunk|unbind|movedim|moveaxis|swapaxes|swapdims|diagonal|"
+    r"unfold|unflatten|cat|concat|stack|constant_pad_nd|pad)(?:_\w*)?4callE)\w+4callE"
 )
 # What extensions are linked to: the language's own, threads, Python, PyTorch, CUDA's runtime.
 _USUAL = re.compile(

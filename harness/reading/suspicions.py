@@ -34,6 +34,10 @@ _REACHING = {
     "torch.autograd.profiler._is_profiler_enabled": "asks whether it is being traced",
     "sys.getprofile": "looks at who traces its calls",
     "threading.getprofile": "looks at who traces its calls",
+    **{
+        f"torch.nn.modules.module.register_module_{which}_hook": "is called wherever a module is"
+        for which in ("forward_pre", "forward", "full_backward_pre", "full_backward", "backward")
+    },
 }
 
 
@@ -75,7 +79,7 @@ def _all(tree: ast.Module) -> Iterator[Suspicion]:
                     yield Suspicion(node.lineno, f"replaces {path}", True)
         elif isinstance(node, ast.Call):
             yield from _call(node, names)
-        elif isinstance(node, ast.Attribute):
+        elif isinstance(node, (ast.Attribute, ast.Name)):
             path = _path(node, names)
             if path in _REACHING:
                 yield Suspicion(node.lineno, f"{_REACHING[path]} ({path})", False)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 _DRAWN = secrets.SystemRandom()
 # Each kind comes in the first four rounds, which there always are, at one of the two segments of each.
 _FIRST_SEGMENTS = 8
-_CHANCE_OF = 12
+_CHANCE_OF = 9
 
 
 class Look(enum.Enum):
@@ -26,7 +26,7 @@ class Look(enum.Enum):
 
 
 # Once more right after the last round. Work that was begun early shows in the late ones whatever it does about its times.
-_LAST = (Look.LATE, Look.LATE, Look.OPEN, Look.FLUSH)
+_LAST = (Look.LATE, Look.LATE, Look.OPEN, Look.FLUSH, Look.VALUES)
 
 
 class DrawnLooks:
@@ -43,4 +43,4 @@ class DrawnLooks:
 
     def last(self) -> Look:
         """What is looked at when the rounds have ended, in the place of one more segment."""
-        return _DRAWN.choice(_LAST)
+        return _DRAWN.choice([what for what in _LAST if what in self._kinds])

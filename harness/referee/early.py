@@ -1,10 +1,11 @@
-"""What a candidate does with inputs that lie readable before its timed window opens.
+"""What a call takes on inputs that come at another time than usual, or have other values.
 
 Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call
 looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A
-segment with open inputs beside one as usual tells the first, one launch among others the second; what looks so is looked
-at again, because on a busy machine one look proves nothing, and the weakest of them counts. How many looked so counts too:
-a load on the machine hides an early start now and then, and who begins early by chance hides it by himself.
+segment with open inputs beside one as usual tells the first, one launch among others the second, and one launch with
+other values whether the call goes by those. What looks so is looked at again, because on a busy machine one look proves
+nothing, and the weakest of them counts. How many looked so counts too: a load on the machine hides an early start now
+and then, and who begins early by chance hides it by himself.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ Segment = Callable[[float], Sequence[float]]
 
 @dataclass(frozen=True)
 class EarlyLook:
-    """What a call takes, and what it takes where its inputs are there earlier, in µs.
+    """What a call takes, and what it takes where its inputs are there earlier, or as given and not others, in µs.
 
     Of several launches of one kind it is the quartile that says less of a gain. Not the fastest and the slowest: one
     slow launch of many would hide what the others gain. Where a few launches with open inputs took far less than any
-    usual one, it is the slowest of the fastest eighth of either: who begins some of them early, drawn by chance. `gained_beside_us` is what was gained over launches made for
-    this right after, where those of `early_us` were made a while before. `findings` counts the looks, of all those that
-    this one stands for, that were such.
+    usual one, it is the slowest of the fastest eighth of either: who begins some of them early, drawn by chance. Of one
+    launch among others its time is `usual_us`, and theirs `early_us`. `gained_beside_us` is what was gained over launches
+    made for this right after, where those of `early_us` were made a while before. `findings` counts the looks, of all those
+    that this one stands for, that were such.
     """
 
     usual_us: float
@@ -117,7 +119,7 @@ def look_at_one(
     beside: Callable[[], Sequence[float]],
 ) -> EarlyLook:
     """The weakest of five segments in each of which the inputs of one launch are complete only with its window, or have
-    other values; one segment where that is no finding. What it `usual_us` is then is the time of that launch.
+    other values; one segment where that is no finding.
 
     `launches()` makes such a segment, verified, and returns the time of that launch and those of the ones before it, in
     µs. On a GPU it is held against `usual_us` too, the times of the segment before: who was found out might be slow in

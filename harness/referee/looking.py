@@ -121,11 +121,11 @@ class Looking:
         return [launch.time_us for launch in made.launches[1:]]
 
     def _prepare_other(self) -> None:
-        if self._reference.as_fast:
+        if self._reference.timed_families:
             self._other = self._draw_other()
 
     def _draw_other(self) -> InputSet:
-        return self._reference.draw(secrets.choice(self._reference.as_fast))
+        return self._reference.draw(secrets.choice(self._reference.timed_families))
 
     def _of_other_values(self) -> tuple[float, Sequence[float]]:
         """The time of the one launch, which is drawn but never the lead-in, and those of the ones before it."""

@@ -54,8 +54,7 @@ class Reference:
         self.families = families_for(
             problem.accuracy.contracted, with_gradients=problem.mode == passes.FORWARD_BACKWARD
         )
-        # What a call may be timed on besides, because an honest one takes no longer.
-        self.as_fast = tuple(family for family in self.families if family.as_fast and family is not GIVEN)
+        self.timed_families = tuple(family for family in self.families if family.is_timed)
         self.specs: tuple[TensorSpec, ...] | None = None
         self._get_inputs = self.module.get_inputs
         forward_outputs = None

@@ -170,7 +170,8 @@ class Timing:
 
     @property
     def wall_overhead_us(self) -> float | None:
-        """Mean, a tenth trimmed at each end, of the referee's wall time of a launch less the time reported for it.
+        """Mean, a tenth trimmed at each end, of the referee's wall time of a launch, on a CPU from the opening of its
+        window, less the time reported for it.
 
         Not the median: a lie about every third launch would not move it.
         """

@@ -54,7 +54,7 @@ class Rounds:
         self._of_baseline: list[InputSet] = []
         self._drawn: list[InputSet] = []  # for the next segment of the candidate's
         self._backlog = Backlog(bench.synchronize)
-        kinds = [what for what in Look if what is not Look.VALUES or reference.as_fast]
+        kinds = [what for what in Look if what is not Look.VALUES or reference.timed_families]
         self._looks, self._segments = DrawnLooks(kinds), 0  # so many of the candidate's in rounds
         self._looking = Looking(session, bench, reference, verify, self._backlog, self._take)
         self._usual_us: list[float] = []  # times of the candidate's last segment

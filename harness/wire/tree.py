@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-_CONTAINERS = (list, tuple, dict, OrderedDict)
+_CONTAINERS = (list, tuple, dict, OrderedDict, torch.Size)
 _SCALARS = (bool, int, float, str, type(None))
 
 

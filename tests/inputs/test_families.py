@@ -34,6 +34,7 @@ def test_every_family_keeps_zeros_shapes_and_types(family, triangles):
 def test_random_signs_change_signs_only_and_about_half_of_them(triangles):
     for tensor, original in zip(BY_NAME["signs"].transform(triangles, (1, 0)), triangles):
         assert torch.equal(tensor.abs(), original)
+        assert not bool(tensor[original == 0].signbit().any())
         negative = (tensor < 0).sum() / (original != 0).sum()
         assert 0.4 < negative < 0.6
 

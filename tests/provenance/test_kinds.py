@@ -199,7 +199,7 @@ def test_on_a_cpu_the_interpreters_own_time_does_not_spoil_a_small_call():
     assert kind_on_cpu([], 12.0, 60.0, has_extension=True).kind == "custom"
 
 
-@pytest.mark.parametrize(("idle_us", "kind"), [(0.0, "mixed"), (30.0, "mixed"), (60.0, "custom"), (math.nan, "unknown")])
+@pytest.mark.parametrize(("idle_us", "kind"), [(0.0, "mixed"), (12.0, "mixed"), (25.0, "custom"), (math.nan, "unknown")])
 def test_on_a_cpu_that_is_slow_at_python_the_interpreters_own_time_is_longer(idle_us, kind):
     assert kind_on_cpu([], 800.0, 1050.0, has_extension=True, idle_us=idle_us).kind == kind
 
@@ -257,3 +257,13 @@ def test_of_several_processes_the_one_that_ran_least_of_its_own_counts_and_the_r
         assert (found.kind, found.own_share) == ("library", 0.0)
         assert "did not all run the same" in found.notes[0]
     assert claiming_least(own, Provenance("unknown", None)).kind == "unknown"
+
+
+def test_on_a_cpu_an_extension_that_worked_for_longer_than_the_call_did_not():
+    found = kind_on_cpu([{"name": "aten::mm", "us": 1000.0}], 25_000.0, 1100.0, has_extension=True)
+    assert (found.kind, found.own_share) == ("library", 0.0)
+    assert found.notes == ("its extension is said to have worked for 25000 of 1100 µs",)
+
+
+def test_on_a_cpu_what_reserves_memory_is_neither_its_own_nor_anothers():
+    assert kind_on_cpu([{"name": "aten::zero_", "us": 3000.0}], 2000.0, 5100.0, has_extension=True).kind == "custom"

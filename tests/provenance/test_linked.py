@@ -67,6 +67,8 @@ def test_a_product_beside_threads_is_one_that_nobody_need_see():
         assert linked._foreign_of({f"_ZN2at4_ops{name}4callE", "_ZN3c1010ThreadPoolC1Ei"}), name
     for name in ("9to_device", "10empty_like", "19empty_memory_format", "12slice_Tensor", "13fill__Scalar", "1t"):
         assert not linked._foreign_of({f"_ZN2at4_ops{name}4callE", "pthread_create"}), name
+    for name in ("10unbind_int", "5chunk", "12split_Tensor", "8diagonal", "3cat", "5stack", "15constant_pad_nd"):
+        assert not linked._foreign_of({f"_ZN2at4_ops{name}4callE", "GOMP_parallel"}), name
     assert linked._foreign_of({"GOMP_parallel", "_ZN2at4_ops5zeros4callE", "_ZN2at4_ops10contiguous4callE"}) == set()
 
 

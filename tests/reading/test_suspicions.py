@@ -15,6 +15,11 @@ from harness.reading.suspicions import suspicions_in
     ("import gc\nx = gc.get_objects()", "line 2 looks through all objects of its process (gc.get_objects)", False),
     ("import torch\nf = torch._C._autograd._profiler_enabled()",
      "line 2 asks whether it is being traced (torch._C._autograd._profiler_enabled)", False),
+    ("from torch._C._autograd import _profiler_enabled as on\nf = on()",
+     "line 2 asks whether it is being traced (torch._C._autograd._profiler_enabled)", False),
+    ("from sys import modules\nm = modules['x']", "line 2 looks through the loaded modules (sys.modules)", False),
+    ("from torch.nn.modules.module import register_module_forward_hook as hook\nhook(print)",
+     "line 2 is called wherever a module is (torch.nn.modules.module.register_module_forward_hook)", False),
     ("import sys\nf = sys._getframe(1)", "line 2 looks at its callers' frames (sys._getframe)", False),
     ("import sys\nm = sys.modules['x']", "line 2 looks through the loaded modules (sys.modules)", False),
 ])

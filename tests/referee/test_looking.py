@@ -51,10 +51,10 @@ def chosen(monkeypatch):
     return lambda index: monkeypatch.setattr(looking.secrets, "randbelow", lambda below: index - 1)
 
 
-def reference_of(get_inputs=lambda: [torch.rand(32, 32)], as_fast=("signs",)):
+def reference_of(get_inputs=lambda: [torch.rand(32, 32)], timed=("signs",)):
     return SimpleNamespace(
         draw=lambda family=GIVEN: draw_set(get_inputs, torch.device("cpu"), family, [0]),
-        as_fast=[family_named(name) for name in as_fast],
+        timed_families=[family_named(name) for name in timed],
     )
 
 
@@ -328,6 +328,6 @@ def test_of_the_families_each_has_its_turn():
     names = set()
     for _ in range(40):
         session = Session()
-        look(session, what=Look.VALUES, reference=reference_of(as_fast=("signs", "identity")))
+        look(session, what=Look.VALUES, reference=reference_of(timed=("signs", "identity")))
         names |= {inputs.family.name for inputs in session.seen}
     assert names == {"as given", "signs", "identity"}

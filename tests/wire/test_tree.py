@@ -86,6 +86,10 @@ def test_an_ordered_dict_is_carried_as_a_dict():
     assert tree.rebuild(skeleton, []) == {"a": 2, "b": 1}
 
 
+def test_a_size_is_carried_as_a_tuple():
+    assert tree.rebuild(tree.flatten([torch.rand(2, 3).shape])[0], []) == [(2, 3)]
+
+
 @pytest.mark.parametrize(
     ("value", "named"),
     [({1: 2}, "dict"), ({1, 2}, "set"), (object(), "object"), (1j, "complex"), (b"raw", "bytes"), (len, "builtin")],

@@ -8,6 +8,7 @@ from types import ModuleType
 import numpy
 import pytest
 import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from harness.player import extensions
 from harness.player.own_calls import OwnCalls
@@ -110,3 +111,14 @@ def test_an_overload_that_comes_with_a_second_extension_is_called_like_the_first
     assert {id(packet._op), id(packet.one._op), id(packet.both._op)} <= opened.keys()
     library._destroy()
 
+
+
+def test_the_call_of_a_model_that_does_nothing_is_no_modules_and_marks_nothing(listed):
+    """Whoever hooks into modules would know by it that the next call is watched, and could work for nothing then."""
+    seen = []
+    handle = register_module_forward_pre_hook(lambda module, arguments: seen.append(type(module).__name__))
+    try:
+        found = listed(torch.matmul)
+    finally:
+        handle.remove()
+    assert seen == [] and 0 < found["idle_us"] < 1000

@@ -140,11 +140,14 @@ def test_as_much_is_drawn_for_a_look_as_for_the_segment_whose_place_it_takes(wat
     assert at_places == [plain[place] for place in (*places, 0)], "the last stands at the start of an even round"
 
 
-def test_without_eager_in_the_player_no_arm_follows_the_others_checking_more_often(watched):
+def test_without_eager_in_the_player_no_arm_follows_the_others_checking_more_often(watched, monkeypatch):
+    looks = SimpleNamespace(before=lambda segment: None, last=lambda: Look.FLUSH)
+    monkeypatch.setattr("harness.referee.timing.DrawnLooks", lambda kinds: looks)
     log, _ = watched()
     rounds = [entry[0] for entry in held_rounds(log) if entry[0] in ("verify", "made A", "B")]
     after = [rounds[at + 1] for at, step in enumerate(rounds[:-1]) if step == "verify" and rounds[at + 1] != "verify"]
-    assert abs(after.count("B") - after.count("made A")) <= 8  # those of the looks and the warm-up follow A
+    assert abs(after.count("B") - after.count("made A")) <= 3  # those of the warm-up follow A
+    assert len(after) >= 8
 
 
 def test_each_queue_is_verified_once_and_before_the_next_outputs_are_taken(watched):

@@ -303,7 +303,7 @@ def test_who_takes_longer_on_inputs_of_another_family_is_seen_in_segments_that_c
 def test_where_inputs_have_no_other_family_nothing_is_made_of_them(small_regions, scripted, reference_of, settings):
     log = []
     reference = reference_of(accuracy=AccuracyRule())
-    assert reference.as_fast == ()
+    assert reference.timed_families == ()
     session, bench = scripted.Session(lambda _: 5000.0, log), scripted.Bench(2000.0, log)
     timing = Rounds(session, bench, reference, settings, lambda sets, made, only=None: None, set()).run()
     assert timing.valued is None and timing.early is not None and "valued" not in {entry[0] for entry in log}
