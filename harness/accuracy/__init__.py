@@ -7,11 +7,12 @@ that is off by more. The figures themselves (largest error, root mean square) ar
 from __future__ import annotations
 
 from harness.accuracy.bounds import (
-    EXACT_FAMILIES, UNIT_ROUNDOFF, Bounds, bounds_for, error_unit, fp32_bounds, is_exact, representation_u,
+    EXACT_FAMILIES, UNIT_ROUNDOFF, Bounds, bounds_for, error_unit, fp32_bounds, has_random_signs, is_exact,
+    representation_u,
 )
 from harness.accuracy.classes import ErrorFigures, classify, reason, sentence, within, worst
 
 __all__ = [
     "EXACT_FAMILIES", "UNIT_ROUNDOFF", "Bounds", "ErrorFigures", "bounds_for", "classify", "error_unit",
-    "fp32_bounds", "is_exact", "reason", "representation_u", "sentence", "within", "worst",
+    "fp32_bounds", "has_random_signs", "is_exact", "reason", "representation_u", "sentence", "within", "worst",
 ]

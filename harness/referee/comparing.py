@@ -13,7 +13,7 @@ from itertools import islice
 
 import torch
 
-from harness.accuracy.bounds import ROW_ELEMENTS, bounds_for, is_exact
+from harness.accuracy.bounds import ROW_ELEMENTS, bounds_for, has_random_signs, is_exact
 from harness.accuracy.classes import ErrorFigures, excess, within
 from harness.inputs.sets import InputSet
 from harness.records.schema import sizes_text
@@ -86,6 +86,8 @@ def _figures(
     precision_class: str,
 ) -> ErrorFigures:
     family = inputs.family.name
+    # Where terms cancel an error is small beside the sum of their magnitudes, and not beside what is left of them.
+    random_signs = has_random_signs(family) and reference.sums_magnitudes
     lengths = [reference.terms]
     if lengths == [None] and worst.elements >= ROW_ELEMENTS:
         # Nobody says how long the sums are: either eager's error explains this one, or the longest sum that was seen.
@@ -94,7 +96,9 @@ def _figures(
         ErrorFigures(
             max_u=worst.max_u, rms_u=worst.rms_u, eager_max_u=eager_max_u, eager_rms_u=eager_rms_u, family=family,
             sizes=sizes_text(reference.sizes) or "the reference's own sizes",
-            bounds=bounds_for(precision_class, eager_max_u, eager_rms_u, terms, is_exact(family)),
+            bounds=bounds_for(
+                precision_class, eager_max_u, eager_rms_u, terms, is_exact(family), random_signs=random_signs
+            ),
             worst_index=worst.worst_index, got=worst.got, expected=worst.expected,
         )
         for terms in lengths

@@ -81,6 +81,7 @@ class Reference:
         self._ready = Ready()
         self._truths = Truths(self.model, problem.accuracy.scale, self.output_specs, self.shape, first)
         self.truth_name, self.longest_sum = self._truths.name, self._truths.longest_sum
+        self.sums_magnitudes = self._truths.sums_magnitudes
 
     def draw(self, family: Family = GIVEN, seed: int | None = None) -> InputSet:
         """A fresh set of inputs under a seed of the operating system's, or the set that `seed` gave before."""

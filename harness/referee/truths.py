@@ -62,6 +62,11 @@ class Truths:
         self._model64 = self._in_float64(first)
         self.name = "eager" if self._model64 is None else "float64"
 
+    @property
+    def sums_magnitudes(self) -> bool:
+        """Whether the scale of an element's error is the sum of the magnitudes of its terms."""
+        return self._scale == "abs_inputs" and self._model64 is not None
+
     def of(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
         """The truth of each set. Without `with_eager`, eager is computed only where it is needed.
 
@@ -144,14 +149,14 @@ class Truths:
 
     def _are_own_scales(self, sets: Sequence[InputSet]) -> list[bool]:
         """Of each set whether sums of magnitudes are the outputs' own magnitudes, since no input is negative."""
-        if self._scale != "abs_inputs" or self._model64 is None or not sets:
+        if not self.sums_magnitudes or not sets:
             return [False] * len(sets)
         return (_least_of_each(sets) >= 0).tolist()
 
     def _scales(
         self, inputs: InputSet, outputs: Sequence[torch.Tensor], own_scale: bool
     ) -> list[torch.Tensor | None]:
-        if self._scale == "abs_inputs" and self._model64 is not None:
+        if self.sums_magnitudes:
             magnitudes = outputs if own_scale else self._outputs64(inputs, absolute=True)
             return [_magnitude(output) for output in magnitudes]
         return [_row_max(output) if output.is_floating_point() else None for output in outputs]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.accuracy import (
-    UNIT_ROUNDOFF, Bounds, bounds_for, error_unit, fp32_bounds, is_exact, representation_u,
+    UNIT_ROUNDOFF, Bounds, bounds_for, error_unit, fp32_bounds, has_random_signs, is_exact, representation_u,
 )
 
 ERRORS = st.floats(0, 1e6)
@@ -23,6 +24,30 @@ def test_a_lucky_eager_result_leaves_the_allowance_for_a_sequential_sum():
 
 def test_an_exact_family_has_no_allowance_for_sums():
     assert fp32_bounds(0, 0, 8192, exact=True) == Bounds(8, 1)
+
+
+def test_random_signs_leave_no_allowance_for_sums_to_the_largest_error():
+    assert fp32_bounds(0.6, 0.1, 4096, exact=False, random_signs=True) == Bounds(10.4, 34)
+    assert bounds_for("tf32", 0.6, 0.1, 4096, exact=False, random_signs=True).max_u == pytest.approx(10.4 + 32784)
+    assert fp32_bounds(3, 1, None, exact=False, random_signs=True) == Bounds(38, None)
+
+
+@pytest.mark.parametrize("terms", [64, 4096])
+def test_with_random_signs_honest_sums_pass_and_tf32_for_a_hundredth_of_the_terms_does_not(terms, one_thread):
+    torch.manual_seed(3)
+    a, b = (torch.rand(shape) * (2 * torch.randint(0, 2, shape) - 1) for shape in ((48, terms), (terms, 48)))
+    truth, scale = a.double() @ b.double(), a.abs().double() @ b.abs().double()
+    sequential = torch.zeros(48, 48)
+    for k in range(terms):
+        sequential = sequential + a[:, k : k + 1] * b[k : k + 1]
+    few = max(1, terms // 100)
+    narrow = [((matrix.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32) for matrix in (a[:, :few], b[:few])]
+    in_part = narrow[0] @ narrow[1] + a[:, few:] @ b[few:]
+    eager, honest, cheat = (
+        float(((found.double() - truth).abs() / (scale * 2**-24)).max()) for found in (a @ b, sequential, in_part)
+    )
+    bounds = fp32_bounds(eager, 0.5, terms, exact=False, random_signs=has_random_signs("signs"))
+    assert honest < bounds.max_u < cheat
 
 
 def test_without_terms_the_maximum_alone_is_judged():

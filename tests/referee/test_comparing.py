@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.formulas import Formula
+from harness.problem import AccuracyRule
 from harness.referee.comparing import judge_outputs
 
 
@@ -39,3 +41,18 @@ def test_without_eager_the_verdict_is_the_same_and_eager_is_computed_only_when_n
     far = judged(reference, lambda tensor: tensor + 1, with_eager=False)
     assert far.eager_max_u > 0
     assert calls == [{"with_eager": False}] * 2  # and eager alone, not the truth once more
+
+
+@pytest.mark.parametrize(("scale", "root"), [("abs_inputs", False), ("row_max", True)])
+def test_random_signs_have_no_allowance_for_long_sums_beside_the_sum_of_magnitudes(reference_of, scale, root):
+    """Without it 1 % of the terms may not be narrower; beside the result itself honest sums would be refused."""
+    rule = AccuracyRule(scale=scale, terms=Formula("M"), contracted=(1, 0))
+    reference = reference_of(sizes={"M": 1024}, accuracy=rule)
+    signs = next(family for family in reference.families if family.name == "signs")
+    for family, has_root in ((signs, root), (reference.families[0], True)):
+        inputs = reference.draw(family)
+        truth = reference.truth(inputs)
+        figures = judge_outputs(reference, inputs, truth, truth.eager, "fp32")
+        without = 4 * figures.eager_max_u + 8
+        assert without < 64.0 or family is not signs or scale == "row_max"
+        assert figures.bounds.max_u == pytest.approx(max(without, 64.0) if has_root else without)
