@@ -31,7 +31,8 @@ _BEGINS_A_FORMULA = "=+-@"  # in a cell of a spreadsheet, and - a flag besides
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate file. `name` is its stem, as far as that fits into a table; `source_hash` the first 16 hex digits of the SHA-256 of `source`.
+    """A candidate file. `name` is its stem, as far as that fits into a table; `source_hash` the first 16 hex digits of
+    the SHA-256 of `source`.
 
     `language` is "cuda", "triton", "cpp" or "torch", by what the file calls. `fault` is None, or one sentence
     with file and line on why it cannot be run; `fault_code` is the reason code that goes with it. `parameters` are the

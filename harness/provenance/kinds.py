@@ -172,7 +172,8 @@ def kind_on_cpu(
         notes = ("its extension had Python run something while it worked: what that did is not known",)
         own_us = 0.0
     known_us = own_us + library_us
-    elsewhere_us = total_us - known_us - neutral_us - min(max(_TIMES_IDLE * idle_us, _PYTHONS_OWN_US), _MOST_OF_PYTHONS_US)
+    pythons_us = min(max(_TIMES_IDLE * idle_us, _PYTHONS_OWN_US), _MOST_OF_PYTHONS_US)
+    elsewhere_us = total_us - known_us - neutral_us - pythons_us
     if known_us <= 0 or elsewhere_us > known_us:
         known = "neither in its extension nor in PyTorch's operators" if has_extension else "in no operator of PyTorch's"
         note = f"{max(elsewhere_us, 0.0):.0f} of {total_us:.0f} µs were spent {known}"
