@@ -35,14 +35,14 @@ class Limits:
 def default_limits(*, gpu: bool = True) -> Limits:
     """Files of 4 GiB, 80 % of this machine's memory, 4096 processes and threads, no limit on processor time.
 
-    Without `gpu` it has a /dev/shm of its own, and each process also has that much address space and no more, or half
-    of it where the machine is large.
+    It has a /dev/shm of its own: CUDA opens the handles of another process's memory and events without the machine's.
+    Without `gpu` each process also has that much address space and no more, or half of it where the machine is large.
     """
     memory_bytes = _machine_memory_bytes()
     address_bytes = None if gpu or memory_bytes is None else min(memory_bytes, max(memory_bytes // 2, 16 << 30))
     return Limits(
         file_bytes=4 << 30, memory_bytes=memory_bytes, processes=4096, address_bytes=address_bytes,
-        own_shared_memory=not gpu,
+        own_shared_memory=True,
     )
 
 

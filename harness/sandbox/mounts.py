@@ -72,8 +72,7 @@ def make_read_only(repository: str, writable: Sequence[str], *, own_shared_memor
     """Remount everything read-only but /proc, /dev/shm and the folders in `writable`; raw disks become /dev/null.
 
     Raises OSError when the repository stays writable; other mounts that cannot be changed are left alone. With
-    `own_shared_memory` /dev/shm is an empty one of its own, and what is left there goes with it; without, it stays the
-    machine's, where the CUDA driver may keep what it shares between processes.
+    `own_shared_memory` /dev/shm is an empty one of its own, and what is left there goes with it.
     """
     held = [(path, os.open(path, _O_PATH)) for path in writable]
     _mount(repository, repository, None, _MS_BIND | _MS_REC)
