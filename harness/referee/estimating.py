@@ -9,8 +9,9 @@ from harness.referee.timed import Timing
 from harness.settings import Settings
 from harness.statistics import (
     call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, reaching,
-    should_stop, spanning, width_for,
+    should_stop, spanning, unseen, width_for,
 )
+from harness.statistics.two_baselines import APART_LEAST_US
 
 _FEWEST_ROUNDS = 4
 # Stop at a look where the rounds to the next one would narrow the interval by less than this: noise alone would let
@@ -73,18 +74,30 @@ def estimate(timing: Timing, settings: Settings) -> None:
     timing.speedup = estimate_speedup(timing.ratios, level)
     if timing.agreeing:
         timing.speedup = reaching(timing.speedup, estimate_speedup(timing.log_ratios, level))
-    elif timing.inside_us and len(timing.inside_log_ratios) < len(timing.log_ratios):
-        timing.notes.append(
-            "eager could not be timed in its process in all rounds: the speedup is over the referee's, without what a process "
-            "adds to a call"
-        )
-    elif timing.inside_us:
-        span = timing.apart_as_processes
-        if span:
+    else:
+        if timing.apart_as_processes:
             timing.speedup = spanning(estimate_speedup(timing.inside_log_ratios, level), timing.speedup)
-        timing.notes.append(
-            f"eager took {stdlib_statistics.median(timing.inside_us):.1f} µs in its process and "
-            f"{timing.baseline_time_us:.1f} µs in the referee's: the speedup is over the latter"
-            + (", and its interval spans both" if span else "")
-        )
+        elif timing.unseen_process:
+            timing.speedup = unseen(timing.speedup, timing.shorter_us)
+        timing.notes += _notes_on_baselines(timing)
     timing.word = call(timing.speedup, timing.shorter_us)
+
+
+def _notes_on_baselines(timing: Timing) -> list[str]:
+    """Why the speedup is over the referee's baseline alone, and what its interval holds beside that."""
+    if timing.inside_fault:
+        said = f"eager could not be timed in its process in all rounds ({timing.inside_fault})"
+    elif timing.inside_us:
+        said = (
+            f"eager took {stdlib_statistics.median(timing.inside_us):.1f} µs in its process and "
+            f"{timing.baseline_time_us:.1f} µs in the referee's"
+        )
+    else:
+        return []
+    if timing.apart_as_processes:
+        held = ", and its interval spans both"
+    elif timing.unseen_process:
+        held = f", and its interval {APART_LEAST_US:g} µs wider at either end for what a process adds to a call"
+    else:
+        held = ""
+    return [f"{said}: the speedup is over the referee's{held}"]

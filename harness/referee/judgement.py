@@ -15,7 +15,7 @@ from harness.records.three_clocks import ThreeClocks
 from harness.referee.extras import Extras
 from harness.referee.timed import Timing
 from harness.statistics import (
-    Interval, confidence_at, estimate_log_ratio, reaching, trimmed_mean, tukey_mclaughlin,
+    Interval, confidence_at, estimate_log_ratio, reaching, trimmed_mean, tukey_mclaughlin, unseen,
 )
 from harness.verdict import OK, Verdict
 
@@ -76,13 +76,15 @@ class Judgement:
 def published(timings: Sequence[Timing], confidence: float, looks: Sequence[int]) -> Interval:
     """From several players: the mean over them, with the wider of the within and the between interval.
 
-    The one within has the confidence of a single one of the `looks`, at any of which a player may have ended. Over the baselines inside only where all players agree with the referee's: one that does not, on purpose, would else
-    free the low end of the others from what the referee's own says.
+    The one within has the confidence of a single one of the `looks`, at any of which a player may have ended. Over the
+    baselines inside only where all players agree with the referee's: one that does not, on purpose, would else free the
+    low end of the others from what the referee's own says. What the referee's process adds is then in all of them.
     """
     levels = confidence_at(0, looks, confidence), confidence
     outside = _over_players([timing.log_ratios for timing in timings], *levels)
     if not all(timing.agreeing for timing in timings):
-        return outside
+        short_us = [timing.shorter_us for timing in timings if timing.wants_inside]
+        return unseen(outside, min(short_us)) if short_us else outside
     return reaching(_over_players([timing.inside_log_ratios for timing in timings], *levels), outside)
 
 

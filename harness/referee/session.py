@@ -136,11 +136,11 @@ class Session:
 
     def time_reference(
         self, sets: Sequence[InputSet], *, hold: bool, meanwhile: Callable[[], None] | None = None
-    ) -> Launches | None:
+    ) -> Launches | str:
         """Make one launch of the reference per set, in the player. Outputs of the launches before stay.
 
-        `meanwhile` is as for `launch`. None where it could not be run there, whoever's doing that was. Raises Failed
-        where the process is of no use now.
+        `meanwhile` is as for `launch`. Why it could not be run there, where it could not, whoever's doing that was.
+        Raises Failed where the process is of no use now.
         """
         command = {**self._launch_command(sets), "model": "reference"}
         run = self._run(len(sets), hold, None, words=EAGER_INSIDE)
@@ -148,8 +148,8 @@ class Session:
         self._sequence += len(sets) + 1
         try:
             return run.read(reply, [True] * len(sets))
-        except failures.Failed:
-            return None
+        except failures.Failed as failure:
+            return failure.verdict.reason
 
     def compilations(self) -> int:
         """How many graphs torch.compile has compiled in the player so far, by its own word. Raises Failed."""

@@ -90,6 +90,9 @@ class Timing:
     unheld_overhead_us: float | None = None
     tails_us: list[float] = field(default_factory=list)
     launches_per_segment: int = 0
+    # Whether the baseline is so short that it is to be timed in the candidate's process too, and why it was not.
+    wants_inside: bool = False
+    inside_fault: str | None = None
     is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None
     confidence: float | None = None
@@ -137,6 +140,11 @@ class Timing:
         if not self.log_ratios or len(self.inside_log_ratios) != len(self.log_ratios):
             return False
         return baselines_agree(self.inside_log_ratios, self.log_ratios, self.baseline_time_us)
+
+    @property
+    def unseen_process(self) -> bool:
+        """Whether what the candidate's process adds to a short call is in no baseline's time that could be taken."""
+        return self.wants_inside and not self.agreeing and not self.apart_as_processes
 
     @property
     def apart_as_processes(self) -> bool:

@@ -25,6 +25,7 @@ from harness.referee.room import most_launches
 from harness.referee.session import Session
 from harness.referee.sizing import MOST_LAUNCHES, launches_wanted
 from harness.referee.timed import OVERHEAD_TRIM, Part, Timing
+from harness.referee.turns import HOLD_PATIENCE_S, Launches
 from harness.settings import Settings
 from harness.statistics import margin, order_of_round, trimmed_mean, typical_us
 from harness.wire.rotation import whole_rotations
@@ -37,6 +38,7 @@ _END_TO_END_CALLS = 5
 # 2.7 ms on an H200), and counts where intervals as narrow as the margin are asked for.
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 _AS_LONG = 0.1
+_LATE = f"a queue was not full within {HOLD_PATIENCE_S:g} s"
 
 
 class Rounds:
@@ -60,6 +62,7 @@ class Rounds:
         self._usual_us: list[float] = []  # times of the candidate's last segment
         self._usual_held = False
         self._inside = False  # whether the baseline is timed in the player too
+        self._stood_still = False  # whether a round was left out because a queue of it was late
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing(timer=session.timer)
 
@@ -71,7 +74,10 @@ class Rounds:
         before = self._bench.violations()
         started_s = time.monotonic()
         while True:
+            before_it = self._hold, self._inside
             parts = self._round(len(timing.log_ratios) + timing.dropped)
+            if self._is_excused(*before_it):
+                continue
             reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
             slowed = is_thermal(reading.throttle)
             timing.telemetry.append(reading)
@@ -98,6 +104,7 @@ class Rounds:
         most = most_launches(self._bench, self._reference, least=2)
         for arm, wanted in launches_wanted(sizing, self._settings.segment_ms).items():
             self._counts[arm] = 1 + max(1, min(whole_rotations(min(MOST_LAUNCHES, wanted)), most - 1))
+        self.timing.wants_inside = self._is_short(sizing)
         shows_inside = self._strict and self._shows_inside(sizing)
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
         self._joined = not shows_inside and self._launches_of_baseline(2) <= min(most, 1 + MOST_LAUNCHES)
@@ -106,13 +113,19 @@ class Rounds:
         self._open(self.timing.input_sets)
         if shows_inside:
             self._inside = self._session.load_reference(self._reference)
+            self.timing.inside_fault = None if self._inside else "it cannot be loaded there"
+        elif self.timing.wants_inside:
+            self.timing.inside_fault = "TF32 is on there"
+
+    def _is_short(self, sizing: Part) -> bool:
+        """Whether what a process adds to a launch is anything beside the baseline's time."""
+        return stdlib_statistics.median(sizing.baseline_us) < _INSIDE_BELOW_US[self._bench.kind]
 
     def _shows_inside(self, sizing: Part) -> bool:
         """Whether the baseline in the player would tell anything of what the player's process adds to the candidate."""
-        below_us = _INSIDE_BELOW_US[self._bench.kind]
+        if self._is_short(sizing) or not _INSIDE_BELOW_US[self._bench.kind]:
+            return self._is_short(sizing)
         candidate_us, baseline_us = map(stdlib_statistics.median, (sizing.candidate_us, sizing.baseline_us))
-        if baseline_us < below_us or not below_us:
-            return baseline_us < below_us
         return self._settings.half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
 
     def _launches_of_baseline(self, segments: int) -> int:
@@ -145,6 +158,23 @@ class Rounds:
             halves.append(self._part(order, hold=self._hold, look=look))
             self._segments += 1
         return halves[0], halves[1]
+
+    def _is_excused(self, held: bool, inside: bool) -> bool:
+        """Whether a queue of the round just made was late for the first time, after rounds in which none was.
+
+        What synchronises is late in each. A machine that stood still for a moment is nobody's fault: that round is left
+        out, and all is as before it. Once: who could choose which of its rounds count would choose the fast ones.
+        """
+        lost_hold = held and not self._hold
+        lost_inside = inside and not self._inside and self.timing.inside_fault == _LATE
+        if not (lost_hold or lost_inside) or self._stood_still or not self.timing.log_ratios:
+            return False
+        self._stood_still = True
+        self._hold, self._inside, self.timing.inside_fault = held, inside, None
+        self.timing.launch_hidden = held
+        self._usual_us = []  # of a queue that ran dry
+        self.timing.notes.append(f"a round was left out, in which {_LATE} as all before it: the machine stood still")
+        return True
 
     def _order(self, index: int) -> tuple[str, str]:
         return order_of_round(index, beside=self._inside, joined=self._joined)
@@ -252,11 +282,11 @@ class Rounds:
         made = self._backlog.settling(
             lambda: self._session.time_reference(sets, hold=hold, meanwhile=self._backlog.work)
         )
-        launches = made.launches[1:] if made is not None else []
-        if made is None or any(launch.fault for launch in launches) or made.hidden is False:
-            self._inside = False
+        fault = _fault_of(made)
+        if fault is not None:
+            self._inside, self.timing.inside_fault = False, fault
             return []
-        return [launch.time_us for launch in launches]
+        return [launch.time_us for launch in made.launches[1:]]
 
     def _measure_end_to_end(self) -> None:
         """Single calls with nothing queued ahead, so that the launch overhead shows."""
@@ -268,6 +298,15 @@ class Rounds:
             self._verify(sets, made)
             host_us.append(made.end_to_end_us)
         self.timing.end_to_end_us = stdlib_statistics.median(host_us)
+
+
+def _fault_of(made: Launches | str) -> str | None:
+    """Why a queue of the baseline's in the player is no time of it; None where it is one."""
+    if isinstance(made, str):
+        return made
+    if any(launch.fault for launch in made.launches):
+        return "its outputs could not be taken there"
+    return _LATE if made.hidden is False else None
 
 
 def _cut(times_us: list[float], segments: int) -> list[list[float]]:

@@ -12,7 +12,7 @@ from harness.statistics.estimate import estimate_log_ratio, estimate_speedup
 from harness.statistics.looks import confidence_at, look_of, next_look, should_stop
 from harness.statistics.places import log_ratios
 from harness.statistics.rounds import log_ratio, median, order_of_round, typical_us
-from harness.statistics.two_baselines import baselines_agree, may_be_processes, narrows_by, reaching, spanning
+from harness.statistics.two_baselines import baselines_agree, may_be_processes, narrows_by, reaching, spanning, unseen
 from harness.statistics.trimmed import (
     Interval, load_ahead, reach_of, trimmed_mean, tukey_mclaughlin, winsorised_variance,
 )
@@ -21,5 +21,5 @@ __all__ = [
     "MARGINS", "Interval", "baselines_agree", "call", "confidence_at", "estimate_log_ratio", "estimate_speedup",
     "load_ahead", "log_ratio", "log_ratios", "look_of", "margin", "may_be_processes", "median", "narrows_by",
     "next_look", "order_of_round", "reach_of", "reaching", "should_stop", "spanning", "trimmed_mean",
-    "tukey_mclaughlin", "typical_us", "width_for", "winsorised_variance",
+    "tukey_mclaughlin", "typical_us", "unseen", "width_for", "winsorised_variance",
 ]

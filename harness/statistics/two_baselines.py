@@ -49,6 +49,13 @@ def spanning(inside: Interval, outside: Interval) -> Interval:
     return Interval(outside.estimate, min(inside.lo, outside.lo), max(inside.hi, outside.hi))
 
 
+def unseen(outside: Interval, shorter_us: float) -> Interval:
+    """The interval over the baseline outside alone, wider at either end by what a process may add to the shorter call.
+    """
+    by = 1 + APART_LEAST_US / shorter_us
+    return Interval(outside.estimate, outside.lo / by, outside.hi * by)
+
+
 def reaching(inside: Interval, outside: Interval) -> Interval:
     """The interval over the baseline inside, down to the low end of that over the one outside and up to its estimate.
     """

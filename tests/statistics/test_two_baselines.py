@@ -8,7 +8,7 @@ import pytest
 
 from harness.statistics import (
     Interval, baselines_agree, confidence_at, estimate_log_ratio, look_of, may_be_processes, narrows_by, next_look,
-    reaching, spanning,
+    reaching, spanning, unseen,
 )
 from harness.statistics.trimmed import reach_of
 
@@ -38,6 +38,11 @@ def test_an_interval_that_spans_both_is_about_the_baseline_outside():
     inside, outside = Interval(1.0, 0.996, 1.004), Interval(1.067, 1.063, 1.071)
     assert spanning(inside, outside) == Interval(1.067, 0.996, 1.071)
     assert spanning(outside, inside) == Interval(1.0, 0.996, 1.071)
+
+
+def test_what_no_baseline_shows_of_a_process_is_a_microsecond_of_the_shorter_call():
+    found = unseen(Interval(2.0, 1.99, 2.01), 10.0)
+    assert found.estimate == 2.0 and found.lo == pytest.approx(1.99 / 1.1) and found.hi == pytest.approx(2.01 * 1.1)
 
 
 def test_the_interval_holds_both_and_the_estimate_is_that_of_the_first():

@@ -31,6 +31,7 @@ class ScriptedSession:
     def draw_places(self):
         self._log.append(("places",))
 
+    late_inside, insides = (), 0
     inside_us = None  # what the baseline takes in the player; None where it cannot be constructed there
 
     def load_reference(self, reference):
@@ -43,9 +44,15 @@ class ScriptedSession:
         if isinstance(self.inside_us, Exception):
             raise self.inside_us
         if self.inside_us == "raises":
-            return None
+            return "raised RuntimeError: patched"
         times = [1000 * self.inside_us] + [self.inside_us] * (len(sets) - 1)
-        return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, None, [True] * len(sets))
+        hidden = self._inside_hidden() if hold else None
+        return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, hidden, [True] * len(sets))
+
+    def _inside_hidden(self):
+        """Whether the queue of the baseline was held: not the one whose number `late_inside` has, from 1."""
+        self.insides += 1
+        return self.insides not in self.late_inside
 
     def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False, incomplete=None, meanwhile=None):
         if meanwhile is not None:
@@ -70,7 +77,8 @@ class ScriptedSession:
         self._log.append(("A", len(sets), hold))
         times = [1000 * time_us] + [time_us] * (len(sets) - 1) if len(sets) > 1 else [time_us]
         launches = [Launch(each, 3.0, each + self._steps_us, None, []) for each in times]
-        return Launches(launches, self.end_to_end_us, self._hidden if hold else None, [True] * len(sets))
+        hidden = self._hidden(self.segments) if callable(self._hidden) else self._hidden
+        return Launches(launches, self.end_to_end_us, hidden if hold else None, [True] * len(sets))
 
 
 class ScriptedBench:

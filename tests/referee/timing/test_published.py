@@ -58,5 +58,9 @@ def test_one_player_that_disagrees_frees_no_other_from_the_referees_baseline():
     """Four slow the baseline inside by what may pass, and the fifth by so much that its own is not taken."""
     wobble = [1e-4, 0.0, -1e-4]
     allowed = [beside([0.025 + each for each in wobble], wobble) for _ in range(4)]
-    found = published([*allowed, beside([0.5 + each for each in wobble], wobble)], 0.99, (10,))
+    disagreeing = beside([0.5 + each for each in wobble], wobble)
+    found = published([*allowed, disagreeing], 0.99, (10,))
+    disagreeing.wants_inside, disagreeing.candidate_us = True, [10.0]
+    wider = published([*allowed, disagreeing], 0.99, (10,))
+    assert wider.hi == pytest.approx(1.1 * found.hi) and wider.lo == pytest.approx(found.lo / 1.1)
     assert found.estimate == pytest.approx(1.0, abs=1e-6) and found.hi < 1.001

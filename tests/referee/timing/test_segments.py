@@ -160,27 +160,6 @@ def test_a_wrong_output_in_a_timed_launch_ends_the_rounds(rounds_of):
         rounds_of(1000.0, verify=verify)
 
 
-def test_on_a_cpu_nothing_is_held_and_hidden_is_unknown(rounds_of):
-    timing, log, *_ = rounds_of(1000.0)
-    assert timing.launch_hidden is None
-    assert not any(entry[2] for entry in log if entry[0] in ("A", "B"))
-
-
-def test_on_a_gpu_rounds_are_held_and_a_look_at_the_size_is_not(rounds_of):
-    timing, log, *_ = rounds_of(1000.0, kind="cuda", hidden=True)
-    arms = [entry for entry in log if entry[0] in ("A", "B")]
-    assert timing.launch_hidden is True
-    assert not arms[0][2]
-    assert all(entry[2] for entry in arms[-20:-5])
-
-
-def test_a_candidate_that_synchronises_is_no_longer_held_and_the_record_says_so(rounds_of):
-    timing, log, *_ = rounds_of(1000.0, kind="cuda", hidden=False)
-    assert timing.launch_hidden is False
-    held = [entry for entry in log if entry[0] == "A" and entry[2]]
-    assert len(held) == 1
-
-
 @pytest.mark.usefixtures("small_regions")
 def test_the_model_under_the_baseline_is_the_references_own(scripted, reference_of, settings):
     log, models = [], []
