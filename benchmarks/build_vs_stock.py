@@ -33,7 +33,7 @@ from tabulate import tabulate
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 
-from whole_run import QUICK_RUN, import_seconds, seconds_of_runs
+from whole_run import QUICK_RUN, import_seconds, told_by_step, whole_runs
 
 from harness.build.cache import Cache
 from harness.build.environment import Toolchain, arch_of, cuda_home, find_toolchain
@@ -130,8 +130,10 @@ def main() -> None:
         runs = options.runs if options.runs is not None else 3 if arch else 0
         if runs:
             row("import torch", None, import_seconds())
-        for number, (run_s, judged) in enumerate(seconds_of_runs(QUICK_RUN, runs, Path(place, "whole"))):
-            row(f"the whole run over {judged} candidates, {'again' if number else 'cold'}, each", None, run_s, judged)
+        ran = None
+        for number, ran in enumerate(whole_runs(QUICK_RUN, runs, Path(place, "whole"))):
+            when = "again" if number else "cold"
+            row(f"the whole run over {ran.judged} candidates, {when}, each", None, ran.seconds, ran.judged)
     table = [
         [each["what"], *(f"{each[key]:.3g}" if each[key] else "" for key in ("stock_s", "ours_s", "ratio"))]
         for each in figures
@@ -139,8 +141,10 @@ def main() -> None:
     print("\n" + tabulate(table, ["", "stock, s", "ours, s", "ratio"], tablefmt="github", disable_numparse=True))
     print(f"\nBuilt with the stand-in for PyTorch's headers: {sum(each.headers == 'slim' for each in builds)} of "
           f"{len(builds)}; the usual one: {built.headers}.")
+    if ran is not None:
+        print(f"\n{told_by_step(ran)}")
     if options.json:
-        body = {"machine": machine(toolchain, arch), "figures": figures}
+        body = {"machine": machine(toolchain, arch), "figures": figures, "steps": ran.steps if ran else {}}
         options.json.write_text(json.dumps(body, indent=1) + "\n")
 
 

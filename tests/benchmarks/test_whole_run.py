@@ -11,8 +11,8 @@ from harness.candidate import read_candidate
 from harness.problem import REPOSITORY
 
 # A command that judges "a" and "b", notes whether its cache was there, and fails in the ways that it is told.
-SCRIPT = """
-import json, os, pathlib, sys, time
+SCRIPT = r"""
+import os, pathlib, sys, time
 cache = pathlib.Path(os.environ["KERNEL_REFEREE_CACHE"])
 seen = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
 seen.mkdir(parents=True, exist_ok=True)
@@ -22,8 +22,11 @@ names = ["a", "b"] if len(list(seen.iterdir())) < 3 or "--others" not in sys.arg
 if "--fail" in sys.argv:
     sys.exit("no such problem")
 status = "build_failed" if "--broken" in sys.argv else "ok"
-records = [{"candidate": name, "role": "candidate", "status": status, "reason": "no such header"} for name in names]
-print(json.dumps({"records": [{"candidate": "eager", "role": "baseline"}, *records]}))
+rows = ["eager,baseline,ok,", *(f"{name},candidate,{status},no such header" for name in names)]
+written = seen.parent / "written" / f"{time.time_ns()}.csv"
+written.parent.mkdir(exist_ok=True)
+written.write_text("\n".join(["candidate,role,status,reason", *rows]) + "\n")
+print("12:00:00.0 a: loading", file=sys.stderr)
 """
 
 
@@ -40,25 +43,42 @@ def command(tmp_path):
 
 
 def test_each_run_is_timed_and_the_first_has_an_empty_cache(whole_run, command, tmp_path):
-    found = list(whole_run.seconds_of_runs(command, 3, tmp_path / "place"))
-    assert [judged for _, judged in found] == [2, 2, 2] and all(seconds > 0 for seconds, _ in found)
+    found = list(whole_run.whole_runs(command, 3, tmp_path / "place"))
+    assert [each.judged for each in found] == [2, 2, 2] and all(each.seconds > 0 for each in found)
+    assert all(set(each.steps) == {"start", "loading", "end"} for each in found)
     runs = sorted((tmp_path / "place" / "results").iterdir(), key=lambda path: int(path.name))
     assert [run.read_text() for run in runs] == ["cold", "cached", "cached"]
 
 
+def test_where_the_seconds_went_adds_up_to_the_run(whole_run):
+    said = [
+        (1.0, "12:00:00.0 opening the device"), (1.5, "12:00:00.5 eager: loading"), (1.75, "a word of a compiler's"),
+        (2.0, "12:00:01.0 eager: checking"), (2.25, "12:00:01.2 eager: timing"), (3.0, "12:00:02.0 eager: ok: 2.7 ms"),
+        (3.125, "12:00:02.1 a: loading"), (3.625, "12:00:02.6 a: checking"),
+    ]
+    steps = whole_run.steps_of(said, 5.0)
+    assert steps == {
+        "start": [1.0], "opening the device": [0.5], "loading": [0.5, 0.5], "checking": [0.25], "timing": [0.75],
+        "next": [0.125], "end": [1.375],
+    }
+    assert whole_run.steps_of([], 2.0) == {"start": [2.0]}
+    told = whole_run.told_by_step(whole_run.Whole(5.0, 2, steps))
+    assert "| loading            |       2 |       1.00 |        0.50 |" in told
+
+
 def test_a_candidate_that_is_not_judged_to_the_end_is_no_fast_one(whole_run, command, tmp_path):
     with pytest.raises(SystemExit, match="a: build_failed: no such header"):
-        list(whole_run.seconds_of_runs([*command, "--broken"], 1, tmp_path))
+        list(whole_run.whole_runs([*command, "--broken"], 1, tmp_path))
 
 
 def test_a_command_that_fails_ends_it_with_what_it_said(whole_run, command, tmp_path):
     with pytest.raises(SystemExit, match="no such problem"):
-        list(whole_run.seconds_of_runs([*command, "--fail"], 3, tmp_path))
+        list(whole_run.whole_runs([*command, "--fail"], 3, tmp_path))
 
 
 def test_runs_that_judge_others_than_before_say_nothing_together(whole_run, command, tmp_path):
     with pytest.raises(SystemExit, match="judged a, c after a, b"):
-        list(whole_run.seconds_of_runs([*command, "--others"], 3, tmp_path))
+        list(whole_run.whole_runs([*command, "--others"], 3, tmp_path))
 
 
 def test_the_command_is_one_over_ten_candidates_in_cuda(whole_run):
