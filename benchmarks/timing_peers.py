@@ -150,6 +150,7 @@ def _measured(record: Any) -> dict[str, Any]:
         "ratio": record.speedup, "time_us": record.time_us, "lo": record.speedup_lo, "hi": record.speedup_hi,
         "call": record.call, "sm_mhz": record.sm_mhz, "rounds": record.rounds, "status": record.status.value,
         "baseline_us": record.baseline_us, "baseline_inside_us": record.baseline_inside_us,
+        **({"warnings": record.warnings} if record.warnings else {}),
     }
 
 
