@@ -54,12 +54,15 @@ def whole_runs(command: Sequence[str], runs: int, folder: Path) -> Iterator[Whol
     environment = {**os.environ, "KERNEL_REFEREE_CACHE": str(folder / "cache")}
     names: list[str] = []
     for _ in range(runs):
-        before = set(folder.rglob("*.csv"))
-        seconds, said, code = _timed([*command, "--out", str(folder / "results")], environment)
+        results = folder / "results"
+        before = set(results.rglob("*.csv"))
+        seconds, said, code = _timed([*command, "--out", str(results)], environment)
         if code:
             told = "\n".join(text for _, text in said).strip() or "it said nothing"
             sys.exit(f"{' '.join(command)} ended with exit code {code}: {told}")
-        (written,) = set(folder.rglob("*.csv")) - before
+        written, *others = set(results.rglob("*.csv")) - before or {None}
+        if written is None or others:
+            sys.exit(f"{' '.join(command)} left {len(others) + (written is not None)} files of results where one was expected")
         with written.open(newline="", encoding="utf-8") as file:
             records = [each for each in csv.DictReader(file) if each["role"] == "candidate"]
         for each in records:
@@ -127,12 +130,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=4, metavar="N", help="so many runs (default: 4)")
     options = parser.parse_args()
     print(f"import torch: {import_seconds():.2f} s", flush=True)
+    ran = None
     with tempfile.TemporaryDirectory(prefix="whole-run-") as place:
         for number, ran in enumerate(whole_runs(QUICK_RUN, options.runs, Path(place))):
             when = "again" if number else "nothing built"
             each_s = ran.seconds / ran.judged
             print(f"{when}: {ran.seconds:.1f} s, {each_s:.2f} s for each of {ran.judged} candidates", flush=True)
-    print(f"\n{told_by_step(ran)}")
+    if ran is not None:
+        print(f"\n{told_by_step(ran)}")
 
 
 if __name__ == "__main__":

@@ -126,7 +126,6 @@ class Workshop:
         precision_class = baseline.precision_class or self._problem.accuracy.precision_class
         contestant = Contestant(
             baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True,
-            strict_inside=baseline.precision_class is None,
         )
         return contestant, PlayerStarter(self._bench, self.wall, warm, baseline.imports)
 

@@ -9,6 +9,7 @@ import importlib
 import os
 import socket
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 from harness.wire.frames import Channel, ChannelClosed
@@ -22,7 +23,7 @@ def main() -> None:
     from harness.wire.opening import open_in_thread
 
     opening = open_in_thread(0) if sys.argv[3] == "cuda" else None
-    from harness.player import profiling, repeating  # noqa: F401  before a candidate can patch what they take
+    from harness.player import profiling, repeating, strict  # noqa: F401  before a candidate can patch what they take
     from harness.wire.arena import Arena
 
     for name in sys.argv[4:]:
@@ -167,10 +168,13 @@ class Player:
 
     def _launch(self, command: dict[str, Any]) -> None:
         from harness.player.model import describe
+        from harness.player.strict import strictly
 
-        launcher = self._reference if command.get("model") == "reference" else self._launcher
+        is_eager = command.get("model") == "reference"
+        launcher = self._reference if is_eager else self._launcher
         try:
-            reports, laps, host_us = launcher.queue(command["first"], command["inputs"], command["places"])
+            with strictly() if is_eager else nullcontext():
+                reports, laps, host_us = launcher.queue(command["first"], command["inputs"], command["places"])
             self._say({"queued": len(reports)})
             times_us, forward_us = launcher.finish(laps)
         except ChannelClosed:

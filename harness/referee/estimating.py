@@ -74,7 +74,8 @@ def estimate(timing: Timing, settings: Settings) -> None:
     timing.speedup = estimate_speedup(timing.ratios, level)
     if timing.agreeing:
         timing.speedup = reaching(timing.speedup, estimate_speedup(timing.log_ratios, level))
-    else:
+    timing.scattered = timing.speedup
+    if not timing.agreeing:
         if timing.apart_as_processes:
             timing.speedup = spanning(estimate_speedup(timing.inside_log_ratios, level), timing.speedup)
         elif timing.unseen_process:
@@ -86,11 +87,13 @@ def estimate(timing: Timing, settings: Settings) -> None:
 def _notes_on_baselines(timing: Timing) -> list[str]:
     """Why the speedup is over the referee's baseline alone, and what its interval holds beside that."""
     if timing.inside_fault:
-        said = f"eager could not be timed in its process in all rounds ({timing.inside_fault})"
+        rounds = " in all rounds" if timing.inside_us else ""
+        said = f"eager could not be timed in its process{rounds} ({timing.inside_fault})"
     elif timing.inside_us:
         said = (
             f"eager took {stdlib_statistics.median(timing.inside_us):.1f} µs in its process and "
             f"{timing.baseline_time_us:.1f} µs in the referee's"
+            + ("" if timing.apart_as_processes else ", more than processes differ by")
         )
     else:
         return []

@@ -15,7 +15,8 @@ from harness.records.three_clocks import ThreeClocks
 from harness.referee.extras import Extras
 from harness.referee.timed import Timing
 from harness.statistics import (
-    Interval, confidence_at, estimate_log_ratio, reaching, trimmed_mean, tukey_mclaughlin, unseen,
+    Interval, confidence_at, estimate_log_ratio, reaching, spanning, trimmed_mean, tukey_mclaughlin,
+    unseen,
 )
 from harness.verdict import OK, Verdict
 
@@ -23,8 +24,7 @@ from harness.verdict import OK, Verdict
 @dataclass(frozen=True)
 class Contestant:
     """A candidate or baseline ready to be played. `manifest` names its built extensions by content key; `origin` is the
-    author's own file, where `path` may be a copy with its tuned values. `strict_inside` is false for a baseline in
-    whose process eager is not the strict eager that all are held against.
+    author's own file, where `path` may be a copy with its tuned values.
     """
 
     name: str
@@ -36,7 +36,6 @@ class Contestant:
     language: str
     is_baseline: bool = False
     origin: str | None = None
-    strict_inside: bool = True
 
 
 @dataclass
@@ -78,14 +77,18 @@ def published(timings: Sequence[Timing], confidence: float, looks: Sequence[int]
 
     The one within has the confidence of a single one of the `looks`, at any of which a player may have ended. Over the
     baselines inside only where all players agree with the referee's: one that does not, on purpose, would else free the
-    low end of the others from what the referee's own says. What the referee's process adds is then in all of them.
+    low end of the others from what the referee's own says; what that adds to a call is in all of them, and the interval
+    holds it, as a single player's does.
     """
     levels = confidence_at(0, looks, confidence), confidence
     outside = _over_players([timing.log_ratios for timing in timings], *levels)
-    if not all(timing.agreeing for timing in timings):
-        short_us = [timing.shorter_us for timing in timings if timing.wants_inside]
-        return unseen(outside, min(short_us)) if short_us else outside
-    return reaching(_over_players([timing.inside_log_ratios for timing in timings], *levels), outside)
+    unseen_us = [timing.shorter_us for timing in timings if timing.unseen_process]
+    if unseen_us:
+        return unseen(outside, min(unseen_us))
+    if not all(timing.agreeing or timing.apart_as_processes for timing in timings):
+        return outside
+    inside = _over_players([timing.inside_log_ratios for timing in timings], *levels)
+    return reaching(inside, outside) if all(timing.agreeing for timing in timings) else spanning(inside, outside)
 
 
 def _over_players(ratios: Sequence[Sequence[float]], within_at: float, between_at: float) -> Interval:

@@ -67,14 +67,15 @@ class Judge:
         looks of three decide: a machine that was disturbed for a moment is nobody's fault, and a lie at the border of
         what is seen gets no three draws of which one suffices. Nobody is rejected beside a control that was timed once:
         that is such a doubt too.
-        One that was given a single process, in which eager took longer or shorter than two processes usually differ by,
-        is judged in another, whatever that says: what a process adds to a short call stays for its life.
+        One that was given a single process, in which eager took longer or shorter than two processes usually differ by, or
+        could not be timed for a queue that came late, is judged in another, whatever that says: what a process adds to a
+        short call stays for its life.
         """
         if self.control is None and self.renew is not None and not contestant.is_baseline:
             self.renew()
         judgement = self._judge_once(contestant, players, tell)
-        if judgement.verdict == OK and len(players) == 1 and judgement.timings[0].apart_as_processes:
-            tell("its process differs from the referee's: once more in another")
+        if judgement.verdict == OK and len(players) == 1 and judgement.timings[0].deserves_another_process:
+            tell("what its process adds to a call is in doubt: once more in another")
             judgement = self._judge_once(contestant, players, tell)
         # A control that was disturbed itself leaves every row rejected until it is timed again.
         rejections = int(judgement.beside_control and judgement.verdict.status is Status.REJECTED)

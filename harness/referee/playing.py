@@ -181,9 +181,7 @@ class Play:
         own_pids = {*players, *processes.descendants(*players)}
         # Asked of baselines alone: a candidate is not told when its timing begins.
         before = session.compilations() if contestant.is_baseline else 0
-        timing = Rounds(
-            session, self._bench, reference, self._settings, verify, own_pids, contestant.strict_inside
-        ).run()
+        timing = Rounds(session, self._bench, reference, self._settings, verify, own_pids).run()
         if contestant.is_baseline:
             timing.notes += compilation_notes(contestant.name, before, session.compilations())
         return timing

@@ -58,7 +58,7 @@ def check_spread(timing: Timing, kind: str, half_width: float) -> None:
     `half_width` is what the settings ask for. Who is faster in some segments only is faster by a mean that says little,
     and whoever looks at another segment finds nothing.
     """
-    allowed, speedup = _KNOWN_TO.get(kind), timing.speedup
+    allowed, speedup = _KNOWN_TO.get(kind), timing.scattered
     if allowed is None or speedup is None:
         return
     rounds = len(timing.ratios)

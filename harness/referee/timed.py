@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.device.identity import Telemetry, Violations
 from harness.referee.early import EarlyLook
-from harness.referee.turns import Launch
+from harness.referee.turns import LATE, Launch
 from harness.statistics import (
     Interval, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
 )
@@ -95,6 +95,7 @@ class Timing:
     inside_fault: str | None = None
     is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None
+    scattered: Interval | None = None  # the same from the scatter of the rounds alone
     confidence: float | None = None
     word: str | None = None
 
@@ -145,6 +146,11 @@ class Timing:
     def unseen_process(self) -> bool:
         """Whether what the candidate's process adds to a short call is in no baseline's time that could be taken."""
         return self.wants_inside and not self.agreeing and not self.apart_as_processes
+
+    @property
+    def deserves_another_process(self) -> bool:
+        """Whether what the process adds to a call is in doubt by what may be this one process's alone."""
+        return self.apart_as_processes or (self.wants_inside and self.inside_fault == LATE)
 
     @property
     def apart_as_processes(self) -> bool:

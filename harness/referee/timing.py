@@ -12,6 +12,7 @@ import secrets
 import statistics as stdlib_statistics
 import time
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from harness.device.bench import Bench, LocalTimes
 from harness.device.nvml import is_thermal
@@ -19,13 +20,14 @@ from harness.inputs.sets import InputSet
 from harness.referee.backlog import Backlog
 from harness.referee.drawn_looks import DrawnLooks, Look
 from harness.referee.estimating import enough, estimate
+from harness.referee.inside import Inside
 from harness.referee.looking import Looking, Verifier
 from harness.referee.reference import Reference
 from harness.referee.room import most_launches
 from harness.referee.session import Session
 from harness.referee.sizing import MOST_LAUNCHES, launches_wanted
 from harness.referee.timed import OVERHEAD_TRIM, Part, Timing
-from harness.referee.turns import HOLD_PATIENCE_S, Launches
+from harness.referee.turns import LATE
 from harness.settings import Settings
 from harness.statistics import margin, order_of_round, trimmed_mean, typical_us
 from harness.wire.rotation import whole_rotations
@@ -38,7 +40,6 @@ _END_TO_END_CALLS = 5
 # 2.7 ms on an H200), and counts where intervals as narrow as the margin are asked for.
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 _AS_LONG = 0.1
-_LATE = f"a queue was not full within {HOLD_PATIENCE_S:g} s"
 
 
 class Rounds:
@@ -46,10 +47,9 @@ class Rounds:
 
     def __init__(
         self, session: Session, bench: Bench, reference: Reference, settings: Settings, verify: Verifier,
-        own_pids: set[int], strict: bool = True,
+        own_pids: set[int],
     ) -> None:
-        """`strict` is whether eager in the player would be the strict eager that it is here."""
-        self._session, self._bench, self._reference, self._strict = session, bench, reference, strict
+        self._session, self._bench, self._reference = session, bench, reference
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
         self._hold = bench.kind != "cpu"
         self._counts = {"A": 2, "B": 2}
@@ -61,7 +61,7 @@ class Rounds:
         self._looking = Looking(session, bench, reference, verify, self._backlog, self._take)
         self._usual_us: list[float] = []  # times of the candidate's last segment
         self._usual_held = False
-        self._inside = False  # whether the baseline is timed in the player too
+        self._inside = Inside()
         self._stood_still = False  # whether a round was left out because a queue of it was late
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing(timer=session.timer)
@@ -74,7 +74,7 @@ class Rounds:
         before = self._bench.violations()
         started_s = time.monotonic()
         while True:
-            before_it = self._hold, self._inside
+            before_it = self._hold, replace(self._inside)
             parts = self._round(len(timing.log_ratios) + timing.dropped)
             if self._is_excused(*before_it):
                 continue
@@ -90,6 +90,7 @@ class Rounds:
             if enough(timing, settings, time.monotonic() - started_s):
                 break
         timing.violations = self._bench.violations().since(before)
+        timing.inside_fault = self._inside.fault
         self._look_last(len(timing.log_ratios) + timing.dropped)
         timing.early, timing.completed = self._looking.opened, self._looking.completed
         timing.valued = self._looking.valued
@@ -105,17 +106,14 @@ class Rounds:
         for arm, wanted in launches_wanted(sizing, self._settings.segment_ms).items():
             self._counts[arm] = 1 + max(1, min(whole_rotations(min(MOST_LAUNCHES, wanted)), most - 1))
         self.timing.wants_inside = self._is_short(sizing)
-        shows_inside = self._strict and self._shows_inside(sizing)
+        shows_inside = self._shows_inside(sizing)
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
         self._joined = not shows_inside and self._launches_of_baseline(2) <= min(most, 1 + MOST_LAUNCHES)
         self.timing.input_sets = max(self._counts["A"], self._launches_of_baseline(2 if self._joined else 1))
         self.timing.launches_per_segment = self._counts["A"]
         self._open(self.timing.input_sets)
         if shows_inside:
-            self._inside = self._session.load_reference(self._reference)
-            self.timing.inside_fault = None if self._inside else "it cannot be loaded there"
-        elif self.timing.wants_inside:
-            self.timing.inside_fault = "TF32 is on there"
+            self._inside.load(self._session, self._reference)
 
     def _is_short(self, sizing: Part) -> bool:
         """Whether what a process adds to a launch is anything beside the baseline's time."""
@@ -139,7 +137,7 @@ class Rounds:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
         self._looking.prepare(self._reference.draw(), self._counts["A"])
         deadline = time.monotonic() + self._settings.warmup_s
-        self._part("AI" if self._inside else "A", hold=False)  # what each does at first is done, and B has done it
+        self._part("AI" if self._inside.is_timed else "A", hold=False)  # what each does at first is done, and B has done it
         previous = None
         while True:
             current = typical_us(self._part("A", hold=self._hold).candidate_us)
@@ -159,25 +157,25 @@ class Rounds:
             self._segments += 1
         return halves[0], halves[1]
 
-    def _is_excused(self, held: bool, inside: bool) -> bool:
+    def _is_excused(self, held: bool, inside: Inside) -> bool:
         """Whether a queue of the round just made was late for the first time, after rounds in which none was.
 
         What synchronises is late in each. A machine that stood still for a moment is nobody's fault: that round is left
         out, and all is as before it. Once: who could choose which of its rounds count would choose the fast ones.
         """
-        lost_hold = held and not self._hold
-        lost_inside = inside and not self._inside and self.timing.inside_fault == _LATE
+        lost_hold, lost_inside = held and not self._hold, inside.is_timed and not self._inside.is_timed
         if not (lost_hold or lost_inside) or self._stood_still or not self.timing.log_ratios:
             return False
+        if lost_inside and self._inside.fault != LATE:
+            return False
         self._stood_still = True
-        self._hold, self._inside, self.timing.inside_fault = held, inside, None
-        self.timing.launch_hidden = held
-        self._usual_us = []  # of a queue that ran dry
-        self.timing.notes.append(f"a round was left out, in which {_LATE} as all before it: the machine stood still")
+        self._hold, self._inside = held, inside
+        self._usual_us = []  # they may be of a queue that ran dry
+        self.timing.notes.append("a round was left out: a queue of it was not full in time, as all before it had been")
         return True
 
     def _order(self, index: int) -> tuple[str, str]:
-        return order_of_round(index, beside=self._inside, joined=self._joined)
+        return order_of_round(index, beside=self._inside.is_timed, joined=self._joined)
 
     def _part(self, order: str, *, hold: bool, look: Look | None = None) -> Part:
         """Segments of the arms in `order`, with one of A among them, in the same slots, without their lead-ins; BB is one.
@@ -207,7 +205,7 @@ class Rounds:
                 if hold:  # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
                     self._hold = self._hold and made.hidden is not False
             elif arm == "I":
-                inside_us = self._inside_times(own, hold=hold and self._hold)
+                inside_us = self._time_inside(own, hold=hold and self._hold)
             else:
                 local = self._own_launches(own, hold=hold and self._hold)
         if hold:
@@ -238,7 +236,7 @@ class Rounds:
         self._bench.synchronize()
         for arm in _segments(order[: order.index("A")]):
             if arm == "I":
-                self._inside_times(own, hold=self._hold)
+                self._time_inside(own, hold=self._hold)
             else:
                 self._own_launches(own, hold=self._hold)
         # Of no use any more, but a look begins as late as what it stands for.
@@ -250,6 +248,9 @@ class Rounds:
         made = self._bench.local_launches(self._reference.model, own, hold=hold)
         self._hold = self._hold and made.hidden is not False
         return made
+
+    def _time_inside(self, own: Sequence[InputSet], *, hold: bool) -> list[float]:
+        return self._inside.times_us(self._session, self._backlog, own, hold=hold)
 
     def _take(self) -> list[InputSet]:
         """Inputs for one segment of the candidate's."""
@@ -275,19 +276,6 @@ class Rounds:
             self._of_baseline.append(self._reference.draw())
         return self._of_baseline[:count]
 
-    def _inside_times(self, sets: Sequence[InputSet], *, hold: bool) -> list[float]:
-        """Times of the baseline in the player, in µs; none any more where that failed, whoever's doing it was."""
-        if not self._inside:
-            return []
-        made = self._backlog.settling(
-            lambda: self._session.time_reference(sets, hold=hold, meanwhile=self._backlog.work)
-        )
-        fault = _fault_of(made)
-        if fault is not None:
-            self._inside, self.timing.inside_fault = False, fault
-            return []
-        return [launch.time_us for launch in made.launches[1:]]
-
     def _measure_end_to_end(self) -> None:
         """Single calls with nothing queued ahead, so that the launch overhead shows."""
         host_us = []
@@ -298,15 +286,6 @@ class Rounds:
             self._verify(sets, made)
             host_us.append(made.end_to_end_us)
         self.timing.end_to_end_us = stdlib_statistics.median(host_us)
-
-
-def _fault_of(made: Launches | str) -> str | None:
-    """Why a queue of the baseline's in the player is no time of it; None where it is one."""
-    if isinstance(made, str):
-        return made
-    if any(launch.fault for launch in made.launches):
-        return "its outputs could not be taken there"
-    return _LATE if made.hidden is False else None
 
 
 def _cut(times_us: list[float], segments: int) -> list[list[float]]:

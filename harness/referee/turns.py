@@ -20,6 +20,7 @@ from harness.wire.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
 
 # A queue that is not full by then belongs to a candidate that synchronises inside forward.
 HOLD_PATIENCE_S = 0.4
+LATE = "its queue was not full in time"  # of one that was then let go
 _POLL_S = 0.05
 # Of the launches of a segment whose flush and output are looked at, so many: each look takes milliseconds.
 _INSPECTED = 8
@@ -142,7 +143,7 @@ class Run:
             reports = reply["launched"]
             for index, report in enumerate(reports):
                 if "raised" in report:
-                    failure = failures.from_exception(report["raised"], "in forward")
+                    failure = failures.from_exception(report["raised"], self._words.raising)
                     failure.launch = min(index, self._count - 1)
                     raise failure
             if self._drained:

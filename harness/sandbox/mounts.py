@@ -20,6 +20,7 @@ _LEFT_ALONE = frozenset({"proc", "devtmpfs", "devpts", "mqueue"})
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 36, 38, 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
+_SHARED_MEMORY_BYTES = 1 << 30  # for each child; without a size it may take half of the machine's memory
 _O_PATH = getattr(os, "O_PATH", 0o10000000)
 
 
@@ -72,7 +73,7 @@ def make_read_only(repository: str, writable: Sequence[str], *, own_shared_memor
     """Remount everything read-only but /proc, /dev/shm and the folders in `writable`; raw disks become /dev/null.
 
     Raises OSError when the repository stays writable; other mounts that cannot be changed are left alone. With
-    `own_shared_memory` /dev/shm is an empty one of its own, and what is left there goes with it.
+    `own_shared_memory` /dev/shm is an empty one of its own, of 1 GiB at most, and what is left there goes with it.
     """
     held = [(path, os.open(path, _O_PATH)) for path in writable]
     _mount(repository, repository, None, _MS_BIND | _MS_REC)
@@ -99,7 +100,7 @@ def make_read_only(repository: str, writable: Sequence[str], *, own_shared_memor
             pass
     if own_shared_memory and os.path.isdir("/dev/shm"):
         try:
-            _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
+            _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode=1777,size={_SHARED_MEMORY_BYTES}")
         except OSError:
             pass  # a kernel that grants no such mount: then it is the machine's
 

@@ -16,16 +16,17 @@ import os, pathlib, sys, time
 cache = pathlib.Path(os.environ["KERNEL_REFEREE_CACHE"])
 seen = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
 seen.mkdir(parents=True, exist_ok=True)
-(seen / str(time.time_ns())).write_text("cached" if cache.is_dir() else "cold")
+(seen / f"{time.time_ns()}.txt").write_text("cached" if cache.is_dir() else "cold")
 cache.mkdir(parents=True, exist_ok=True)
-names = ["a", "b"] if len(list(seen.iterdir())) < 3 or "--others" not in sys.argv else ["a", "c"]
+names = ["a", "b"] if len(list(seen.glob("*.txt"))) < 3 or "--others" not in sys.argv else ["a", "c"]
 if "--fail" in sys.argv:
     sys.exit("no such problem")
 status = "build_failed" if "--broken" in sys.argv else "ok"
 rows = ["eager,baseline,ok,", *(f"{name},candidate,{status},no such header" for name in names)]
-written = seen.parent / "written" / f"{time.time_ns()}.csv"
-written.parent.mkdir(exist_ok=True)
-written.write_text("\n".join(["candidate,role,status,reason", *rows]) + "\n")
+for number in range(2 if "--twice" in sys.argv else 1):
+    written = seen / "written" / f"{time.time_ns()}-{number}.csv"
+    written.parent.mkdir(exist_ok=True)
+    written.write_text("\n".join(["candidate,role,status,reason", *rows]) + "\n")
 print("12:00:00.0 a: ok: 2.7 ms", file=sys.stderr)
 """
 
@@ -46,7 +47,7 @@ def test_each_run_is_timed_and_the_first_has_an_empty_cache(whole_run, command, 
     found = list(whole_run.whole_runs(command, 3, tmp_path / "place"))
     assert [each.judged for each in found] == [2, 2, 2] and all(each.seconds > 0 for each in found)
     assert all(set(each.steps) == {"start", "end"} for each in found)
-    runs = sorted((tmp_path / "place" / "results").iterdir(), key=lambda path: int(path.name))
+    runs = sorted((tmp_path / "place" / "results").glob("*.txt"), key=lambda path: int(path.stem))
     assert [run.read_text() for run in runs] == ["cold", "cached", "cached"]
 
 
@@ -74,6 +75,11 @@ def test_a_candidate_that_is_not_judged_to_the_end_is_no_fast_one(whole_run, com
 def test_a_command_that_fails_ends_it_with_what_it_said(whole_run, command, tmp_path):
     with pytest.raises(SystemExit, match="no such problem"):
         list(whole_run.whole_runs([*command, "--fail"], 3, tmp_path))
+
+
+def test_a_command_that_leaves_two_files_of_results_is_no_single_run(whole_run, command, tmp_path):
+    with pytest.raises(SystemExit, match="left 2 files of results where one was expected"):
+        list(whole_run.whole_runs([*command, "--twice"], 1, tmp_path))
 
 
 def test_runs_that_judge_others_than_before_say_nothing_together(whole_run, command, tmp_path):

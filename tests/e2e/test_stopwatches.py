@@ -1,4 +1,5 @@
-"""Which stopwatch timed a row, through the real command line: the record says so, also where no compiler built ours."""
+"""Which stopwatch timed a row, through the real command line, also where no compiler built ours, and beside which eager.
+"""
 
 from __future__ import annotations
 
@@ -46,3 +47,21 @@ def test_the_row_names_the_stopwatch_that_timed_it(new_bench, device, has_compil
         row = ended.rows[name]
         assert row["status"] in ("ok", "unsure"), row["reason"]
         assert (row["timer"], float(row["time_us"]) > 0) == (timer, True)
+
+
+@pytest.mark.gpu
+def test_where_tf32_is_on_the_eager_beside_is_strict(new_bench):
+    """A product of 2048 takes a fifth of eager's time with TF32."""
+    bench = new_bench("beside-tf32")
+    folder = bench.candidates([])
+    with_tf32 = CANDIDATE.replace("import torch", "import torch\n\ntorch.backends.cuda.matmul.allow_tf32 = True", 1)
+    (folder / "with_tf32.py").write_text(with_tf32, encoding="utf-8")
+    problem = bench.folder / "tril_small.yaml"
+    strict = problem.read_text(encoding="utf-8")
+    assert strict.count("class: fp32") == 1
+    problem.write_text(strict.replace("class: fp32", "class: tf32"), encoding="utf-8")
+    ended = bench.end(bench.judge(problem, folder, "cuda:0", "--sizes", "M=2048"))
+    row = ended.rows["with_tf32"]
+    assert row["status"] == "ok", row["reason"]
+    assert float(row["time_us"]) < 0.5 * float(row["baseline_us"])
+    assert abs(float(row["baseline_inside_us"]) / float(row["baseline_us"]) - 1) < 0.03

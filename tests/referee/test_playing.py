@@ -90,7 +90,8 @@ def test_whatever_goes_wrong_there_hides_no_verdict(play):
 @pytest.mark.parametrize("is_baseline", [True, False])
 def test_a_candidate_whose_rounds_scatter_is_doubted_and_a_baseline_is_not(play, monkeypatch, is_baseline):
     found, judgement = play(), Judgement()
-    timing = Timing(candidate_us=[1000.0] * 20, baseline_us=[2000.0] * 20, speedup=Interval(2.0, 1.0, 4.0))
+    known = Interval(2.0, 1.0, 4.0)
+    timing = Timing(candidate_us=[1000.0] * 20, baseline_us=[2000.0] * 20, speedup=known, scattered=known)
     monkeypatch.setattr(playing, "Session", lambda *_: SimpleNamespace(stop=lambda _: None))
     monkeypatch.setattr(playing, "Loader", lambda *_: None)
     monkeypatch.setattr(playing, "_reconcile", lambda *_: None)

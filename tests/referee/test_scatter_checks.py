@@ -24,7 +24,7 @@ TIMING = Timing(candidate_us=[1000.0] * 20, baseline_us=[1000.0] * 20)
     ],
 )
 def test_a_speedup_that_is_hardly_known_is_doubted_on_a_gpu(lo, hi, kind, half_width, is_known):
-    timing = replace(TIMING, speedup=Interval(2.0, lo, hi))
+    timing = replace(TIMING, scattered=Interval(2.0, lo, hi))
     if is_known:
         check_spread(timing, kind, half_width)
         return
@@ -39,7 +39,7 @@ def test_a_speedup_that_is_hardly_known_is_doubted_on_a_gpu(lo, hi, kind, half_w
 def test_few_rounds_have_a_wider_interval_of_the_same_scatter(rounds, known_to):
     for half_width, is_known in ((0.99 * known_to, True), (1.05 * known_to, False)):
         speedup = Interval(1.0, 1 - half_width, 1 + half_width)
-        timing = replace(TIMING, speedup=speedup, log_ratios=[0.0] * rounds)
+        timing = replace(TIMING, scattered=speedup, log_ratios=[0.0] * rounds)
         if is_known:
             check_spread(timing, "cuda", 0.001)
             continue

@@ -60,7 +60,20 @@ def test_one_player_that_disagrees_frees_no_other_from_the_referees_baseline():
     allowed = [beside([0.025 + each for each in wobble], wobble) for _ in range(4)]
     disagreeing = beside([0.5 + each for each in wobble], wobble)
     found = published([*allowed, disagreeing], 0.99, (10,))
-    disagreeing.wants_inside, disagreeing.candidate_us = True, [10.0]
+    for each in (*allowed, disagreeing):
+        each.wants_inside, each.candidate_us = True, [10.0]
     wider = published([*allowed, disagreeing], 0.99, (10,))
     assert wider.hi == pytest.approx(1.1 * found.hi) and wider.lo == pytest.approx(found.lo / 1.1)
     assert found.estimate == pytest.approx(1.0, abs=1e-6) and found.hi < 1.001
+
+
+def test_a_player_that_is_apart_as_processes_are_has_the_interval_span_both():
+    wobble = [1e-4, 0.0, -1e-4]
+    agreeing = [beside(wobble, wobble) for _ in range(4)]
+    apart = beside([0.07 + each for each in wobble], wobble)
+    for each in (*agreeing, apart):
+        each.wants_inside, each.candidate_us = True, [20.0]
+    assert apart.apart_as_processes and not apart.unseen_process
+    found = published([*agreeing, apart], 0.99, (10,))
+    assert found.estimate == pytest.approx(1.0, abs=1e-6)
+    assert found.hi > 1.01 and found.lo == pytest.approx(1.0, abs=0.06), "over the baselines inside, which one lifts"

@@ -1,0 +1,54 @@
+"""Eager in a candidate's process as it is in the referee's: with TF32 off, whatever the candidate has turned on.
+
+PyTorch keeps that twice, in flags and in precisions by backend and operator, and refuses to read the flags where they
+have come to contradict the others. What was there is put back as it was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+_OFF = "ieee"
+# What is a matrix product, and what is cuDNN's; and oneDNN's products, which one of the flags sets as well.
+_OPERATORS = (("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))
+_BESIDES = ("mkldnn", "matmul")
+_get, _set = torch._C._get_fp32_precision_getter, torch._C._set_fp32_precision_setter
+_get_precision, _set_precision = torch._C._get_float32_matmul_precision, torch._C._set_float32_matmul_precision
+_get_cudnn, _set_cudnn = torch._C._get_cudnn_allow_tf32, torch._C._set_cudnn_allow_tf32
+_set_cublas = torch._C._set_cublas_allow_tf32
+
+
+@contextmanager
+def strictly() -> Iterator[None]:
+    """With TF32 off for cuBLAS and cuDNN; nothing is touched where it is."""
+    before = [_get(*each) for each in _OPERATORS]
+    precision, cudnn = _read(_get_precision), _read(_get_cudnn)
+    if "tf32" not in before and precision == "highest" and cudnn is False:
+        yield
+        return
+    beside = _get(*_BESIDES)
+    _set_cublas(False)
+    _set_cudnn(False)
+    for each in _OPERATORS:
+        _set(*each, _OFF)
+    try:
+        yield
+    finally:
+        if precision is not None:
+            _set_precision(precision)
+        if cudnn is not None:
+            _set_cudnn(cudnn)
+        for each, value in zip((*_OPERATORS, _BESIDES), (*before, beside)):
+            _set(*each, value)
+
+
+def _read(flag: Any) -> Any:
+    """What the flag is; None where the other way to say it has been used."""
+    try:
+        return flag()
+    except RuntimeError:
+        return None
