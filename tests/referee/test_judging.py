@@ -14,6 +14,7 @@ from harness.referee.failures import Failed, failed
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.judging import Judge
 from harness.referee.timed import Timing
+from harness.referee.turns import LATE
 from harness.statistics import Interval
 from harness.verdict import OK, ReasonCode, Status
 
@@ -99,6 +100,16 @@ def test_one_in_whose_process_eager_is_another_is_judged_in_one_more_and_that_co
     judgement = judge_of(coming)
     assert judgement.verdict == OK and judgement.timings == [timings[1]]
     assert next(coming) is timings[2], "not a third time"
+
+
+@pytest.mark.parametrize(("fault", "players"), [(LATE, 2), ("it cannot be loaded there", 1)])
+def test_one_whose_eager_was_late_in_its_process_is_judged_in_one_more(judge_of, fault, players):
+    """What cannot be loaded will not be in the next one either."""
+    missing = short_timing_of(apart=0.0)
+    missing.wants_inside, missing.inside_log_ratios, missing.inside_fault = True, [], fault
+    timings = [missing, short_timing_of(apart=0.0), timing_of()]
+    coming = iter(timings)
+    assert judge_of(coming).timings == [timings[players - 1]] and next(coming) is timings[players]
 
 
 def test_one_in_whose_process_eager_is_as_in_the_referees_is_judged_once(judge_of):
