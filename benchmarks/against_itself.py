@@ -1,6 +1,7 @@
 """How this software's numbers keep their targets: eager against itself, many times over, for each class of durations.
 
-    python benchmarks/against_itself.py [--devices all] [--processes 10] [--controls 20] [--minutes 40] [--sizes 4096 …]
+    python benchmarks/against_itself.py [--devices all] [--processes 10] [--controls 20] [--each 200] [--minutes 40]
+                                       [--sizes 4096 …]
     python benchmarks/against_itself.py --add FILE [--minutes 10 …]
     python benchmarks/against_itself.py --from FILE
 
@@ -12,7 +13,8 @@ called FASTER or SLOWER; how many intervals hold the mean of all, and how many h
 record. What comes out is printed whatever it is, with its n, and each target that is missed in a sentence. --json keeps
 it from the first figure on; --from prints the table of such a file again. --add goes on with one, where device, PyTorch,
 this software and --config are the same, at these sizes or at some of them: the table is of all, and the file gets all.
-Processes are compared with those of their own run.
+Processes are compared with those of their own run. With --each a size that has so many, those of the file counted, gets
+no more, and the others have its time.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -56,15 +59,17 @@ class _Turns:
         self._left, self._number, self._devices, self._deadline = processes, 0, devices, deadline
         self._lock = threading.Lock()
 
-    def take(self) -> tuple[int, float] | None:
-        """The next number, from 0, and its seconds; None when there is none, or no time for it."""
+    def take(self) -> tuple[int, float, int] | None:
+        """The next number, from 0, its seconds, and how many processes there are from it on; None when there is none, or
+        no time for it.
+        """
         with self._lock:
             left_s = self._deadline - time.monotonic()
             if not self._left or (self._number >= self._devices and left_s <= 0):
                 return None
             rounds_left = -(-self._left // self._devices)
             self._left, self._number = self._left - 1, self._number + 1
-            return self._number - 1, min(left_s / rounds_left, _LONGEST_S)
+            return self._number - 1, min(left_s / rounds_left, _LONGEST_S), self._left + 1
 
     def follows(self) -> bool:
         """Whether a device that begins one now may have another after it."""
@@ -74,9 +79,11 @@ class _Turns:
 class _Measuring:
     """Processes one after the other on each device; what they say, as it comes."""
 
-    def __init__(self, asked: Asked, controls: int, before: Mapping[str, Any] | None = None) -> None:
-        """`before` is what earlier runs left, which is kept."""
-        self._asked, self._controls = asked, controls
+    def __init__(
+        self, asked: Asked, controls: int, before: Mapping[str, Any] | None = None, each: int | None = None
+    ) -> None:
+        """`before` is what earlier runs left, which is kept; a size with `each` controls in all gets no more."""
+        self._asked, self._controls, self._each = asked, controls, each
         self._earlier = [*before["earlier"], {name: before[name] for name in _RUN}] if before else []
         self._run = len(self._earlier)
         self.sizes = list(dict.fromkeys([*(before["sizes"] if before else []), *asked.sizes]))
@@ -113,7 +120,10 @@ class _Measuring:
         visible, inside = visible_alone(device, os.environ), "cpu" if device == "cpu" else "cuda:0"
         waiting: list[Timed] = []
         while (turn := self._turns.take()) is not None:
-            number, seconds = turn
+            number, seconds, processes = turn
+            wanted = self._wanted(processes)
+            if not wanted:
+                break
             # The next one imports PyTorch meanwhile, but not on a CPU, whose cores are being timed.
             ahead = 2 if self._turns.follows() and not self._asked.is_cpu else 1
             while len(waiting) < ahead:
@@ -122,7 +132,10 @@ class _Measuring:
                     return
                 waiting.append(process)
             now = waiting.pop(0)
-            told = {**self._asked.for_process(inside), "controls": self._controls, "seconds": seconds}
+            told = {
+                **self._asked.for_process(inside), "sizes": list(wanted), "controls": list(wanted.values()),
+                "seconds": seconds,
+            }
             try:
                 for figure in now.ask(told):
                     self._keep({**figure, "run": self._run, "process": number, "device": device})
@@ -132,6 +145,15 @@ class _Measuring:
             self._end(now)
         for each in waiting:
             self._end(each)
+
+    def _wanted(self, processes: int) -> dict[int, int]:
+        """How many controls the next of so many processes is to make at each size, where there are to be any."""
+        if self._each is None:
+            return dict.fromkeys(self._asked.sizes, self._controls)
+        with self._lock:
+            there = Counter(figure["size"] for figure in self.figures)
+        missing = {size: self._each - there[size] for size in self._asked.sizes}
+        return {size: min(self._controls, -(-many // processes)) for size, many in missing.items() if many > 0}
 
     def _begin(self, visible: dict[str, str]) -> Timed | None:
         with self._lock:
@@ -181,6 +203,7 @@ def main() -> None:
     parser = flags(__doc__, USUAL, several_devices=True)
     gpu, cpu = _CONTROLS
     parser.add_argument("--controls", type=int, help=f"in each process and size (default: {gpu}; {cpu} on a CPU)")
+    parser.add_argument("--each", type=int, metavar="N", help="no more than about so many at each size in all")
     parser.add_argument("--add", type=Path, metavar="FILE", help="go on with an earlier --json, and put all there")
     parser.add_argument("--from", type=Path, metavar="FILE", dest="earlier", help="print the table of an earlier --json")
     options = parser.parse_args()
@@ -200,7 +223,7 @@ def main() -> None:
     where = asked.device if len(asked.devices) == 1 else f"{len(asked.devices)} of {asked.device}"
     print(f"On {where}, PyTorch {asked.torch}, --config {asked.config}: up to {asked.processes} processes of {controls} "
           "controls at each size.\n", flush=True)
-    measuring = _Measuring(asked, controls, before)
+    measuring = _Measuring(asked, controls, before, options.each)
     measuring.write()
     interrupt_once()
     measuring.run()

@@ -97,7 +97,7 @@ def asked_by(options: argparse.Namespace, usual: Usual) -> Asked:
     check_device_name(options.device)
     names = check_device_names(options.devices, options.device) if options.devices else ()
     load_settings(options.config or "default")
-    for flag in ("processes", "minutes", "controls", *(("sizes",) if options.sizes else ())):
+    for flag in ("processes", "minutes", "controls", "each", *(("sizes",) if options.sizes else ())):
         value = getattr(options, flag, None)
         if value is not None and min(value if isinstance(value, list) else [value]) <= 0:
             raise InputError(f"--{flag} cannot be {value if flag != 'sizes' else min(value)}", hint="Give more than 0")

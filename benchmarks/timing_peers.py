@@ -81,7 +81,7 @@ def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """`asked["controls"]` times eager in a fresh player against eager here, at each size, on one bench.
+    """So many times as `asked["controls"]` has for each size, eager in a fresh player against eager here, on one bench.
 
     Each is judged as a run judges its entries, the next one's player being started meanwhile; `seconds` is from the
     record before it to its own. None is begun `asked["seconds"]` after the start, of which each size that is left has as
@@ -117,7 +117,7 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
             contest = Contest(chosen, settings, bench, workshop, line, progress, "")
 
             def entries(share_ends: float = share_ends) -> Iterator[tuple[Any, Any]]:
-                for left in reversed(range(asked["controls"])):
+                for left in reversed(range(asked["controls"][position])):
                     if time.monotonic() > share_ends:
                         return
                     yield eager, eager if left else None

@@ -63,13 +63,13 @@ class Scripted:
 def measured(benchmark, asked, monkeypatch):
     """`measured(…)`: the figures of a run with scripted processes; the changes are to what was asked."""
 
-    def measure(dies=(), before=None, **changes):
+    def measure(dies=(), before=None, each=None, **changes):
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         monkeypatch.setattr(Scripted, "begun", [])
         monkeypatch.setattr(Scripted, "dies", frozenset(dies))
         monkeypatch.setattr(Scripted, "met", threading.Barrier(2, timeout=1))
         monkeypatch.setattr(benchmark, "Timed", Scripted)
-        measuring = benchmark._Measuring(replace(asked, **changes), 2, before)
+        measuring = benchmark._Measuring(replace(asked, **changes), 2, before, each)
         measuring.run()
         return measuring.figures
 
@@ -82,7 +82,7 @@ def test_each_device_has_its_processes_one_after_the_other_and_sees_no_other(mea
     assert {each["process"] for each in figures} == {0, 1, 2, 3} and len(figures) == 8
     assert {each["visible"]["CUDA_VISIBLE_DEVICES"] for each in Scripted.begun if "visible" in each} == {"0", "1"}
     told = [each["asked"] for each in Scripted.begun if "asked" in each]
-    assert {each["device"] for each in told} == {"cuda:0"} and all(each["controls"] == 2 for each in told)
+    assert {each["device"] for each in told} == {"cuda:0"} and all(each["controls"] == [2] for each in told)
 
 
 def test_the_first_control_of_each_process_and_size_is_marked(measured):
@@ -121,6 +121,22 @@ def test_a_run_that_goes_on_at_some_sizes_leaves_the_others_in_the_table(measure
     assert benchmark.read(asked.json)["sizes"] == [64, 32, 16]
 
 
+def test_a_size_with_enough_in_all_gets_no_more(measured, benchmark, asked):
+    """The scripted process makes two of size 64, whatever it is asked for."""
+    first = measured(processes=1, sizes=(64, 32))
+    figures = measured(before=benchmark.read(asked.json), each=3, processes=1, sizes=(64, 32))
+    (told,) = [each["asked"] for each in Scripted.begun if "asked" in each]
+    assert told["sizes"] == [64, 32] and told["controls"] == [1, 2], "3 of each, and 2 by one process at most"
+    assert len(figures) == len(first) + 2
+    assert measured(before=benchmark.read(asked.json), each=4, sizes=(64,)) == figures, "there are four"
+
+
+def test_what_is_missing_is_shared_out_to_the_processes_that_are_left(measured, benchmark, asked):
+    measured(devices=("cuda:0",), processes=3, each=5)
+    told = [each["asked"]["controls"] for each in Scripted.begun if "asked" in each]
+    assert told == [[2], [2], [1]]
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [({"torch": "3"}, "torch was 2 there, and is 3 here"), ({"config": "quick"}, "config was"), ({"sizes": (32,)}, None)],
@@ -152,8 +168,8 @@ def test_devices_share_the_time_that_is_left(benchmark):
     import time
 
     turns = benchmark._Turns(5, 2, time.monotonic() + 60)
-    numbers, seconds = zip(*(turns.take() for _ in range(5)))
-    assert numbers == (0, 1, 2, 3, 4) and turns.take() is None
+    numbers, seconds, left = zip(*(turns.take() for _ in range(5)))
+    assert numbers == (0, 1, 2, 3, 4) and left == (5, 4, 3, 2, 1) and turns.take() is None
     assert seconds[0] == pytest.approx(20, abs=1), "the first device has three of five"
     assert seconds[-1] == pytest.approx(60, abs=1), "nothing was used meanwhile, and it is the last"
 
@@ -171,6 +187,7 @@ def test_without_time_only_the_first_of_each_device_is_begun(benchmark):
         (["--devices", "cuda:0,cpuu"], 2, "is no device"),
         (["--config", "defalt"], 2, "Did you mean 'default'"),
         (["--controls", "0"], 2, "--controls cannot be 0"),
+        (["--each", "0"], 2, "--each cannot be 0"),
         (["--sizes", "64", "-1"], 2, "--sizes cannot be -1"),
         (["--json", "no-such-folder/x.json"], 2, "there is no folder"),
         (["--from", "README.md"], 2, "no file that --json"),
