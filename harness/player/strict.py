@@ -1,7 +1,7 @@
 """Eager in a candidate's process as it is in the referee's: with TF32 off, whatever the candidate has turned on.
 
-PyTorch keeps that twice, in flags and in precisions by backend and operator, and refuses to read the flags where they
-have come to contradict the others. What was there is put back as it was read.
+PyTorch keeps that twice (once before 2.9), in flags and in precisions by backend and operator, and refuses to read the
+flags where they have come to contradict the others. What was there is put back as it was read.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 import torch
 
 _OFF = "ieee"
+_get = getattr(torch._C, "_get_fp32_precision_getter", None)
+_set = getattr(torch._C, "_set_fp32_precision_setter", None)
 # What is a matrix product, and what is cuDNN's; and oneDNN's products, which one of the flags sets as well.
-_OPERATORS = (("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))
-_BESIDES = ("mkldnn", "matmul")
-_get, _set = torch._C._get_fp32_precision_getter, torch._C._set_fp32_precision_setter
+_OPERATORS = (("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn")) if _get and _set else ()
+_KEPT = (*_OPERATORS, ("mkldnn", "matmul")) if _OPERATORS else ()
 _get_precision, _set_precision = torch._C._get_float32_matmul_precision, torch._C._set_float32_matmul_precision
 _get_cudnn, _set_cudnn = torch._C._get_cudnn_allow_tf32, torch._C._set_cudnn_allow_tf32
 _set_cublas = torch._C._set_cublas_allow_tf32
@@ -25,12 +26,11 @@ _set_cublas = torch._C._set_cublas_allow_tf32
 @contextmanager
 def strictly() -> Iterator[None]:
     """With TF32 off for cuBLAS and cuDNN; nothing is touched where it is."""
-    before = [_get(*each) for each in _OPERATORS]
+    before = {each: _get(*each) for each in _KEPT}
     precision, cudnn = _read(_get_precision), _read(_get_cudnn)
-    if "tf32" not in before and precision == "highest" and cudnn is False:
+    if not any(before[each] == "tf32" for each in _OPERATORS) and precision == "highest" and cudnn is False:
         yield
         return
-    beside = _get(*_BESIDES)
     _set_cublas(False)
     _set_cudnn(False)
     for each in _OPERATORS:
@@ -42,7 +42,7 @@ def strictly() -> Iterator[None]:
             _set_precision(precision)
         if cudnn is not None:
             _set_cudnn(cudnn)
-        for each, value in zip((*_OPERATORS, _BESIDES), (*before, beside)):
+        for each, value in before.items():
             _set(*each, value)
 
 
