@@ -16,10 +16,13 @@ _MOST_STRETCH = 20
 # mean of the middle half of 2 lies 1.7 % above that of 4 where one launch in ten takes 1.3 times as long (simulated).
 _ALIKE = 2.0
 _LEAST_US = 0.5
+_SEGMENTS = 4  # of a round
 
 
-def launches_wanted(sizing: Part, segment_ms: float) -> dict[str, int]:
-    """How many launches of each arm, "A" and "B", take `segment_ms`, and not much longer by the referee's clock."""
+def launches_wanted(sizing: Part, segment_ms: float, round_s: float = math.inf) -> dict[str, int]:
+    """How many launches of each arm, "A" and "B", take `segment_ms`, and not much longer by the referee's clock; nor so
+    long that a round takes more than `round_s`, where fewer launches would have it.
+    """
     segment_us = segment_ms * 1e3
     typical_us = {
         arm: max(statistics.median(times_us), _LEAST_US)
@@ -30,6 +33,9 @@ def launches_wanted(sizing: Part, segment_ms: float) -> dict[str, int]:
         typical_us = dict.fromkeys(typical_us, math.sqrt(math.prod(typical_us.values())))
     wanted = {arm: math.ceil(segment_us / call_us) for arm, call_us in typical_us.items()}
     if sizing.wall_us:
-        most = math.ceil(_MOST_STRETCH * segment_us / statistics.median(sizing.wall_us))
+        wall_us = statistics.median(sizing.wall_us)
+        most = math.ceil(_MOST_STRETCH * segment_us / wall_us)
+        # Of each segment one launch leads in. A few rounds of more launches have an interval several times as wide.
+        most = max(1, math.floor(min(most, 1e6 * round_s / (_SEGMENTS * wall_us) - 1)))
         wanted = {arm: min(count, most) if arm == "A" or are_alike else count for arm, count in wanted.items()}
     return wanted

@@ -103,7 +103,9 @@ class Rounds:
         self._open(2)
         sizing = self._part("AB", hold=False)
         most = most_launches(self._bench, self._reference, least=2)
-        for arm, wanted in launches_wanted(sizing, self._settings.segment_ms).items():
+        settings = self._settings
+        round_s = settings.budget_s / settings.looks[0]
+        for arm, wanted in launches_wanted(sizing, settings.segment_ms, round_s).items():
             self._counts[arm] = 1 + max(1, min(whole_rotations(min(MOST_LAUNCHES, wanted)), most - 1))
         self.timing.wants_inside = self._is_short(sizing)
         shows_inside = self._shows_inside(sizing)

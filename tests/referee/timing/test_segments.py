@@ -14,6 +14,7 @@ from harness.referee.drawn_looks import Look
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed, failed
 from harness.referee.looking import Looking
+from harness.referee.sizing import launches_wanted
 from harness.referee.timing import Rounds
 from harness.verdict import ReasonCode, Status
 
@@ -286,3 +287,10 @@ def test_where_inputs_have_no_other_family_nothing_is_made_of_them(small_regions
     session, bench = scripted.Session(lambda _: 5000.0, log), scripted.Bench(2000.0, log)
     timing = Rounds(session, bench, reference, settings, lambda sets, made, only=None: None, set()).run()
     assert timing.valued is None and timing.early is not None and "valued" not in {entry[0] for entry in log}
+
+
+@pytest.mark.parametrize(("round_s", "launches"), [(math.inf, 2), (0.3, 2), (0.2, 1), (0.001, 1)])
+def test_where_the_harness_takes_most_of_a_launch_rounds_are_short_enough_for_a_look_at_ten(round_s, launches):
+    """A launch of a millisecond that takes 25 ms with its flush, as on a CPU with a cache of 256 MiB."""
+    sizing = SimpleNamespace(candidate_us=[1000.0], baseline_us=[1000.0], wall_us=[25_000.0])
+    assert launches_wanted(sizing, 2.0, round_s) == {"A": launches, "B": launches}
