@@ -1,13 +1,14 @@
 """How long candidates take to build: PyTorch's own headers one after another, against this software.
 
-    python benchmarks/build_vs_stock.py [--count 10] [--stock 10] [--no-cpp] [--runs 3] [--json FILE]
+    python benchmarks/build_vs_stock.py [--count 10] [--stock 10 | --enough 10] [--no-cpp] [--runs 3] [--json FILE]
 
 The candidates are the launchers of tests/fixtures/launchers, written as language models write them for KernelBench.
 "stock" builds them with the stock headers and one after the other, as a script that calls load_inline in turn does;
 "ours" gives them all to the build queue at once. Both start without a cache, with compilers that have been read from
 the disk, and with the process running that builders are forked from; "again" has ours build the same a second time. A
 candidate counts as built when its module is loaded or, where there is no GPU, when its CUDA is compiled (its C++ half is
-then not looked at, in both columns). --stock gives stock fewer candidates, and the table then has none for all.
+then not looked at, in both columns). --stock gives stock fewer candidates, and the table then has none for all. With
+--enough stock is given up once it has taken so many times what ours took for all: what it would have taken is more.
 
 Last comes what a user waits for: the whole command, with --config quick over ten CUDA candidates of
 problems/tril_matmul.yaml beside its baselines, --runs times (3 where there is a GPU, else 0), the first with nothing
@@ -18,15 +19,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tabulate import tabulate
 
@@ -78,11 +81,15 @@ class Timer:
                 sys.exit(f"{candidate.name}: {build.verdict.status.value}: {build.verdict.reason}")
         return took, builds
 
-    def seconds_in_turn(self, chosen: Sequence[Candidate]) -> float:
-        """One after the other, with PyTorch's own headers, in s."""
+    def seconds_in_turn(self, chosen: Sequence[Candidate], enough_s: float = math.inf) -> tuple[float, int]:
+        """One after the other, with PyTorch's own headers, in s, and how many: no further one from `enough_s` on."""
         os.environ[STOCK_VARIABLE] = "1"
+        took, number = 0.0, 0
         try:
-            return sum(self.seconds([each])[0] for each in chosen)
+            while number < len(chosen) and took < enough_s:
+                took += self.seconds([chosen[number]])[0]
+                number += 1
+            return took, number
         finally:
             del os.environ[STOCK_VARIABLE]
 
@@ -91,7 +98,9 @@ def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10, help="CUDA candidates (default: 10)")
-    parser.add_argument("--stock", type=int, help="how many of them stock builds (default: all)")
+    fewer = parser.add_mutually_exclusive_group()
+    fewer.add_argument("--stock", type=int, help="how many of them stock builds (default: all)")
+    fewer.add_argument("--enough", type=float, metavar="TIMES", help="stock ends at so many times what ours took for all")
     parser.add_argument("--no-cpp", action="store_true", help="leave the C++ candidates out")
     parser.add_argument("--runs", type=int, metavar="N", help="runs of the whole command (default: 3 with a GPU, else 0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
@@ -105,28 +114,36 @@ def main() -> None:
     cuda, cpp = candidates(options.count, toolchain.nvcc_path)
     of_stock = cuda[: options.stock or len(cuda)]
     print(f"On {machine(toolchain, arch)}.\n", flush=True)
-    figures: list[dict[str, object]] = []
+    figures: list[dict[str, Any]] = []
 
-    def row(name: str, stock_s: float | None, ours_s: float, each: int = 1) -> None:
+    def row(name: str, stock_s: float | None, ours_s: float, each: int = 1, given_up_after: int | None = None) -> None:
         ratio = stock_s / ours_s if stock_s else None
-        figures.append({"what": name, "stock_s": stock_s, "ours_s": ours_s / each, "ratio": ratio})
-        print(f"{name}: {'' if stock_s is None else f'stock {stock_s:.1f} s, '}ours {ours_s / each:.3g} s", flush=True)
+        figures.append({
+            "what": name, "stock_s": stock_s, "ours_s": ours_s / each, "ratio": ratio, "given_up_after": given_up_after,
+        })
+        stock_text = told(figures[-1], "stock_s")
+        print(f"{name}: {f'stock {stock_text} s, ' if stock_text else ''}ours {ours_s / each:.3g} s", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="build-vs-stock-") as place:
         read_compilers(toolchain, Path(place))
         Timer(toolchain, Path(place, "first")).seconds([plain(Path(place))])
         ours, one, stock = (Timer(toolchain, Path(place, name)) for name in ("ours", "one", "stock"))
         one_s, (built,) = one.seconds(cuda[:1])
-        stock_one_s = stock.seconds_in_turn(cuda[:1])
+        stock_one_s, _ = stock.seconds_in_turn(cuda[:1])
         row("one usual candidate, cold", stock_one_s, one_s)
         row("the same again", None, one.seconds(cuda[:1])[0])
         all_s, builds = ours.seconds(cuda)
-        stock_all_s = stock_one_s + stock.seconds_in_turn(of_stock[1:])
-        row(f"{len(cuda)} usual candidates, cold", stock_all_s if len(of_stock) == len(cuda) else None, all_s)
+        enough_s = math.inf if options.enough is None else options.enough * all_s
+        rest_s, others = stock.seconds_in_turn(of_stock[1:], enough_s - stock_one_s)
+        is_told = options.enough is not None or len(of_stock) == len(cuda)
+        row(
+            f"{len(cuda)} usual candidates, cold", stock_one_s + rest_s if is_told else None, all_s,
+            given_up_after=1 + others if is_told and 1 + others < len(cuda) else None,
+        )
         row("again, nothing changed, each", None, ours.seconds(cuda)[0], len(cuda))
         if not options.no_cpp:
             cpp_s, _ = ours.seconds(cpp)
-            row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp), cpp_s)
+            row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp)[0], cpp_s)
         runs = options.runs if options.runs is not None else 3 if arch else 0
         if runs:
             row("import torch", None, import_seconds())
@@ -135,7 +152,7 @@ def main() -> None:
             when = "again" if number else "cold"
             row(f"the whole run over {ran.judged} candidates, {when}, each", None, ran.seconds, ran.judged)
     table = [
-        [each["what"], *(f"{each[key]:.3g}" if each[key] else "" for key in ("stock_s", "ours_s", "ratio"))]
+        [each["what"], *(told(each, key) for key in ("stock_s", "ours_s", "ratio"))]
         for each in figures
     ]
     print("\n" + tabulate(table, ["", "stock, s", "ours, s", "ratio"], tablefmt="github", disable_numparse=True))
@@ -146,6 +163,16 @@ def main() -> None:
     if options.json:
         body = {"machine": machine(toolchain, arch), "figures": figures, "steps": ran.steps if ran else {}}
         options.json.write_text(json.dumps(body, indent=1) + "\n")
+
+
+def told(figure: Mapping[str, Any], key: str) -> str:
+    """A cell of the table: s of `stock_s` or `ours_s`, or their `ratio`."""
+    if not figure[key]:
+        return ""
+    if figure["given_up_after"] is None or key == "ours_s":
+        return f"{figure[key]:.3g}"
+    number = f" ({figure['given_up_after']} built)" if key == "stock_s" else ""
+    return f"more than {figure[key]:.3g}{number}"
 
 
 def read_compilers(toolchain: Toolchain, folder: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import shlex
 import shutil
 import subprocess
 import sys
@@ -36,20 +35,6 @@ def python_finding() -> Finding:
         hint = "extensions and Triton compile against it: apt install python3-dev"
         return Finding("Python", MISSING, f"{text}, without Python.h", hint)
     return Finding("Python", OK, text)
-
-
-def bytecode_finding() -> Finding | None:
-    """A note where PyTorch was installed without its compiled bytecode, as some installers do; None where it is there.
-
-    What stands for the rest is a module that only candidates' processes import: the wall keeps those from writing any.
-    """
-    spec = importlib.util.find_spec("torch")
-    folder = None if spec is None or not spec.submodule_search_locations else spec.submodule_search_locations[0]
-    source = None if folder is None else Path(folder, "_inductor", "compile_fx.py")
-    if source is None or not source.is_file() or Path(importlib.util.cache_from_source(source)).is_file():
-        return None
-    text = "PyTorch's is missing: each run reads some thousand source files anew, which takes seconds"
-    return Finding("bytecode", NOTE, text, f"{shlex.quote(sys.executable)} -m compileall -q {shlex.quote(folder)}")
 
 
 def nvcc_finding(toolchain: Toolchain, *, on_gpu: bool) -> Finding:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from harness import __version__
 from harness.build.environment import find_toolchain
 from harness.diagnosis import gpu, host
+from harness.diagnosis.bytecode import bytecode_finding
 from harness.diagnosis.finding import MISSING, NOTE, OK, Finding
 from harness.report import terminal
 
@@ -37,7 +38,7 @@ def gather() -> list[Finding]:
     on_gpu = any(each.name.startswith("cuda:") for each in tried)
     toolchain = find_toolchain(None)
     found = [
-        host.python_finding(), *tried, host.bytecode_finding(), host.nvcc_finding(toolchain, on_gpu=on_gpu),
+        host.python_finding(), *tried, bytecode_finding(), host.nvcc_finding(toolchain, on_gpu=on_gpu),
         host.cxx_finding(toolchain),
         host.ninja_finding(), host.triton_finding(on_gpu=on_gpu), host.cuobjdump_finding(on_gpu=on_gpu),
         host.sanitizer_finding(on_gpu=on_gpu), host.profiler_finding(on_gpu=on_gpu), host.wall_finding(),

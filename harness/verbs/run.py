@@ -12,6 +12,7 @@ from harness.build.environment import check_architectures, find_toolchain, parse
 from harness.candidate import find_candidates
 from harness.device.ahead import open_ahead
 from harness.device.choose import check_device_name, check_device_names, require_torch
+from harness.diagnosis.bytecode import advice_on_bytecode
 from harness.errors import NothingToRun
 from harness.problem import at_sizes, in_mode, load_problem
 from harness.reading.text_files import shown
@@ -54,6 +55,9 @@ def run(options: argparse.Namespace) -> int:
             problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),
             archs=archs, extras=extras_of(options),
         )
+        advice = advice_on_bytecode()
+        if advice is not None:
+            progress.note(advice)
         devices = devices_of(names, progress.note) if options.devices else names
         results = judge_all(request, devices, progress, early)
     records = [record for result in results for record in result.records]

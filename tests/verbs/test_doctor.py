@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -91,19 +90,6 @@ def test_a_cache_that_cannot_be_written_names_the_variable_that_moves_it(tmp_pat
     assert ran.returncode == 0
     assert "cannot be written" in ran.stdout
     assert "KERNEL_REFEREE_CACHE=" in ran.stdout
-
-
-def test_a_torch_without_bytecode_is_a_note_with_the_command_that_makes_it(tmp_path, monkeypatch):
-    package = tmp_path / "py torch" / "torch"
-    (package / "_inductor").mkdir(parents=True)
-    for name in ("__init__.py", "_inductor/compile_fx.py"):
-        (package / name).write_text("")
-    monkeypatch.setattr(sys, "path", [str(package.parent)])
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    found = host.bytecode_finding()
-    assert found is not None and found.state == NOTE and found.hint.endswith(f"-m compileall -q '{package}'")
-    subprocess.run(shlex.split(found.hint), check=True)
-    assert host.bytecode_finding() is None
 
 
 def test_without_compilers_each_is_missing_with_what_brings_it():
