@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from harness.baselines import BASELINES, baselines_for
 from harness.build.judging import saved_meanwhile
@@ -32,8 +33,9 @@ from harness.statistics import load_ahead
 from harness.verdict import ReasonCode, Status, Verdict
 from harness.workshop import Workshop
 
-# A control must be of the minutes that it is held against; a run of a few candidates takes about as long.
-_CONTROL_KEEPS_S = 60.0
+# A control must be of the minutes that it is held against, and so must the canaries that stand beside a time; a run of a
+# few candidates takes about as long.
+_KEEPS_S = 60.0
 
 
 class Contest:
@@ -58,7 +60,10 @@ class Contest:
             references, model_seed = self._references()
             if self._ahead.wait_until_open():  # before anything is timed
                 bench.note_waiting_player()
-            self._facts = measured_facts(problem, self._sizes, settings, bench, utc, command, workshop.wall.text)
+            self._measure = partial(
+                measured_facts, problem, self._sizes, settings, bench, command=command, wall=workshop.wall.text
+            )
+            self._facts, self._facts_at = self._measure(utc), time.monotonic()
             self._judge = self._judge_with(references, model_seed)
         except BaseException:
             self._ahead.drop()
@@ -83,15 +88,18 @@ class Contest:
 
     def judge_alone(self, candidate: Candidate, workshop: Workshop, utc: str) -> None:
         """Judge one more candidate, built by `workshop`, in a contest that goes on: the control is judged but once, and
-        timed again for a moment when it is a minute old, or was timed beside compilers that have ended. What needs no
-        launch needs no control.
+        timed again for a moment when it is a minute old, or was timed beside compilers that have ended; canaries are
+        measured again likewise. What needs no launch needs neither.
 
         Parameters are drawn anew for each, since what an answer told of the last ones must be of no use to the next.
         """
         self._workshop = workshop
         self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
         self._lost = self._lost and self._bench.unhealthy()
-        if workshop.is_settled(candidate):
+        is_settled = workshop.is_settled(candidate)
+        if not (is_settled or self._lost) and _is_old(self._facts_at) and workshop.is_quiet:
+            self._facts, self._facts_at = self._measure(utc), time.monotonic()
+        if is_settled:
             self._ahead.drop()  # the control's player would hold the device until a candidate can be launched
             self._one(candidate, None)
             return
@@ -102,7 +110,7 @@ class Contest:
         self._judge.renew = self._renew_when_quiet
         if self._judge.control is None:
             self._one(BASELINES["eager"], None)
-        elif time.monotonic() - self._control_at > _CONTROL_KEEPS_S or self._could_be_quieter():
+        elif _is_old(self._control_at) or self._could_be_quieter():
             self._renew_control()
         try:
             self._one(candidate, None)
@@ -251,3 +259,7 @@ class Contest:
         if trouble:
             self._progress.note(trouble)
         self._progress.done(record)
+
+
+def _is_old(since: float) -> bool:
+    return time.monotonic() - since > _KEEPS_S

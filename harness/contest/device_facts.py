@@ -14,7 +14,7 @@ from harness.settings import Settings
 
 
 def measured_facts(
-    problem: Problem, sizes: Mapping[str, int], settings: Settings, bench: Bench, utc: str, command: str | None,
+    problem: Problem, sizes: Mapping[str, int], settings: Settings, bench: Bench, utc: str, *, command: str | None,
     wall: str,
 ) -> RunFacts:
     """The facts of a run that begins at `utc`, canaries and the limits of the device among them."""

@@ -103,7 +103,7 @@ class Player:
                 extensions.install(command["manifest"], os.path.dirname(command["path"]))
                 self._module = model.import_file(command["path"])
             self._model = model.construct(self._module, arguments, command["seed"], self._stage.device)
-            self._called = passes.as_called(self._model, command["mode"])
+            self._called = passes.as_called(self._model, command["mode"], list(command["state_specs"]))
         except Exception as error:
             self._say({"raised": model.describe(error)})
             return

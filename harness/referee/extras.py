@@ -6,6 +6,7 @@ on any of it.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 from collections.abc import Collection
@@ -85,13 +86,12 @@ def _energy(burst: _Burst, bench: Bench, time_us: float, extras: Extras) -> None
     if not meter.is_readable:
         extras.notes.append("its energy was not measured: this device has no counter of it that can be read")
         return
-    with meter:
-        try:
-            found = burst.make("back_to_back", calls)
-            each_us = _positive(float(found["total_us"]) / calls)
-        except (Failed, KeyError, TypeError, ValueError) as problem:
-            extras.notes.append(f"its energy was not measured: {_words(problem)}")
-            return
+    try:
+        found = burst.make("back_to_back", calls, meter)
+        each_us = _positive(float(found["total_us"]) / calls)
+    except (Failed, KeyError, TypeError, ValueError) as problem:
+        extras.notes.append(f"its energy was not measured: {_words(problem)}")
+        return
     watts = meter.watts()
     if watts is None:
         extras.notes.append("its energy was not measured: the device's counter of it moved too seldom")
@@ -105,12 +105,18 @@ class _Burst:
     def __init__(self, session: Session, reference: Reference, precision_class: str) -> None:
         self._session, self._reference, self._class = session, reference, precision_class
 
-    def make(self, way: str, calls: int) -> dict[str, Any]:
-        """What the player reports. Raises Failed."""
+    def make(
+        self, way: str, calls: int, meter: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    ) -> dict[str, Any]:
+        """What the player reports. Raises Failed.
+
+        `meter` is entered for the calls alone: drawing inputs and the float64 truth are another load.
+        """
         session, reference = self._session, self._reference
         inputs = reference.draw()
         session.bench.synchronize()
-        found = session.repeat(inputs, way, calls)
+        with meter:
+            found = session.repeat(inputs, way, calls)
         if "refused" not in found:
             truth = reference.truth(inputs, with_eager=False)
             figures: ErrorFigures = judge_outputs(

@@ -6,7 +6,7 @@ then backward from given cotangents, one for each floating output (the vector of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -22,12 +22,15 @@ _enable_grad = torch.enable_grad
 class ForwardBackward(torch.nn.Module):
     """`model` and its gradients as one call.
 
-    `between`, where it is set, is called when `forward` has returned and `backward` is about to begin.
+    `between`, where it is set, is called when `forward` has returned and `backward` is about to begin. `names` are those
+    of the reference's state in its order, in which gradients of parameters come where the model's go by the same names:
+    who registers a bias before a weight has the same parameters all the same.
     """
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: torch.nn.Module, names: Sequence[str] = ()) -> None:
         super().__init__()
         self.model = model
+        self._places = {name: place for place, name in enumerate(names)}
         self.between: Callable[[], None] | None = None
 
     def forward(self, inputs: Sequence[Any], cotangents: Sequence[torch.Tensor]) -> tuple[Any, list[torch.Tensor]]:
@@ -46,7 +49,7 @@ class ForwardBackward(torch.nn.Module):
             form, outputs = tree.flatten(made)
             floating = [each for each in outputs if each.is_floating_point()]
             roots = [(each, vector) for each, vector in zip(floating, cotangents) if each.requires_grad]
-            asked = [each for each in (*leaves, *self.model.parameters()) if each.requires_grad]
+            asked = [each for each in (*leaves, *self._parameters_in_order()) if each.requires_grad]
             if asked and not roots:
                 raise RuntimeError(
                     "what forward returns has no gradient: compute it with PyTorch's functions or in a "
@@ -62,10 +65,21 @@ class ForwardBackward(torch.nn.Module):
             held.add(_address(own[-1]))
         return tree.rebuild(form, [each.detach() for each in outputs]), own
 
+    def _parameters_in_order(self) -> Iterable[torch.nn.Parameter]:
+        """By the first of a parameter's names, as `parameters` has them; the model's own order where one is unknown."""
+        if not self._places:
+            return self.model.parameters()
+        first: dict[torch.nn.Parameter, int] = {}
+        for name, parameter in self.model.named_parameters(remove_duplicate=False):
+            if name not in self._places:
+                return self.model.parameters()
+            first[parameter] = min(self._places[name], first.get(parameter, self._places[name]))
+        return sorted(first, key=first.__getitem__)
 
-def as_called(model: torch.nn.Module, mode: str) -> torch.nn.Module:
-    """`model` as a launch of `mode` calls it."""
-    return ForwardBackward(model) if mode == FORWARD_BACKWARD else model
+
+def as_called(model: torch.nn.Module, mode: str, names: Sequence[str] = ()) -> torch.nn.Module:
+    """`model` as a launch of `mode` calls it; `names` are those of the reference's state."""
+    return ForwardBackward(model, names) if mode == FORWARD_BACKWARD else model
 
 
 def notice_backward(model: torch.nn.Module, notice: Callable[[], None] | None) -> None:

@@ -27,6 +27,8 @@ def staying():
     contest = Contest.__new__(Contest)
     nothing = dict.fromkeys(field.name for field in fields(RunFacts))
     contest._facts, contest._lost, contest._control_at = RunFacts(**nothing), None, 0.0
+    contest._facts_at, contest.canaries = time.monotonic(), iter((4100.0, 4200.0))
+    contest._measure = lambda utc: RunFacts(**{**nothing, "utc": utc, "canary_gbps": next(contest.canaries)})
     contest._control_is_noisy, contest._ahead = False, SimpleNamespace(drop=lambda: None)
     contest._judge = SimpleNamespace(
         control=None, has_parameters=False, renew=None, forget_ready=lambda: None
@@ -53,6 +55,20 @@ def test_a_contest_that_goes_on_judges_its_control_once_and_times_it_again_when_
     staying._control_at -= 61
     staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:01:02Z")
     assert staying.done[3:] == ["renewed", "mine"]
+
+
+def test_canaries_that_stand_beside_a_time_are_of_its_minutes(staying):
+    mine = SimpleNamespace(name="mine")
+    staying.judge_alone(mine, WORKSHOP, "2026-05-01T00:00:00Z")
+    assert staying._facts.canary_gbps is None, "those that the contest began with"
+    staying._facts_at -= 61
+    compiling = SimpleNamespace(is_settled=lambda candidate: False, is_quiet=False)
+    staying.judge_alone(mine, compiling, "2026-05-01T00:01:01Z")
+    staying.judge_alone(SimpleNamespace(name="broken"), WORKSHOP, "2026-05-01T00:01:02Z")
+    assert staying._facts.canary_gbps is None, "compilers would take what is measured, and no time stands beside them"
+    staying.judge_alone(mine, WORKSHOP, "2026-05-01T00:01:03Z")
+    staying.judge_alone(mine, WORKSHOP, "2026-05-01T00:01:04Z")
+    assert (staying._facts.canary_gbps, staying._facts.utc) == (4100.0, "2026-05-01T00:01:04Z")
 
 
 def test_what_needs_no_launch_is_told_before_any_control_is_timed(staying):

@@ -119,6 +119,28 @@ def test_a_report_that_is_none_leaves_no_figure(measured, says):
     assert found.warm_us is None and found.lost
 
 
+def test_the_meter_watches_the_calls_and_not_the_truth_that_their_output_is_held_against(measured, monkeypatch):
+    log = []
+
+    class Logged(Meter):
+        def __enter__(self):
+            log.append("meter in")
+            return self
+
+        def __exit__(self, *_):
+            log.append("meter out")
+
+    def calls(count):
+        log.append("calls")
+        return {"total_us": 40.0 * count}
+
+    plain = extras.judge_outputs
+    monkeypatch.setattr(extras, "judge_outputs", lambda *given: log.append("judged") or plain(*given))
+    found, _ = measured({**GOOD, "back_to_back": calls}, ("energy",), meter=Logged)
+    assert found.joules is not None
+    assert log == ["meter in", "calls", "meter out", "judged"]
+
+
 def test_without_a_counter_nothing_is_run_for_it(measured):
     found, asked = measured(GOOD, ("energy",), meter=lambda: SimpleNamespace(is_readable=False))
     assert asked == [] and "no counter" in found.notes[0]

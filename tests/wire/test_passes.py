@@ -38,6 +38,50 @@ def test_gradients_are_of_floating_inputs_first_and_then_of_parameters_that_lear
     assert torch.allclose(gradients[1], vector.t() @ x)
 
 
+class Affine(torch.nn.Module):
+    """Weight and bias of one shape, registered in this order, and a scale that may be another name of one of them."""
+
+    def __init__(self, *names, tied=False):
+        super().__init__()
+        for name in names:
+            setattr(self, name, torch.nn.Parameter(torch.full((3,), 2.0)))
+        if tied:
+            self.scale = self.weight
+
+    def forward(self, x):
+        return (x * self.weight + self.bias) * getattr(self, "scale", 1)
+
+
+def gradients_of(model, names=()):
+    return ForwardBackward(model, names)([torch.full((3,), 5.0)], [torch.ones(3)])[1]
+
+
+def test_gradients_of_parameters_come_in_the_references_order_whatever_order_they_are_registered_in():
+    reference = Affine("weight", "bias")
+    names, expected = list(reference.state_dict()), gradients_of(reference)
+    assert [each[0].item() for each in expected] == [2.0, 5.0, 1.0]
+    for made in (Affine("weight", "bias"), Affine("bias", "weight")):
+        assert all(map(torch.equal, gradients_of(made, names), expected))
+    assert [each[0].item() for each in gradients_of(Affine("bias", "weight"))] == [2.0, 1.0, 5.0], "its own, without names"
+
+
+def test_a_parameter_of_two_names_comes_once_where_the_reference_has_the_first_of_them():
+    reference = Affine("weight", "bias", tied=True)
+    names = list(reference.state_dict())
+    assert names == ["weight", "bias", "scale"]
+    expected = gradients_of(reference)
+    assert len(expected) == 3
+    made = Affine("bias", "weight", tied=True)
+    assert all(map(torch.equal, gradients_of(made, names), expected))
+
+
+def test_parameters_of_other_names_keep_their_own_order():
+    made = Affine("bias", "weight")
+    made.register_parameter("gain", torch.nn.Parameter(torch.ones(3)))
+    plain = gradients_of(made)
+    assert all(map(torch.equal, gradients_of(made, ["weight", "bias"]), plain))
+
+
 def test_nothing_that_is_returned_has_a_graph_and_no_input_is_marked():
     x = torch.rand(3)
     with torch.no_grad():
