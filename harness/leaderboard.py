@@ -168,7 +168,7 @@ def _legend(group: list[Record]) -> str:
     if with_interval and with_interval[0].confidence:
         own = [record for record in with_interval if record.role == "candidate"] or with_interval
         over = {record.players for record in own} - {None}
-        where = f" over {max(over)} processes" if over and max(over) > 1 else " in one process" if over else ""
+        where = f" over {max(over)} processes" if over and max(over) > 1 else " from one process" if over else ""
         parts.append(f"[ ]: {with_interval[0].confidence * 100:g} % interval{where}")
     limits = {(record.sol_us, record.bound_by) for record in timed if record.sol_us}
     if len(limits) == 1:

@@ -188,7 +188,7 @@ def test_the_controls_of_several_gpus_are_told_apart_and_their_candidates_stand_
 
 
 @pytest.mark.parametrize(
-    ("players", "said"), [(None, "99 % interval\n"), (1, "99 % interval in one process\n"),
+    ("players", "said"), [(None, "99 % interval\n"), (1, "99 % interval from one process\n"),
                           (5, "99 % interval over 5 processes\n")],
 )
 def test_the_legend_says_how_many_processes_the_intervals_are_over(players, said):

@@ -178,7 +178,7 @@ class Contest:
     def _play(self, entry: Entry, following: Entry | None) -> Judgement:
         contestant, starter = self._workshop.contestant(entry)
         starter = self._ahead.take(entry) or starter
-        control = contestant.name == "eager" and contestant.is_baseline
+        control = contestant.is_control
         try:
             self._ahead.start(following, self._workshop, open_device=self._bench.has_room_for_waiting())
             self._ahead.start(next(self._likely_after_that(), None), self._workshop)

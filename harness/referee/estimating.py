@@ -8,8 +8,8 @@ import statistics as stdlib_statistics
 from harness.referee.timed import Timing
 from harness.settings import Settings
 from harness.statistics import (
-    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, reaching,
-    should_stop, spanning, unseen, width_for,
+    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, process_share,
+    reaching, should_stop, spanning, unseen, width_for, with_share,
 )
 from harness.statistics.two_baselines import APART_LEAST_US
 
@@ -81,6 +81,9 @@ def estimate(timing: Timing, settings: Settings) -> None:
         elif timing.unseen_process:
             timing.speedup = unseen(timing.speedup, timing.shorter_us)
         timing.notes += _notes_on_baselines(timing)
+    if timing.is_of_its_process:
+        share = process_share(timing.time_us, timing.baseline_time_us, settings.confidence)
+        timing.speedup = spanning(with_share(timing.scattered, share), timing.speedup)
     timing.word = call(timing.speedup, timing.shorter_us)
 
 

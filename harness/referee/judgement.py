@@ -37,6 +37,11 @@ class Contestant:
     is_baseline: bool = False
     origin: str | None = None
 
+    @property
+    def is_control(self) -> bool:
+        """Whether it is eager itself, in a player."""
+        return self.is_baseline and self.name == "eager"
+
 
 @dataclass
 class Judgement:

@@ -131,7 +131,9 @@ class Play:
         try:
             Loader(session, contestant, self._model_seed)(reference)
             brief = replace(settings, budget_s=min(settings.budget_s, _CONTROL_BUDGET_S))
-            timing = Rounds(session, self._bench, reference, brief, lambda sets, made, only=None: None, set()).run()
+            timing = Rounds(
+                session, self._bench, reference, brief, lambda sets, made, only=None: None, set(), is_control=True
+            ).run()
             return Control.of(timing) if timing.candidate_us else None
         except (Failed, RuntimeError):  # no room on the device is a RuntimeError
             self._bench.release_memory()
@@ -181,7 +183,9 @@ class Play:
         own_pids = {*players, *processes.descendants(*players)}
         # Asked of baselines alone: a candidate is not told when its timing begins.
         before = session.compilations() if contestant.is_baseline else 0
-        timing = Rounds(session, self._bench, reference, self._settings, verify, own_pids).run()
+        timing = Rounds(
+            session, self._bench, reference, self._settings, verify, own_pids, is_control=contestant.is_control
+        ).run()
         if contestant.is_baseline:
             timing.notes += compilation_notes(contestant.name, before, session.compilations())
         return timing

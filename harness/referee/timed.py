@@ -93,6 +93,8 @@ class Timing:
     # Whether the baseline is so short that it is to be timed in the candidate's process too, and why it was not.
     wants_inside: bool = False
     inside_fault: str | None = None
+    # Whether the candidate is other code than the baseline, on a device where a process makes code faster or slower.
+    is_of_its_process: bool = False
     is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None
     scattered: Interval | None = None  # the same from the scatter of the rounds alone

@@ -43,11 +43,14 @@ _AS_LONG = 0.1
 
 
 class Rounds:
-    """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong."""
+    """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
+
+    The control is the baseline itself, and what a process adds to both leaves their ratio.
+    """
 
     def __init__(
         self, session: Session, bench: Bench, reference: Reference, settings: Settings, verify: Verifier,
-        own_pids: set[int],
+        own_pids: set[int], *, is_control: bool = False,
     ) -> None:
         self._session, self._bench, self._reference = session, bench, reference
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
@@ -64,7 +67,7 @@ class Rounds:
         self._inside = Inside()
         self._stood_still = False  # whether a round was left out because a queue of it was late
         self._joined = False  # whether there is room for two segments of the baseline in one
-        self.timing = Timing(timer=session.timer)
+        self.timing = Timing(timer=session.timer, is_of_its_process=bench.kind != "cpu" and not is_control)
 
     def run(self) -> Timing:
         """Warm up, keep rounds until the interval is narrow or the budget spent, and estimate."""

@@ -169,7 +169,7 @@ def _speedup(record: Record, color: bool) -> str:
         f" ({terminal.time_text(record.baseline_us)})" if record.baseline_us else ""
     )
     players = record.players or 0
-    over = f" over {players} processes" if players > 1 else " in one process" if players else ""
+    over = f" over {players} processes" if players > 1 else " from one process" if players else ""
     level = f"{record.confidence * 100:g} % interval{over}" if record.confidence else None
     return _joined(f"{ratio} {word} {baseline}".replace("  ", " "), level)
 

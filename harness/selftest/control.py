@@ -6,6 +6,7 @@ has a small problem besides the shipped ones, because it does more to small kern
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,12 +19,13 @@ from harness.records.schema import Record, sizes_text
 from harness.report import terminal
 from harness.report.progress import Progress
 from harness.settings import Settings
-from harness.statistics import MARGINS, Interval
+from harness.statistics import MARGINS, Interval, process_share
 from harness.statistics.scatter import Scatter, held, seen_at_most
 from harness.verdict import Status
 
 # Half of what a kernel of interest gains would be this device's own doing.
 TOO_FAR = 0.05
+_CONFIDENCE = 0.99
 # Tens of microseconds, and some ten: what bends the times of small kernels does not show in large ones.
 SMALL = {"tril_matmul": ({"M": 768}, {"M": 256})}
 
@@ -69,8 +71,21 @@ def off_by(record: Record) -> float | None:
 
 
 def can_be_trusted(records: Sequence[Record]) -> bool:
-    """Whether every control was measured and none is further off than `TOO_FAR`."""
-    return bool(records) and all((off := off_by(record)) is not None and off <= TOO_FAR for record in records)
+    """Whether every control was measured and none is further off than `TOO_FAR`, beside what its interval has for other
+    processes.
+    """
+    return bool(records) and all((off := off_by(record)) is not None and off <= _allowed(record) for record in records)
+
+
+def _allowed(record: Record) -> float:
+    return TOO_FAR if record.role == "baseline" else TOO_FAR + _of_processes(record)
+
+
+def _of_processes(record: Record) -> float:
+    """How far two kernels of its duration are apart by the process that each has been in."""
+    if record.device_kind == "cpu" or not record.time_us:
+        return 0.0
+    return math.expm1(process_share(record.time_us, record.time_us, _CONFIDENCE))
 
 
 def sentences(records: Sequence[Record]) -> list[str]:
@@ -105,16 +120,18 @@ def _together(measured: Sequence[Record]) -> str:
 
 
 def _trust(measured: Sequence[Record]) -> str:
-    """From which difference on a speedup is real, for each class of durations that was looked at."""
+    """From which difference on a speedup is real, for each class of durations that was looked at: other code than eager
+    differs from it from process to process, which eager beside itself does not show.
+    """
     parts, upper = [], None
     for shortest_us, _ in MARGINS:
         inside = [each for each in measured if (each.time_us or 0.0) >= shortest_us and
                   (upper is None or (each.time_us or 0.0) < upper)]
         if inside:
-            percent = terminal.number_text(100 * max(map(off_by, inside)), 2)
+            percent = terminal.number_text(100 * max(max(off_by(each), _of_processes(each)) for each in inside), 2)
             parts.append(f"{percent} % for calls {_class_text(shortest_us, upper)}")
         upper = shortest_us
-    return f"On this device differences above {' and '.join(parts)} are real; what differs by less is the same."
+    return f"On this device differences above {' and '.join(parts)} are real; what differs by less may be the same."
 
 
 def _class_text(shortest_us: float, upper_us: float | None) -> str:

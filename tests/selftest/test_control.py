@@ -12,7 +12,7 @@ def eager(lo: float | None, hi: float | None, **changes) -> Record:
     parts = {"status": "ok", "speedup": 1.0, "speedup_lo": lo, "speedup_hi": hi, "call": "SAME", "time_us": 2700.0}
     return Record(
         run_id="r", utc="2026-01-01T00:00:00Z", problem="tril_matmul", sizes="M=4096", dtype="float32",
-        candidate="eager", role="baseline", **{**parts, **changes},
+        candidate="eager", **{"role": "baseline", **parts, **changes},
     )
 
 
@@ -26,8 +26,12 @@ FAILED = eager(None, None, status="unsure", reason_code="throttled", reason="it 
         ([eager(0.97, 0.99)], True, "above 3.0 % for calls from 1.00 ms on are real"),
         (
             [eager(0.999, 1.001), eager(0.98, 1.01, time_us=20.0)], True,
-            "above 0.10 % for calls from 1.00 ms on and 2.0 % for calls below 50.0 µs are real",
+            "above 0.10 % for calls from 1.00 ms on and 5.6 % for calls below 50.0 µs are real; what differs by less may be",
         ),
+        ([eager(0.98, 1.01, time_us=20.0, device_kind="cpu")], True, "above 2.0 % for calls below 50.0 µs are real"),
+        ([eager(0.93, 1.01, time_us=20.0)], False, "off itself by 7.0 %"),
+        ([eager(0.93, 1.01, time_us=20.0, role="candidate")], True, "above 7.0 % for calls below 50.0 µs are real"),
+        ([eager(0.93, 1.01, role="candidate")], False, "off itself by 7.0 %"),
         ([eager(0.999, 1.001), eager(0.9, 1.02)], False, "off itself by 10.0 %"),
         ([eager(0.4, 2.9)], False, "off itself by 190 %"),
         ([eager(0.999, 1.001), FAILED], False, "could not be measured against itself"),

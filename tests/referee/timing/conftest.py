@@ -137,14 +137,18 @@ def rounds_of(small_regions, reference_of, settings):
 @pytest.fixture
 def beside(small_regions, reference_of, settings):
     """`beside(a_us, inside_us, b_us, **fields)`: (Timing, log) of a GPU on which the baseline can be timed in the player
-    too, with such settings.
+    too, with such settings. What is timed is the control, if nothing else is said.
     """
 
-    def make(a_us, inside_us, b_us, **fields):
+    def make(a_us, inside_us, b_us, *, is_control=True, **fields):
         log = []
         session = ScriptedSession(lambda _: a_us, log)
         session.inside_us = inside_us
         bench = ScriptedBench(b_us, log, "cuda")
-        return Rounds(session, bench, reference_of(), replace(settings, **fields), lambda sets, made, only=None: None, {1}).run(), log
+        wanted = replace(settings, **fields)
+        rounds = Rounds(
+            session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}, is_control=is_control
+        )
+        return rounds.run(), log
 
     return make

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from harness.referee.failures import Failed, failed
 from harness.referee.scatter_checks import check_spread
 from harness.referee.timing import Rounds
+from harness.statistics import process_share
 from harness.verdict import ReasonCode, Status
 
 pytestmark = pytest.mark.usefixtures("small_regions")
@@ -82,7 +84,9 @@ def test_one_that_fails_later_is_said_to_and_not_that_it_took_another_time(scrip
         return plain(sets, **how)
 
     session.time_reference = time_reference
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}).run()
+    timing = Rounds(
+        session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}, is_control=True
+    ).run()
     assert not timing.agreeing and timing.inside_us
     assert len(timing.notes) == 1 and "could not be timed in its process in all rounds" in timing.notes[0]
     assert timing.speedup.lo == pytest.approx(1 / 1.05) and timing.speedup.hi == pytest.approx(1.05)
@@ -100,7 +104,10 @@ def late(scripted, reference_of, settings):
         bench = scripted.Bench(15.1, log, "cuda")
         session.inside_us, session.late_inside = 15.6, which
         wanted = replace(settings, half_width=1e-6)
-        return Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}).run(), log
+        rounds = Rounds(
+            session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}, is_control=True
+        )
+        return rounds.run(), log
 
     return make
 
@@ -185,3 +192,35 @@ def test_rounds_end_early_where_the_distance_between_the_baselines_is_most_of_th
     wanted = replace(settings, half_width=1e-6, budget_s=600.0)
     timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}).run()
     assert len(timing.log_ratios) == rounds and timing.agreeing
+
+
+@pytest.mark.parametrize(("a_us", "inside_us", "b_us"), [(22.0, 15.5, 15.5), (30.0, 1200.0, 1200.0), (160.0, 2720.0, 2720.0)])
+def test_other_code_than_eager_is_another_number_in_another_process(beside, a_us, inside_us, b_us):
+    """No round of these differs from another, so all of the interval is that. The control has none of it."""
+    timing, _ = beside(a_us, inside_us, b_us, is_control=False)
+    share = process_share(a_us, b_us, 0.99)
+    assert share == pytest.approx(2.576 * {
+        22.0: math.hypot(0.3 / 22, 0.3 / 15.5), 30.0: math.hypot(0.3 / 30, 0.1 / 1200), 160.0: math.hypot(0.1 / 160, 0.1 / 2720)
+    }[a_us], rel=1e-3)
+    assert timing.speedup.estimate == pytest.approx(b_us / a_us)
+    assert timing.speedup.lo == pytest.approx(b_us / a_us * math.exp(-share))
+    assert timing.speedup.hi == pytest.approx(b_us / a_us * math.exp(share))
+    assert timing.scattered.half_width == pytest.approx(0, abs=1e-9)
+
+
+def test_a_difference_that_a_process_may_make_is_none(beside):
+    """3 % at 16 µs: known to hundredths in this process, and to nobody for the next."""
+    assert beside(15.0, 15.5, 15.5, is_control=False)[0].word == "UNSURE"
+    assert beside(12.0, 15.5, 15.5, is_control=False)[0].word == "FASTER"
+
+
+def test_where_eager_could_not_be_timed_inside_the_wider_of_both_doubts_counts(beside):
+    timing, _ = beside(10.0, None, 2000.0, is_control=False)
+    assert timing.speedup.hi / timing.speedup.estimate == pytest.approx(math.exp(process_share(10.0, 2000.0, 0.99)))
+    timing, _ = beside(200.0, None, 800.0, is_control=False)
+    assert timing.speedup.hi / timing.speedup.estimate == pytest.approx(1.005), "the 1 µs that is not in any baseline's time"
+
+
+def test_on_a_cpu_nothing_of_it_is_known(rounds_of):
+    timing, *_ = rounds_of(1000.0, 2000.0)
+    assert not timing.is_of_its_process and timing.speedup == timing.scattered
