@@ -59,7 +59,7 @@ class Workshop:
         self._sound = [candidate for candidate in candidates if candidate.fault is None]
         self.wall = best_wall()
         self._queue = None if builds else queue_for(
-            problem, self._sound, self._toolchain, settings, self._sizes, self._cache, self.wall, gently
+            problem, self._sound, self._toolchain, settings, bench.kind, self._cache, self.wall, gently
         )
         self._builds: Builds = builds or self._queue
 
@@ -157,9 +157,10 @@ def toolchain_for(capability: str | None, archs: Sequence[str]) -> Toolchain:
 
 
 def queue_for(
-    problem: Problem, sound: Sequence[Candidate], toolchain: Toolchain, settings: Settings, sizes: Mapping[str, int],
+    problem: Problem, sound: Sequence[Candidate], toolchain: Toolchain, settings: Settings, device_kind: str,
     cache: Cache, wall: Wall, gently: bool = False,
 ) -> BuildQueue:
-    """The queue that builds candidates without fault for `problem` at `sizes`."""
-    init = {"reference": str(problem.reference_path.resolve()), "sizes": dict(sizes)}
+    """The queue that builds candidates without fault for `problem` at all sizes of a `device_kind` ("cuda" or "cpu")."""
+    sizes = [problem.timed_sizes(device_kind), *problem.checks_for(device_kind)]
+    init = {"reference": str(problem.reference_path.resolve()), "sizes": sizes}
     return BuildQueue(sound, toolchain, cache, settings, wall, init, gently)

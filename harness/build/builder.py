@@ -15,13 +15,16 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.build.opened_files import OpenedFiles
 from harness.build.slim import BEGINS_AGAIN
 from harness.wire.frames import Channel
+
+if TYPE_CHECKING:
+    from harness.build.recording import Recorder
 
 _LOG_CHARACTERS = 1_000_000
 _OURS = str(Path(__file__).resolve().parents[1])
@@ -50,8 +53,9 @@ def main() -> None:
 
 
 def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, reference, sizes). Returns the
-    answer's frame. `begin_again` is called as something is built again with PyTorch's own headers.
+    """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, reference, sizes: a mapping for each
+    at which it will be constructed). Returns the answer's frame. `begin_again` is called as something is built again with
+    PyTorch's own headers.
     """
     from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled, Recorder
 
@@ -67,7 +71,7 @@ def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: Non
         module = _import(Path(request["candidate"]))
         failure = _without_model(module)
         if failure is None:
-            warnings += _construct(module, request)
+            _construct(module, request, recorder)
     except NoCompiler as error:
         failure = {"kind": "no_nvcc", "message": str(error)}
     except NotCompiled as error:
@@ -87,7 +91,7 @@ def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: Non
     return {
         "extensions": recorder.extensions, "log": recorder.log[-_LOG_CHARACTERS:], "failure": failure,
         "warnings": warnings, "files": sorted(recorder.files.union(opened.names())),
-        "names_folder": recorder.names_folder,
+        "names_folder": recorder.names_folder, "built_in_init": recorder.built_in_init,
     }
 
 
@@ -110,33 +114,32 @@ def _without_model(module: Any) -> dict[str, Any] | None:
     return {"kind": "no_model_new", "message": f"{what}; write class ModelNew(nn.Module)"}
 
 
-def _construct(module: Any, request: dict[str, Any]) -> list[str]:
-    """Make one ModelNew, for candidates that build in `__init__`; what it raises for want of a GPU is no
-    fault.
+def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None:
+    """Make one ModelNew, for candidates that build in `__init__`, and then one at each further size; what it raises for
+    want of a GPU is no fault.
     """
     from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled
 
-    try:
-        arguments = _init_arguments(request)
-        if arguments is not None:
-            module.ModelNew(*arguments)
-    except (NotCompiled, NoCompiler, OnlyCompiled):
-        raise
-    except Exception:
-        # The player constructs it again where it will run, and that one counts.
-        return []
-    return []
-
-
-def _init_arguments(request: dict[str, Any]) -> list[Any] | None:
-    """What the reference's `get_init_inputs` returns at the request's sizes; None without a reference."""
     if not request.get("reference"):
-        return None
-    path = Path(request["reference"])
+        return
+    recorder.is_in_init = True
+    for sizes in request["sizes"]:
+        try:
+            module.ModelNew(*_init_arguments(Path(request["reference"]), sizes))
+        except (NotCompiled, NoCompiler, OnlyCompiled):
+            raise
+        except Exception:
+            pass  # The player constructs it again where it will run, and that one counts.
+        if not recorder.built_in_init:
+            return
+
+
+def _init_arguments(path: Path, sizes: Mapping[str, int]) -> list[Any]:
+    """What `get_init_inputs` of the reference at `path` returns at these sizes."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            size = request["sizes"].get(node.targets[0].id)
+            size = sizes.get(node.targets[0].id)
             if size is not None:
                 node.value = ast.copy_location(ast.Constant(size), node.value)
     names: dict[str, Any] = {"__name__": "reference", "__file__": str(path)}

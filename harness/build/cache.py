@@ -32,7 +32,7 @@ from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.locks import Lock
 from harness.verdict import Status
 
-BUILD_VERSION = 7
+BUILD_VERSION = 8
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
 _UNITS = frozenset({".cu", ".c", ".cc", ".cpp", ".cxx"})
 _SOURCES = _UNITS | {".cuh", ".h", ".hh", ".hpp", ".inl", ".ptx", ".cubin"}
@@ -82,15 +82,18 @@ class Cache:
             content.append(_sources_below(candidate.path.resolve().parent))
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
-    def lookup(self, key: str, place: Path = Path()) -> Build | None:
+    def lookup(self, key: str, place: Path = Path(), init: str | None = None) -> Build | None:
         """Return the build kept under `key`, or None when there is none that is whole and unchanged.
 
-        `place` is the folder of the candidate, where files lie that were stored by a name below it.
+        `place` is the folder of the candidate, where files lie that were stored by a name below it. `init` stands for what
+        `ModelNew` is constructed with, where that is known.
         """
         digests: dict[str, str | None] = {}
         for folder in sorted(self._entries.glob(f"{key}*")):
             try:
                 body = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+                if init is not None and body["init"] not in (None, init):
+                    continue  # built in an `__init__` that was given something else
                 if body["place"] not in (None, str(place)) or not _are_as_told(body["files"], place, digests):
                     continue  # of other files than lie there now
                 build = Build.from_json(body["build"], folder)
@@ -109,25 +112,26 @@ class Cache:
         return None
 
     def store(
-        self, key: str, build: Build, files: Mapping[str, str] | None = None, place: Path | None = None
+        self, key: str, build: Build, files: Mapping[str, str] | None = None, place: Path | None = None,
+        init: str | None = None,
     ) -> Build:
         """Keep `build` under `key` and return it with its extensions where they now lie.
 
         The shared objects are copied from where they are and hashed. `files` are further files that the build depends
-        on, with their SHA-256; those below `place` are found again when it moves. A build that failed is returned as it
+        on, with their SHA-256; those below `place` are found again when it moves; `init` is as in `lookup`. A build that failed is returned as it
         is and not kept.
         """
         if build.verdict is not None and build.verdict.status is not Status.COMPILED:
             return build
         made = Path(tempfile.mkdtemp(prefix="entry-", dir=self._staging))
         try:
-            return self._stored(made, key, build, files, place)
+            return self._stored(made, key, build, files, place, init)
         except BaseException:
             shutil.rmtree(made, ignore_errors=True)  # half of it, on a disk that is full
             raise
 
     def _stored(
-        self, made: Path, key: str, build: Build, files: Mapping[str, str] | None, place: Path | None
+        self, made: Path, key: str, build: Build, files: Mapping[str, str] | None, place: Path | None, init: str | None
     ) -> Build:
         moved = []
         for number, extension in enumerate(build.extensions):
@@ -143,15 +147,16 @@ class Cache:
         bound = place is not None and (
             build.is_bound or any(map(_is_of_a_place, named)) or any(_has_own_path(place / name) for name in named)
         )
-        where = str(place) if bound else None
+        where, of_init = str(place) if bound else None, init if build.is_of_init else None
         body = {
-            "version": BUILD_VERSION, "key": key, "place": where, "files": named, "build": build.to_json(),
+            "version": BUILD_VERSION, "key": key, "place": where, "init": of_init, "files": named, "build": build.to_json(),
         }
         (made / "manifest.json").write_text(json.dumps(body), encoding="utf-8")
         if not all(map(_DIGEST.fullmatch, named.values())):
             name = f"{key}-{secrets.token_hex(8)}"  # it is never found again, and in nobody's way
         else:
-            name = key if where is None and not named else f"{key}-{_digest_of([where, named])}"
+            others = where is not None or of_init is not None or named
+            name = f"{key}-{_digest_of([where, of_init, named])}" if others else key
         folder = self._entries / name
         try:
             shutil.rmtree(folder, ignore_errors=True)

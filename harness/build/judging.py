@@ -110,6 +110,7 @@ def _judge(
         warnings=_shortened("\n".join(map(str, answer["warnings"]))),
         compiler_warnings="\n".join(compiler_warnings),
         is_bound=bool(answer.get("names_folder", True)),
+        is_of_init=bool(answer.get("built_in_init", True)),
     )
     return build, _files(answer["files"])
 

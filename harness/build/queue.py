@@ -7,7 +7,10 @@ the candidate is decided in `judging`.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import secrets
 import sys
 import threading
 import time
@@ -57,7 +60,7 @@ class BuildQueue:
     """Builds `candidates` in parallel from the moment it is made, and those that are added. `close` it, or use it in a
     `with`.
 
-    `problem_init` says how `ModelNew` is constructed: {"reference": path, "sizes": {...}}, or empty. `gently` takes
+    `problem_init` says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `gently` takes
     half as many cores: with a compiler on every one, the steps of a run that is timing took 390 µs more.
     """
 
@@ -67,6 +70,7 @@ class BuildQueue:
     ) -> None:
         self._toolchain, self._cache, self._settings, self._wall = toolchain, cache, settings, wall
         self._init = dict(problem_init or {})
+        self._init_digest = _digest_of_init(self._init)
         self._limit_bytes, self._lease = limit_bytes(), Lease(cache.root)
         self._lock = threading.Lock()
         self._done: dict[Candidate, Build] = {}
@@ -155,7 +159,7 @@ class BuildQueue:
         """What is known before anything is started: a fault of the file, a missing tool, a kept build."""
         known = judging.before_building(candidate, self._toolchain)
         return known or self._cache.lookup(
-            self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
+            self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent, self._init_digest
         )
 
     def _build(self, under_way: _UnderWay) -> Build:
@@ -174,7 +178,7 @@ class BuildQueue:
         candidate, key = under_way.candidate, under_way.key
         place = candidate.path.resolve().parent
         with self._cache.lock(key, self._settings.build_timeout_s, lambda: under_way.is_given_up):
-            kept = self._cache.lookup(key, place)
+            kept = self._cache.lookup(key, place, self._init_digest)
             if kept is not None:
                 return kept
             with self._cache.staging() as private:
@@ -185,7 +189,8 @@ class BuildQueue:
                 seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
                 build, files = judging.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
                 read = {*map(Path, files), *sources_untold(candidate)}
-                return self._cache.store(key, build, {str(path): _digest(path, began_at) for path in read}, place)
+                digests = {str(path): _digest(path, began_at) for path in read}
+                return self._cache.store(key, build, digests, place, self._init_digest)
 
     def _run_builder(self, under_way: _UnderWay, private: Path) -> judging.Ending:
         """Let a child build the candidate below `private`; it is gone when this returns."""
@@ -225,7 +230,7 @@ class BuildQueue:
             "candidate": str(candidate.file_in(private).resolve()), "folder": str(folder.resolve()),
             "nvcc": self._toolchain.nvcc_path, "sms": list(self._toolchain.sms),
             "without_gpu": self._toolchain.compile_only, "slim_headers": slim.is_wanted(),
-            "reference": self._init.get("reference"), "sizes": dict(self._init.get("sizes", {})),
+            "reference": self._init.get("reference"), "sizes": [dict(each) for each in self._init.get("sizes", [])],
         }
 
     def _environment(self) -> dict[str, str]:
@@ -243,6 +248,16 @@ class BuildQueue:
                 # torch writes it into a file of ninja's, where two dollar signs stand for one.
                 extra["PYTORCH_NVCC"] = side_by_side.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
         return scrubbed(os.environ, extra)
+
+
+def _digest_of_init(init: Mapping[str, Any]) -> str:
+    """What stands for the arguments of `ModelNew`: the reference's text, and the sizes that it is given."""
+    reference = init.get("reference")
+    try:
+        text = sha256_of(Path(reference)) if reference else ""
+    except OSError:
+        text = secrets.token_hex(8)  # nobody knows
+    return hashlib.sha256(json.dumps([text, init.get("sizes", [])], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _digest(path: Path, began_at: float) -> str:

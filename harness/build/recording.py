@@ -84,6 +84,8 @@ class Recorder:
         self.log = ""
         self._slim_log = ""
         self._modules: dict[str, Any] = {}
+        # Whether a ModelNew is being constructed, and whether something was built in it, that its arguments may decide.
+        self.is_in_init = self.built_in_init = False
 
     def install(self) -> None:
         """Replace the two compile calls of torch."""
@@ -101,6 +103,7 @@ class Recorder:
             key = extension_key(kind, arguments, self.own_folder)
             if key not in self._modules:
                 self.names_folder |= names_folder(kind, arguments, self.own_folder)
+                self.built_in_init |= self.is_in_init
                 self._modules[key] = self._build(kind, real, key, arguments)
             return self._modules[key]
 
