@@ -18,13 +18,12 @@ from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build import certain_errors, compile_only, cubin, dependencies, slim
+from harness.build import certain_errors, compile_only, cubin, dependencies, flag_files, slim
 from harness.build.diagnostics import diagnostics, needs_architecture, why_refused
 from harness.wire.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
 _HEADERS = ("*.h", "*.hpp", "*.cuh", "*.inl")
-_FLAG_LISTS, _INCLUDE_FLAGS = ("extra_cflags", "extra_cuda_cflags"), ("-I", "-isystem", "-iquote", "--include-path")
 _COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cflags")
 
 
@@ -129,6 +128,8 @@ class Recorder:
         except (RuntimeError, ImportError, OSError, NotCompiled) as error:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
             raise self.failures[-1] from error
+        texts = [each for half in _texts(kind, arguments) for each in half]
+        self.files |= dependencies.local(flag_files.files_named(arguments, texts, place), self.folder, self.nvcc)
         self._note_built(key, arguments, place, module, cuda=bool(cuda), headers="slim" if went else "stock")
         return module
 
@@ -283,10 +284,7 @@ def _source_files(arguments: dict[str, Any]) -> list[Path]:
 def _header_folders(kind: str, arguments: dict[str, Any]) -> list[Path]:
     """Where a call's own headers are looked for: beside its sources, and on the include paths that it gives."""
     beside = [path.parent for path in _source_files(arguments)] if kind == "load" else []
-    flags = [str(flag) for name in _FLAG_LISTS for flag in arguments.get(name) or []]
-    named = [after for flag, after in zip(flags, [*flags[1:], ""]) if flag in _INCLUDE_FLAGS]
-    joined = [flag[2:] for flag in flags if flag.startswith("-I") and flag not in _INCLUDE_FLAGS]
-    return [*beside, *map(Path, [*(arguments.get("extra_include_paths") or []), *named, *joined])]
+    return [*beside, *flag_files.header_folders(arguments)]
 
 
 def _texts(kind: str, arguments: dict[str, Any]) -> tuple[list[str], list[str]]:

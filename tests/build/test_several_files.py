@@ -79,3 +79,69 @@ def test_only_what_reads_an_edited_file_is_built_anew_and_what_is_moved_or_edite
     workshop.folder.rename(moved)
     cached, pairs = built(moved)
     assert cached == [True, True] and [opened(*pair) for pair in pairs] == [2, 3]
+
+
+LINKED = '''
+from pathlib import Path
+
+import torch
+from torch.utils.cpp_extension import load_inline
+
+HERE = Path(__file__).parent
+SOURCE = r"""
+#include <Python.h>
+extern "C" int factor();
+extern "C" const char table[];
+__asm__(".section .rodata\\ntable: .incbin \\"TABLE\\"\\n.text");
+static PyObject* of_all(PyObject*, PyObject*) { return PyLong_FromLong(factor() * TIMES * (table[0] - '0')); }
+static PyMethodDef methods[] = {{"factor", of_all, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "linked", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+extern "C" PyObject* PyInit_linked() { return PyModule_Create(&module); }
+""".replace("TABLE", str(HERE / "table.bin"))
+extension = load_inline(
+    "linked", SOURCE, extra_cflags=[f"@{HERE}/flags.txt"], extra_ldflags=[f"-L{HERE}", "-lfactor"],
+    no_implicit_headers=True,
+)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return x * extension.factor()
+'''
+
+
+def put_library(folder, factor):
+    source = folder.parent / "factor.cpp"
+    source.write_text(f'extern "C" int factor() {{ return {factor}; }}')
+    subprocess.run(["g++", "-fPIC", "-c", source, "-o", folder.parent / "factor.o"], check=True)
+    (folder / "libfactor.a").unlink(missing_ok=True)
+    subprocess.run(["ar", "rcs", folder / "libfactor.a", folder.parent / "factor.o"], check=True)
+
+
+@needs_cxx
+@pytest.mark.timeout(300)
+def test_what_no_compiler_tells_of_counts_too(new_workshop):
+    """A library that is linked, a file of flags, and data that an assembler takes in."""
+    workshop = new_workshop("linked")
+    candidate = workshop.write("linked", LINKED)
+    changes = {
+        "library": lambda: put_library(workshop.folder, 3),
+        "flags": lambda: (workshop.folder / "flags.txt").write_text("-O0 -DTIMES=5"),
+        "data": lambda: (workshop.folder / "table.bin").write_bytes(b"7"),
+    }
+    put_library(workshop.folder, 2)
+    (workshop.folder / "flags.txt").write_text("-O0 -DTIMES=1")
+    (workshop.folder / "table.bin").write_bytes(b"1")
+
+    def built():
+        (build,) = workshop.build(candidate)
+        assert build.verdict is None, build.verdict
+        return build.cached, opened(candidate, build)
+
+    assert [built(), built()] == [(False, 2), (True, 2)]
+    found = []
+    for change in changes.values():
+        change()
+        found.append(built())
+    assert found == [(False, 3), (False, 15), (False, 105)]
+    assert built() == (True, 105)

@@ -1,0 +1,50 @@
+"""What the flags of a call lead to."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.build.flag_files import files_named, header_folders
+
+
+@pytest.fixture
+def place(tmp_path):
+    for name in ("flags.txt", "own library.a", "exported.map", "table.bin", "more/libown.so", "more/libother.a", "more/exact.a"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ({"extra_cflags": ["-O3", "@flags.txt"]}, ["flags.txt"]),
+        ({"extra_cuda_cflags": ["--options-file", "flags.txt"]}, ["flags.txt"]),
+        ({"extra_cuda_cflags": ["-optf=flags.txt"]}, ["flags.txt"]),
+        ({"extra_cflags": ["-O3 -include flags.txt"]}, ["flags.txt"]),
+        ({"extra_ldflags": ["'own library.a'"]}, ["own library.a"]),
+        ({"extra_ldflags": ["-Wl,--version-script=exported.map"]}, ["exported.map"]),
+        ({"extra_ldflags": ["-Lmore", "-lown", "-lother"]}, ["more/libown.so", "more/libother.a"]),
+        ({"extra_ldflags": ["-L more -l:exact.a"]}, ["more/exact.a"]),
+        ({"extra_ldflags": ["-lown"]}, []),
+        ({"extra_cflags": ["-Imore", "-DNAME=none", "it's", "a\0b"]}, []),
+        ({}, []),
+    ],
+)
+def test_files_that_flags_name(place, arguments, names):
+    assert files_named(arguments, [], place) == {str(place / name) for name in names}
+
+
+def test_what_an_assembler_takes_in_is_looked_for_on_the_include_paths_too(place):
+    text = 'asm(".incbin \\"table.bin\\"");'
+    assert files_named({}, [text], place) == {str(place / "table.bin")}
+    inside = files_named({"extra_include_paths": [".."]}, [text.replace("table", "more/../table")], place / "more")
+    assert {str((place / "more" / name).resolve()) for name in inside} == {str(place / "table.bin")}
+
+
+def test_include_paths_are_those_of_arguments_and_of_flags(tmp_path):
+    found = header_folders({
+        "extra_include_paths": ["/one"], "extra_cflags": ["-I/two", "-isystem", "/three"], "extra_cuda_cflags": ["-I", "/four"],
+    })
+    assert sorted(map(str, found)) == ["/four", "/one", "/three", "/two"]
