@@ -43,6 +43,17 @@ _ENDS_AN_EXPRESSION = frozenset({";", ",", ":", "{", "}"})
 _MAY_FOLLOW_A_NUMBER = frozenset({
     "and", "or", "xor", "bitand", "bitor", "not_eq", "and_eq", "or_eq", "xor_eq", "override", "final",
 })
+# What begins a statement, or names a type that no other type may stand beside: behind a name of the author's it has no
+# place, nor the first of them behind a call or an element of an array.
+_BEGINS_A_STATEMENT = frozenset({"if", "for", "while", "switch", "return", "break", "continue", "goto", "else", "case"})
+_TYPES = frozenset({"int", "float", "double", "char", "bool", "void", "unsigned", "signed", "short", "long"})
+_KEYWORDS = _BEGINS_A_STATEMENT | _TYPES | frozenset("""
+    alignas alignof and and_eq asm auto bitand bitor catch char8_t char16_t char32_t class co_await co_return co_yield compl
+    concept const const_cast consteval constexpr constinit decltype default delete do dynamic_cast enum explicit export
+    extern false final friend inline mutable namespace new noexcept not not_eq nullptr operator or or_eq override private
+    protected public register reinterpret_cast requires restrict sizeof static static_assert static_cast struct template
+    this thread_local throw true try typedef typeid typename typeof union using virtual volatile wchar_t xor xor_eq
+""".split())
 _UNDECLARED = re.compile(
     r'identifier "(\w+)" is undefined|(?:class|struct|union|namespace) "[^"]*" has no member "(\w+)"'
 )
@@ -109,11 +120,14 @@ def tokens_of(parts: Iterable[tuple[int, str]]) -> Iterator[Token]:
 
 
 def never_beside(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
-    """The neighbours among `tokens` that no C++ has: a number and then a word, and the end of a block behind a
-    statement that has none. A block, or the body of a class or a namespace, is told from a list by a semicolon
-    of its own.
+    """The neighbours among `tokens` that no C++ has: a number and then a word, what ends an expression and then what
+    begins a statement, and the end of a block behind a statement that has none. A block, or the body of a class or a
+    namespace, is told from a list by a semicolon of its own.
     """
     blocks: list[bool] = []
+    for first, second in _ends_and_beginnings(tokens):
+        if set(_FOREIGN).isdisjoint(first.inside):
+            yield first, second
     for first, second in zip(tokens, tokens[1:]):
         if first.text == "{":
             blocks.append(False)
@@ -129,6 +143,32 @@ def never_beside(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
         elif second.text == "}" and blocks and blocks[-1] and first.inside[:-1] == second.inside:
             if first.kind in ("number", "string", "word") or first.text == ")":
                 yield first, second
+
+
+def _ends_and_beginnings(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
+    """Where a name, a call or an element of an array is followed by what begins a statement; a name also by a type."""
+    called: list[Token | None] = []
+    before: Token | None = None
+    for first, second in zip(tokens, tokens[1:]):
+        opener = None
+        if first.text == "(":
+            called.append(before)
+        elif first.text == ")" and called:
+            opener = called.pop()
+        if _is_a_name(first):
+            if second.text in _BEGINS_A_STATEMENT or second.text in _TYPES:
+                yield first, second
+        elif second.text in _BEGINS_A_STATEMENT:
+            is_call = first.text == ")" and opener is not None and _is_a_name(opener)
+            is_element = first.text == "]" and before is not None and before.text not in ("]", "[")
+            if is_call or is_element:
+                yield first, second
+        before = first
+
+
+def _is_a_name(token: Token) -> bool:
+    """Whether an author gave it: what begins with an underscore may be a compiler's own."""
+    return token.kind == "word" and not token.text.startswith("_") and token.text not in _KEYWORDS
 
 
 def _is_only_used(name: str, tokens: Sequence[Token], own: Iterable[tuple[int, str]], others: str) -> bool:

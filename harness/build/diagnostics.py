@@ -1,4 +1,4 @@
-"""A compiler's errors, told against the candidate's own file and line.
+"""A compiler's errors, told against the candidate's own file and line, or those of a file beside it.
 
 The CUDA or C++ source is a string inside a Python file and the compilers speak of a generated one; `explain`
 finds the way back and leaves out ninja, command lines and templates.
@@ -9,14 +9,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.build.report import short_name
 
 _SHOWN, _WARNINGS = 3, 20
 # A builder writes what it likes into its log, and a candidate as many strings into its source.
-_MOST_PLACED, _MOST_STRINGS = 200, 100
+_MOST_PLACED, _MOST_STRINGS, _MOST_BESIDE_BYTES = 200, 100, 1 << 20
 _GCC = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? "
     r"(?P<kind>fatal error|error|warning): (?P<text>.*)$"
@@ -69,7 +71,7 @@ def explain(
     `generated` gives the text of the files that the compilers were fed by path, where it is known.
     """
     errors = [each for each in diagnostics(log) if each.kind == "error"][:_MOST_PLACED]
-    origin = _Origin(candidate_source, generated or {})
+    origin = _Origin(candidate_source, candidate_path, generated or {})
     blocks = list(dict.fromkeys(_block(error, origin, candidate_path) for error in errors))
     if len(blocks) > _SHOWN:
         left = len(blocks) - _SHOWN
@@ -80,13 +82,14 @@ def explain(
 def first_warnings(
     log: str, candidate_source: str, candidate_path: Path, generated: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the compilers' warnings about the candidate's own source, one line each, the first 20."""
-    origin = _Origin(candidate_source, generated or {})
+    """Return the compilers' warnings about the candidate's own source and files beside it, one line each, the first 20.
+    """
+    origin = _Origin(candidate_source, candidate_path, generated or {})
     found = []
     for each in [each for each in diagnostics(log) if each.kind == "warning"][:_MOST_PLACED]:
-        line = origin.line_of(each)
-        if line is not None:
-            found.append(f"{candidate_path.name}:{line}: {each.text}")
+        place = origin.place_of(each)
+        if place is not None:
+            found.append(f"{place.name}:{place.line}: {each.text}")
     return list(dict.fromkeys(found))[:_WARNINGS]
 
 
@@ -166,17 +169,48 @@ def _quotation(after: list[str], column: str | None) -> tuple[str, int | None]:
     return raw.strip(), offset if 0 <= offset <= len(raw.strip()) else None
 
 
-class _Origin:
-    """Finds the line of a candidate's file that a line of a generated file came from."""
+class _Place(NamedTuple):
+    """A line of an author's file: the file's name from the candidate's folder on, the number, the text."""
 
-    def __init__(self, source: str, generated: Mapping[str, str]) -> None:
-        self.lines = source.splitlines()
+    name: str
+    line: int
+    text: str
+
+
+class _Origin:
+    """Finds the line of a candidate's file, or of one beside it, that a compiler's message is about."""
+
+    def __init__(self, source: str, candidate: Path, generated: Mapping[str, str]) -> None:
+        self._candidate, self.lines = candidate, source.splitlines()
+        self._beside: dict[str, list[str]] = {}
         self._generated = generated
         self._strings = _strings(source)
         self._places: dict[str, list[tuple[int, int, int]]] = {}
         self._numbers: dict[str, list[int]] = {}
         for number, line in enumerate(self.lines, 1):
             self._numbers.setdefault(line.strip(), []).append(number)
+
+    def place_of(self, diagnostic: Diagnostic) -> _Place | None:
+        """Where an author looks for it; None where that is in none of the author's files, or not known."""
+        line = self.line_of(diagnostic)
+        if line is not None:
+            return _Place(self._candidate.name, line, self.lines[line - 1])
+        lines = self._lines_beside(diagnostic.file)
+        if diagnostic.line is None or not 1 <= diagnostic.line <= len(lines):
+            return None
+        folder = self._candidate.resolve().parent
+        return _Place(str(Path(diagnostic.file).resolve().relative_to(folder)), diagnostic.line, lines[diagnostic.line - 1])
+
+    def _lines_beside(self, file: str) -> list[str]:
+        """The lines of a source below the candidate's folder; none of any other file, whatever a log says."""
+        if file not in self._beside:
+            self._beside[file] = []
+            with suppress(OSError, ValueError):
+                path = Path(file).resolve()
+                is_beside = Path(file).is_absolute() and path.is_relative_to(self._candidate.resolve().parent)
+                if is_beside and path.is_file() and path.stat().st_size <= _MOST_BESIDE_BYTES:
+                    self._beside[file] = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return self._beside[file]
 
     def line_of(self, diagnostic: Diagnostic) -> int | None:
         """The line in the candidate (1-based), None when it did not come from there or more than one line
@@ -235,14 +269,14 @@ def _same_file(one: str, other: str) -> bool:
 
 def _block(error: Diagnostic, origin: _Origin, candidate: Path) -> str:
     """One error as people read it: place and message, the line, a caret."""
-    line = origin.line_of(error)
-    if line is None:
+    place = origin.place_of(error)
+    if place is None:
         if error.line is None:
             return f"{candidate.name}: {error.text}"
         quoted = f"\n      | {error.quoted}" if error.quoted else ""
         return f"{candidate.name}: {error.text} (in {Path(error.file).name}, line {error.line}){quoted}"
-    text = origin.lines[line - 1].rstrip()
-    block = f"{candidate.name}:{line}: {error.text}\n{line:5d} | {text}"
+    text = place.text.rstrip()
+    block = f"{place.name}:{place.line}: {error.text}\n{place.line:5d} | {text}"
     if error.offset is None:
         return block
     indent = len(text) - len(text.lstrip())

@@ -76,13 +76,26 @@ def test_a_name_that_may_be_declared_or_never_looked_up_is_left_to_the_compiler(
     ("void f(float* c, float a) {\n  a += 1;\n  c[0] = a\n}", 4),
     ("struct S {\n  int a;\n  int b\n};", 4),
     ("void f() {\n  if (true) { int a; g(a) }\n}", 2),
+    ("void f(int n) {\n  int i = b.x * c.x + d.x\n  if (i < n) return;\n}", 3),
+    ("void f(int n) {\n  thing a\n  int b = 2;\n}", 3),
+    ("void f(float* c) {\n  float a = c[0]\n  for (;;) ++a;\n}", 3),
+    ("int f(int a) {\n  g(a)\n  return a;\n}", 3),
+    ("void f(int a) {\n  a = b\n  float c = 1;\n}", 3),
 ])
 def test_a_semicolon_that_every_source_needs_there_is_missing_with_any_headers(own, at):
     assert certain(own, (at, 'expected a ";"'))
 
 
 @pytest.mark.parametrize(("own", "at"), [
-    ("void f() {\n  thing a\n  int b = 2;\n}", 3),  # `thing a` may be all of a macro's, or a type
+    ("void f() {\n  thing const\n  int b = 2;\n}", 3),
+    ("void f() {\n  thing static\n  a = 2;\n}", 3),
+    ("void f(int a) {\n  if (a)\n  return;\n}", 3),
+    ("void f(int a) {\n  do\n  return;\n  while (a);\n}", 3),
+    ("void f(int a) {\n  if (a) g(); else\n  return;\n}", 3),
+    ("void f(int a) {\n  [[likely]]\n  return;\n}", 3),
+    ("void f(int a) {\n  __attribute__((fallthrough(a)))\n  return;\n}", 3),
+    ("void f(int a) {\n  _Pragma(\"unroll\")\n  for (;;);\n}", 3),
+    ("alignas(16)\nint b;", 2),
     ("void f() {\n  int c[] = {1, 2, g(3) };\n  int b\n  = 2; int d; }", 2),
     ("enum E { A = 1, B };", 1),
     ("void f() { if (1 and 2) g(); }", 1),

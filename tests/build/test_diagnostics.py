@@ -177,3 +177,40 @@ def test_a_log_of_ten_thousand_errors_over_a_source_of_as_many_strings_is_told_i
     assert first_warnings(log, source, Path("tile.py"), generated) == []
     assert time.monotonic() - began < 10
 
+
+@pytest.fixture
+def several(tmp_path):
+    """A candidate with `kernels/k.cu` beside it, and a file that is none of its own."""
+    folder = tmp_path / "candidates"
+    (folder / "kernels").mkdir(parents=True)
+    (folder / "kernels" / "k.cu").write_text("// one\n  int unused;\n  out[i] = nosuch * 2;\n")
+    (tmp_path / "secret.txt").write_text("one\ntwo\nthree\n")
+    (folder / "link.cu").symlink_to(tmp_path / "secret.txt")
+    return folder
+
+
+def test_errors_in_a_file_beside_the_candidate_have_its_name_line_and_caret(several):
+    log = (
+        f'{several}/kernels/k.cu(3): error: identifier "nosuch" is undefined\n'
+        "    out[i] = nosuch * 2;\n             ^\n"
+    )
+    assert explain(log, "", several / "multi.py").splitlines() == [
+        'kernels/k.cu:3: identifier "nosuch" is undefined',
+        "    3 |   out[i] = nosuch * 2;",
+        "      |            ^",
+    ]
+
+
+def test_warnings_of_files_beside_the_candidate_are_kept(several):
+    log = f'{several}/kernels/k.cu(2): warning #177-D: variable "unused" was declared but never referenced\n'
+    assert first_warnings(log, "", several / "multi.py") == [
+        'kernels/k.cu:2: variable "unused" was declared but never referenced'
+    ]
+
+
+@pytest.mark.parametrize("file", ["{folder}/../secret.txt", "{folder}/link.cu", "{folder}/none.cu", "secret.txt", "{folder}"])
+def test_a_log_has_no_other_file_quoted(several, file):
+    name = file.format(folder=several)
+    told = explain(f"{name}(2): error: a message\n", "", several / "multi.py")
+    assert told == f"multi.py: a message (in {Path(name).name}, line 2)"
+    assert first_warnings(f"{name}(2): warning #1-D: a message\n", "", several / "multi.py") == []
