@@ -43,8 +43,8 @@ _ENDS_AN_EXPRESSION = frozenset({";", ",", ":", "{", "}"})
 _MAY_FOLLOW_A_NUMBER = frozenset({
     "and", "or", "xor", "bitand", "bitor", "not_eq", "and_eq", "or_eq", "xor_eq", "override", "final",
 })
-# What begins a statement, or names a type that no other type may stand beside: behind a name of the author's it has no
-# place, nor the first of them behind a call or an element of an array.
+# What begins a statement, or names a type that no other type may stand beside: neither has a place behind a name of the
+# author's, a call, or an element of an array.
 _BEGINS_A_STATEMENT = frozenset({"if", "for", "while", "switch", "return", "break", "continue", "goto", "else", "case"})
 _TYPES = frozenset({"int", "float", "double", "char", "bool", "void", "unsigned", "signed", "short", "long"})
 _KEYWORDS = _BEGINS_A_STATEMENT | _TYPES | frozenset("""
@@ -73,33 +73,35 @@ class Token:
 
 
 def may_be_certain(errors: Sequence[Diagnostic]) -> bool:
-    """Whether it is worth preprocessing for `errors`: one of another kind leaves it to the compiler."""
-    return bool(errors) and all(each.text == _NO_SEMICOLON or _UNDECLARED.fullmatch(each.text) for each in errors)
+    """Whether it is worth preprocessing for `errors`: where all are of another kind it is left to the compiler."""
+    return any(each.text == _NO_SEMICOLON or _UNDECLARED.fullmatch(each.text) for each in errors)
 
 
-def are_certain(errors: Sequence[Diagnostic], preprocessed: str, source: str) -> bool:
-    """Whether each of `errors`, which nvcc found in the file `source` with other headers, is one with these, too.
+def certain_among(errors: Sequence[Diagnostic], preprocessed: str, source: str) -> list[Diagnostic]:
+    """Those of `errors`, which nvcc found in the file `source` with other headers, that it must find with these, too.
 
-    `preprocessed` is what the preprocessor makes of that file, with the lines in which it names files. False also
-    stands for what cannot be told.
+    `preprocessed` is what the preprocessor makes of that file, with the lines in which it names files. What cannot be told
+    is left out, and so is what may only follow from another error.
     """
-    if not may_be_certain(errors) or any(each.file != source or each.line is None for each in errors):
-        return False
+    if not may_be_certain(errors):
+        return []
     own, others = _parted(preprocessed, source)
     if any(_NOT_READ.search(text) for _, text in own):
-        return False
+        return []
     tokens = list(tokens_of(own))
     if any(each.text in _GENERIC or (each.text == "auto" and _ends_with(each.inside, "(")) for each in tokens):
-        return False
-    broken = {second.line for _, second in never_beside(tokens)}
+        return []
+    broken, found = {second.line for _, second in never_beside(tokens)}, []
     for error in errors:
+        if error.file != source or error.line is None:
+            continue
         undeclared = _UNDECLARED.fullmatch(error.text)
         if undeclared is not None:
-            if not _is_only_used(undeclared[1] or undeclared[2], tokens, own, others):
-                return False
-        elif error.line not in broken:
-            return False
-    return True
+            if _is_only_used(undeclared[1] or undeclared[2], tokens, own, others):
+                found.append(error)
+        elif error.text == _NO_SEMICOLON and error.line in broken:
+            found.append(error)
+    return found
 
 
 def tokens_of(parts: Iterable[tuple[int, str]]) -> Iterator[Token]:
@@ -146,7 +148,7 @@ def never_beside(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
 
 
 def _ends_and_beginnings(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
-    """Where a name, a call or an element of an array is followed by what begins a statement; a name also by a type."""
+    """Where a name, a call or an element of an array is followed by what begins a statement, or a type."""
     called: list[Token | None] = []
     before: Token | None = None
     for first, second in zip(tokens, tokens[1:]):
@@ -155,13 +157,10 @@ def _ends_and_beginnings(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token
             called.append(before)
         elif first.text == ")" and called:
             opener = called.pop()
-        if _is_a_name(first):
-            if second.text in _BEGINS_A_STATEMENT or second.text in _TYPES:
-                yield first, second
-        elif second.text in _BEGINS_A_STATEMENT:
+        if second.text in _BEGINS_A_STATEMENT or second.text in _TYPES:
             is_call = first.text == ")" and opener is not None and _is_a_name(opener)
             is_element = first.text == "]" and before is not None and before.text not in ("]", "[")
-            if is_call or is_element:
+            if is_call or is_element or _is_a_name(first):
                 yield first, second
         before = first
 

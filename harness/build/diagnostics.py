@@ -148,6 +148,12 @@ def diagnostics(log: str) -> list[Diagnostic]:
     return found
 
 
+def as_told(error: Diagnostic) -> str:
+    """An error with a place as nvcc tells it, from which `diagnostics` reads the same."""
+    caret = "" if error.offset is None else f"\n  {' ' * error.offset}^"
+    return f"{error.file}({error.line}): error: {error.text}\n  {error.quoted}{caret}\n"
+
+
 def _waits_for_place(found: list[Diagnostic]) -> bool:
     return bool(found) and not found[-1].file.endswith(("main.cpp", "cuda.cu"))
 

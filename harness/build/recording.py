@@ -19,7 +19,7 @@ from typing import Any
 import torch.utils.cpp_extension as cpp_extension
 
 from harness.build import certain_errors, compile_only, cubin, dependencies, flag_files, slim
-from harness.build.diagnostics import diagnostics, needs_architecture, why_refused
+from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.wire.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
@@ -37,6 +37,10 @@ class NotCompiled(Exception):
     ) -> None:
         self.log, self.slim_log, self.refused = log, slim_log, dict(refused or {})
         super().__init__(message)
+
+
+class _Refused(Exception):
+    """Raised with the errors of a build that no headers could mend, as nvcc tells them."""
 
 
 class NoCompiler(Exception):
@@ -125,6 +129,9 @@ class Recorder:
             went, module = self._with_slim_headers(build, kind, real, key, arguments)
             if not went:
                 module = build(kind, real, key, arguments)
+        except _Refused as error:  # whatever else was said may be for want of other headers
+            self.failures.append(NotCompiled("nvcc refused it", str(error)))
+            raise self.failures[-1] from error
         except (RuntimeError, ImportError, OSError, NotCompiled) as error:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
             raise self.failures[-1] from error
@@ -152,8 +159,9 @@ class Recorder:
             paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
             return True, build(kind, real, key, {**arguments, "extra_include_paths": paths})
         except Exception as error:
-            if self._is_certain(self._refused(error, self.log[len(log):]), kind, key, arguments):
-                raise
+            certain = self._certain(self._refused(error, self.log[len(log):]), kind, key, arguments)
+            if certain:
+                raise _Refused("\n".join(dict.fromkeys(as_told(each) for found in certain.values() for each in found))) from error
             self._begin_again()
             self._slim_log, self.log = self.log[len(log):], log
             shutil.rmtree(place, ignore_errors=True)
@@ -188,25 +196,28 @@ class Recorder:
             return error.refused
         return dict.fromkeys(self.sms, said) if self.nvcc is not None and isinstance(error, RuntimeError) else {}
 
-    def _is_certain(self, refused: Mapping[str, str], kind: str, key: str, arguments: dict[str, Any]) -> bool:
-        """Whether nvcc would refuse the call for each architecture with PyTorch's own headers too, in the same words."""
-        place, nvcc = self.folder / key, self.nvcc or "nvcc"
+    def _certain(
+        self, refused: Mapping[str, str], kind: str, key: str, arguments: dict[str, Any]
+    ) -> dict[str, list[Diagnostic]]:
+        """By architecture the errors that nvcc would find with PyTorch's own headers too, in the same words; empty where
+        one of them may do without any.
+        """
+        place, nvcc, certain = self.folder / key, self.nvcc or "nvcc", {}
         for sm in self.sms:
             errors = [each for each in diagnostics(refused.get(sm, "")) if each.kind == "error"]
             if not certain_errors.may_be_certain(errors):
-                return False
+                return {}
             try:
                 texts = self._own_texts(kind, key, arguments)
                 with_stock = compile_only.preprocessed(kind, arguments, place, nvcc, sm, texts)
             except OSError:
-                return False
-            by_file = {file: [each for each in errors if each.file == file] for file in with_stock}
-            failed = {file: found for file, found in by_file.items() if found}
-            if not failed or sum(map(len, failed.values())) < len(errors):
-                return False
-            if not all(certain_errors.are_certain(found, with_stock[file], file) for file, found in failed.items()):
-                return False
-        return True
+                return {}
+            certain[sm] = [
+                each for file, text in with_stock.items() for each in certain_errors.certain_among(errors, text, file)
+            ]
+            if not certain[sm]:
+                return {}
+        return certain
 
     def _own_texts(self, kind: str, key: str, arguments: dict[str, Any]) -> list[str]:
         """The texts of a call and of its own headers, without those of the stand-in."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.certain_errors import are_certain, never_beside, tokens_of
+from harness.build.certain_errors import certain_among, never_beside, tokens_of
 from harness.build.diagnostics import Diagnostic
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
@@ -21,7 +21,10 @@ HEADERS = '# 1 "/opt/torch/all.h" 1\nstruct Tensor { int size(int); float* data;
 
 def certain(own, *errors, headers=HEADERS, line=1):
     text = f'# 1 "{SOURCE}"\n{headers}# {line} "{SOURCE}" 2\n{own}\n'
-    return are_certain([Diagnostic("error", said, SOURCE, at) for at, said in errors], text, SOURCE)
+    given = [Diagnostic("error", said, SOURCE, at) for at, said in errors]
+    found = certain_among(given, text, SOURCE)
+    assert all(each in given for each in found)
+    return bool(found) and found == given
 
 
 def undefined(name, at=1):
@@ -106,15 +109,26 @@ def test_where_a_semicolon_may_stand_elsewhere_it_is_left_to_the_compiler(own, a
     assert not certain(own, (at, 'expected a ";"'))
 
 
-def test_one_error_of_another_kind_leaves_them_all_to_the_compiler():
+def test_errors_of_another_kind_are_left_to_the_compiler_and_one_that_is_certain_stands_beside_them():
     own = "int f(int a) { return a + typo; }"
-    assert not certain(own, undefined("typo"), (1, "no instance of overloaded function matches"))
+    other = (1, "no instance of overloaded function matches")
+    text = f'# 1 "{SOURCE}"\n{HEADERS}# 1 "{SOURCE}" 2\n{own}\n'
+    errors = [Diagnostic("error", said, SOURCE, at) for at, said in (other, undefined("typo"))]
+    assert certain_among(errors, text, SOURCE) == errors[1:]
+    assert not certain(own, other)
     assert not certain(own)
+
+
+def test_what_follows_from_a_missing_semicolon_is_not_proven_and_the_semicolon_is():
+    own = "void f(float* c) {\n  int i = c[0]\n  float acc = 0;\n  if (i) acc += 1;\n}"
+    text = f'# 1 "{SOURCE}"\n{HEADERS}# 1 "{SOURCE}" 2\n{own.replace("c[0]", "i")}\n'
+    errors = [Diagnostic("error", said, SOURCE, at) for at, said in ((3, 'expected a ";"'), undefined("acc", 4))]
+    assert certain_among(errors, text, SOURCE) == errors[:1]
 
 
 def test_an_error_in_another_file_is_left_to_the_compiler():
     elsewhere = [Diagnostic("error", undefined("typo")[1], "/home/me/tile.cuh", 1)]
-    assert not are_certain(elsewhere, f'# 1 "{SOURCE}"\nint f(int a) {{ return a + typo; }}\n', SOURCE)
+    assert not certain_among(elsewhere, f'# 1 "{SOURCE}"\nint f(int a) {{ return a + typo; }}\n', SOURCE)
 
 
 def test_lines_are_counted_from_what_the_preprocessor_says():

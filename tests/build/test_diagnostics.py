@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.diagnostics import explain, first_warnings, needs_architecture
+from harness.build.diagnostics import as_told, diagnostics, explain, first_warnings, needs_architecture
 
 RECORDED = Path(__file__).with_name("recorded")
 CANDIDATE = Path("candidates/tile.py")
@@ -214,3 +214,9 @@ def test_a_log_has_no_other_file_quoted(several, file):
     told = explain(f"{name}(2): error: a message\n", "", several / "multi.py")
     assert told == f"multi.py: a message (in {Path(name).name}, line 2)"
     assert first_warnings(f"{name}(2): warning #1-D: a message\n", "", several / "multi.py") == []
+
+
+def test_an_error_that_is_told_again_is_read_the_same():
+    errors = [each for each in diagnostics(recorded("nvcc_errors.txt")) if each.kind == "error" and each.line]
+    assert len(errors) >= 3
+    assert diagnostics("\n".join(map(as_told, errors))) == errors

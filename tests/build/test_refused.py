@@ -41,3 +41,17 @@ def test_what_no_header_could_mend_is_told_without_pytorchs_own(new_workshop):
     assert (build.verdict.status, build.verdict.reason_code) == (Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR)
     assert build.verdict.reason.startswith('refused.py:12: identifier "valeu" is undefined')
     assert "-headers" in build.log, "the folder of the stand-in, in the command that ninja tells"
+
+
+@needs_nvcc
+@pytest.mark.timeout(600)
+def test_a_semicolon_that_is_missing_is_told_without_what_follows_from_it(new_workshop):
+    workshop: Workshop = new_workshop("unended")
+    workshop.device_arch = "9.0a"
+    source = CANDIDATE.replace("  filled_kernel<<<1", "  int one = x.size(0)\n  float value = 1;\n  filled_kernel<<<1")
+    source = source.replace("2 + valeu", "one + value")
+    (build,) = workshop.build(workshop.write("unended", source))
+    assert build.verdict.reason.splitlines() == [
+        'unended.py:13: expected a ";"', "   13 |   float value = 1;", "      |   ^",
+    ]
+    assert 'identifier "value" is undefined' in build.log and "-headers" in build.log
