@@ -1,5 +1,5 @@
-"""Which candidates of a folder have been saved since the last look: their own file, or one beside it that they name or
-import, or that such a file does.
+"""Which candidates of a folder have been saved since the last look: their own file, or one beside it that they name, in
+full or by a pattern, or import, or that such a file does.
 
 Files are looked at, not waited for: what an editor does to a file on saving differs from one to the next, but in the
 end it has another size or time. A file counts once it has stayed as it is from one look to the next.
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.candidate import Candidate, read_candidate
@@ -20,18 +22,21 @@ from harness.candidate import Candidate, read_candidate
 Stamp = tuple[int, int]
 
 _LONGEST_TEXT_BYTES = 1 << 20
+# The last part of "kernels/**/*.cu", as glob takes it.
+_PATTERN = re.compile(r"""(?<=["'/])[\w-]*\*[\w*?-]*\.[\w*?]+(?=["'])""")
 
 
 @dataclass(frozen=True)
 class _Source:
-    """A text, and the words of the modules that it imports where it is Python."""
+    """A text, and the words of the modules that it imports where it is Python, and the patterns of file names in it."""
 
     text: str
     imported: frozenset[str]
+    patterns: frozenset[str] = frozenset()
 
     def names(self, path: Path) -> bool:
-        """Whether it names the file, or imports it as a module."""
-        if path.name in self.text:
+        """Whether it names the file, by itself or by a pattern such as "*.cu", or imports it as a module."""
+        if path.name in self.text or any(fnmatchcase(path.name, pattern) for pattern in self.patterns):
             return True
         module = path.parent.name if path.stem == "__init__" else path.stem
         return path.suffix == ".py" and module in self.imported
@@ -120,7 +125,8 @@ def _read(path: Path, stamp: Stamp) -> _Source:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 names = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
                 imported.update(word for name in names for word in name.split("."))
-    return _Source(text, frozenset(imported))
+    patterns = frozenset(_PATTERN.findall(text)) if path.suffix == ".py" else frozenset()
+    return _Source(text, frozenset(imported), patterns)
 
 
 def _stamps(folder: Path) -> dict[Path, Stamp]:

@@ -144,3 +144,14 @@ def test_a_candidate_that_is_gone_is_forgotten_and_new_when_it_is_back(saved, tm
     assert saved.candidates == set()
     write(tmp_path / "a.py", SOURCE, at_s=3000)
     assert names(saved) == ["a"]
+
+
+@pytest.mark.parametrize(("pattern", "is_read"), [
+    ("*.cu", True), ("kernels/*.cu", True), ("**/tile*.cu*", True), ("*.cuh", False), ("x * y.cu", False),
+])
+def test_a_file_that_a_pattern_names_is_one_that_the_candidate_reads(saved, tmp_path, pattern, is_read):
+    write(tmp_path / "a.py", f"{SOURCE}SOURCES = sorted(HERE.glob('{pattern}'))\n")
+    write(tmp_path / "kernels" / "tile_1.cu", "one")
+    names(saved)
+    write(tmp_path / "kernels" / "tile_1.cu", "another")
+    assert names(saved) == (["a"] if is_read else [])

@@ -77,7 +77,7 @@ def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: Non
     except NotCompiled as error:
         failure = {
             "kind": "compile_error", "message": str(error), "log": error.log[-_LOG_CHARACTERS:],
-            "slim_log": error.slim_log[-_LOG_CHARACTERS:],
+            "slim_log": error.slim_log[-_LOG_CHARACTERS:], "headers": error.headers,
         }
     except OnlyCompiled as error:
         warnings.append(str(error))

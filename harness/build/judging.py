@@ -104,7 +104,7 @@ def _judge(
         kernels=kernels,
         seconds=seconds,
         arch="+".join(toolchain.sms) if cuda else None,
-        headers=_headers(answer["extensions"]),
+        headers=_headers(answer["extensions"], answer["failure"]),
         built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(answer["extensions"])),
         log=log,
         warnings=_shortened("\n".join(map(str, answer["warnings"]))),
@@ -238,8 +238,10 @@ def _built_by(candidate: Candidate, toolchain: Toolchain, *, cuda: bool, compile
     return toolchain.cxx_text if compiled else "python"
 
 
-def _headers(extensions: Sequence[Mapping[str, Any]]) -> str | None:
+def _headers(extensions: Sequence[Mapping[str, Any]], failure: Mapping[str, Any] | None) -> str | None:
+    """Whose headers all of it was built with, or last tried with; None where nothing was compiled."""
     used = {str(each["headers"]) for each in extensions}
+    used |= {str(failure["headers"])} if failure and failure.get("headers") else set()
     return ("slim" if used == {"slim"} else "stock") if used else None
 
 

@@ -29,13 +29,14 @@ _COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cf
 
 class NotCompiled(Exception):
     """Raised in place of what torch raises when a build fails; `log` is the compiler's output, `slim_log` what it had
-    said with the stand-in for PyTorch's headers, `refused` what it said for each architecture where it only compiles.
+    said with the stand-in for PyTorch's headers, `refused` what it said for each architecture where it only compiles,
+    `headers` whose were the last that it was tried with.
     """
 
     def __init__(
-        self, message: str, log: str, slim_log: str = "", refused: Mapping[str, str] | None = None
+        self, message: str, log: str, slim_log: str = "", refused: Mapping[str, str] | None = None, headers: str = "stock"
     ) -> None:
-        self.log, self.slim_log, self.refused = log, slim_log, dict(refused or {})
+        self.log, self.slim_log, self.refused, self.headers = log, slim_log, dict(refused or {}), headers
         super().__init__(message)
 
 
@@ -130,7 +131,7 @@ class Recorder:
             if not went:
                 module = build(kind, real, key, arguments)
         except _Refused as error:  # whatever else was said may be for want of other headers
-            self.failures.append(NotCompiled("nvcc refused it", str(error)))
+            self.failures.append(NotCompiled("nvcc refused it", str(error), headers="slim"))
             raise self.failures[-1] from error
         except (RuntimeError, ImportError, OSError, NotCompiled) as error:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))

@@ -101,6 +101,7 @@ def test_a_cpp_error_is_shown_on_the_candidates_own_line_and_is_not_kept(worksho
     (build,) = workshop.build(candidate)
     assert build.verdict.reason_code is ReasonCode.COMPILE_ERROR
     assert build.verdict.reason.startswith("broken.py:6: ‘y’ was not declared in this scope")
+    assert build.headers == "stock", "which it was tried with last"
     assert "ninja" not in build.verdict.reason
     assert workshop.cache.lookup(workshop.cache.key(candidate, find_toolchain(None))) is None
 

@@ -40,6 +40,7 @@ def test_what_no_header_could_mend_is_told_without_pytorchs_own(new_workshop):
     (build,) = workshop.build(workshop.write("refused", CANDIDATE))
     assert (build.verdict.status, build.verdict.reason_code) == (Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR)
     assert build.verdict.reason.startswith('refused.py:12: identifier "valeu" is undefined')
+    assert build.headers == "slim"
     assert "-headers" in build.log, "the folder of the stand-in, in the command that ninja tells"
 
 
