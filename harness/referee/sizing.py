@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable, Mapping
 
 from harness.referee.timed import Part
+from harness.wire.rotation import PLACES
 
 # One whole rotation: more rounds of fewer launches say more of their own scatter in the same time.
 MOST_LAUNCHES = 16
@@ -39,3 +41,16 @@ def launches_wanted(sizing: Part, segment_ms: float, round_s: float = math.inf) 
         most = max(1, math.floor(min(most, 1e6 * round_s / (_SEGMENTS * wall_us) - 1)))
         wanted = {arm: min(count, most) if arm == "A" or are_alike else count for arm, count in wanted.items()}
     return wanted
+
+
+def fewer_that_fit(counts: Mapping[str, int], fits: Callable[[Mapping[str, int]], bool]) -> dict[str, int] | None:
+    """As many launches of each arm, lead-ins with them, as `fits` finds a queue to hold where it does not hold `counts`:
+    one or four beside the lead-in; None where it holds none.
+
+    A stream takes about a thousand kernels, and whoever queues more waits until some have run. Two launches are tried
+    first: what synchronises fits in no queue, and is not to cost more than to find that out.
+    """
+    two, five = ({arm: min(count, most) for arm, count in counts.items()} for most in (2, 1 + PLACES))
+    if two == counts or not fits(two):
+        return None
+    return five if five not in (two, counts) and fits(five) else two

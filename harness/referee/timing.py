@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 import statistics as stdlib_statistics
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.device.bench import Bench, LocalTimes
@@ -25,7 +25,7 @@ from harness.referee.looking import Looking, Verifier
 from harness.referee.reference import Reference
 from harness.referee.room import most_launches
 from harness.referee.session import Session
-from harness.referee.sizing import MOST_LAUNCHES, launches_wanted
+from harness.referee.sizing import MOST_LAUNCHES, fewer_that_fit, launches_wanted
 from harness.referee.timed import OVERHEAD_TRIM, Part, Timing
 from harness.referee.turns import LATE
 from harness.settings import Settings
@@ -66,6 +66,7 @@ class Rounds:
         self._usual_held = False
         self._inside = Inside()
         self._stood_still = False  # whether a round was left out because a queue of it was late
+        self._is_shortened = False  # whether shorter queues were tried, as the first were late
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing(timer=session.timer, is_of_its_process=bench.kind != "cpu" and not is_control)
 
@@ -79,7 +80,7 @@ class Rounds:
         while True:
             before_it = self._hold, replace(self._inside)
             parts = self._round(len(timing.log_ratios) + timing.dropped)
-            if self._is_excused(*before_it):
+            if self._is_excused(*before_it) or self._is_to_be_shorter(*before_it):
                 continue
             reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
             slowed = is_thermal(reading.throttle)
@@ -145,7 +146,10 @@ class Rounds:
         self._part("AI" if self._inside.is_timed else "A", hold=False)  # what each does at first is done, and B has done it
         previous = None
         while True:
+            before_it = self._hold, replace(self._inside)
             current = typical_us(self._part("A", hold=self._hold).candidate_us)
+            if self._is_to_be_shorter(*before_it):
+                continue
             steady = previous is not None and abs(current / previous - 1) < _STEADY
             if steady or time.monotonic() > deadline:
                 break
@@ -178,6 +182,34 @@ class Rounds:
         self._usual_us = []  # they may be of a queue that ran dry
         self.timing.notes.append("a round was left out: a queue of it was not full in time, as all before it had been")
         return True
+
+    def _is_to_be_shorter(self, held: bool, inside: Inside) -> bool:
+        """Whether queues have been shortened, as the first of them was late: before any round, and once. What is late then
+        too synchronises, and is no longer held.
+        """
+        is_late = (held and not self._hold) or (inside.is_timed and self._inside.fault == LATE)
+        if not is_late or self._is_shortened or self.timing.log_ratios or self.timing.dropped:
+            return False
+        self._is_shortened = True
+        lost, usual = replace(self._inside), self._counts
+        fewer = fewer_that_fit(usual, lambda counts: self._holds(counts, inside))
+        self._use(fewer or usual)
+        self._hold, self._inside = fewer is not None, replace(inside if fewer else lost)
+        return True
+
+    def _holds(self, counts: Mapping[str, int], inside: Inside) -> bool:
+        """Whether a queue of so many launches is held in either process."""
+        self._use(counts)
+        self._hold, self._inside = True, replace(inside)
+        self._part("AIB" if inside.is_timed else "AB", hold=True)
+        return self._hold and self._inside.fault != LATE
+
+    def _use(self, counts: Mapping[str, int]) -> None:
+        """Have so many launches in each segment; there is room for as many as there were."""
+        self._backlog.settle()
+        self._counts, self._drawn, self._usual_us = dict(counts), [], []
+        self._looking.prepare(self._reference.draw(), counts["A"])
+        self.timing.launches_per_segment = counts["A"]
 
     def _order(self, index: int) -> tuple[str, str]:
         return order_of_round(index, beside=self._inside.is_timed, joined=self._joined)

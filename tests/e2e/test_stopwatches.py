@@ -65,3 +65,26 @@ def test_where_tf32_is_on_the_eager_beside_is_strict(new_bench):
     assert row["status"] == "ok", row["reason"]
     assert float(row["time_us"]) < 0.5 * float(row["baseline_us"])
     assert abs(float(row["baseline_inside_us"]) / float(row["baseline_us"]) - 1) < 0.03
+
+
+@pytest.mark.gpu
+def test_a_call_of_many_kernels_is_queued_ahead_in_shorter_segments(new_bench):
+    """Seventeen calls of seventy kernels and more are too many for a stream; one that synchronises fits in no queue."""
+    bench = new_bench("many-kernels")
+    folder = bench.candidates([])
+    result = "torch.tril(A @ B)"
+    bodies = {
+        "few": f"return {result}",
+        "many": f"C = {result}\n        for _ in range(70):\n            C = -C\n        return C",
+        "synchronises": f"C = {result}\n        torch.cuda.current_stream().synchronize()\n        return C",
+    }
+    for name, body in bodies.items():
+        source = CANDIDATE.replace(f"return {result}", body)
+        (folder / f"{name}.py").write_text(source, encoding="utf-8")
+    ended = bench.end(bench.judge(bench.folder / "tril_small.yaml", folder, "cuda:0"))
+    assert ended.code == 0, ended.err[-2000:]
+    for name, is_hidden in (("few", True), ("many", True), ("synchronises", False)):
+        row = ended.rows[name]
+        assert row["status"] in ("ok", "unsure"), (name, row["reason"])
+        assert row["launch_hidden"] == str(is_hidden), name
+    assert float(ended.rows["many"]["time_us"]) > 2 * float(ended.rows["few"]["time_us"])

@@ -24,6 +24,7 @@ class ScriptedSession:
         self.early_us, self.early_s, self.completed_later_us, self.valued_later_us = 1111.0, 0.0, 0.0, 0.0
 
     timer = "scripted"
+    room = 100  # launches that fit into a queue
 
     def open(self, reference, count):
         self.opened.append(count)
@@ -46,7 +47,7 @@ class ScriptedSession:
         if self.inside_us == "raises":
             return "raised RuntimeError: patched"
         times = [1000 * self.inside_us] + [self.inside_us] * (len(sets) - 1)
-        hidden = self._inside_hidden() if hold else None
+        hidden = self._inside_hidden() and len(sets) <= self.room if hold else None
         return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, hidden, [True] * len(sets))
 
     def _inside_hidden(self):
@@ -78,11 +79,14 @@ class ScriptedSession:
         times = [1000 * time_us] + [time_us] * (len(sets) - 1) if len(sets) > 1 else [time_us]
         launches = [Launch(each, 3.0, each + self._steps_us, None, []) for each in times]
         hidden = self._hidden(self.segments) if callable(self._hidden) else self._hidden
+        hidden = hidden if len(sets) <= self.room else False
         return Launches(launches, self.end_to_end_us, hidden if hold else None, [True] * len(sets))
 
 
 class ScriptedBench:
     """The referee's own arm on the same script, and telemetry from a list."""
+
+    room = 100  # as the session's
 
     def __init__(self, time_us, log, kind="cpu", throttle=lambda index: None):
         self.kind, self._time_us, self._log, self._throttle = kind, time_us, log, throttle
@@ -94,7 +98,8 @@ class ScriptedBench:
 
     def local_launches(self, model, sets, *, hold):
         self._log.append(("B", len(sets), hold))
-        return LocalTimes([1000 * self._time_us] + [self._time_us] * (len(sets) - 1), 50.0)
+        times_us = [1000 * self._time_us] + [self._time_us] * (len(sets) - 1)
+        return LocalTimes(times_us, 50.0, hidden=(len(sets) <= self.room) if hold else None)
 
     def violations(self):
         return Violations(5_000_000 * self.readings, None)

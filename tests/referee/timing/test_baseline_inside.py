@@ -166,8 +166,12 @@ def test_eager_that_raises_in_a_round_with_a_late_queue_is_not_excused(scripted,
 
 
 def test_the_first_round_is_nobodys_exception(late):
-    timing, _ = late(1)
+    """Where it is late its queues are made shorter, and where those are late too, that is that."""
+    timing, _ = late(1, 2)
     assert not timing.agreeing and "left out" not in timing.notes[0]
+    assert timing.launches_per_segment == late()[0].launches_per_segment
+    timing, _ = late(1)
+    assert timing.agreeing and not timing.notes and timing.launches_per_segment < late()[0].launches_per_segment
 
 
 def test_a_process_that_dies_with_the_baseline_in_it_is_the_end_of_the_rounds(beside):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
+
+import pytest
 
 from harness.referee.drawn_looks import Look
 from harness.referee.looking import Looking
+from harness.referee.sizing import fewer_that_fit
+from harness.referee.timing import Rounds
 
 
 def test_on_a_cpu_nothing_is_held_and_hidden_is_unknown(rounds_of):
@@ -25,8 +30,8 @@ def test_on_a_gpu_rounds_are_held_and_a_look_at_the_size_is_not(rounds_of):
 def test_a_candidate_that_synchronises_is_no_longer_held_and_the_record_says_so(rounds_of):
     timing, log, *_ = rounds_of(1000.0, kind="cuda", hidden=False)
     assert timing.launch_hidden is False
-    held = [entry for entry in log if entry[0] == "A" and entry[2]]
-    assert len(held) == 1
+    held = [entry[1] for entry in log if entry[0] == "A" and entry[2]]
+    assert held == [timing.launches_per_segment, 2], "and, to be sure of it, the shortest"
 
 
 def test_a_machine_that_stands_still_once_costs_a_round_and_not_the_queues_after_it(rounds_of):
@@ -72,3 +77,65 @@ def test_the_times_of_a_queue_that_ran_dry_are_nobodys_usual_ones(rounds_of, mon
     timing, *_ = rounds_of(took_us, kind="cuda", hidden=lambda segment: segment != 8)
     assert [note for note in timing.notes if "a round was left out" in note]
     assert [set(each) for each in usual] == [{1000.0}, set(), {1000.0}]
+
+
+@pytest.fixture
+def many_kernels(scripted, small_regions, reference_of, settings):
+    """`many_kernels(whose, room)`: the timing and log of 16 µs, where so many launches of the kernels of "A", "I" or "B" fit
+    into a queue.
+    """
+
+    def make(whose, room):
+        log = []
+        session, bench = scripted.Session(lambda _: 16.0, log, True), scripted.Bench(16.0, log, "cuda")
+        session.inside_us = 16.0
+        if whose == "B":
+            bench.room = room
+        elif whose == "A":
+            session.room = room
+        else:
+            plain = session.time_reference
+
+            def time_reference(sets, *, hold, **how):
+                made = plain(sets, hold=hold, **how)
+                return replace(made, hidden=len(sets) <= room) if hold else made
+
+            session.time_reference = time_reference
+        rounds = Rounds(session, bench, reference_of(), replace(settings, segment_ms=3.0), lambda *given, **named: None, {1})
+        return rounds.run(), log
+
+    return make
+
+
+@pytest.mark.parametrize("whose", ["A", "I", "B"])
+@pytest.mark.parametrize(("room", "kept"), [(17, 17), (16, 5), (5, 5), (4, 2), (2, 2)])
+def test_queues_of_many_kernels_are_shortened_until_a_stream_takes_them(many_kernels, whose, room, kept):
+    timing, log = many_kernels(whose, room)
+    assert timing.launch_hidden is True and timing.agreeing and not timing.notes
+    assert timing.launches_per_segment == kept
+    assert {entry[1] for entry in log[-60:] if entry[0] in ("A", "I", "B") and entry[1] > 1} == {kept}
+    assert set(timing.candidate_us) == {16.0} and len(timing.candidate_us) == 2 * len(timing.log_ratios) * (kept - 1)
+
+
+@pytest.mark.parametrize("whose", ["A", "B"])
+def test_what_fits_in_no_queue_keeps_its_segments_and_is_not_held(many_kernels, whose):
+    timing, log = many_kernels(whose, 1)
+    assert timing.launch_hidden is False and timing.launches_per_segment == 17
+    assert not any(entry[2] for entry in log[-10:] if entry[0] in ("A", "B"))
+
+
+def test_two_launches_are_tried_before_five_and_neither_where_there_are_no_more():
+    tried = []
+
+    def fits(most):
+        def answer(counts):
+            tried.append(dict(counts))
+            return max(counts.values()) <= most
+        return answer
+
+    assert fewer_that_fit({"A": 17, "B": 17}, fits(1)) is None and tried == [{"A": 2, "B": 2}]
+    assert fewer_that_fit({"A": 17, "B": 3}, fits(5)) == {"A": 5, "B": 3}
+    assert fewer_that_fit({"A": 17, "B": 17}, fits(4)) == {"A": 2, "B": 2}
+    assert fewer_that_fit({"A": 2, "B": 2}, fits(9)) is None
+    tried.clear()
+    assert fewer_that_fit({"A": 4, "B": 2}, fits(3)) == {"A": 2, "B": 2} and tried == [{"A": 2, "B": 2}]
