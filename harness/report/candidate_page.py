@@ -62,7 +62,7 @@ def _facts(record: Record, samples: Mapping[str, Any], color: bool) -> Iterable[
     """Label and text of each line that has anything to say."""
     parts = (
         *_labelled("accuracy", [each for each in (_accuracy(record), *_errors(samples.get("errors"))) if each]),
-        ("time", _time(record)), ("clocks", _clocks(record, samples)), ("besides", _besides(record)),
+        ("time", _time(record)), ("passes", _passes(record)), ("clocks", _clocks(record, samples)), ("besides", _besides(record)),
         ("speedup", _speedup(record, color)),
         ("physics", _physics(record)),
         *_labelled("kernels", _kernels(record, samples.get("kernels"))), *_labelled("build", _build(record, samples)),
@@ -125,6 +125,18 @@ def _time(record: Record) -> str:
         "launch overhead not hidden" if record.launch_hidden is False and record.device_kind != "cpu" else None,
         f"cache {record.l2_policy}" if record.l2_policy else None,
     )
+
+
+def _passes(record: Record) -> str:
+    """Forward and backward of a call with gradients, beside the baseline's."""
+    return _joined(*(
+        f"{what} {terminal.time_text(time_us)}"
+        + (f" ({record.baseline or 'baseline'} {terminal.time_text(baseline_us)})" if baseline_us else "")
+        for what, time_us, baseline_us in (
+            ("forward", record.forward_us, record.baseline_forward_us),
+            ("backward", record.backward_us, record.baseline_backward_us),
+        ) if time_us
+    ))
 
 
 def _clocks(record: Record, samples: Mapping[str, Any]) -> str:

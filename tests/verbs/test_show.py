@@ -101,3 +101,16 @@ def test_every_row_of_the_shipped_results_can_be_shown(csv, capsys):
 def test_a_misspelt_name_ends_with_2_and_the_nearest(results, capsys):
     assert main(["show", "naife", "--results", str(results)]) == 2
     assert "Did you mean 'naive'?" in capsys.readouterr().err
+
+
+def test_a_call_with_gradients_has_the_time_of_each_pass(tmp_path, capsys):
+    files = RunFiles.create(tmp_path, "tril", "here", "2026-05-01T12:00:00Z")
+    record = Record(
+        run_id="1", utc="2026-05-01T12:00:00Z", problem="tril", sizes="M=8", dtype="float32", candidate="naive",
+        status=Status.OK, time_us=300.0, mode="forward_backward", forward_us=100.0, backward_us=200.0, baseline="eager",
+        baseline_forward_us=150.0, baseline_backward_us=250.0,
+    )
+    files.append(record, {})
+    assert main(["show", "naive", "--results", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "forward 0.100 ms (eager 0.150 ms) · backward 0.200 ms (eager 0.250 ms)" in out

@@ -29,7 +29,7 @@ def _time(record: Record) -> Rows:
     if record.p10_us is not None and record.p90_us is not None:
         spread = f"{terminal.time_text(record.p10_us)} to {terminal.time_text(record.p90_us)}"
     return [
-        ("median of one call", _us(record.time_us)),
+        ("one call, mean of the middle half", _us(record.time_us)),
         ("p10 to p90", spread),
         ("forward pass of it", _us(record.forward_us)),
         ("backward pass of it", _us(record.backward_us)),

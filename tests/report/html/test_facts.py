@@ -14,7 +14,7 @@ def test_facts_that_were_not_measured_are_left_out(make_record):
 
 def test_facts_carry_their_units(h200):
     known = {what: value for _, rows in facts.facts(h200(registers=32, spills=0, watts=400.0)) for what, value in rows}
-    assert known["median of one call"] == "0.600 ms" and known["power"] == "400.0 W" and known["registers"] == "32"
+    assert known["one call, mean of the middle half"] == "0.600 ms" and known["power"] == "400.0 W" and known["registers"] == "32"
 
 
 def test_what_a_run_was_measured_with_is_told_once(results):
