@@ -113,4 +113,4 @@ def test_a_call_with_gradients_has_the_time_of_each_pass(tmp_path, capsys):
     files.append(record, {})
     assert main(["show", "naive", "--results", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "forward 0.100 ms (eager 0.150 ms) · backward 0.200 ms (eager 0.250 ms)" in out
+    assert "forward 100 µs (eager 150 µs) · backward 0.200 ms (eager 0.250 ms)" in out
