@@ -78,7 +78,7 @@ def build(folder: Path, config: str) -> None:
     ).stdout.strip()  # in a process of its own, which lets go of the GPU
     settings = load_settings(config)
     queue = queue_for(
-        problem, candidates, toolchain_for(sm, ()), settings, problem.timed_sizes("cuda"), Cache(), best_wall()
+        problem, candidates, toolchain_for(sm, ()), settings, "cuda", Cache(), best_wall()
     )
     try:
         for candidate in candidates:

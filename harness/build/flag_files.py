@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
+import sysconfig
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,9 @@ _INCBIN = re.compile(r'\.incbin\s+\\*"([^"\\]+)')
 _LIBRARY_ENDINGS = ("so", "a")
 # A word of a flag that names a file may have something before it: @flags.txt, -Wl,--version-script=exported.map.
 _BEFORE_A_NAME = re.compile(r"[@,=]")
+# The toolchain's versions speak for what is installed; and these files are hashed whenever a build is looked for.
+_SYSTEM = ("/usr", "/lib", "/lib64", "/opt")
+_LARGEST_BYTES = 64 << 20
 
 
 def header_folders(arguments: Mapping[str, Any]) -> list[Path]:
@@ -29,17 +34,20 @@ def header_folders(arguments: Mapping[str, Any]) -> list[Path]:
     return [Path(each) for each in [*(arguments.get("extra_include_paths") or []), *named, *joined]]
 
 
-def files_named(arguments: Mapping[str, Any], texts: Iterable[str], place: Path) -> set[str]:
+def files_named(arguments: Mapping[str, Any], texts: Iterable[str], place: Path, own_folder: Path) -> set[str]:
     """The files that the flags of a call name, and those that its `texts` have an assembler take in, where they are there.
 
-    Names are looked for from `place`, where compilers run, and what is taken in also on the include paths.
+    Names are looked for from `place`, where compilers run, and what is taken in also on the include paths. What is
+    installed is left out, unless the candidate's `own_folder` lies there too, and so are files above 64 MiB.
     """
     words = _words(arguments, _ALL)
     named = [part for word in words for part in (word, *_BEFORE_A_NAME.split(word)[1:])]
     taken = [name for text in texts for name in _INCBIN.findall(text)]
     paths = [place / name for name in (*named, *taken)]
     paths += [place / folder / name for folder in header_folders(arguments) for name in taken]
-    return {str(path) for path in (*paths, *_libraries(words, place)) if _is_file(path)}
+    installed = [*_SYSTEM, sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()]
+    roots = [root for root in map(Path, installed) if not own_folder.resolve().is_relative_to(root)]
+    return {str(path) for path in (*paths, *_libraries(words, place)) if _is_own(path, roots)}
 
 
 def _libraries(words: list[str], place: Path) -> Iterable[Path]:
@@ -63,8 +71,10 @@ def _words(arguments: Mapping[str, Any], lists: Iterable[str]) -> list[str]:
     return words
 
 
-def _is_file(path: Path) -> bool:
+def _is_own(path: Path, installed: Iterable[Path]) -> bool:
     try:
-        return path.is_file()
-    except (OSError, ValueError):  # no name that a file may have
+        real = path.resolve()
+        is_small = real.is_file() and real.stat().st_size <= _LARGEST_BYTES
+        return is_small and not any(real.is_relative_to(root.resolve()) for root in installed)
+    except (OSError, ValueError, RuntimeError):  # no name that a file may have, or links in a circle
         return False

@@ -24,7 +24,7 @@ from harness.wire.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
 _HEADERS = ("*.h", "*.hpp", "*.cuh", "*.inl")
-_COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cflags")
+_COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cflags", "extra_ldflags")
 
 
 class NotCompiled(Exception):
@@ -137,7 +137,8 @@ class Recorder:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
             raise self.failures[-1] from error
         texts = [each for half in _texts(kind, arguments) for each in half]
-        self.files |= dependencies.local(flag_files.files_named(arguments, texts, place), self.folder, self.nvcc)
+        named = flag_files.files_named(arguments, texts, place, self.own_folder)
+        self.files |= dependencies.local(named, self.folder, self.nvcc)
         self._note_built(key, arguments, place, module, cuda=bool(cuda), headers="slim" if went else "stock")
         return module
 

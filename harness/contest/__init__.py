@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -98,7 +99,8 @@ class Contest:
         self._lost = self._lost and self._bench.unhealthy()
         is_settled = workshop.is_settled(candidate)
         if not (is_settled or self._lost) and _is_old(self._facts_at) and workshop.is_quiet:
-            self._facts, self._facts_at = self._measure(utc), time.monotonic()
+            with suppress(RuntimeError):  # a device that is full or gone: what is played on it says so, in its row
+                self._facts, self._facts_at = self._measure(utc), time.monotonic()
         if is_settled:
             self._ahead.drop()  # the control's player would hold the device until a candidate can be launched
             self._one(candidate, None)

@@ -146,7 +146,7 @@ class Record:
     stack_bytes: int | None = _of("build", "stack of a thread, the largest of its kernels", "bytes")
     constant_bytes: int | None = _of("build", "constant memory, the largest of its kernels", "bytes")
     per_kernel: str | None = _of("build", "the same of each kernel for each architecture, spills to constant memory in bytes")
-    headers: str | None = _of("build", "PyTorch's headers it was built with: slim (those it names) or stock")
+    headers: str | None = _of("build", "PyTorch's headers it was built with, or last tried with: slim (those it names) or stock")
 
     device_kind: str | None = _of("device", "cuda or cpu")
     device_name: str | None = _of("device", "name of the device")

@@ -191,17 +191,18 @@ class Rounds:
         if not is_late or self._is_shortened or self.timing.log_ratios or self.timing.dropped:
             return False
         self._is_shortened = True
-        lost, usual = replace(self._inside), self._counts
+        found, usual = (self._hold, replace(self._inside)), self._counts
         fewer = fewer_that_fit(usual, lambda counts: self._holds(counts, inside))
         self._use(fewer or usual)
-        self._hold, self._inside = fewer is not None, replace(inside if fewer else lost)
+        # Where none fits, only that is given up which was late.
+        self._hold, self._inside = (True, replace(inside)) if fewer else found
         return True
 
     def _holds(self, counts: Mapping[str, int], inside: Inside) -> bool:
         """Whether a queue of so many launches is held in either process."""
         self._use(counts)
         self._hold, self._inside = True, replace(inside)
-        self._part("AIB" if inside.is_timed else "AB", hold=True)
+        self._part("AIB" if inside.is_timed else "ABB" if self._joined else "AB", hold=True)
         return self._hold and self._inside.fault != LATE
 
     def _use(self, counts: Mapping[str, int]) -> None:

@@ -6,7 +6,7 @@ then backward from given cotangents, one for each floating output (the vector of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -30,7 +30,7 @@ class ForwardBackward(torch.nn.Module):
     def __init__(self, model: torch.nn.Module, names: Sequence[str] = ()) -> None:
         super().__init__()
         self.model = model
-        self._places = {name: place for place, name in enumerate(names)}
+        self._names, self._order = names, None
         self.between: Callable[[], None] | None = None
 
     def forward(self, inputs: Sequence[Any], cotangents: Sequence[torch.Tensor]) -> tuple[Any, list[torch.Tensor]]:
@@ -65,16 +65,25 @@ class ForwardBackward(torch.nn.Module):
             held.add(_address(own[-1]))
         return tree.rebuild(form, [each.detach() for each in outputs]), own
 
-    def _parameters_in_order(self) -> Iterable[torch.nn.Parameter]:
-        """By the first of a parameter's names, as `parameters` has them; the model's own order where one is unknown."""
-        if not self._places:
-            return self.model.parameters()
-        first: dict[torch.nn.Parameter, int] = {}
-        for name, parameter in self.model.named_parameters(remove_duplicate=False):
-            if name not in self._places:
-                return self.model.parameters()
-            first[parameter] = min(self._places[name], first.get(parameter, self._places[name]))
-        return sorted(first, key=first.__getitem__)
+    def _parameters_in_order(self) -> list[torch.nn.Parameter]:
+        """In the order that was found at the first call, when all of them are there: sorting takes time of each call."""
+        parameters = list(self.model.parameters())
+        if self._order is None or len(self._order) != len(parameters):
+            self._order = _order_of(self.model, parameters, self._names)
+        return [parameters[index] for index in self._order]
+
+
+def _order_of(model: torch.nn.Module, parameters: Sequence[torch.nn.Parameter], names: Sequence[str]) -> list[int]:
+    """The indices of `parameters` by the first place that one of their names has among `names`; as they are where one has
+    none.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    first: dict[torch.nn.Parameter, int] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if name not in places:
+            return list(range(len(parameters)))
+        first[parameter] = min(places[name], first.get(parameter, places[name]))
+    return sorted(range(len(parameters)), key=lambda index: first[parameters[index]])
 
 
 def as_called(model: torch.nn.Module, mode: str, names: Sequence[str] = ()) -> torch.nn.Module:

@@ -185,7 +185,10 @@ def several(tmp_path):
     (folder / "kernels").mkdir(parents=True)
     (folder / "kernels" / "k.cu").write_text("// one\n  int unused;\n  out[i] = nosuch * 2;\n")
     (tmp_path / "secret.txt").write_text("one\ntwo\nthree\n")
-    (folder / "link.cu").symlink_to(tmp_path / "secret.txt")
+    (folder / "link.cu").symlink_to(tmp_path / "secret.cu")
+    (tmp_path / "secret.cu").write_text("one\ntwo\nthree\n")
+    (folder / "circle.cu").symlink_to(folder / "circle.cu")
+    (folder / "token.txt").write_text("one\ntwo\nthree\n")
     return folder
 
 
@@ -208,7 +211,7 @@ def test_warnings_of_files_beside_the_candidate_are_kept(several):
     ]
 
 
-@pytest.mark.parametrize("file", ["{folder}/../secret.txt", "{folder}/link.cu", "{folder}/none.cu", "secret.txt", "{folder}"])
+@pytest.mark.parametrize("file", ["{folder}/../secret.cu", "{folder}/link.cu", "{folder}/none.cu", "secret.cu", "{folder}", "{folder}/circle.cu", "{folder}/token.txt"])
 def test_a_log_has_no_other_file_quoted(several, file):
     name = file.format(folder=several)
     told = explain(f"{name}(2): error: a message\n", "", several / "multi.py")

@@ -33,13 +33,13 @@ def place(tmp_path):
     ],
 )
 def test_files_that_flags_name(place, arguments, names):
-    assert files_named(arguments, [], place) == {str(place / name) for name in names}
+    assert files_named(arguments, [], place, place) == {str(place / name) for name in names}
 
 
 def test_what_an_assembler_takes_in_is_looked_for_on_the_include_paths_too(place):
     text = 'asm(".incbin \\"table.bin\\"");'
-    assert files_named({}, [text], place) == {str(place / "table.bin")}
-    inside = files_named({"extra_include_paths": [".."]}, [text.replace("table", "more/../table")], place / "more")
+    assert files_named({}, [text], place, place) == {str(place / "table.bin")}
+    inside = files_named({"extra_include_paths": [".."]}, [text.replace("table", "more/../table")], place / "more", place)
     assert {str((place / "more" / name).resolve()) for name in inside} == {str(place / "table.bin")}
 
 
@@ -48,3 +48,14 @@ def test_include_paths_are_those_of_arguments_and_of_flags(tmp_path):
         "extra_include_paths": ["/one"], "extra_cflags": ["-I/two", "-isystem", "/three"], "extra_cuda_cflags": ["-I", "/four"],
     })
     assert sorted(map(str, found)) == ["/four", "/one", "/three", "/two"]
+
+
+def test_what_is_installed_is_no_file_of_the_candidates_and_neither_is_a_very_large_one(place, monkeypatch):
+    arguments = {"extra_ldflags": ["-Lmore", "-lown", str(place / "own library.a").replace(" ", "\\ ")]}
+    both = {str(place / "more/libown.so"), str(place / "own library.a")}
+    assert files_named(arguments, [], place, place) == both
+    monkeypatch.setattr("harness.build.flag_files._SYSTEM", (str(place / "more"),))
+    assert files_named(arguments, [], place, place) == {str(place / "own library.a")}
+    assert files_named(arguments, [], place, place / "more" / "mine") == both, "the candidate's own folder is no such place"
+    monkeypatch.setattr("harness.build.flag_files._LARGEST_BYTES", -1)
+    assert files_named(arguments, [], place, place) == set()

@@ -145,3 +145,6 @@ def test_what_no_compiler_tells_of_counts_too(new_workshop):
         found.append(built())
     assert found == [(False, 3), (False, 15), (False, 105)]
     assert built() == (True, 105)
+    for manifest in workshop.cache.root.glob("entries/*/manifest.json"):
+        names = set(json.loads(manifest.read_text())["files"])
+        assert names == {"flags.txt", "libfactor.a", "table.bin"}, "and none of PyTorch's, which the linker is given too"

@@ -12,8 +12,10 @@ from harness.statistics import Interval, process_share, with_share
 
 def test_the_share_is_of_both_calls_and_less_of_longer_ones():
     assert process_share(20.0, 20.0, 0.99) == pytest.approx(2.5758 * math.sqrt(2) * 0.3 / 20.0, rel=1e-4)
-    assert process_share(20.0, 2000.0, 0.99) == pytest.approx(2.5758 * math.hypot(0.3 / 20, 0.1 / 2000), rel=1e-4)
-    shares = [process_share(each, 3000.0, 0.99) for each in (5.0, 20.0, 99.0, 100.0, 1000.0)]
+    assert process_share(20.0, 2000.0, 0.99) == pytest.approx(2.5758 * math.hypot(0.3 / 20, 0.15 / 2000), rel=1e-4)
+    assert process_share(150.0, 150.0, 0.99) == pytest.approx(2.5758 * math.sqrt(2) * 0.2 / 150, rel=1e-4)
+    shares = [process_share(each, 3000.0, 0.99) for each in (5.0, 20.0, 99.0, 100.0, 150.0, 250.0, 1000.0)]
+    assert shares[2] / shares[3] < 1.02, "no step"
     assert shares == sorted(shares, reverse=True)
     assert process_share(20.0, 20.0, 0.95) < process_share(20.0, 20.0, 0.99)
 
@@ -32,10 +34,10 @@ def test_it_holds_what_the_mean_of_many_processes_says(candidate_us, baseline_us
     """Each process adds to either call what chance says, within rounds that hide 0.1 % of it."""
     draw, held, of = random.Random(7), 0, 2000
     truth, scatter = baseline_us / candidate_us, 0.001
-    deviation = {True: 0.3, False: 0.1}
+    deviation = {22.0: 0.3, 30.0: 0.3, 15.5: 0.3, 160.0: 0.3 * 100 / 160, 2700.0: 0.15}
     for _ in range(of):
         one, other = (
-            each + draw.gauss(0, deviation[each < 100]) for each in (baseline_us, candidate_us)
+            each + draw.gauss(0, deviation[each]) for each in (baseline_us, candidate_us)
         )
         found = one / other * math.exp(draw.gauss(0, scatter))
         reach = math.exp(2.5758 * scatter)
@@ -44,3 +46,8 @@ def test_it_holds_what_the_mean_of_many_processes_says(candidate_us, baseline_us
         )
         held += interval.lo <= truth <= interval.hi
     assert 0.985 * of < held < 0.995 * of
+
+
+def test_a_time_that_is_none_has_an_interval_all_the_same():
+    wide = with_share(Interval(1e9, 1e9, 1e9), process_share(1e-3, 1000.0, 0.99))
+    assert 0 < wide.lo < 1e6 and math.isfinite(wide.hi)

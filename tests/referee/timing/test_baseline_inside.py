@@ -167,8 +167,11 @@ def test_eager_that_raises_in_a_round_with_a_late_queue_is_not_excused(scripted,
 
 def test_the_first_round_is_nobodys_exception(late):
     """Where it is late its queues are made shorter, and where those are late too, that is that."""
-    timing, _ = late(1, 2)
+    timing, log = late(1, 2)
     assert not timing.agreeing and "left out" not in timing.notes[0]
+    assert timing.launch_hidden is True
+    last = [entry for entry in log if entry[0] in ("A", "B") and entry[1] > 1][-10:]
+    assert all(entry[2] for entry in last), "nobody else was late"
     assert timing.launches_per_segment == late()[0].launches_per_segment
     timing, _ = late(1)
     assert timing.agreeing and not timing.notes and timing.launches_per_segment < late()[0].launches_per_segment
@@ -204,7 +207,7 @@ def test_other_code_than_eager_is_another_number_in_another_process(beside, a_us
     timing, _ = beside(a_us, inside_us, b_us, is_control=False)
     share = process_share(a_us, b_us, 0.99)
     assert share == pytest.approx(2.576 * {
-        22.0: math.hypot(0.3 / 22, 0.3 / 15.5), 30.0: math.hypot(0.3 / 30, 0.1 / 1200), 160.0: math.hypot(0.1 / 160, 0.1 / 2720)
+        22.0: math.hypot(0.3 / 22, 0.3 / 15.5), 30.0: math.hypot(0.3 / 30, 0.15 / 1200), 160.0: math.hypot(0.1875 / 160, 0.15 / 2720)
     }[a_us], rel=1e-3)
     assert timing.speedup.estimate == pytest.approx(b_us / a_us)
     assert timing.speedup.lo == pytest.approx(b_us / a_us * math.exp(-share))

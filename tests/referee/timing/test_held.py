@@ -85,10 +85,10 @@ def many_kernels(scripted, small_regions, reference_of, settings):
     into a queue.
     """
 
-    def make(whose, room):
+    def make(whose, room, *, a_us=16.0, b_us=16.0):
         log = []
-        session, bench = scripted.Session(lambda _: 16.0, log, True), scripted.Bench(16.0, log, "cuda")
-        session.inside_us = 16.0
+        session, bench = scripted.Session(lambda _: a_us, log, True), scripted.Bench(b_us, log, "cuda")
+        session.inside_us = b_us
         if whose == "B":
             bench.room = room
         elif whose == "A":
@@ -115,6 +115,14 @@ def test_queues_of_many_kernels_are_shortened_until_a_stream_takes_them(many_ker
     assert timing.launches_per_segment == kept
     assert {entry[1] for entry in log[-60:] if entry[0] in ("A", "I", "B") and entry[1] > 1} == {kept}
     assert set(timing.candidate_us) == {16.0} and len(timing.candidate_us) == 2 * len(timing.log_ratios) * (kept - 1)
+
+
+@pytest.mark.parametrize(("room", "launches"), [(7, 7), (6, 3), (4, 3)])
+def test_two_segments_of_the_baseline_that_are_one_queue_fit_together(many_kernels, room, launches):
+    """A candidate of 0.4 ms beside eager of 1.1 ms, which is not timed inside."""
+    timing, log = many_kernels("B", room, a_us=400.0, b_us=1100.0)
+    assert timing.launch_hidden is True
+    assert max(entry[1] for entry in log[-40:] if entry[0] == "B") == launches
 
 
 @pytest.mark.parametrize("whose", ["A", "B"])
