@@ -6,8 +6,8 @@ The candidates are the launchers of tests/fixtures/launchers, written as languag
 "stock" builds them with the stock headers and one after the other, as a script that calls load_inline in turn does;
 "ours" gives them all to the build queue at once. Both start without a cache, with compilers that have been read from
 the disk, and with the process running that builders are forked from; "again" has ours build the same a second time. A
-candidate counts as built when its module is loaded or, where there is no GPU, when its CUDA is compiled (its C++ half is
-then not looked at, in both columns). --stock gives stock fewer candidates, and the table then has none for all. With
+candidate counts as built when its module is loaded or, where there is no GPU, when its CUDA is compiled and its C++ half
+has been looked at, in both columns. --stock gives stock fewer candidates, and the table then has none for all. With
 --enough stock is given up once it has taken so many times what ours took for all: what it would have taken is more.
 
 Last comes what a user waits for: the whole command, with --config quick over ten CUDA candidates of

@@ -118,8 +118,8 @@ class Cache:
         """Keep `build` under `key` and return it with its extensions where they now lie.
 
         The shared objects are copied from where they are and hashed. `files` are further files that the build depends
-        on, with their SHA-256; those below `place` are found again when it moves; `init` is as in `lookup`. A build that failed is returned as it
-        is and not kept.
+        on, with their SHA-256; those below `place` are found again when it moves; `init` is as in `lookup`. A build that
+        failed is returned as it is and not kept.
         """
         if build.verdict is not None and build.verdict.status is not Status.COMPILED:
             return build

@@ -184,8 +184,8 @@ class Rounds:
         return True
 
     def _is_to_be_shorter(self, held: bool, inside: Inside) -> bool:
-        """Whether queues have been shortened, as the first of them was late: before any round, and once. What is late then
-        too synchronises, and is no longer held.
+        """Whether other lengths of queues were tried, as the first was late: before any round, and once. What is late at each
+        synchronises, and keeps the usual length.
         """
         is_late = (held and not self._hold) or (inside.is_timed and self._inside.fault == LATE)
         if not is_late or self._is_shortened or self.timing.log_ratios or self.timing.dropped:
