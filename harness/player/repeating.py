@@ -6,6 +6,7 @@ These stand beside the ranking time and never in its place: the inputs of such c
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -27,28 +28,31 @@ def repeated(
     """Make `calls` calls as launch `first`; its output is that of the last one. `queued` is called before any wait.
 
     Returns {"times_us": [of each call]} for a warm cache, {"total_us": of all} otherwise, or {"refused": why} where no
-    graph can be captured.
+    graph can be captured: then no turn is waited for. A graph takes calls before it whose inputs were other ones.
     """
     layout = launcher.layout
     # A mark between the passes of each call is for launches: a stopwatch keeps no thousands of them, and a graph takes none.
     passes.notice_backward(model, None)
     stage.before_queue()
-    stage.wait_for_turn(first)
-    stage.fill(0)
     arguments = tree.rebuild(skeleton, stage.inputs(0, layout.inputs))
-    stage.wait_for_window(first)
-    if way != WARM:
-        queued()
-        stage.synchronize()
     with torch.no_grad():
         call: Callable[[], Any] = lambda: model(*arguments)  # noqa: E731
         if way == GRAPH:
+            # On what the slot holds from the calls before. A kernel that goes to another stream than the current one, as
+            # a plain <<<grid, block>>> does, is in no graph: it runs once, now, and replays would return what it left.
+            # On the inputs that they have, which come after this, that is wrong and is seen.
             try:
                 call = _captured(call)
             except Exception as error:
+                # Nothing more is queued: the device's streams may be as the capture left them.
                 stage.restore_stream()
-                stage.signal_end(first + 1)
                 return {"refused": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
+        stage.wait_for_turn(first)
+        stage.fill(0)
+        stage.wait_for_window(first)
+        if way != WARM:
+            queued()
+            stage.synchronize()
         for _ in range(_FIRST_CALLS):
             call()
         found, result = _warm(stage, call, calls, queued) if way == WARM else _in_a_row(stage, call, calls)
@@ -96,11 +100,26 @@ def _captured(call: Callable[[], Any]) -> Callable[[], Any]:
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = _Graph()
-    with _graph(graph):
-        result = call()
+    result = _within(_graph(graph), call)
 
     def replay() -> Any:
         graph.replay()
         return result
 
     return replay
+
+
+def _within(capture: AbstractContextManager[Any], call: Callable[[], Any]) -> Any:
+    """What `call` returns during `capture`. What it raises is what is raised: the end of a capture that it broke raises
+    another exception over it, which says no more than that something had been wrong before.
+    """
+    cause = None
+    try:
+        with capture:
+            try:
+                return call()
+            except Exception as error:
+                cause = error
+                raise
+    except Exception as error:
+        raise cause or error from None

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from harness.inputs.sets import draw_set
+from harness.player import repeating
 from harness.player.launches import Layout
-from harness.player.repeating import BACK_TO_BACK, WARM, repeated
+from harness.player.repeating import BACK_TO_BACK, GRAPH, WARM, repeated
 from harness.wire import passes
 from harness.wire.layout import plan
 
@@ -25,6 +26,7 @@ class Stage:
         return lambda *_: self.steps.append(name)
 
     def fill(self, index):
+        self.steps.append("fill")
         self.slot.view(torch.float32).fill_(3.0)
 
     def inputs(self, index, specs):
@@ -103,3 +105,56 @@ def test_calls_of_two_passes_make_no_marks_between_them_as_a_launch_before_did(m
 
     _, steps, _ = make(way, 5, wrapped)
     assert "mark" not in steps and steps.count("call") == 8
+
+
+def in_no_graph(call):
+    """What a kernel on another stream than the captured one comes to: it runs once, and replays have what it left."""
+    made = call()
+    return lambda: made
+
+
+@pytest.mark.parametrize(("captured", "value"), [(lambda call: call, 4.0), (in_no_graph, 1.0)], ids=["all", "nothing"])
+def test_a_graph_is_captured_on_other_inputs_so_that_what_is_not_in_it_shows(make, monkeypatch, captured, value):
+    """The slot holds zeros before, and threes from its turn on."""
+    monkeypatch.setattr(repeating, "_captured", captured)
+    found, steps, kept = make(GRAPH, 5)
+    assert list(found) == ["total_us"] and kept == [value] * 4
+    assert steps.index("fill") < steps.index("wait_for_window") < steps.index("queued")
+    assert ("call" in steps[: steps.index("fill")]) == (captured is in_no_graph)
+
+
+def test_a_capture_that_is_refused_leaves_the_device_alone(make, monkeypatch):
+    def refuse(call):
+        raise RuntimeError("operation not permitted when stream is capturing\nSearch for it in the documentation")
+
+    monkeypatch.setattr(repeating, "_captured", refuse)
+    found, steps, kept = make(GRAPH, 5)
+    assert found == {"refused": "RuntimeError: operation not permitted when stream is capturing"}
+    assert steps == ["before_queue", "restore_stream"] and kept == [0.0] * 4
+
+
+class Capture:
+    """One whose end raises, as that of a broken capture does."""
+
+    def __init__(self, *, is_broken):
+        self._is_broken = is_broken
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._is_broken:
+            raise RuntimeError("operation failed due to a previous error during capture")
+
+
+def test_what_broke_a_capture_is_said_and_not_that_something_did():
+    def synchronises():
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    with pytest.raises(RuntimeError, match="not permitted"):
+        repeating._within(Capture(is_broken=True), synchronises)
+    with pytest.raises(RuntimeError, match="not permitted"):
+        repeating._within(Capture(is_broken=False), synchronises)
+    with pytest.raises(RuntimeError, match="previous error"):  # by a candidate that caught its own
+        repeating._within(Capture(is_broken=True), lambda: 7)
+    assert repeating._within(Capture(is_broken=False), lambda: 7) == 7
