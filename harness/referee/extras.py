@@ -13,6 +13,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from harness.accuracy.classes import ErrorFigures
 from harness.device.bench import Bench
 from harness.referee import checking
@@ -20,11 +22,17 @@ from harness.referee.comparing import judge_outputs
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
+from harness.verdict import Status
+from harness.wire.cuda_driver import DriverError
 
 ENERGY, TIMES = "energy", "times"
 WARM_CALLS = 60
 _BURST_S = {TIMES: 0.2, ENERGY: 2.0}
 _FEWEST_CALLS, _MOST_CALLS = 5, 200_000
+# A device that had room for the launches before may have none for these: a graph has memory of its own.
+_NO_ROOM = (torch.OutOfMemoryError, DriverError)
+_NO_FIGURE = (Failed, KeyError, TypeError, ValueError, *_NO_ROOM)
+_WRONG = (Status.INCORRECT, Status.IMPRECISE)
 _SAID = {"warm": "with a warm cache", "back_to_back": "back to back", "graph": "as a CUDA graph"}
 
 
@@ -51,14 +59,14 @@ def measure(
     extras = Extras()
     try:
         session.open(reference, 1)
-    except Failed as problem:
+    except (Failed, *_NO_ROOM) as problem:
         extras.notes.append(f"nothing was measured besides: {_words(problem)}")
         return extras
     calls = _calls(_BURST_S[TIMES], time_us)
     if TIMES in wanted:
         _times(burst, [("warm", min(WARM_CALLS, calls)), ("back_to_back", calls)], extras)
     if ENERGY in wanted and not extras.lost:
-        _energy(burst, bench, extras.back_to_back_us or time_us, extras)
+        _energy(burst, bench, calls, extras)
     if TIMES in wanted and not extras.lost and bench.kind != "cpu":
         _times(burst, [("graph", calls)], extras)  # last: a capture that is refused may leave the process in disorder
     return extras
@@ -75,28 +83,39 @@ def _times(burst: _Burst, ways: Collection[tuple[str, int]], extras: Extras) -> 
                 extras.notes.append(f"its calls {_SAID[way]} could not be queued ahead: that time has launch overhead in it")
             times_us = found["times_us"] if way == "warm" else [float(found["total_us"]) / count]
             setattr(extras, f"{way}_us", _positive(statistics.median(map(float, times_us))))
-        except (Failed, KeyError, TypeError, ValueError) as problem:
-            extras.notes.append(f"its calls {_SAID[way]} were not timed: {_words(problem)}")
+        except _NO_FIGURE as problem:
+            extras.notes.append(f"its calls {_SAID[way]} were not timed: {_words(problem)}{_graphs_own(way, problem)}")
             extras.lost = True
             return
 
 
-def _energy(burst: _Burst, bench: Bench, time_us: float, extras: Extras) -> None:
-    calls, meter = _calls(_BURST_S[ENERGY], time_us), bench.power_meter()
+def _energy(burst: _Burst, bench: Bench, few: int, extras: Extras) -> None:
+    """`few` calls say how many are needed where it is not known how long one in a row takes: where the host takes fifty
+    times as long as the device, what lasts seconds by the device's time would last minutes.
+    """
+    meter = bench.power_meter()
     if not meter.is_readable:
         extras.notes.append("its energy was not measured: this device has no counter of it that can be read")
         return
     try:
-        found = burst.make("back_to_back", calls, meter)
-        each_us = _positive(float(found["total_us"]) / calls)
-    except (Failed, KeyError, TypeError, ValueError) as problem:
+        in_a_row_us = extras.back_to_back_us or _in_a_row_us(burst, few)
+        calls = _calls(_BURST_S[ENERGY], in_a_row_us)
+        each_us = _in_a_row_us(burst, calls, meter)
+    except _NO_FIGURE as problem:
         extras.notes.append(f"its energy was not measured: {_words(problem)}")
+        extras.lost = True
         return
     watts = meter.watts()
     if watts is None:
         extras.notes.append("its energy was not measured: the device's counter of it moved too seldom")
         return
     extras.joules = watts * each_us / 1e6
+
+
+def _in_a_row_us(
+    burst: _Burst, calls: int, meter: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+) -> float:
+    return _positive(float(burst.make("back_to_back", calls, meter)["total_us"]) / calls)
 
 
 class _Burst:
@@ -137,4 +156,13 @@ def _positive(value: float) -> float:
 
 
 def _words(problem: Exception) -> str:
+    if isinstance(problem, _NO_ROOM):
+        return f"this device has no room for them ({str(problem).splitlines()[0][:200]})"
     return problem.verdict.reason if isinstance(problem, Failed) else "its report could not be read"
+
+
+def _graphs_own(way: str, problem: Exception) -> str:
+    """What may be behind wrong values that calls outside a graph do not have."""
+    if way != "graph" or not isinstance(problem, Failed) or problem.verdict.status not in _WRONG:
+        return ""
+    return "; a graph has only what is launched on PyTorch's current stream, and no plain <<<grid, block>>>"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from harness.referee import extras
 from harness.referee.failures import failed
 from harness.verdict import ReasonCode, Status
+from harness.wire.cuda_driver import DriverError
 
 
 class ScriptedSession:
@@ -78,8 +80,16 @@ def test_all_that_was_asked_for_is_there(measured):
 def test_what_was_not_asked_for_is_not_measured(measured):
     found, asked = measured(GOOD, ("energy",))
     assert found.warm_us is found.graph_us is None and found.joules is not None
-    assert [way for way, _ in asked] == ["back_to_back"]
+    assert {way for way, _ in asked} == {"back_to_back"}
     assert measured(GOOD, ("times",))[0].joules is None
+
+
+def test_energy_alone_takes_two_seconds_of_calls_by_what_one_in_a_row_takes(measured):
+    """A call of 50 µs for which the host takes 5 ms: 40,000 of them would take 200 s, and the launch would time out."""
+    says = {"back_to_back": lambda calls: {"total_us": 5000.0 * calls}}
+    found, asked = measured({**GOOD, **says}, ("energy",))
+    assert [calls for _, calls in asked] == [pytest.approx(0.2e6 / 50, abs=1), pytest.approx(2e6 / 5000, abs=1)]
+    assert found.joules == pytest.approx(500 * 5e-3)
 
 
 def test_a_cpu_has_no_graphs(measured):
@@ -108,9 +118,48 @@ def test_a_call_that_fails_ends_it_with_a_note(measured):
     assert [way for way, _ in asked] == ["warm", "back_to_back"] and found.joules is None
 
 
+def test_after_a_burst_for_energy_that_fails_no_graph_is_asked_for(measured):
+    gone = failed(Status.CRASHED, ReasonCode.SIGNAL, "its process was killed by SIGSEGV")
+    answers = iter([{"total_us": 200_000.0}, gone])
+
+    def once(calls):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    found, asked = measured({**GOOD, "back_to_back": once}, ("times", "energy"))
+    assert found.notes == ["its energy was not measured: its process was killed by SIGSEGV"]
+    assert [way for way, _ in asked] == ["warm", "back_to_back", "back_to_back"] and found.graph_us is None
+
+
+@pytest.mark.parametrize("problem", [torch.OutOfMemoryError("CUDA out of memory. Tried"), DriverError("cuMemAlloc_v2")])
+def test_a_device_without_room_for_it_costs_these_figures_and_not_the_verdict(measured, problem):
+    found, _ = measured({**GOOD, "graph": problem}, ("times",))
+    assert found.notes == [f"its calls as a CUDA graph were not timed: this device has no room for them ({problem})"]
+    assert found.back_to_back_us and found.graph_us is None
+
+
+def test_wrong_output_of_replays_has_a_note_on_what_is_in_no_graph(measured, monkeypatch):
+    def wrong(*_):
+        raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "values are wrong")
+
+    plain, decided = extras.checking.decide, []
+
+    def decide(*given):
+        decided.append(given)
+        (wrong if len(decided) == 3 else plain)(*given)  # after those with a warm cache and back to back
+
+    monkeypatch.setattr(extras.checking, "decide", decide)
+    found, _ = measured(GOOD, ("times",))
+    assert found.back_to_back_us and found.graph_us is None
+    assert [note.startswith("its calls as a CUDA graph were not timed: values are wrong; ") for note in found.notes] == [True]
+    assert "current stream" in found.notes[0]
+
+
 def test_wrong_output_in_the_last_call_leaves_no_figure(measured):
     found, _ = measured(GOOD, ("times",), wrong=True)
-    assert found.warm_us is None and "were not timed" in found.notes[0]
+    assert found.warm_us is None and "were not timed" in found.notes[0] and "graph" not in found.notes[0]
 
 
 @pytest.mark.parametrize("says", [{}, {"times_us": [0.0]}, {"times_us": ["x"]}, {"times_us": []}])
@@ -138,7 +187,7 @@ def test_the_meter_watches_the_calls_and_not_the_truth_that_their_output_is_held
     monkeypatch.setattr(extras, "judge_outputs", lambda *given: log.append("judged") or plain(*given))
     found, _ = measured({**GOOD, "back_to_back": calls}, ("energy",), meter=Logged)
     assert found.joules is not None
-    assert log == ["meter in", "calls", "meter out", "judged"]
+    assert log == ["calls", "judged", "meter in", "calls", "meter out", "judged"]
 
 
 def test_without_a_counter_nothing_is_run_for_it(measured):
