@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
-import sysconfig
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from harness.build.installed import installed_places
 
 _COMPILERS = ("extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags")
 _ALL = (*_COMPILERS, "extra_ldflags")
@@ -21,8 +21,9 @@ _INCBIN = re.compile(r'\.incbin\s+\\*"([^"\\]+)')
 _LIBRARY_ENDINGS = ("so", "a")
 # A word of a flag that names a file may have something before it: @flags.txt, -Wl,--version-script=exported.map.
 _BEFORE_A_NAME = re.compile(r"[@,=]")
-# The toolchain's versions speak for what is installed; and these files are hashed whenever a build is looked for.
-_SYSTEM = ("/usr", "/lib", "/lib64", "/opt")
+# Where vendors put toolkits, whose libraries are linked.
+_TOOLKITS = ("/opt",)
+# These files are hashed whenever a build is looked for.
 _LARGEST_BYTES = 64 << 20
 
 
@@ -45,9 +46,8 @@ def files_named(arguments: Mapping[str, Any], texts: Iterable[str], place: Path,
     taken = [name for text in texts for name in _INCBIN.findall(text)]
     paths = [place / name for name in (*named, *taken)]
     paths += [place / folder / name for folder in header_folders(arguments) for name in taken]
-    installed = [*_SYSTEM, sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()]
-    roots = [root for root in map(Path, installed) if not own_folder.resolve().is_relative_to(root)]
-    return {str(path) for path in (*paths, *_libraries(words, place)) if _is_own(path, roots)}
+    installed = installed_places(own_folder, _TOOLKITS)
+    return {str(path) for path in (*paths, *_libraries(words, place)) if _is_own(path, installed)}
 
 
 def _libraries(words: list[str], place: Path) -> Iterable[Path]:
@@ -71,10 +71,10 @@ def _words(arguments: Mapping[str, Any], lists: Iterable[str]) -> list[str]:
     return words
 
 
-def _is_own(path: Path, installed: Iterable[Path]) -> bool:
+def _is_own(path: Path, installed: tuple[str, ...]) -> bool:
     try:
         real = path.resolve()
         is_small = real.is_file() and real.stat().st_size <= _LARGEST_BYTES
-        return is_small and not any(real.is_relative_to(root.resolve()) for root in installed)
+        return is_small and not str(real).startswith(installed)
     except (OSError, ValueError, RuntimeError):  # no name that a file may have, or links in a circle
         return False

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Any
 
-_SYSTEM = ("/usr", "/etc", "/proc", "/sys", "/dev", "/lib", "/lib64", "/bin")
+from harness.build.installed import below, installed_places, places_apart
+
+# What the system itself consists of and tells of itself.
+_SYSTEMS_OWN = ("/etc", "/proc", "/sys", "/dev", "/bin")
 # A source is not as large; a table of weights is, and nothing is built from it. Those of all together are hashed again
 # whenever the build is used.
 _LARGEST_BYTES, _MOST_BYTES, _MOST_FILES = 16 << 20, 128 << 20, 1000
@@ -32,10 +34,10 @@ class OpenedFiles:
 
     def __init__(self, candidate: Path, left_out: Iterable[Path]) -> None:
         self._candidate = os.path.realpath(candidate)
-        self._folder = _below(os.path.dirname(self._candidate))
-        installed = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *_SYSTEM}
-        self._installed = *map(_below, map(os.path.realpath, left_out)), *self._apart(installed)
-        self._imported_from = self._apart(sys.path)
+        folder = Path(self._candidate).parent
+        self._folder = below(str(folder))
+        self._left_out = *map(below, map(os.path.realpath, left_out)), *installed_places(folder, _SYSTEMS_OWN)
+        self._imported_from = places_apart(sys.path, folder)
         self._opened: set[str] = set()
         self._folders: dict[str, str] = {}
         sys.addaudithook(self._heed)
@@ -52,11 +54,6 @@ class OpenedFiles:
                 break
             found.append(path)
         return found
-
-    def _apart(self, places: Iterable[str]) -> tuple[str, ...]:
-        """Those of `places` that the candidate does not lie in."""
-        below = (_below(os.path.realpath(each)) for each in places)
-        return tuple(each for each in below if not self._folder.startswith(each))
 
     def _heed(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event != "open" or not isinstance(arguments[0], (str, bytes, os.PathLike)):
@@ -78,12 +75,8 @@ class OpenedFiles:
         return os.path.join(self._folders[folder], name)
 
     def _is_own(self, path: str) -> bool:
-        if path == self._candidate or f"{path}{os.sep}".startswith(self._installed):
+        if path == self._candidate or f"{path}{os.sep}".startswith(self._left_out):
             return False
         if not path.startswith(self._folder) and path.startswith(self._imported_from):
             return False
         return os.path.isfile(path) and os.path.getsize(path) <= _LARGEST_BYTES
-
-
-def _below(folder: str) -> str:
-    return folder.rstrip(os.sep) + os.sep
