@@ -23,7 +23,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from harness.build import slim
+from harness.build import slim, source_suffixes
 from harness.build.environment import Toolchain
 from harness.build.product import Build
 from harness.candidate import Candidate
@@ -34,8 +34,8 @@ from harness.verdict import Status
 
 BUILD_VERSION = 8
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
-_UNITS = frozenset({".cu", ".c", ".cc", ".cpp", ".cxx"})
-_SOURCES = _UNITS | {".cuh", ".h", ".hh", ".hpp", ".inl", ".ptx", ".cubin"}
+# A build may also take in what was compiled before.
+_SOURCES = source_suffixes.SOURCES | {".ptx", ".cubin"}
 _STARTS_PROGRAMS = re.compile(r"\bsubprocess\b|\bpopen\b|\bos\s*\.\s*(?:system|spawn|exec)")
 # What a source may say of the path that it was compiled by.
 _OWN_PATH = re.compile(rb"\b__(?:BASE_|builtin_)?FILE(?:__)?\b|\bsource_location\b")
@@ -200,7 +200,7 @@ def sources_untold(candidate: Candidate) -> list[Path]:
         return []
     folder, everything = candidate.path.resolve().parent, _STARTS_PROGRAMS.search(candidate.source)
     paths = (folder / name for name in _sources_below(folder) if " -> " not in name)
-    return [path for path in paths if everything or path.suffix not in _UNITS]
+    return [path for path in paths if everything or path.suffix not in source_suffixes.UNITS]
 
 
 def _reads_beside(candidate: Candidate) -> bool:

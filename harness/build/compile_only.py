@@ -17,7 +17,7 @@ from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build import cpp_half, library_headers
+from harness.build import cpp_half, library_headers, source_suffixes
 from harness.build.dependencies import files_of_rule
 
 _IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
@@ -45,7 +45,7 @@ def cuda_files(kind: str, arguments: Mapping[str, Any]) -> list[str]:
     """Return the CUDA sources of a call: their text for "load_inline", their paths for "load"."""
     given = arguments.get("cuda_sources" if kind == "load_inline" else "sources") or []
     files = [given] if isinstance(given, (str, os.PathLike)) else list(given)
-    return [str(file) for file in files if kind == "load_inline" or str(file).endswith((".cu", ".cuh"))]
+    return [str(file) for file in files if kind == "load_inline" or str(file).endswith(source_suffixes.CUDA)]
 
 
 def compile_cuda(

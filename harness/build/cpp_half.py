@@ -19,6 +19,7 @@ from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
+from harness.build import source_suffixes
 from harness.build.dependencies import files_of_rule
 from harness.build.environment import find_host_compiler
 
@@ -109,7 +110,7 @@ def _files(kind: str, arguments: Mapping[str, Any], place: Path) -> list[str]:
     if kind == "load":
         given = arguments.get("sources") or []
         sources = [given] if isinstance(given, (str, os.PathLike)) else given
-        return [str(Path(each).resolve()) for each in sources if not str(each).endswith((".cu", ".cuh"))]
+        return [str(Path(each).resolve()) for each in sources if not str(each).endswith(source_suffixes.CUDA)]
     # As torch.utils.cpp_extension.load_inline writes it.
     implicit = [] if arguments.get("no_implicit_headers") else ["#include <torch/extension.h>"]
     functions, bound = _functions(arguments), []

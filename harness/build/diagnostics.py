@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.build import source_suffixes
 from harness.build.report import short_name
 
 _SHOWN, _WARNINGS = 3, 20
 # A builder writes what it likes into its log, and a candidate as many strings into its source.
 _MOST_PLACED, _MOST_STRINGS, _MOST_BESIDE_BYTES = 200, 100, 1 << 20
-_SOURCES = frozenset({".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".inl"})
 _GCC = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? "
     r"(?P<kind>fatal error|error|warning): (?P<text>.*)$"
@@ -214,7 +214,7 @@ class _Origin:
             self._beside[file] = []
             with suppress(OSError, ValueError, RuntimeError):  # the last for links in a circle
                 path = Path(file).resolve()
-                is_source = Path(file).is_absolute() and path.suffix in _SOURCES
+                is_source = Path(file).is_absolute() and path.suffix in source_suffixes.SOURCES
                 is_beside = is_source and path.is_relative_to(self._candidate.resolve().parent)
                 if is_beside and path.is_file() and path.stat().st_size <= _MOST_BESIDE_BYTES:
                     self._beside[file] = path.read_text(encoding="utf-8", errors="replace").splitlines()

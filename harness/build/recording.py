@@ -18,7 +18,7 @@ from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build import certain_errors, compile_only, cubin, dependencies, flag_files, slim
+from harness.build import certain_errors, compile_only, cubin, dependencies, flag_files, slim, source_suffixes
 from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.wire.extension_key import extension_key, names_folder
 
@@ -308,6 +308,6 @@ def _texts(kind: str, arguments: dict[str, Any]) -> tuple[list[str], list[str]]:
         return [*implicit, *([cpp] if isinstance(cpp, str) else cpp)], compile_only.cuda_files(kind, arguments)
     sources = _source_files(arguments)
     headers = {header for each in sources for pattern in _HEADERS for header in each.parent.glob(pattern)}
-    cuda = {path for path in [*sources, *headers] if path.suffix in (".cu", ".cuh")}
+    cuda = {path for path in [*sources, *headers] if path.suffix in source_suffixes.CUDA}
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in {*sources, *headers}}
     return [texts[path] for path in texts if path not in cuda], [texts[path] for path in cuda]
