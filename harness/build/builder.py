@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.build.missing_extension import NoCompiler, NotCompiled, OnlyCompiled
 from harness.build.opened_files import OpenedFiles
 from harness.build.slim import BEGINS_AGAIN
 from harness.wire.frames import Channel
@@ -57,7 +58,7 @@ def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: Non
     at which it will be constructed). Returns the answer's frame. `begin_again` is called as something is built again with
     PyTorch's own headers.
     """
-    from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled, Recorder
+    from harness.build.recording import Recorder
 
     recorder = Recorder(
         Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"],
@@ -118,8 +119,6 @@ def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None
     """Make one ModelNew, for candidates that build in `__init__`, and then one at each further size; what it raises for
     want of a GPU is no fault.
     """
-    from harness.build.recording import NoCompiler, NotCompiled, OnlyCompiled
-
     if not request.get("reference"):
         return
     recorder.is_in_init = True

@@ -1,5 +1,5 @@
 """Stand-ins for `load_inline` and `load` that note each call, build it where we want it, and keep what was
-printed.
+printed. What a call is built from is read in `call_sources`.
 
 Installed by `builder` before a candidate is imported, inside the untrusted child. A call is built with the stand-in
 for PyTorch's headers first (`slim`), and as it was written where that fails.
@@ -10,62 +10,24 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build import certain_errors, compile_only, cubin, dependencies, flag_files, slim, source_suffixes
+from harness.build import call_sources, certain_errors, compile_only, cubin, dependencies, flag_files, slim
 from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
+from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
+from harness.build.printed import printed_to
 from harness.wire.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
-_HEADERS = ("*.h", "*.hpp", "*.cuh", "*.inl")
 _COPIED = ("sources", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cflags", "extra_ldflags")
-
-
-class NotCompiled(Exception):
-    """Raised in place of what torch raises when a build fails; `log` is the compiler's output, `slim_log` what it had
-    said with the stand-in for PyTorch's headers, `refused` what it said for each architecture where it only compiles,
-    `headers` whose were the last that it was tried with.
-    """
-
-    def __init__(
-        self, message: str, log: str, slim_log: str = "", refused: Mapping[str, str] | None = None, headers: str = "stock"
-    ) -> None:
-        self.log, self.slim_log, self.refused, self.headers = log, slim_log, dict(refused or {}), headers
-        super().__init__(message)
 
 
 class _Refused(Exception):
     """Raised with the errors of a build that no headers could mend, as nvcc tells them."""
-
-
-class NoCompiler(Exception):
-    """Raised when CUDA sources are to be built and there is no nvcc."""
-
-
-class OnlyCompiled(BaseException):
-    """Raised when a candidate calls what was compiled but cannot be loaded here; ends the import in peace."""
-
-
-class CompiledStandIn:
-    """What a candidate gets for an extension that was compiled without a GPU: every use ends the import."""
-
-    def __init__(self, name: str, came: compile_only.Compiled) -> None:
-        self._name, self._came = name, came
-
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("__"):
-            raise AttributeError(attribute)
-
-        def call(*positional: Any, **named: Any) -> None:
-            raise OnlyCompiled(f"{self._name}.{attribute} was called while the candidate was being imported")
-
-        return call
 
 
 class Recorder:
@@ -117,7 +79,7 @@ class Recorder:
         place = self.folder / key
         place.mkdir(parents=True, exist_ok=True)
         if kind == "load":
-            self.files.update(map(str, _source_files(arguments)))
+            self.files.update(map(str, call_sources.source_files(arguments)))
         cuda = compile_only.cuda_files(kind, arguments) or bool(arguments.get("with_cuda"))
         if cuda and self.nvcc is None:
             raise NoCompiler("it has CUDA sources, and there is no nvcc")
@@ -136,7 +98,7 @@ class Recorder:
         except (RuntimeError, ImportError, OSError, NotCompiled) as error:
             self.failures.append(NotCompiled(str(error), self.log, self._slim_log))
             raise self.failures[-1] from error
-        texts = [each for half in _texts(kind, arguments) for each in half]
+        texts = call_sources.all_texts(kind, arguments)
         named = flag_files.files_named(arguments, texts, place, self.own_folder)
         self.files |= dependencies.local(named, self.folder, self.nvcc)
         self._note_built(key, arguments, place, module, cuda=bool(cuda), headers="slim" if went else "stock")
@@ -153,9 +115,10 @@ class Recorder:
         versions = getattr(getattr(cpp_extension, "JIT_EXTENSION_VERSIONER", None), "entries", {})
         self._slim_log, log, version = "", self.log, versions.get(arguments.get("name"))
         try:
-            texts = _texts(kind, arguments)
+            texts = call_sources.texts_of_halves(kind, arguments)
             torch_include = Path(cpp_extension.include_paths()[0])
-            included = slim.headers_of([each for half in texts for each in half], _header_folders(kind, arguments))
+            folders = call_sources.header_folders(kind, arguments)
+            included = slim.headers_of([each for half in texts for each in half], folders)
             if not self.slim_headers or not slim.write(headers, torch_include, *texts, included):
                 return False, None
             paths = [str(headers), *(arguments.get("extra_include_paths") or [])]
@@ -176,8 +139,12 @@ class Recorder:
             return False, None
 
     def _build_and_load(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
-        with self._capturing(self.folder / key / "compiler.log"):
-            return real(**_own_lists(arguments))
+        said = self.folder / key / "compiler.log"
+        try:
+            with printed_to(said):
+                return real(**_own_lists(arguments))
+        finally:
+            self.log += said.read_text(errors="replace")
 
     def _compile_only(
         self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]
@@ -223,9 +190,10 @@ class Recorder:
 
     def _own_texts(self, kind: str, key: str, arguments: dict[str, Any]) -> list[str]:
         """The texts of a call and of its own headers, without those of the stand-in."""
-        texts = [each for half in _texts(kind, arguments) for each in half]
-        folders = [each for each in _header_folders(kind, arguments) if each != self.folder / f"{key}-headers"]
-        return [*texts, *slim.headers_of(texts, folders)]
+        texts = call_sources.all_texts(kind, arguments)
+        folders = call_sources.header_folders(kind, arguments)
+        own = [each for each in folders if each != self.folder / f"{key}-headers"]
+        return [*texts, *slim.headers_of(texts, own)]
 
     def _note_built(
         self, key: str, arguments: dict[str, Any], place: Path, module: Any, *, cuda: bool, headers: str
@@ -242,7 +210,9 @@ class Recorder:
                 **noted, "path": "", "module_name": name, "is_python_module": True, "refused": refused,
             })
             return
-        read = dependencies.files_of_ninja(place) or _headers_beside(_source_files(arguments))
+        read = dependencies.files_of_ninja(place)
+        if not read:  # then nobody can say which headers were
+            read = map(str, call_sources.headers_beside(call_sources.source_files(arguments)))
         self.files |= dependencies.local(read, self.folder, self.nvcc)
         libraries = sorted([*place.glob("*.so"), *place.glob("*.pyd")], key=lambda path: path.stat().st_mtime)
         if not libraries:
@@ -253,26 +223,6 @@ class Recorder:
             "is_python_module": bool(arguments.get("is_python_module", True)),
         })
 
-    @contextmanager
-    def _capturing(self, path: Path):  # noqa: ANN202  a generator of one None
-        """Send what is printed, by compilers too, to a file and append it to the log."""
-        sys.stdout.flush()
-        sys.stderr.flush()
-        kept = os.dup(1), os.dup(2)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(file, 1)
-        os.dup2(file, 2)
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os.dup2(kept[0], 1)
-            os.dup2(kept[1], 2)
-            for fd in (*kept, file):
-                os.close(fd)
-            self.log += path.read_text(errors="replace")
-
 
 def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:
     """A copy for one call: torch puts its own headers into the lists that it is given."""
@@ -281,33 +231,3 @@ def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:
         if isinstance(own.get(name), (list, tuple)):
             own[name] = list(own[name])
     return own
-
-
-def _headers_beside(sources: Sequence[Path]) -> set[str]:
-    """The headers in the folders of `sources`, where nobody can say which of them were read."""
-    return {str(header) for source in sources for pattern in _HEADERS for header in source.parent.glob(pattern)}
-
-
-def _source_files(arguments: dict[str, Any]) -> list[Path]:
-    """The files that a call of "load" names, one or several."""
-    given = arguments.get("sources") or []
-    return [Path(each).resolve() for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
-
-
-def _header_folders(kind: str, arguments: dict[str, Any]) -> list[Path]:
-    """Where a call's own headers are looked for: beside its sources, and on the include paths that it gives."""
-    beside = [path.parent for path in _source_files(arguments)] if kind == "load" else []
-    return [*beside, *flag_files.header_folders(arguments)]
-
-
-def _texts(kind: str, arguments: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The C++ and the CUDA texts of a call; of "load" also the headers beside them. Raises OSError."""
-    if kind == "load_inline":
-        cpp = arguments.get("cpp_sources") or []
-        implicit = [] if arguments.get("no_implicit_headers") else ["#include <torch/extension.h>"]
-        return [*implicit, *([cpp] if isinstance(cpp, str) else cpp)], compile_only.cuda_files(kind, arguments)
-    sources = _source_files(arguments)
-    headers = {header for each in sources for pattern in _HEADERS for header in each.parent.glob(pattern)}
-    cuda = {path for path in [*sources, *headers] if path.suffix in source_suffixes.CUDA}
-    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in {*sources, *headers}}
-    return [texts[path] for path in texts if path not in cuda], [texts[path] for path in cuda]
