@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from tabulate import tabulate
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 
-from whole_run import QUICK_RUN, import_seconds, told_by_step, whole_runs
+from whole_run import QUICK_RUN, Whole, import_seconds, told_by_step, whole_runs
 
 from harness.build.cache import Cache
 from harness.build.environment import Toolchain, arch_of, cuda_home, find_toolchain
@@ -94,8 +94,59 @@ class Timer:
             del os.environ[STOCK_VARIABLE]
 
 
+@dataclass
+class Figures:
+    """The rows of the table, each printed as it comes."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(
+        self, what: str, stock_s: float | None, ours_s: float, each: int = 1, given_up_after: int | None = None
+    ) -> None:
+        """A row: what stock took, in s, and what ours took for `each` candidates together; `given_up_after` is how many
+        stock had built when it was given up.
+        """
+        row = {
+            "what": what, "stock_s": stock_s, "ours_s": ours_s / each, "ratio": stock_s / ours_s if stock_s else None,
+            "given_up_after": given_up_after,
+        }
+        self.rows.append(row)
+        stock_text = told(row, "stock_s")
+        print(f"{what}: {f'stock {stock_text} s, ' if stock_text else ''}ours {row['ours_s']:.3g} s", flush=True)
+
+    def table(self) -> str:
+        """All rows in Markdown."""
+        cells = [[row["what"], *(told(row, key) for key in ("stock_s", "ours_s", "ratio"))] for row in self.rows]
+        return tabulate(cells, ["", "stock, s", "ours, s", "ratio"], tablefmt="github", disable_numparse=True)
+
+
 def main() -> None:
     """Measure, and print the table."""
+    options = read_command_line()
+    arch = device_arch()
+    if options.runs and arch is None:
+        sys.exit("--runs takes a GPU: without one a run compiles candidates and judges none; leave it out")
+    toolchain = find_toolchain(arch)
+    if toolchain.nvcc_path is None:
+        sys.exit("there is no nvcc here")
+    print(f"On {machine(toolchain, arch)}.\n", flush=True)
+    figures, runs = Figures(), options.runs if options.runs is not None else 3 if arch else 0
+    with tempfile.TemporaryDirectory(prefix="build-vs-stock-") as place:
+        warm_up(toolchain, Path(place))
+        usual, builds = time_builds(options, toolchain, Path(place), figures)
+        ran = time_whole_runs(runs, Path(place, "whole"), figures)
+    print("\n" + figures.table())
+    print(f"\nBuilt with the stand-in for PyTorch's headers: {sum(each.headers == 'slim' for each in builds)} of "
+          f"{len(builds)}; the usual one: {usual.headers}.")
+    if ran is not None:
+        print(f"\n{told_by_step(ran)}")
+    if options.json:
+        body = {"machine": machine(toolchain, arch), "figures": figures.rows, "steps": ran.steps if ran else {}}
+        options.json.write_text(json.dumps(body, indent=1) + "\n")
+
+
+def read_command_line() -> argparse.Namespace:
+    """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10, help="CUDA candidates (default: 10)")
     fewer = parser.add_mutually_exclusive_group()
@@ -104,65 +155,63 @@ def main() -> None:
     parser.add_argument("--no-cpp", action="store_true", help="leave the C++ candidates out")
     parser.add_argument("--runs", type=int, metavar="N", help="runs of the whole command (default: 3 with a GPU, else 0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    options = parser.parse_args()
-    arch = device_arch()
-    if options.runs and arch is None:
-        sys.exit("--runs takes a GPU: without one a run compiles candidates and judges none; leave it out")
-    toolchain = find_toolchain(arch)
-    if toolchain.nvcc_path is None:
-        sys.exit("there is no nvcc here")
+    return parser.parse_args()
+
+
+def warm_up(toolchain: Toolchain, folder: Path) -> None:
+    """Read the compilers from the disk, and start the process that builders are forked from."""
+    read_compilers(toolchain, folder)
+    Timer(toolchain, folder / "first").seconds([plain(folder)])
+
+
+def time_builds(
+    options: argparse.Namespace, toolchain: Toolchain, folder: Path, figures: Figures
+) -> tuple[Build, list[Build]]:
+    """Build by both, each in a cache of its own below `folder`: the usual candidate, all CUDA ones, those in C++.
+
+    Return our builds of the usual one and of all.
+    """
     cuda, cpp = candidates(options.count, toolchain.nvcc_path)
+    ours, one, stock = (Timer(toolchain, folder / name) for name in ("ours", "one", "stock"))
+    one_s, (usual,) = one.seconds(cuda[:1])
+    stock_one_s, _ = stock.seconds_in_turn(cuda[:1])
+    figures.add("one usual candidate, cold", stock_one_s, one_s)
+    figures.add("the same again", None, one.seconds(cuda[:1])[0])
+    builds = time_all(options, cuda, ours, stock, stock_one_s, figures)
+    if not options.no_cpp:
+        cpp_s, _ = ours.seconds(cpp)
+        figures.add(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp)[0], cpp_s)
+    return usual, builds
+
+
+def time_all(
+    options: argparse.Namespace, cuda: Sequence[Candidate], ours: Timer, stock: Timer, stock_one_s: float,
+    figures: Figures,
+) -> list[Build]:
+    """Build all CUDA candidates by both, and by ours again; stock has built the first, in `stock_one_s`. Return our builds.
+    """
+    all_s, builds = ours.seconds(cuda)
     of_stock = cuda[: options.stock or len(cuda)]
-    print(f"On {machine(toolchain, arch)}.\n", flush=True)
-    figures: list[dict[str, Any]] = []
+    enough_s = math.inf if options.enough is None else options.enough * all_s
+    rest_s, others = stock.seconds_in_turn(of_stock[1:], enough_s - stock_one_s)
+    is_told = options.enough is not None or len(of_stock) == len(cuda)
+    figures.add(
+        f"{len(cuda)} usual candidates, cold", stock_one_s + rest_s if is_told else None, all_s,
+        given_up_after=1 + others if is_told and 1 + others < len(cuda) else None,
+    )
+    figures.add("again, nothing changed, each", None, ours.seconds(cuda)[0], len(cuda))
+    return builds
 
-    def row(name: str, stock_s: float | None, ours_s: float, each: int = 1, given_up_after: int | None = None) -> None:
-        ratio = stock_s / ours_s if stock_s else None
-        figures.append({
-            "what": name, "stock_s": stock_s, "ours_s": ours_s / each, "ratio": ratio, "given_up_after": given_up_after,
-        })
-        stock_text = told(figures[-1], "stock_s")
-        print(f"{name}: {f'stock {stock_text} s, ' if stock_text else ''}ours {ours_s / each:.3g} s", flush=True)
 
-    with tempfile.TemporaryDirectory(prefix="build-vs-stock-") as place:
-        read_compilers(toolchain, Path(place))
-        Timer(toolchain, Path(place, "first")).seconds([plain(Path(place))])
-        ours, one, stock = (Timer(toolchain, Path(place, name)) for name in ("ours", "one", "stock"))
-        one_s, (built,) = one.seconds(cuda[:1])
-        stock_one_s, _ = stock.seconds_in_turn(cuda[:1])
-        row("one usual candidate, cold", stock_one_s, one_s)
-        row("the same again", None, one.seconds(cuda[:1])[0])
-        all_s, builds = ours.seconds(cuda)
-        enough_s = math.inf if options.enough is None else options.enough * all_s
-        rest_s, others = stock.seconds_in_turn(of_stock[1:], enough_s - stock_one_s)
-        is_told = options.enough is not None or len(of_stock) == len(cuda)
-        row(
-            f"{len(cuda)} usual candidates, cold", stock_one_s + rest_s if is_told else None, all_s,
-            given_up_after=1 + others if is_told and 1 + others < len(cuda) else None,
-        )
-        row("again, nothing changed, each", None, ours.seconds(cuda)[0], len(cuda))
-        if not options.no_cpp:
-            cpp_s, _ = ours.seconds(cpp)
-            row(f"{len(cpp)} C++ candidates, cold, loaded", stock.seconds_in_turn(cpp)[0], cpp_s)
-        runs = options.runs if options.runs is not None else 3 if arch else 0
-        if runs:
-            row("import torch", None, import_seconds())
-        ran = None
-        for number, ran in enumerate(whole_runs(QUICK_RUN, runs, Path(place, "whole"))):
-            when = "again" if number else "cold"
-            row(f"the whole run over {ran.judged} candidates, {when}, each", None, ran.seconds, ran.judged)
-    table = [
-        [each["what"], *(told(each, key) for key in ("stock_s", "ours_s", "ratio"))]
-        for each in figures
-    ]
-    print("\n" + tabulate(table, ["", "stock, s", "ours, s", "ratio"], tablefmt="github", disable_numparse=True))
-    print(f"\nBuilt with the stand-in for PyTorch's headers: {sum(each.headers == 'slim' for each in builds)} of "
-          f"{len(builds)}; the usual one: {built.headers}.")
-    if ran is not None:
-        print(f"\n{told_by_step(ran)}")
-    if options.json:
-        body = {"machine": machine(toolchain, arch), "figures": figures, "steps": ran.steps if ran else {}}
-        options.json.write_text(json.dumps(body, indent=1) + "\n")
+def time_whole_runs(runs: int, folder: Path, figures: Figures) -> Whole | None:
+    """Run the whole command so often, and return the last; None where it is not run."""
+    if runs:
+        figures.add("import torch", None, import_seconds())
+    ran = None
+    for number, ran in enumerate(whole_runs(QUICK_RUN, runs, folder)):
+        when = "again" if number else "cold"
+        figures.add(f"the whole run over {ran.judged} candidates, {when}, each", None, ran.seconds, ran.judged)
+    return ran
 
 
 def told(figure: Mapping[str, Any], key: str) -> str:
