@@ -106,40 +106,55 @@ def sentences(records: Sequence[Record]) -> list[str]:
 
 
 def _together(measured: Sequence[Record]) -> str:
-    """The scatter of all of them, wrong words and coverage, with how little so few can say."""
-    scatter = Scatter.of([record.speedup for record in measured])
+    """The scatter in each class of durations; and of all of them wrong words and coverage, with how little so few can say.
+    """
     wrong = sum(record.call in ("FASTER", "SLOWER") for record in measured)
     intervals = [Interval(record.speedup, record.speedup_lo, record.speedup_hi) for record in measured]
-    unseen = terminal.number_text(100 * seen_at_most(wrong, scatter.n), 2)
-    off, apart = (terminal.number_text(100 * each, 2) for each in (scatter.worst, scatter.spread))
+    unseen = terminal.number_text(100 * seen_at_most(wrong, len(measured)), 2)
+    scattered = ", ".join(f"{_scatter_text(inside)} for {text} ({len(inside)})" for text, inside in _classes(measured))
     return (
-        f"{scatter.n} times the same against itself: at most {off} % off and {apart} % from the smallest to the largest, "
-        f"called FASTER or SLOWER {wrong} times (so few tries cannot tell that from {unseen} %), and {held(intervals)} of "
-        f"{scatter.n} intervals hold 1."
+        f"{len(measured)} times the same against itself: at most {scattered}; called FASTER or SLOWER {wrong} times (so few "
+        f"tries cannot tell that from {unseen} %), and {held(intervals)} of {len(measured)} intervals hold 1."
     )
+
+
+def _scatter_text(inside: Sequence[Record]) -> str:
+    """How far the ratios are from 1, and where there are several the largest from the smallest."""
+    scatter = Scatter.of([record.speedup for record in inside])
+    off, apart = (terminal.number_text(100 * each, 2) for each in (scatter.worst, scatter.spread))
+    return f"{off} % off and {apart} % apart" if scatter.n > 1 else f"{off} % off"
 
 
 def _trust(measured: Sequence[Record]) -> str:
     """From which difference on a speedup is real, for each class of durations that was looked at: other code than eager
     differs from it from process to process, which eager beside itself does not show.
     """
-    parts, upper = [], None
-    for shortest_us, _ in MARGINS:
-        inside = [each for each in measured if (each.time_us or 0.0) >= shortest_us and
-                  (upper is None or (each.time_us or 0.0) < upper)]
-        if inside:
-            percent = terminal.number_text(100 * max(max(off_by(each), _of_processes(each)) for each in inside), 2)
-            parts.append(f"{percent} % for calls {_class_text(shortest_us, upper)}")
-        upper = shortest_us
+    parts = []
+    for text, inside in _classes(measured):
+        percent = terminal.number_text(100 * max(max(off_by(each), _of_processes(each)) for each in inside), 2)
+        parts.append(f"{percent} % for {text}")
     return f"On this device differences above {' and '.join(parts)} are real; what differs by less may be the same."
 
 
-def _class_text(shortest_us: float, upper_us: float | None) -> str:
-    if upper_us is None:
-        return f"from {terminal.time_text(shortest_us)} on"
+def _classes(measured: Sequence[Record]) -> list[tuple[str, list[Record]]]:
+    """The classes of durations that have a margin of their own, in words, with their records: those that have any, the
+    longest first.
+    """
+    found, upper_us = [], math.inf
+    for shortest_us, _ in MARGINS:
+        inside = [each for each in measured if shortest_us <= (each.time_us or 0.0) < upper_us]
+        if inside:
+            found.append((_class_text(shortest_us, upper_us), inside))
+        upper_us = shortest_us
+    return found
+
+
+def _class_text(shortest_us: float, upper_us: float) -> str:
+    if upper_us == math.inf:
+        return f"calls from {terminal.time_text(shortest_us)} on"
     if not shortest_us:
-        return f"below {terminal.time_text(upper_us)}"
-    return f"from {terminal.time_text(shortest_us)} to {terminal.time_text(upper_us)}"
+        return f"calls below {terminal.time_text(upper_us)}"
+    return f"calls from {terminal.time_text(shortest_us)} to {terminal.time_text(upper_us)}"
 
 
 def _line(record: Record) -> str:

@@ -48,9 +48,24 @@ def test_the_last_sentence_says_how_far_numbers_can_be_trusted(records, trusted,
 def test_what_they_come_to_says_how_little_so_few_tell():
     records = [eager(0.999, 1.001), eager(1.004, 1.006, speedup=1.005, call="FASTER")]
     assert control.sentences(records)[2] == (
-        "2 times the same against itself: at most 0.50 % off and 0.50 % from the smallest to the largest, called FASTER or SLOWER 1 times (so few tries cannot tell "
-        "that from 97 %), and 1 of 2 intervals hold 1."
+        "2 times the same against itself: at most 0.50 % off and 0.50 % apart for calls from 1.00 ms on (2); called FASTER "
+        "or SLOWER 1 times (so few tries cannot tell that from 97 %), and 1 of 2 intervals hold 1."
     )
+
+
+def test_long_calls_and_short_ones_scatter_each_for_themselves():
+    records = [
+        eager(0.98, 1.01, speedup=0.99, time_us=16.0), eager(0.999, 1.001, speedup=1.0001),
+        eager(0.999, 1.001, speedup=0.9998), eager(0.99, 1.03, speedup=1.02, time_us=16.0),
+        eager(0.998, 1.004, speedup=1.002, time_us=360.0),
+    ]
+    together = control.sentences(records)[5]
+    assert together.startswith(
+        "5 times the same against itself: at most 0.020 % off and 0.030 % apart for calls from 1.00 ms on (2), 0.20 % off "
+        "for calls from 50.0 µs to 1.00 ms (1), 2.0 % off and 3.0 % apart for calls below 50.0 µs (2); called FASTER or "
+        "SLOWER 0 times"
+    )
+    assert together.endswith("and 5 of 5 intervals hold 1.")
 
 
 def test_each_control_has_its_line_with_ratio_and_interval():
