@@ -12,8 +12,6 @@ from typing import Any
 
 from harness.build import compile_only, flag_files, source_suffixes
 
-_HEADERS = ("*.h", "*.hpp", "*.cuh", "*.inl")
-
 
 def source_files(arguments: Mapping[str, Any]) -> list[Path]:
     """The files that a call of "load" names, one or several."""
@@ -23,7 +21,8 @@ def source_files(arguments: Mapping[str, Any]) -> list[Path]:
 
 def headers_beside(sources: Sequence[Path]) -> set[Path]:
     """The headers in the folders of `sources`."""
-    return {header for source in sources for pattern in _HEADERS for header in source.parent.glob(pattern)}
+    suffixes = source_suffixes.HEADERS
+    return {header for source in sources for suffix in suffixes for header in source.parent.glob(f"*{suffix}")}
 
 
 def header_folders(kind: str, arguments: Mapping[str, Any]) -> list[Path]:
