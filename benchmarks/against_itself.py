@@ -1,7 +1,7 @@
 """How this software's numbers keep their targets: eager against itself, many times over, for each class of durations.
 
     python benchmarks/against_itself.py [--devices all] [--processes 10] [--controls 20] [--each 200] [--minutes 40]
-                                       [--sizes 4096 …]
+                                       [--sizes 4096 …] [--beside triton_ieee …]
     python benchmarks/against_itself.py --add FILE [--minutes 10 …]
     python benchmarks/against_itself.py --from FILE
 
@@ -14,7 +14,9 @@ record. What comes out is printed whatever it is, with its n, and each target th
 it from the first figure on; --from prints the table of such a file again. --add goes on with one, where device, PyTorch,
 this software and --config are the same, at these sizes or at some of them: the table is of all, and the file gets all.
 Processes are compared with those of their own run. With --each a size that has so many, those of the file counted, gets
-no more, and the others have its time.
+no more, and the others have its time. With --beside each control is followed by these candidates of
+candidates/tril_matmul/, in players of their own, over eager as a run's rows are: what their speedup really is is the mean
+of all, and a second table says how far they are from that, and how many intervals hold it.
 """
 
 from __future__ import annotations
@@ -35,10 +37,12 @@ from tabulate import tabulate
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 
-from itself_table import HEADS, row_of, sentences  # noqa: E402
+from itself_table import HEADS, beside_table, is_control, row_of, sentences  # noqa: E402
+from timing_peers import CANDIDATES  # noqa: E402
 from timing_flags import Asked, Usual, asked_by, carried_out, flags, software  # noqa: E402
 from timing_process import Died, Timed, interrupt_once  # noqa: E402
 
+from harness.candidate import find_candidates  # noqa: E402
 from harness.errors import InputError  # noqa: E402
 from harness.fleet.processes import visible_alone  # noqa: E402
 
@@ -80,10 +84,13 @@ class _Measuring:
     """Processes one after the other on each device; what they say, as it comes."""
 
     def __init__(
-        self, asked: Asked, controls: int, before: Mapping[str, Any] | None = None, each: int | None = None
+        self, asked: Asked, controls: int, before: Mapping[str, Any] | None = None, each: int | None = None,
+        beside: Sequence[str] = (),
     ) -> None:
-        """`before` is what earlier runs left, which is kept; a size with `each` controls in all gets no more."""
-        self._asked, self._controls, self._each = asked, controls, each
+        """`before` is what earlier runs left, which is kept; a size with `each` controls in all gets no more. `beside` are the
+        candidates that follow each.
+        """
+        self._asked, self._controls, self._each, self._beside = asked, controls, each, list(beside)
         self._earlier = [*before["earlier"], {name: before[name] for name in _RUN}] if before else []
         self._run = len(self._earlier)
         self.sizes = list(dict.fromkeys([*(before["sizes"] if before else []), *asked.sizes]))
@@ -134,7 +141,7 @@ class _Measuring:
             now = waiting.pop(0)
             told = {
                 **self._asked.for_process(inside), "sizes": list(wanted), "controls": list(wanted.values()),
-                "seconds": seconds,
+                "seconds": seconds, "beside": self._beside,
             }
             try:
                 for figure in now.ask(told):
@@ -151,7 +158,7 @@ class _Measuring:
         if self._each is None:
             return dict.fromkeys(self._asked.sizes, self._controls)
         with self._lock:
-            there = Counter(figure["size"] for figure in self.figures)
+            there = Counter(figure["size"] for figure in self.figures if is_control(figure))
         missing = {size: self._each - there[size] for size in self._asked.sizes}
         return {size: min(self._controls, -(-many // processes)) for size, many in missing.items() if many > 0}
 
@@ -180,21 +187,25 @@ class _Measuring:
             self.write()
         said = f"{figure['ratio']:.4f}" if "ratio" in figure else figure["failed"]
         where = f" on {figure['device']}" if len(self._asked.devices) > 1 else ""
-        print(f"process {figure['process'] + 1} of {self._asked.processes}{where}: M={figure['size']}: {said}, "
+        what = "" if is_control(figure) else f"{figure['name']}, "
+        print(f"process {figure['process'] + 1} of {self._asked.processes}{where}: {what}M={figure['size']}: {said}, "
               f"{figure['seconds']:.1f} s", file=sys.stderr, flush=True)
 
 
-def _place_of(figure: Mapping[str, Any]) -> tuple[int, int, int]:
-    return figure["run"], figure["process"], figure["size"]
+def _place_of(figure: Mapping[str, Any]) -> tuple[int, int, int, str]:
+    return figure["run"], figure["process"], figure["size"], figure["name"]
 
 
 def table(figures: Sequence[dict[str, Any]], sizes: Sequence[int], is_cpu: bool) -> str:
-    """The table with its words, as it is printed."""
+    """The tables with their words, as they are printed."""
     rows = [row_of(figures, size, not is_cpu) for size in sizes]
     lines = [tabulate([list(map(str, row)) for row in rows], HEADS, tablefmt="github", disable_numparse=True)]
     if not is_cpu:
         lines += ["", "In brackets the target on an H200, and ! where it is missed; the mean is the geometric one of all n."]
         lines += ["", *sentences(rows)]
+    others = beside_table(figures, not is_cpu)
+    if others:
+        lines += ["", others]
     return "\n".join(lines)
 
 
@@ -204,6 +215,7 @@ def main() -> None:
     gpu, cpu = _CONTROLS
     parser.add_argument("--controls", type=int, help=f"in each process and size (default: {gpu}; {cpu} on a CPU)")
     parser.add_argument("--each", type=int, metavar="N", help="no more than about so many at each size in all")
+    parser.add_argument("--beside", nargs="+", default=[], metavar="NAME", help="candidates that follow each control")
     parser.add_argument("--add", type=Path, metavar="FILE", help="go on with an earlier --json, and put all there")
     parser.add_argument("--from", type=Path, metavar="FILE", dest="earlier", help="print the table of an earlier --json")
     options = parser.parse_args()
@@ -223,7 +235,9 @@ def main() -> None:
     where = asked.device if len(asked.devices) == 1 else f"{len(asked.devices)} of {asked.device}"
     print(f"On {where}, PyTorch {asked.torch}, --config {asked.config}: up to {asked.processes} processes of {controls} "
           "controls at each size.\n", flush=True)
-    measuring = _Measuring(asked, controls, before, options.each)
+    if options.beside:
+        find_candidates(CANDIDATES, only=options.beside)  # raises for one that is not there
+    measuring = _Measuring(asked, controls, before, options.each, options.beside)
     measuring.write()
     interrupt_once()
     measuring.run()
@@ -239,6 +253,7 @@ def read(path: Path) -> dict[str, Any]:
         body.setdefault("earlier", [])
         for each in body["figures"]:
             each.setdefault("run", 0)
+            each.setdefault("name", "eager")
             each["size"], each["process"], each["first"], each["seconds"]
         for name in (*_SAME, "sizes"):
             body[name]

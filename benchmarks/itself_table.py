@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tabulate import tabulate
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
@@ -60,9 +63,21 @@ def target_for(time_us: float) -> Target:
     return next(each for each in TARGETS if time_us >= each.shortest_us)
 
 
+# Of a candidate that is not eager, whose true ratio is what the mean of all is taken for.
+BESIDE_HEADS = (
+    "pair", "n", "speedup", "p95 distance from the mean of all", "largest / smallest − 1", "words", "hold the mean of all",
+    "median interval", "seconds a row",
+)
+
+
+def is_control(figure: dict[str, Any]) -> bool:
+    """Whether it is of eager itself."""
+    return figure["name"] == "eager"
+
+
 def row_of(figures: Figures, size: int, with_targets: bool) -> list[Cell]:
     """The cells of one size, in the order of `HEADS`; without figures the last one says why there are none."""
-    of_size = [each for each in figures if each["size"] == size]
+    of_size = [each for each in figures if each["size"] == size and is_control(each)]
     good = [each for each in of_size if "ratio" in each]
     if not good:
         why = of_size[0]["failed"] if of_size else "there was no time for it"
@@ -72,9 +87,7 @@ def row_of(figures: Figures, size: int, with_targets: bool) -> list[Cell]:
     scatter = Scatter.of([each["ratio"] for each in good])
     intervals = [Interval(each["ratio"], each["lo"], each["hi"]) for each in good]
     half = statistics.median((each["hi"] - each["lo"]) / 2 for each in good)
-    # The first of a process has its start before it.
-    seconds = statistics.median([each["seconds"] for each in good if not each["first"]] or
-                                [each["seconds"] for each in good])
+    seconds = _seconds(good)
     return [
         Cell(HEADS[0], f"M={size}, {terminal.time_text(time_us)}"),
         Cell(HEADS[1], f"{len(good)} of {len(of_size)}"),
@@ -87,6 +100,39 @@ def row_of(figures: Figures, size: int, with_targets: bool) -> list[Cell]:
     ]
 
 
+def beside_table(figures: Figures, with_targets: bool) -> str:
+    """The table of the candidates that were timed beside the controls; nothing where there were none."""
+    pairs = dict.fromkeys((each["size"], each["name"]) for each in figures if not is_control(each))
+    rows = [[str(cell) for cell in beside_row(figures, *pair, with_targets)] for pair in pairs]
+    return tabulate(rows, BESIDE_HEADS, tablefmt="github", disable_numparse=True) if rows else ""
+
+
+def beside_row(figures: Figures, size: int, name: str, with_targets: bool) -> list[Cell]:
+    """The cells of one candidate at one size, in the order of `BESIDE_HEADS`."""
+    of_pair = [each for each in figures if (each["size"], each["name"]) == (size, name)]
+    good = [each for each in of_pair if "ratio" in each]
+    if not good:
+        return [Cell(head, text) for head, text in zip(BESIDE_HEADS, (f"{name}, M={size}", "0", *[""] * 6, of_pair[0]["failed"]))]
+    ratios = [each["ratio"] for each in good]
+    truth = long_run(ratios)
+    scatter = Scatter.of(ratios, truth)
+    time_us = statistics.median(each["time_us"] for each in good)
+    half = statistics.median((each["hi"] - each["lo"]) / 2 / each["ratio"] for each in good)
+    words = Counter(each["call"] for each in good)
+    target = target_for(time_us) if with_targets else None
+    intervals = [Interval(each["ratio"], each["lo"], each["hi"]) for each in good]
+    processes = len({(each["run"], each["process"]) for each in good})
+    return [
+        Cell(BESIDE_HEADS[0], f"{name}, M={size}, {terminal.time_text(time_us)}"),
+        Cell(BESIDE_HEADS[1], f"{len(good)} of {len(of_pair)}, {processes} processes"),
+        Cell(BESIDE_HEADS[2], f"{truth:.4g}"),
+        Cell(BESIDE_HEADS[3], _percent(scatter.p95)), Cell(BESIDE_HEADS[4], _percent(scatter.spread)),
+        Cell(BESIDE_HEADS[5], ", ".join(f"{count} {word}" for word, count in words.most_common())),
+        _held(BESIDE_HEADS[6], held(intervals, truth), len(good), target),
+        Cell(BESIDE_HEADS[7], f"±{_percent(half)}"), Cell(BESIDE_HEADS[8], f"{_seconds(good):.1f}"),
+    ]
+
+
 def sentences(rows: Sequence[Sequence[Cell]]) -> list[str]:
     """A sentence for each pair that misses a target, or one for all of them."""
     aimed = [row for row in rows if any(cell.aim for cell in row)]
@@ -96,6 +142,12 @@ def sentences(rows: Sequence[Sequence[Cell]]) -> list[str]:
         for row in aimed if any(cell.missed for cell in row)
     ]
     return missed or (["Every target is met."] if aimed else [])
+
+
+def _seconds(good: Figures) -> float:
+    """From row to row; the first of a process has its start before it."""
+    later = [each["seconds"] for each in good if not each["first"]]
+    return statistics.median(later or [each["seconds"] for each in good])
 
 
 def _percent(share: float) -> str:

@@ -24,6 +24,7 @@ from harness.clocks.spinning import shorten_spinning  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 
 OURS, EVENTS, DO_BENCH, AUTORANGE = "kernel-referee", "mean of 100, L2 flushed", "triton do_bench", "blocked_autorange"
+CANDIDATES = REPOSITORY / "candidates" / "tril_matmul"
 _TRIALS = 100
 _FLUSHED_BYTES = 256 << 20
 _AUTORANGE_S = 0.2
@@ -81,13 +82,15 @@ def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """So many times as `asked["controls"]` has for each size, eager in a fresh player against eager here, on one bench.
+    """So many times as `asked["controls"]` has for each size, eager in a fresh player against eager here, on one bench, and
+    after it each candidate that is in `asked["beside"]`, likewise.
 
     Each is judged as a run judges its entries, the next one's player being started meanwhile; `seconds` is from the
     record before it to its own. None is begun `asked["seconds"]` after the start, of which each size that is left has as
     much as the others: what an early end leaves is of all sizes.
     """
     from harness.baselines import BASELINES
+    from harness.candidate import find_candidates
     from harness.contest import Contest
     from harness.device.choose import open_bench
     from harness.problem import load_problem
@@ -105,6 +108,7 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
     deadline, eager = time.monotonic() + asked["seconds"], BASELINES["eager"]
     problem, settings = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml"), load_settings(asked["config"])
     bench, progress = open_bench(asked["device"]), NullProgress()
+    beside = find_candidates(CANDIDATES, only=asked["beside"]) if asked["beside"] else []
     for position, size in enumerate(asked["sizes"]):
         now = time.monotonic()
         if now > deadline:
@@ -112,15 +116,16 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
         share_ends = now + (deadline - now) / (len(asked["sizes"]) - position)
         sizes = {"M": size}
         chosen = replace(problem, sizes=sizes, cpu_sizes=sizes, check_sizes=(), baselines=("eager",))
-        with Workshop(chosen, [], bench, settings) as workshop, alone_on(bench, Waiting()):
+        with Workshop(chosen, beside, bench, settings) as workshop, alone_on(bench, Waiting()):
             line = _Line(size, tell)
             contest = Contest(chosen, settings, bench, workshop, line, progress, "")
 
             def entries(share_ends: float = share_ends) -> Iterator[tuple[Any, Any]]:
-                for left in reversed(range(asked["controls"][position])):
+                to_come = [eager, *beside] * asked["controls"][position]
+                for entry, following in zip(to_come, [*to_come[1:], None]):
                     if time.monotonic() > share_ends:
                         return
-                    yield eager, eager if left else None
+                    yield entry, following
 
             line.began = time.perf_counter()
             contest.judge_each(entries())
@@ -136,7 +141,7 @@ class _Line:
 
     def append(self, record: Any, samples: Any = None) -> None:
         ended = time.perf_counter()
-        figure = {"method": OURS, "size": self._size, "seconds": ended - self.began}
+        figure = {"method": OURS, "size": self._size, "name": record.candidate, "seconds": ended - self.began}
         self.began = ended
         if record.speedup is None:
             self._tell({**figure, "failed": f"{record.status.value}: {record.reason}"})
@@ -145,11 +150,12 @@ class _Line:
 
 
 def _measured(record: Any) -> dict[str, Any]:
-    """What a figure takes from the record of a control."""
+    """What a figure takes from a record."""
     return {
         "ratio": record.speedup, "time_us": record.time_us, "lo": record.speedup_lo, "hi": record.speedup_hi,
         "call": record.call, "sm_mhz": record.sm_mhz, "rounds": record.rounds, "status": record.status.value,
         "baseline_us": record.baseline_us, "baseline_inside_us": record.baseline_inside_us,
+        "baseline_mean_us": record.baseline_mean_us, "baseline_processes": record.baseline_processes,
         **({"warnings": record.warnings} if record.warnings else {}),
     }
 

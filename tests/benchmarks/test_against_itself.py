@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors import InputError
 
-FIGURE = {"size": 64, "ratio": 1.0, "lo": 0.999, "hi": 1.001, "time_us": 20.0, "call": "SAME", "seconds": 1.0}
+FIGURE = {"size": 64, "name": "eager", "ratio": 1.0, "lo": 0.999, "hi": 1.001, "time_us": 20.0, "call": "SAME", "seconds": 1.0}
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ class Scripted:
         yield dict(FIGURE)
         if self.visible["CUDA_VISIBLE_DEVICES"] in self.dies:
             raise Died("it fell over")
-        yield {"size": 64, "failed": "unsure: noisy", "seconds": 2.0}
+        yield {"size": 64, "name": "eager", "failed": "unsure: noisy", "seconds": 2.0}
 
     def interrupt(self):
         self.ended = True

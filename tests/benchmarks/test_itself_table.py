@@ -10,16 +10,18 @@ def table(benchmark_named):
     return benchmark_named("itself_table")
 
 
-def figure(process: int, ratio: float, *, run=0, first=False, time_us=42.0, call="SAME", half=0.002, seconds=1.5):
+def figure(
+    process: int, ratio: float, *, name="eager", run=0, first=False, time_us=42.0, call="SAME", half=0.002, seconds=1.5
+):
     return {
-        "size": 768, "run": run, "process": process, "first": first, "ratio": ratio, "lo": ratio - half, "hi": ratio + half,
+        "name": name, "size": 768, "run": run, "process": process, "first": first, "ratio": ratio, "lo": ratio - half, "hi": ratio + half,
         "time_us": time_us, "call": call, "seconds": 9.0 if first else seconds,
     }
 
 
 CONTROLS = [
     figure(0, 1.001, first=True), figure(0, 1.000), figure(1, 0.999, first=True), figure(1, 1.004, call="FASTER"),
-    {"size": 768, "process": 1, "first": False, "failed": "unsure: noisy", "seconds": 3.0},
+    {"name": "eager", "size": 768, "process": 1, "first": False, "failed": "unsure: noisy", "seconds": 3.0},
 ]
 
 
@@ -75,3 +77,28 @@ def test_each_target_that_is_missed_is_said_in_a_sentence(table):
 
 def test_where_none_is_missed_that_is_said(table):
     assert table.sentences([table.row_of([figure(0, 1.0), figure(1, 1.0)], 768, True)]) == ["Every target is met."]
+
+
+BESIDE = [
+    figure(0, 0.500, name="mine", call="SLOWER", first=True), figure(0, 0.504, name="mine", call="SLOWER", half=0.001),
+    figure(1, 0.497, name="mine", call="SLOWER", first=True), figure(1, 0.499, name="mine", call="UNSURE"),
+    {"name": "mine", "size": 768, "process": 1, "run": 0, "first": False, "failed": "unsure: noisy", "seconds": 3.0},
+]
+
+
+def test_a_candidate_beside_the_controls_is_held_against_the_mean_of_all_and_is_no_control(table):
+    cells = dict(zip(table.BESIDE_HEADS, map(str, table.beside_row(CONTROLS + BESIDE, 768, "mine", True))))
+    assert cells["pair"] == "mine, M=768, 42.0 µs" and cells["n"] == "4 of 5, 2 processes"
+    assert cells["speedup"] == "0.5" and cells["words"] == "3 SLOWER, 1 UNSURE"
+    assert cells["p95 distance from the mean of all"] == "0.801 %" and cells["largest / smallest − 1"] == "1.408 %"
+    assert cells["hold the mean of all"] == "2 of 4 (93 %) !"
+    assert cells["seconds a row"] == "1.5"
+    assert cells_of(table, CONTROLS + BESIDE) == cells_of(table, CONTROLS)
+
+
+def test_there_is_a_second_table_where_there_are_such_candidates_alone(table):
+    assert table.beside_table(CONTROLS, True) == ""
+    printed = table.beside_table([*CONTROLS, *BESIDE, figure(0, 2.0, name="other")], False)
+    assert "mine, M=768" in printed and "other, M=768" in printed and "eager" not in printed and "(93 %)" not in printed
+    failed = table.beside_table(BESIDE[-1:], True)
+    assert "unsure: noisy" in failed
