@@ -170,6 +170,9 @@ def _legend(group: list[Record]) -> str:
         over = {record.players for record in own} - {None}
         where = f" over {max(over)} processes" if over and max(over) > 1 else " from one process" if over else ""
         parts.append(f"[ ]: {with_interval[0].confidence * 100:g} % interval{where}")
+        pooled = [record for record in own if record.baseline_processes]
+        if pooled:
+            parts.append(f"{pooled[0].baseline}: its mean of {pooled[0].baseline_processes} processes")
     limits = {(record.sol_us, record.bound_by) for record in timed if record.sol_us}
     if len(limits) == 1:
         sol_us, bound_by = limits.pop()

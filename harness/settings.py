@@ -24,7 +24,8 @@ class Settings:
 
     `half_width` is relative: measuring stops once the interval of the speedup is no wider than ± that, or
     after `budget_s` of measuring, whichever comes first. `looks` are the counts of rounds after which the
-    interval is looked at. `check_launches` is how often the timed size is checked before any timing.
+    interval is looked at. `check_launches` is how often the timed size is checked before any timing. `eager_players` is in
+    how many processes of its own eager is timed where it is short, on a GPU; those that its row has count.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Settings:
     launch_timeout_s: float = 30.0
     build_timeout_s: float = 600.0
     confidence: float = 0.99
+    eager_players: int = 1
 
     @property
     def hash(self) -> str:

@@ -25,17 +25,18 @@ def _message(folder: Path, text: str) -> str:
     return str(caught.value).replace(f"{folder}/", "")
 
 
-@pytest.mark.parametrize(("name", "half_width", "budget_s", "players", "warmup_s", "check_launches", "segment_ms"), [
-    ("quick", 0.005, 1.0, 1, 0.2, 2, 0.75),
-    ("default", 0.001, 3.0, 1, 0.5, 3, 3.0),
-    ("rigorous", 0.0005, 10.0, 5, 1.0, 5, 3.0),
+@pytest.mark.parametrize(("name", "half_width", "budget_s", "players", "warmup_s", "check_launches", "segment_ms", "eagers"), [
+    ("quick", 0.005, 1.0, 1, 0.2, 2, 0.75, 1),
+    ("default", 0.001, 3.0, 1, 0.5, 3, 3.0, 3),
+    ("rigorous", 0.0005, 10.0, 5, 1.0, 5, 3.0, 5),
 ])
 def test_the_shipped_settings_are_those_of_the_design(
-    name: str, half_width: float, budget_s: float, players: int, warmup_s: float, check_launches: int, segment_ms: float
+    name: str, half_width: float, budget_s: float, players: int, warmup_s: float, check_launches: int, segment_ms: float,
+    eagers: int,
 ) -> None:
     looks = (8, 12, 20, 40, 80) if name == "quick" else (10, 20, 40, 80)
     assert load_settings(name) == Settings(
-        name, half_width, budget_s, players, warmup_s, check_launches, looks=looks, segment_ms=segment_ms
+        name, half_width, budget_s, players, warmup_s, check_launches, looks=looks, segment_ms=segment_ms, eager_players=eagers
     )
 
 

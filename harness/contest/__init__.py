@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -24,10 +24,11 @@ from harness.records.assembling import record_of, samples_of
 from harness.records.writer import RunFiles
 from harness.referee import failures, first_calls
 from harness.referee.clock_checks import Control
-from harness.referee.judgement import Judgement
+from harness.referee.judgement import Contestant, Judgement
 from harness.referee.judging import Judge
 from harness.referee.reference import Reference
 from harness.report.progress import Progress
+from harness.sandbox.spawn import Child
 from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
 from harness.statistics import load_ahead
@@ -106,9 +107,9 @@ class Contest:
             self._one(candidate, None)
             return
         if self._judge.has_parameters:
-            control, (references, model_seed) = self._judge.control, self._references()
+            before, (references, model_seed) = self._judge, self._references()
             self._judge = self._judge_with(references, model_seed)
-            self._judge.control = control
+            self._judge.control, self._judge.eagers = before.control, before.eagers
         self._judge.renew = self._renew_when_quiet
         if self._judge.control is None:
             self._one(BASELINES["eager"], None)
@@ -181,6 +182,8 @@ class Contest:
         contestant, starter = self._workshop.contestant(entry)
         starter = self._ahead.take(entry) or starter
         control = contestant.is_control
+        if not control:
+            self._time_eager_elsewhere()
         try:
             self._ahead.start(following, self._workshop, open_device=self._bench.has_room_for_waiting())
             self._ahead.start(next(self._likely_after_that(), None), self._workshop)
@@ -197,6 +200,7 @@ class Contest:
             starter.close()
         if control and judgement.timing is not None and judgement.timing.candidate_us:
             self._judge.control = Control.of(judgement.timing)
+            self._judge.eagers.add(judgement.timings)
             self._control_is_noisy = not self._workshop.is_quiet
             self._control_at = time.monotonic()
         self._lost = self._bench.unhealthy()
@@ -207,6 +211,12 @@ class Contest:
                 f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held"
             )
         return judgement
+
+    def _time_eager_elsewhere(self) -> None:
+        """Time eager in as many processes as are wanted, before anything is held against it: all rows are over one mean."""
+        while self._judge.eagers.left:
+            self._progress.stage("eager", f"timing it in other processes too, {self._judge.eagers.left} to come")
+            self._in_control(self._judge.time_eager)
 
     def _open_after_that(self) -> None:
         """While the player of a turn goes, the one of the turn after the next opens the device, which takes a quarter of a
@@ -242,10 +252,14 @@ class Contest:
         """Time the control again: where there is none yet, where compilers ran beside it, where a clock is doubted."""
         self._control_is_noisy = False
         self._control_at = time.monotonic()
+        self._in_control(self._judge.renew_control)
+
+    def _in_control(self, do: Callable[[Contestant, Callable[[], Child]], None]) -> None:
+        """Have a judge's method start a player of the control."""
         contestant, starter = self._workshop.contestant(BASELINES["eager"])
         self._ahead.wait_until_open()
         try:
-            self._judge.renew_control(contestant, starter.start)
+            do(contestant, starter.start)
         finally:
             starter.close()
 

@@ -174,7 +174,9 @@ class Player:
         launcher = self._reference if is_eager else self._launcher
         try:
             with strictly() if is_eager else nullcontext():
-                reports, laps, host_us = launcher.queue(command["first"], command["inputs"], command["places"])
+                reports, laps, host_us = launcher.queue(
+                    command["first"], command["inputs"], command["places"], synchronised=command["synchronised"]
+                )
             self._say({"queued": len(reports)})
             times_us, forward_us = launcher.finish(laps)
         except ChannelClosed:

@@ -47,11 +47,12 @@ class Launcher:
         self._forward_laps: list[Any] = []
 
     def queue(
-        self, first: int, skeletons: list[Any], places: int = 0
+        self, first: int, skeletons: list[Any], places: int = 0, *, synchronised: bool = False
     ) -> tuple[list[dict[str, Any]], list[Any], float]:
         """Queue one launch per skeleton; returns (reports, laps, host µs of the last call with its launch).
 
-        What they return lies in the `places` of that choice. A forward that raises ends the queue there: its report holds
+        What they return lies in the `places` of that choice. With `synchronised` the device is waited for within each call, as a
+        model may do by itself. A forward that raises ends the queue there: its report holds
         the exception. The host's time is that of one whole call only for a queue of one, where the device is waited for
         before and after it.
         """
@@ -74,6 +75,8 @@ class Launcher:
                 began_ns = _perf_counter_ns()
                 try:
                     result = self._model(*arguments)
+                    if synchronised:
+                        stage.synchronize()
                 except Exception as error:
                     stage.restore_stream()
                     reports.append({"raised": describe(error)})

@@ -76,7 +76,8 @@ class TracedKernel(NamedTuple):
 @dataclass(frozen=True)
 class Provenance:
     """`kind`, the share of the time in own kernels (None when unknown), the kernels with their owner, a sentence for
-    each thing that a reader should know of how they were traced, and the time in which anything ran.
+    each thing that a reader should know of how they were traced, the time in which anything ran, and on a GPU how many
+    kernels, copies and fills the call was.
     """
 
     kind: str
@@ -84,6 +85,7 @@ class Provenance:
     kernels: tuple[TracedKernel, ...] = ()
     notes: tuple[str, ...] = ()
     busy_us: float = 0.0
+    launched: int = 0
 
     @property
     def has_own(self) -> bool:

@@ -62,6 +62,7 @@ class SettingsSchema(BaseModel):
     confidence: Annotated[float, Field(ge=0.5, lt=1)] | None = key(
         "a number from 0.5 to below 1", example="confidence: 0.99", default=None
     )
+    eager_players: Count | None = key("a whole number of at least 1", example="eager_players: 3", default=None)
 
 
 def read_settings_file(path: Path, configs_dir: Path) -> dict[str, Any]:

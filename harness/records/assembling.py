@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import statistics
 import subprocess
 from collections.abc import Sequence
@@ -95,7 +96,9 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
                 "log_ratios": timing.log_ratios, "inside_us": timing.inside_us,
-                "inside_log_ratios": timing.inside_log_ratios, "wall_less_time_us": timing.wall_less_time_us,
+                "inside_log_ratios": timing.inside_log_ratios,
+                "over_processes": asdict(timing.over_processes) if timing.is_pooled else None,
+                "wall_less_time_us": timing.wall_less_time_us,
                 "cooling_us": timing.cooling_us,
                 "host_us": timing.host_us, "early": asdict(timing.early) if timing.early else None,
                 "completed": asdict(timing.completed) if timing.completed else None,
@@ -209,7 +212,7 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
         "time_us": time_us, "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
         "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
         "players": len(timings), "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
-        **_passes(timings), **_inside(timings), "baseline_us": typical_us(baseline_us),
+        **_passes(timings), **_inside(timings), **_pooled(timings), "baseline_us": typical_us(baseline_us),
         "speedup": judgement.speedup.estimate,
         "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
         "confidence": timings[0].confidence, "call": judgement.word,
@@ -235,6 +238,14 @@ def _inside(timings: Sequence[Timing]) -> dict[str, float]:
     if not all(timing.agreeing for timing in timings):
         return {}
     return {"baseline_inside_us": typical_us([each for timing in timings for each in timing.inside_us])}
+
+
+def _pooled(timings: Sequence[Timing]) -> dict[str, float | int]:
+    if not all(timing.is_pooled for timing in timings):
+        return {}
+    over = timings[0].over_processes
+    beside_us = typical_us([each for timing in timings for each in timing.baseline_us])
+    return {"baseline_mean_us": beside_us * math.exp(over.shift), "baseline_processes": over.processes}
 
 
 def _passes(timings: Sequence[Timing]) -> dict[str, float]:

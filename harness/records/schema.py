@@ -105,8 +105,12 @@ class Record:
     baseline: str | None = _of("timing", "what the speedup is over")
     baseline_us: float | None = _of("timing", "time of one call of the baseline in the same rounds", "us")
     baseline_inside_us: float | None = _of(
-        "timing", "time of the baseline in the candidate's own process, where the speedup is over that", "us"
+        "timing", "time of the baseline in the candidate's own process, where that agrees with the one before", "us"
     )
+    baseline_mean_us: float | None = _of(
+        "timing", "mean time of the baseline over several processes, where the speedup is over that", "us"
+    )
+    baseline_processes: int | None = _of("timing", "how many processes those are")
     speedup: float | None = _of("timing", "baseline time over candidate time, trimmed mean of the rounds")
     speedup_lo: float | None = _of("timing", "lower end of the speedup's confidence interval")
     speedup_hi: float | None = _of("timing", "upper end of the speedup's confidence interval")

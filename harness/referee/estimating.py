@@ -8,8 +8,8 @@ import statistics as stdlib_statistics
 from harness.referee.timed import Timing
 from harness.settings import Settings
 from harness.statistics import (
-    call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, process_share,
-    reaching, should_stop, spanning, unseen, width_for, with_share,
+    UNCOUNTED, call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, process_share,
+    reaching, shifted, should_stop, spanning, unseen, width_for, with_share,
 )
 from harness.statistics.two_baselines import APART_LEAST_US
 
@@ -25,6 +25,8 @@ _AHEAD = 1.25  # times as many rounds as now, at least: looks are further apart 
 # by chance, eager at 16 µs was 0.2 % off itself (standard deviation, 6 of 41 controls on H200s), and 0.13 % after 30: so
 # they go on for this share of the budget before anybody looks whether the interval is narrow enough.
 _SHORT_US, _SHORT_SHARE = 50.0, 0.47
+# Beside what another process would get, this share of that is little: it makes the interval wider by a twentieth.
+_LITTLE_BESIDE = 0.3
 
 
 def enough(timing: Timing, settings: Settings, elapsed_s: float) -> bool:
@@ -39,7 +41,7 @@ def enough(timing: Timing, settings: Settings, elapsed_s: float) -> bool:
     if rounds < looks[0] or rounds not in (*looks, share):
         return False
     if timing.is_short is None:
-        timing.is_short = timing.shorter_us < _SHORT_US
+        timing.is_short = timing.shorter_us < _SHORT_US and not timing.is_pooled
     is_asked = share is not None if timing.is_short else rounds in looks
     return is_asked and _is_known(timing, settings)
 
@@ -49,9 +51,11 @@ def _is_known(timing: Timing, settings: Settings) -> bool:
     timing.refine()
     confidence = confidence_at(0, settings.looks, settings.confidence)
     width = width_for(settings.half_width, timing.shorter_us)
+    if timing.is_pooled:
+        width = max(width, _LITTLE_BESIDE * _share(timing, settings.confidence, kernels=1))
     if should_stop(estimate_log_ratio(timing.ratios, confidence), width):
         return True
-    if not timing.agreeing:
+    if not timing.agreeing or timing.is_pooled:
         return False
     if not should_stop(estimate_log_ratio(timing.inside_log_ratios, confidence), margin(timing.shorter_us)):
         return False
@@ -72,19 +76,33 @@ def estimate(timing: Timing, settings: Settings) -> None:
     level = confidence_at(look_of(len(timing.log_ratios), looks), looks, settings.confidence)
     timing.confidence = settings.confidence
     timing.speedup = estimate_speedup(timing.ratios, level)
-    if timing.agreeing:
+    if timing.is_pooled:
+        timing.speedup = shifted(timing.speedup, timing.over_processes)
+    elif timing.agreeing:
         timing.speedup = reaching(timing.speedup, estimate_speedup(timing.log_ratios, level))
     timing.scattered = timing.speedup
-    if not timing.agreeing:
+    if not (timing.agreeing or timing.is_pooled):
         if timing.apart_as_processes:
             timing.speedup = spanning(estimate_speedup(timing.inside_log_ratios, level), timing.speedup)
         elif timing.unseen_process:
             timing.speedup = unseen(timing.speedup, timing.shorter_us)
+    if not timing.agreeing:
         timing.notes += _notes_on_baselines(timing)
+    timing.of_this_process = timing.speedup
+    allow_for_other_processes(timing, settings.confidence)
+
+
+def allow_for_other_processes(timing: Timing, confidence: float, kernels: int = UNCOUNTED) -> None:
+    """Have the speedup's interval hold what another process would get, and the word with it; a call is so many `kernels`."""
+    timing.speedup = timing.of_this_process
     if timing.is_of_its_process:
-        share = process_share(timing.time_us, timing.baseline_time_us, settings.confidence)
-        timing.speedup = spanning(with_share(timing.scattered, share), timing.speedup)
+        share = with_share(timing.scattered, _share(timing, confidence, kernels))
+        timing.speedup = spanning(share, timing.of_this_process)
     timing.word = call(timing.speedup, timing.shorter_us)
+
+
+def _share(timing: Timing, confidence: float, kernels: int) -> float:
+    return process_share(timing.time_us, timing.baseline_time_us, confidence, timing.over_processes, kernels)
 
 
 def _notes_on_baselines(timing: Timing) -> list[str]:
@@ -100,6 +118,8 @@ def _notes_on_baselines(timing: Timing) -> list[str]:
         )
     else:
         return []
+    if timing.is_pooled:
+        return [f"{said}: the speedup is over its mean of {timing.over_processes.processes} other processes"]
     if timing.apart_as_processes:
         held = ", and its interval spans both"
     elif timing.unseen_process:

@@ -15,8 +15,8 @@ from harness.records.three_clocks import ThreeClocks
 from harness.referee.extras import Extras
 from harness.referee.timed import Timing
 from harness.statistics import (
-    Interval, confidence_at, estimate_log_ratio, reaching, spanning, trimmed_mean, tukey_mclaughlin,
-    unseen,
+    Interval, confidence_at, estimate_log_ratio, eager_share, reaching, shifted, spanning, trimmed_mean, tukey_mclaughlin,
+    unseen, with_share,
 )
 from harness.verdict import OK, Verdict
 
@@ -83,10 +83,14 @@ def published(timings: Sequence[Timing], confidence: float, looks: Sequence[int]
     The one within has the confidence of a single one of the `looks`, at any of which a player may have ended. Over the
     baselines inside only where all players agree with the referee's: one that does not, on purpose, would else free the
     low end of the others from what the referee's own says; what that adds to a call is in all of them, and the interval
-    holds it, as a single player's does.
+    holds it, as a single player's does. Over a baseline's mean of several processes the interval has what that is off by too.
     """
     levels = confidence_at(0, looks, confidence), confidence
     outside = _over_players([timing.log_ratios for timing in timings], *levels)
+    if all(timing.is_pooled for timing in timings):
+        first = timings[0]
+        share = eager_share(first.baseline_time_us, confidence, first.over_processes)
+        return with_share(shifted(outside, first.over_processes), share)
     unseen_us = [timing.shorter_us for timing in timings if timing.unseen_process]
     if unseen_us:
         return unseen(outside, min(unseen_us))

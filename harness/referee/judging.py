@@ -17,6 +17,8 @@ from harness.device.bench import Bench
 from harness.reading.text_files import shown
 from harness.referee import failures
 from harness.referee.clock_checks import Control
+from harness.referee.eagers import Eagers
+from harness.referee.estimating import allow_for_other_processes
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant, Judgement, published
 from harness.referee.playing import Play
@@ -36,7 +38,7 @@ class Judge:
     """Judges contestants of one problem on one device.
 
     `references` has the timed sizes first. `control` is what the eager control left, once that has been judged; `renew`
-    times it again. `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that
+    times it again. `eagers` are the times of eager in that process and others. `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that
     wait for their turn; `open_next` is called as a process goes, and may make one busy again.
     """
 
@@ -51,6 +53,7 @@ class Judge:
             bench, references, settings, floor_us, model_seed, wanted_extras, wait_for_others, open_next
         )
         self.control: Control | None = None
+        self.eagers = Eagers(0 if bench.kind == "cpu" else settings.eager_players)
         self.renew: Callable[[], None] | None = None
 
     @property
@@ -106,7 +109,7 @@ class Judge:
         try:
             for position, start in enumerate(players):
                 told = _told_of(tell, position, len(players))
-                self._play(contestant, start, judgement, self.control, told, first=position == 0)
+                self._play(contestant, start, judgement, self._control_now(), told, first=position == 0)
             self._conclude(contestant, judgement)
             if self._examiner is not None and not contestant.is_baseline:
                 sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
@@ -125,6 +128,11 @@ class Judge:
             self._bench.release_memory()
         return judgement
 
+    def _control_now(self) -> Control | None:
+        """What eager has left behind so far, its mean over processes with it."""
+        over = self.eagers.over_processes
+        return self.control if self.control is None or over is None else replace(self.control, over_processes=over)
+
     def forget_ready(self) -> None:
         """Give back the memory of what is ready for the checks of a contestant that may not come."""
         for reference in self._references:
@@ -132,7 +140,13 @@ class Judge:
 
     def renew_control(self, contestant: Contestant, start: Callable[[], Child]) -> None:
         """Time the control once more, briefly, for its clocks alone; a failure leaves those of before."""
-        self.control = self._play.control_again(contestant, start) or self.control
+        timing = self._play.control_again(contestant, start)
+        self.control = Control.of(timing) if timing is not None else self.control
+
+    def time_eager(self, contestant: Contestant, start: Callable[[], Child]) -> None:
+        """Time eager in one more process, briefly; a failure counts as one of those that are wanted."""
+        timing = self._play.control_again(contestant, start)
+        self.eagers.add([] if timing is None else [timing])
 
     def _for_the_cpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:
         """C++ that refuses CUDA tensors in so many words is for another device, not wrong."""
@@ -153,7 +167,9 @@ class Judge:
                 f"{dropped} of {dropped + kept} rounds were dropped because the GPU slowed down for heat or its power "
                 "supply; let it cool and run again",
             )
-        first = judgement.timing
+        first, traced = judgement.timing, judgement.provenance
+        if traced is not None and traced.launched:
+            allow_for_other_processes(first, self._settings.confidence, traced.launched)
         judgement.speedup, judgement.word = first.speedup, first.word
         if len(timings) > 1:
             judgement.speedup = published(timings, self._settings.confidence, self._settings.looks)

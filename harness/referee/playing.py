@@ -30,6 +30,7 @@ from harness.referee.turns import Launches
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.settings import Settings
+from harness.statistics import OverProcesses
 from harness.verdict import ReasonCode, Status
 
 # Two launches, the first a lead-in, so often: a single time would by chance be fast or slow on a busy machine.
@@ -68,7 +69,7 @@ class Play:
             reload = Loader(session, contestant, self._model_seed)
             self._check(session, contestant, judgement, reload, tell, first=first)
             tell("timing")
-            timing = self._time(session, contestant, judgement)
+            timing = self._time(session, contestant, judgement, control.over_processes if control else None)
             if timing.candidate_us:
                 if first:
                     judgement.clocks = reconcile(timing, control, None, self._bench.kind)
@@ -124,8 +125,8 @@ class Play:
             return False
         return True
 
-    def control_again(self, contestant: Contestant, start: Callable[[], Child]) -> Control | None:
-        """Eager in a player once more, timed briefly for its clocks alone; None where that failed."""
+    def control_again(self, contestant: Contestant, start: Callable[[], Child]) -> Timing | None:
+        """Eager in a player once more, timed briefly, its outputs unseen; None where that failed."""
         settings, reference = self._settings, self._references[0]
         session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
         try:
@@ -134,7 +135,7 @@ class Play:
             timing = Rounds(
                 session, self._bench, reference, brief, lambda sets, made, only=None: None, set(), is_control=True
             ).run()
-            return Control.of(timing) if timing.candidate_us else None
+            return timing if timing.candidate_us else None
         except (Failed, RuntimeError):  # no room on the device is a RuntimeError
             self._bench.release_memory()
             return None
@@ -172,7 +173,9 @@ class Play:
                 f"its outputs are right, but its state is not the reference's: {reload.state_mismatch}"
             )
 
-    def _time(self, session: Session, contestant: Contestant, judgement: Judgement) -> Timing:
+    def _time(
+        self, session: Session, contestant: Contestant, judgement: Judgement, over_processes: OverProcesses | None
+    ) -> Timing:
         reference = self._references[0]
 
         def verify(sets: Sequence[InputSet], made: Launches, only: Collection[int] | None = None) -> None:
@@ -184,7 +187,8 @@ class Play:
         # Asked of baselines alone: a candidate is not told when its timing begins.
         before = session.compilations() if contestant.is_baseline else 0
         timing = Rounds(
-            session, self._bench, reference, self._settings, verify, own_pids, is_control=contestant.is_control
+            session, self._bench, reference, self._settings, verify, own_pids, is_control=contestant.is_control,
+            over_processes=over_processes,
         ).run()
         if contestant.is_baseline:
             timing.notes += compilation_notes(contestant.name, before, session.compilations())

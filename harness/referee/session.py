@@ -90,6 +90,7 @@ class Session:
     def launch(
         self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0,
         inspect: bool = False, incomplete: Incomplete | None = None, meanwhile: Callable[[], None] | None = None,
+        synchronised: bool = False,
     ) -> Launches:
         """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
 
@@ -97,9 +98,10 @@ class Session:
         launch readable for so long before its timed window opens; `inspect` has the flush of some looked at, and
         whether their outputs are written to afterwards. The inputs of the launch that `incomplete` is for are complete
         only when its window opens. `meanwhile` is called before anything of a held queue runs, while the player makes
-        it, and beforehand where it is not held.
+        it, and beforehand where it is not held. `synchronised` has the harness wait for the device within each call, which
+        only the control is told.
         """
-        command = self._launch_command(sets)
+        command = {**self._launch_command(sets), "synchronised": synchronised}
         run = self._run(len(sets), hold, timeout_s, early_s, inspect)
         prepare = self._prepare(sets, incomplete, meanwhile, hold=hold)
         try:
@@ -191,7 +193,7 @@ class Session:
 
     def _launch_command(self, sets: Sequence[InputSet]) -> dict[str, Any]:
         skeletons = [each.skeleton for each in sets]
-        return {"op": "launch", "first": self._sequence + 1, "inputs": skeletons, "places": self._places}
+        return {"op": "launch", "first": self._sequence + 1, "inputs": skeletons, "places": self._places, "synchronised": False}
 
     def _prepare(
         self, sets: Sequence[InputSet], incomplete: Incomplete | None, meanwhile: Callable[[], None] | None, *,

@@ -9,7 +9,7 @@ from harness.device.identity import Telemetry, Violations
 from harness.referee.early import EarlyLook
 from harness.referee.turns import LATE, Launch
 from harness.statistics import (
-    Interval, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
+    Interval, OverProcesses, baselines_agree, is_pooled, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
 )
 
 OVERHEAD_TRIM = 0.1
@@ -88,6 +88,7 @@ class Timing:
     completed: EarlyLook | None = None
     valued: EarlyLook | None = None
     unheld_overhead_us: float | None = None
+    synchronised_overhead_us: float | None = None  # the control's, where the device was waited for within each call
     tails_us: list[float] = field(default_factory=list)
     launches_per_segment: int = 0
     # Whether the baseline is so short that it is to be timed in the candidate's process too, and why it was not.
@@ -95,9 +96,11 @@ class Timing:
     inside_fault: str | None = None
     # Whether the candidate is other code than the baseline, on a device where a process makes code faster or slower.
     is_of_its_process: bool = False
+    over_processes: OverProcesses | None = None  # the baseline's mean, where it was timed in several
     is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None
     scattered: Interval | None = None  # the same from the scatter of the rounds alone
+    of_this_process: Interval | None = None  # the same without what another process would get
     confidence: float | None = None
     word: str | None = None
 
@@ -152,7 +155,7 @@ class Timing:
     @property
     def deserves_another_process(self) -> bool:
         """Whether what the process adds to a call is in doubt by what may be this one process's alone."""
-        return self.apart_as_processes or (self.wants_inside and self.inside_fault == LATE)
+        return not self.is_pooled and (self.apart_as_processes or (self.wants_inside and self.inside_fault == LATE))
 
     @property
     def apart_as_processes(self) -> bool:
@@ -162,9 +165,15 @@ class Timing:
         return may_be_processes(self.inside_log_ratios, self.log_ratios, self.baseline_time_us)
 
     @property
+    def is_pooled(self) -> bool:
+        """Whether the speedup is over the baseline's mean of several processes, and not over that in the candidate's own."""
+        has_both = self.is_of_its_process and self.over_processes is not None and bool(self.baseline_us)
+        return has_both and is_pooled(self.baseline_time_us)
+
+    @property
     def ratios(self) -> list[float]:
         """The log-ratios that the speedup comes from."""
-        return self.inside_log_ratios if self.agreeing else self.log_ratios
+        return self.inside_log_ratios if self.agreeing and not self.is_pooled else self.log_ratios
 
     @property
     def time_us(self) -> float:

@@ -29,7 +29,7 @@ from harness.referee.sizing import MOST_LAUNCHES, fewer_that_fit, launches_wante
 from harness.referee.timed import OVERHEAD_TRIM, Part, Timing
 from harness.referee.turns import LATE
 from harness.settings import Settings
-from harness.statistics import margin, order_of_round, trimmed_mean, typical_us
+from harness.statistics import OverProcesses, margin, order_of_round, trimmed_mean, typical_us
 from harness.wire.rotation import whole_rotations
 
 _STEADY = 0.01
@@ -45,16 +45,17 @@ _AS_LONG = 0.1
 class Rounds:
     """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
-    The control is the baseline itself, and what a process adds to both leaves their ratio.
+    The control is the baseline itself, and what a process adds to both leaves their ratio. Any other's, where the baseline is
+    short, is over its mean `over_processes`, if there is one.
     """
 
     def __init__(
         self, session: Session, bench: Bench, reference: Reference, settings: Settings, verify: Verifier,
-        own_pids: set[int], *, is_control: bool = False,
+        own_pids: set[int], *, is_control: bool = False, over_processes: OverProcesses | None = None,
     ) -> None:
         self._session, self._bench, self._reference = session, bench, reference
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
-        self._hold = bench.kind != "cpu"
+        self._is_control, self._hold = is_control, bench.kind != "cpu"
         self._counts = {"A": 2, "B": 2}
         self._of_baseline: list[InputSet] = []
         self._drawn: list[InputSet] = []  # for the next segment of the candidate's
@@ -68,7 +69,9 @@ class Rounds:
         self._stood_still = False  # whether a round was left out because a queue of it was late
         self._is_shortened = False  # whether shorter queues were tried, as the first were late
         self._joined = False  # whether there is room for two segments of the baseline in one
-        self.timing = Timing(timer=session.timer, is_of_its_process=bench.kind != "cpu" and not is_control)
+        self.timing = Timing(
+            timer=session.timer, is_of_its_process=bench.kind != "cpu" and not is_control, over_processes=over_processes
+        )
 
     def run(self) -> Timing:
         """Warm up, keep rounds until the interval is narrow or the budget spent, and estimate."""
@@ -154,8 +157,14 @@ class Rounds:
             if steady or time.monotonic() > deadline:
                 break
             previous = current
-        unheld = self._part("A", hold=False).wall_less_time_us
-        self.timing.unheld_overhead_us = trimmed_mean(unheld, OVERHEAD_TRIM) if unheld else None
+        self.timing.unheld_overhead_us = self._overhead_us(synchronised=False)
+        if self._is_control and self._bench.kind != "cpu":
+            self.timing.synchronised_overhead_us = self._overhead_us(synchronised=True)
+
+    def _overhead_us(self, *, synchronised: bool) -> float | None:
+        """The referee's wall time of a launch that is not held, less the time reported."""
+        found = self._part("A", hold=False, synchronised=synchronised).wall_less_time_us
+        return trimmed_mean(found, OVERHEAD_TRIM) if found else None
 
     def _round(self, index: int) -> tuple[Part, Part]:
         """The halves of round `index`, held where that is possible."""
@@ -215,7 +224,7 @@ class Rounds:
     def _order(self, index: int) -> tuple[str, str]:
         return order_of_round(index, beside=self._inside.is_timed, joined=self._joined)
 
-    def _part(self, order: str, *, hold: bool, look: Look | None = None) -> Part:
+    def _part(self, order: str, *, hold: bool, look: Look | None = None, synchronised: bool = False) -> Part:
         """Segments of the arms in `order`, with one of A among them, in the same slots, without their lead-ins; BB is one.
 
         The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can
@@ -238,7 +247,9 @@ class Rounds:
             self._draw_ahead_if(is_last and hold)
             if arm == "A":
                 made = self._backlog.settling(
-                    lambda: self._session.launch(drawn, hold=hold, meanwhile=self._backlog.work)
+                    lambda: self._session.launch(
+                        drawn, hold=hold, meanwhile=self._backlog.work, synchronised=synchronised
+                    )
                 )
                 if hold:  # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
                     self._hold = self._hold and made.hidden is not False

@@ -113,7 +113,7 @@ def _read(listing: dict[str, Any], device_kind: str, contestant: Contestant) -> 
     names = [str(name) for name in listing["names"]]
     spans = [Span(names[index], float(start_us), float(time_us)) for index, start_us, time_us in listing["spans"]]
     found = kind_on_gpu(spans, gather(contestant.extensions, contestant.triton_cache, source, names))
-    return found, found.busy_us
+    return replace(found, launched=len(spans)), found.busy_us
 
 
 @functools.cache

@@ -177,9 +177,11 @@ def _speedup(record: Record, color: bool) -> str:
     if not ratio:
         return ""
     word = paint(record.call or "", _CALLS.get(record.call or "", "dim"), color)
-    baseline = f"over {record.baseline}" + (
-        f" ({terminal.time_text(record.baseline_us)})" if record.baseline_us else ""
-    )
+    baseline = f"over {record.baseline}"
+    if record.baseline_processes and record.baseline_mean_us:
+        baseline += f" ({terminal.time_text(record.baseline_mean_us)}, its mean of {record.baseline_processes} processes)"
+    elif record.baseline_us:
+        baseline += f" ({terminal.time_text(record.baseline_us)})"
     players = record.players or 0
     over = f" over {players} processes" if players > 1 else " from one process" if players else ""
     level = f"{record.confidence * 100:g} % interval{over}" if record.confidence else None

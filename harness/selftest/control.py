@@ -19,7 +19,7 @@ from harness.records.schema import Record, sizes_text
 from harness.report import terminal
 from harness.report.progress import Progress
 from harness.settings import Settings
-from harness.statistics import MARGINS, Interval, process_share
+from harness.statistics import MARGINS, Interval, OverProcesses, process_share
 from harness.statistics.scatter import Scatter, held, seen_at_most
 from harness.verdict import Status
 
@@ -70,38 +70,43 @@ def off_by(record: Record) -> float | None:
     return max(abs(1 - record.speedup_lo), abs(record.speedup_hi - 1))
 
 
-def can_be_trusted(records: Sequence[Record]) -> bool:
+def can_be_trusted(records: Sequence[Record], eager_players: int = 1) -> bool:
     """Whether every control was measured and none is further off than `TOO_FAR`, beside what its interval has for other
-    processes.
+    processes; `eager_players` are those that eager is timed in.
     """
-    return bool(records) and all((off := off_by(record)) is not None and off <= _allowed(record) for record in records)
+    return bool(records) and all(
+        (off := off_by(record)) is not None and off <= _allowed(record, eager_players) for record in records
+    )
 
 
-def _allowed(record: Record) -> float:
-    return TOO_FAR if record.role == "baseline" else TOO_FAR + _of_processes(record)
+def _allowed(record: Record, eager_players: int) -> float:
+    return TOO_FAR if record.role == "baseline" else TOO_FAR + _of_processes(record, eager_players)
 
 
-def _of_processes(record: Record) -> float:
-    """How far two kernels of its duration are apart by the process that each has been in."""
+def _of_processes(record: Record, eager_players: int) -> float:
+    """How far a kernel that takes as long is from eager by the processes that each has been in."""
     if record.device_kind == "cpu" or not record.time_us:
         return 0.0
-    return math.expm1(process_share(record.time_us, record.time_us, _CONFIDENCE))
+    over = OverProcesses(0.0, 1 + eager_players, 0.0)
+    return math.expm1(process_share(record.time_us, record.time_us, _CONFIDENCE, over, kernels=1))
 
 
-def sentences(records: Sequence[Record]) -> list[str]:
-    """A line for each thing timed against itself, what they come to, and how far this device's numbers go."""
+def sentences(records: Sequence[Record], eager_players: int = 1) -> list[str]:
+    """A line for each thing timed against itself, what they come to, and how far this device's numbers go where eager is
+    timed in so many players.
+    """
     measured = [record for record in records if off_by(record) is not None]
     lines = [_line(record) for record in records]
     if len(measured) < len(records) or not measured:
         lines.append("Eager could not be measured against itself, so no number of this device can be trusted now.")
         return lines
     lines.append(_together(measured))
-    if not can_be_trusted(measured):
+    if not can_be_trusted(measured, eager_players):
         worst = terminal.number_text(100 * max(map(off_by, measured)), 2)
         lines.append(f"Eager may be off itself by {worst} % here, which is too far to rank kernels by. End what else "
                      "uses this device and run it again.")
     else:
-        lines.append(_trust(measured))
+        lines.append(_trust(measured, eager_players))
     return lines
 
 
@@ -125,15 +130,16 @@ def _scatter_text(inside: Sequence[Record]) -> str:
     return f"{off} % off and {apart} % apart" if scatter.n > 1 else f"{off} % off"
 
 
-def _trust(measured: Sequence[Record]) -> str:
+def _trust(measured: Sequence[Record], eager_players: int) -> str:
     """From which difference on a speedup is real, for each class of durations that was looked at: other code than eager
     differs from it from process to process, which eager beside itself does not show.
     """
     parts = []
     for text, inside in _classes(measured):
-        percent = terminal.number_text(100 * max(max(off_by(each), _of_processes(each)) for each in inside), 2)
+        percent = terminal.number_text(100 * max(max(off_by(each), _of_processes(each, eager_players)) for each in inside), 2)
         parts.append(f"{percent} % for {text}")
-    return f"On this device differences above {' and '.join(parts)} are real; what differs by less may be the same."
+    of_one = "" if measured[0].device_kind == "cpu" else " for a candidate of one kernel"
+    return f"On this device differences above {' and '.join(parts)} are real{of_one}; what differs by less may be the same."
 
 
 def _classes(measured: Sequence[Record]) -> list[tuple[str, list[Record]]]:

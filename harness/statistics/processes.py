@@ -1,33 +1,86 @@
 """What another process would get: how far one function's time hangs on the process that it runs in, on a GPU.
 
 A kernel is faster or slower in one process than in another for as long as both live, and no number of rounds in one of
-them tells by how much. Two kernels do not share it: of 18 processes of one H200 with eager `tril(A @ B)` at 16 µs beside
-another kernel, eager had a standard deviation of 0.34 and 0.37 µs from process to process, kernels of 22 and 29 µs
-0.10 and 0.09 µs, and what eager had more than usual the others had 0.15 to 0.19 of. Eager beside itself had all of it
-(correlation 0.99). So it leaves the ratio of a function to itself, and of no other.
+them tells by how much. It goes by the launch: in eleven to eighteen processes each of one H200, candidates of one kernel,
+16 to 94 µs, had a standard deviation of 0.08 to 0.16 µs from process to process, eager `tril(A @ B)`, which is two,
+0.21 to 0.37 µs at 16 to 42 µs, and one of some ten products, 72 µs, 1.4 µs. Two of them share little of it (correlations of 0.0 to
+0.6); eager beside itself all (0.97 and more). So eager in the same process takes it off the ratio of eager to itself, and off no
+other's that is as short. What does help is eager in several processes: its mean of n is off by the root of n less, and all
+rows of a run are over the same.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
 from harness.statistics.trimmed import Interval
 
-# Standard deviation in µs of one function's time from process to process. Of 200 processes with eager on H200s it was
-# 0.28 at 16 µs, and 0.14 at 0.36 ms (what the referee's eager and the player's differ by, less what launches scatter by). At
-# 2.7 ms times differed by no more than those of one process from minute to minute do. Between, nobody has looked.
-_OF_SHORT_US, _OF_LONG_US = 0.3, 0.15
-_SHORT_BELOW_US = 100.0
+# Standard deviation in µs, for each kernel of a call, of its time from process to process; of eager two, where nobody has
+# counted. Beside other code of 70 and 360 µs no more than 0.12 µs of eager's are left in the ratio to eager in the same
+# process, as the two begin to share it. At 2.7 ms times differed by no more than those of one process from minute to minute.
+_EACH_KERNEL_US = 0.15
+UNCOUNTED = 2
+_SHORT_BELOW_US = 50.0
 # Of a time that is none, before it is refused.
 _MOST_SHARE = 10.0
 
 
-def process_share(candidate_us: float, baseline_us: float, confidence: float) -> float:
-    """By how much of itself the ratio of two functions may be another in another process, one-sided, at `confidence`."""
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    both = (_deviation_us(each) / each for each in (candidate_us, baseline_us))
-    return min(z * math.hypot(*both), _MOST_SHARE)
+@dataclass(frozen=True)
+class OverProcesses:
+    """A baseline's mean time over `processes`, the referee's among them: `shift` is its log less that of the time in the
+    referee, `deviation` the standard deviation of the logs, each process's (0 of one).
+    """
+
+    shift: float
+    processes: int
+    deviation: float
+
+    @staticmethod
+    def of(shifts: Sequence[float]) -> OverProcesses:
+        """From the log of the time in each other process less that of the time in the referee in the same rounds."""
+        logs = [0.0, *shifts]
+        return OverProcesses(statistics.fmean(logs), len(logs), statistics.stdev(logs) if shifts else 0.0)
+
+
+def is_pooled(baseline_us: float) -> bool:
+    """Whether a baseline is so short that its mean over several processes says more than its time in the candidate's.
+
+    On an H200 the ratio to the mean of four was 1.1, 0.8 and 0.4 % from process to process at 16, 21 and 42 µs, that to the
+    time in the same process 2.0, 1.1 and 0.4 %; at 70 µs 0.17 and 0.09 to 0.17 %, at 360 µs 0.07 and 0.03 %.
+    """
+    return baseline_us < _SHORT_BELOW_US
+
+
+def process_share(
+    candidate_us: float, baseline_us: float, confidence: float, baseline: OverProcesses | None = None,
+    kernels: int = UNCOUNTED,
+) -> float:
+    """By how much of itself the ratio of two functions may be another in another process, one-sided, at `confidence`.
+
+    The first of them launches so many `kernels` a call. What is known of the `baseline` in several processes makes its part
+    of it more, or less where the ratio is over its mean of them.
+    """
+    own = _normal(confidence) * _EACH_KERNEL_US * max(kernels, 1) / candidate_us
+    return min(math.hypot(own, eager_share(baseline_us, confidence, baseline)), _MOST_SHARE)
+
+
+def eager_share(baseline_us: float, confidence: float, baseline: OverProcesses | None = None) -> float:
+    """The part of `process_share` that is the baseline's.
+
+    Where its several processes are further apart than is known of an H200 (it may be more than two kernels), that counts.
+    """
+    share = _EACH_KERNEL_US * (UNCOUNTED if is_pooled(baseline_us) else 1) / baseline_us
+    if baseline is not None:
+        share = max(share, baseline.deviation) / math.sqrt(baseline.processes if is_pooled(baseline_us) else 1)
+    return _normal(confidence) * share
+
+
+def _normal(confidence: float) -> float:
+    return NormalDist().inv_cdf(0.5 + confidence / 2)
 
 
 def with_share(interval: Interval, share: float) -> Interval:
@@ -36,5 +89,7 @@ def with_share(interval: Interval, share: float) -> Interval:
     return Interval(interval.estimate, interval.estimate * math.exp(-down), interval.estimate * math.exp(up))
 
 
-def _deviation_us(duration_us: float) -> float:
-    return max(_OF_LONG_US, _OF_SHORT_US * min(1.0, _SHORT_BELOW_US / duration_us))
+def shifted(interval: Interval, baseline: OverProcesses) -> Interval:
+    """The speedup over the baseline in the referee as one over its mean of several processes."""
+    by = math.exp(baseline.shift)
+    return Interval(interval.estimate * by, interval.lo * by, interval.hi * by)

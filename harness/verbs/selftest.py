@@ -68,9 +68,9 @@ def _timing(options: argparse.Namespace) -> int:
     rows = len(records) + sum(len(wait.records) for wait in waits)
     seen = [each for wait, path in zip(waits, more) for each in agreement.read(wait.records, path)]
     seconds = (time.monotonic() - began) / rows
-    trusted = control.can_be_trusted(alike) and all(wait.adds_up for wait in waits)
+    trusted = control.can_be_trusted(alike, settings.eager_players) and all(wait.adds_up for wait in waits)
     lines = [
-        *map(known.sentence, waits), *agreement.sentences(seen), *control.sentences(alike),
+        *map(known.sentence, waits), *agreement.sentences(seen), *control.sentences(alike, settings.eager_players),
         f"A row took {seconds:.1f} s, builds included (--config {options.config}).",
     ]
     if options.json:

@@ -39,6 +39,7 @@ def staying():
         contest.done.append(entry.name)
         if entry.name == "eager":
             contest._judge.control, contest._control_at = "control", time.monotonic()
+            contest._judge.eagers = "eagers"
 
     contest._one = one
     contest._renew_control = lambda: contest.done.append("renewed")
@@ -94,14 +95,14 @@ def test_parameters_that_an_answer_told_of_are_drawn_anew_for_the_next_candidate
     before, drawn = staying._judge, []
     staying._references = lambda: (["references"], drawn.append(1) or len(drawn))
     staying._judge_with = lambda references, seed: SimpleNamespace(
-        control=None, has_parameters=True, renew=None, seed=seed, forget_ready=lambda: None
+        control=None, eagers=None, has_parameters=True, renew=None, seed=seed, forget_ready=lambda: None
     )
     staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:01Z")
     assert staying._judge is before
     before.has_parameters = True
     staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:02Z")
     staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:03Z")
-    assert (staying._judge.seed, staying._judge.control) == (2, "control")
+    assert (staying._judge.seed, staying._judge.control, staying._judge.eagers) == (2, "control", "eagers")
 
 
 def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(staying):

@@ -78,7 +78,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.alone]
 
 def judged(bench, problem, sources, device, *words):
     """The rows of candidates with these sources; of one whose clock was doubted, which has no such times, from a
-    further run.
+    further run. One that synchronises may stay in doubt: the device waits for its host, and nobody knows what that does.
     """
     folder = bench.candidates([])
     for name, source in sources.items():
@@ -88,7 +88,8 @@ def judged(bench, problem, sources, device, *words):
     assert end.code == 0, end.err[-2000:]
     rows = bench.judged_again(end, sources, *words)
     for name in sources:
-        assert rows[name]["status"] == "ok", (name, rows[name]["reason"])
+        allowed = ("ok", "unsure") if name == "synchronises" else ("ok",)
+        assert rows[name]["status"] in allowed, (name, rows[name]["reason"])
     return rows
 
 
@@ -122,7 +123,7 @@ def test_a_call_that_keeps_the_device_busy_takes_as_long_in_a_row_as_in_a_graph(
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", CANDIDATES)
+@pytest.mark.parametrize("name", [name for name in CANDIDATES if name != "synchronises"])
 def test_energy_is_that_of_a_device_under_load_and_within_its_limit(on_gpu, name):
     """A GPU that idles takes a tenth to a sixth of what its limit allows, and one with products of fp32 half of it."""
     row = on_gpu[name]
@@ -137,6 +138,9 @@ def test_energy_is_that_of_a_device_under_load_and_within_its_limit(on_gpu, name
 def test_a_call_that_synchronises_has_no_graph_and_a_note_that_says_so(on_gpu):
     row = on_gpu["synchronises"]
     assert row["graph_us"] == ""
+    if row["status"] == "unsure":
+        assert "by the referee's clock" in row["reason"] and row["back_to_back_us"] == ""
+        return
     assert "it cannot be captured as a CUDA graph: " in row["warnings"]
     assert "operation not permitted when stream is capturing" in row["warnings"]
     assert "could not be queued ahead" in row["warnings"]

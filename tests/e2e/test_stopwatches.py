@@ -83,8 +83,9 @@ def test_a_call_of_many_kernels_is_queued_ahead_in_shorter_segments(new_bench):
         (folder / f"{name}.py").write_text(source, encoding="utf-8")
     ended = bench.end(bench.judge(bench.folder / "tril_small.yaml", folder, "cuda:0"))
     assert ended.code == 0, ended.err[-2000:]
-    for name, is_hidden in (("few", True), ("many", True), ("synchronises", False)):
+    for name in bodies:
         row = ended.rows[name]
-        assert row["status"] in ("ok", "unsure"), (name, row["reason"])
-        assert row["launch_hidden"] == str(is_hidden).lower(), name
+        # One that synchronises has the host's time in its own, by which it may be too uneven to be known.
+        assert row["status"] in (("ok", "unsure") if name == "synchronises" else ("ok",)), (name, row["reason"])
+        assert (row["launch_hidden"] == "true") == (name != "synchronises"), name
     assert float(ended.rows["many"]["time_us"]) > 2 * float(ended.rows["few"]["time_us"])

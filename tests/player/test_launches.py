@@ -115,6 +115,13 @@ def test_a_launch_on_its_own_is_waited_for_before_and_after_it():
     assert stage.placed == []
 
 
+def test_the_device_is_waited_for_within_each_call_where_that_is_asked_for():
+    stage, launcher = launcher_of(lambda x: x + 1)
+    launcher.queue(1, [SKELETON, SKELETON], synchronised=True)
+    within = [stage.steps[at + 1] for at, step in enumerate(stage.steps) if step == "forward"]
+    assert within == ["synchronize", "synchronize"], "before the stopwatch stops"
+
+
 def test_what_forward_returned_is_in_the_outbox():
     stage, launcher = launcher_of(lambda x: x * 10)
     launcher.queue(1, [SKELETON])

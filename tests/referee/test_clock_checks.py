@@ -107,6 +107,22 @@ def test_work_left_for_the_end_of_a_segment_makes_its_report_late(tail_us, statu
         assert "work was left for the end" in verdict.reason
 
 
+@pytest.mark.parametrize(("overhead_us", "status"), [
+    (260.0, Status.REJECTED), (280.0, Status.UNSURE), (320.0, None), (390.0, None), (440.0, None), (460.0, None),
+    (480.0, Status.UNSURE), (1400.0, Status.UNSURE), (1500.0, Status.REJECTED),
+])
+def test_a_queue_that_is_not_held_runs_ahead_of_the_device_or_waits_for_it_or_does_a_part_of_that(overhead_us, status):
+    """A call of 390 µs that waits for the device took 97 µs more around it than a control that ran ahead."""
+    control = Control(overhead_us=40.0, unheld_overhead_us=320.0, baseline_us=390.0, synchronised_overhead_us=440.0)
+    timing = timing_of(390.0, overhead_us=overhead_us)
+    assert control.unexplained_us(timing) == overhead_us - 40.0
+    timing.launch_hidden = False
+    if status is None:
+        check_times(timing, "cuda", None, control)
+    else:
+        assert verdict_on(timing, control=control).status is status
+
+
 def test_a_flush_left_out_is_told_from_work_left_outside():
     verdict = verdict_on(timing_of(1000.0, overhead_us=40.0 - 74.0))
     assert "steps around it took 74.0 µs less than they must" in verdict.reason

@@ -206,9 +206,10 @@ def test_without_a_control_one_is_made_and_where_there_is_none_nothing_is_ok(jud
 def test_a_control_that_could_not_be_timed_again_leaves_the_clocks_of_before(settings):
     judge = Judge(SimpleNamespace(kind="cuda"), [REFERENCE], settings, None, 1)
     judge.control = CONTROL
-    coming = iter([None, later := replace(CONTROL, overhead_us=41.0)])
+    coming = iter([None, later := timing_of()])
     judge._play = SimpleNamespace(control_again=lambda contestant, start: next(coming))
     judge.renew_control(contestant_of(is_baseline=True), lambda: None)
     assert judge.control is CONTROL
     judge.renew_control(contestant_of(is_baseline=True), lambda: None)
-    assert judge.control is later
+    assert judge.control == Control.of(later)
+    assert judge.eagers.over_processes is None, "it is of another minute than those that rows are held against"

@@ -26,7 +26,7 @@ FAILED = eager(None, None, status="unsure", reason_code="throttled", reason="it 
         ([eager(0.97, 0.99)], True, "above 3.0 % for calls from 1.00 ms on are real"),
         (
             [eager(0.999, 1.001), eager(0.98, 1.01, time_us=20.0)], True,
-            "above 0.10 % for calls from 1.00 ms on and 5.6 % for calls below 50.0 µs are real; what differs by less may be",
+            "above 0.10 % for calls from 1.00 ms on and 3.4 % for calls below 50.0 µs are real for a candidate of one kernel; what",
         ),
         ([eager(0.98, 1.01, time_us=20.0, device_kind="cpu")], True, "above 2.0 % for calls below 50.0 µs are real"),
         ([eager(0.93, 1.01, time_us=20.0)], False, "off itself by 7.0 %"),
@@ -43,6 +43,11 @@ def test_the_last_sentence_says_how_far_numbers_can_be_trusted(records, trusted,
     assert said in control.sentences(records)[-1]
     measured = all(record.speedup is not None for record in records) and bool(records)
     assert len(control.sentences(records)) == len(records) + (2 if measured else 1)
+
+
+def test_eager_in_more_processes_makes_smaller_differences_real():
+    said = control.sentences([eager(0.999, 1.001, time_us=20.0)], eager_players=3)[-1]
+    assert "above 2.8 % for calls below 50.0 µs are real" in said
 
 
 def test_what_they_come_to_says_how_little_so_few_tell():

@@ -7,15 +7,14 @@ import random
 
 import pytest
 
-from harness.statistics import Interval, process_share, with_share
+from harness.statistics import Interval, OverProcesses, eager_share, process_share, shifted, with_share
 
 
 def test_the_share_is_of_both_calls_and_less_of_longer_ones():
-    assert process_share(20.0, 20.0, 0.99) == pytest.approx(2.5758 * math.sqrt(2) * 0.3 / 20.0, rel=1e-4)
+    assert process_share(20.0, 20.0, 0.99, kernels=1) == pytest.approx(2.5758 * math.hypot(0.15, 0.3) / 20.0, rel=1e-4)
     assert process_share(20.0, 2000.0, 0.99) == pytest.approx(2.5758 * math.hypot(0.3 / 20, 0.15 / 2000), rel=1e-4)
-    assert process_share(150.0, 150.0, 0.99) == pytest.approx(2.5758 * math.sqrt(2) * 0.2 / 150, rel=1e-4)
+    assert process_share(150.0, 70.0, 0.99, kernels=10) == pytest.approx(2.5758 * math.hypot(1.5 / 150, 0.15 / 70), rel=1e-4)
     shares = [process_share(each, 3000.0, 0.99) for each in (5.0, 20.0, 99.0, 100.0, 150.0, 250.0, 1000.0)]
-    assert shares[2] / shares[3] < 1.02, "no step"
     assert shares == sorted(shares, reverse=True)
     assert process_share(20.0, 20.0, 0.95) < process_share(20.0, 20.0, 0.99)
 
@@ -34,7 +33,7 @@ def test_it_holds_what_the_mean_of_many_processes_says(candidate_us, baseline_us
     """Each process adds to either call what chance says, within rounds that hide 0.1 % of it."""
     draw, held, of = random.Random(7), 0, 2000
     truth, scatter = baseline_us / candidate_us, 0.001
-    deviation = {22.0: 0.3, 30.0: 0.3, 15.5: 0.3, 160.0: 0.3 * 100 / 160, 2700.0: 0.15}
+    deviation = {22.0: 0.15, 30.0: 0.15, 15.5: 0.3, 160.0: 0.15, 2700.0: 0.15}
     for _ in range(of):
         one, other = (
             each + draw.gauss(0, deviation[each]) for each in (baseline_us, candidate_us)
@@ -42,7 +41,7 @@ def test_it_holds_what_the_mean_of_many_processes_says(candidate_us, baseline_us
         found = one / other * math.exp(draw.gauss(0, scatter))
         reach = math.exp(2.5758 * scatter)
         interval = with_share(
-            Interval(found, found / reach, found * reach), process_share(candidate_us, baseline_us, 0.99)
+            Interval(found, found / reach, found * reach), process_share(candidate_us, baseline_us, 0.99, kernels=1)
         )
         held += interval.lo <= truth <= interval.hi
     assert 0.985 * of < held < 0.995 * of
@@ -51,3 +50,31 @@ def test_it_holds_what_the_mean_of_many_processes_says(candidate_us, baseline_us
 def test_a_time_that_is_none_has_an_interval_all_the_same():
     wide = with_share(Interval(1e9, 1e9, 1e9), process_share(1e-3, 1000.0, 0.99))
     assert 0 < wide.lo < 1e6 and math.isfinite(wide.hi)
+
+
+@pytest.mark.parametrize("processes", [2, 4, 10])
+def test_over_the_mean_of_several_processes_it_holds_it_as_well_and_is_narrower(processes):
+    draw, held, of, widths = random.Random(processes), 0, 2000, []
+    for _ in range(of):
+        eagers = [15.5 + draw.gauss(0, 0.3) for _ in range(processes)]  # the first is the referee's
+        over = OverProcesses.of([math.log(each / eagers[0]) for each in eagers[1:]])
+        found = eagers[0] / (22.0 + draw.gauss(0, 0.15))
+        share = process_share(22.0, eagers[0], 0.99, over, kernels=1)
+        interval = with_share(shifted(Interval(found, found, found), over), share)
+        held += interval.lo <= 15.5 / 22.0 <= interval.hi
+        widths.append(share)
+    assert held > 0.985 * of
+    assert sum(widths) / of < 0.85 * process_share(22.0, 15.5, 0.99, kernels=1)
+
+
+def test_processes_that_are_further_apart_than_was_seen_before_widen_it():
+    usual, wild = OverProcesses.of([0.01, -0.01, 0.02]), OverProcesses.of([0.1, -0.1, 0.2])
+    assert eager_share(15.5, 0.99, usual) == pytest.approx(2.5758 * 0.3 / 15.5 / 2, rel=1e-4)
+    assert eager_share(15.5, 0.99, wild) == pytest.approx(2.5758 * wild.deviation / 2, rel=1e-4)
+    assert eager_share(200.0, 0.99, wild) == pytest.approx(2.5758 * wild.deviation, rel=1e-4), "it is no mean there"
+    assert wild.deviation > 0.1
+
+
+def test_the_mean_of_one_process_is_its_own():
+    assert OverProcesses.of([]) == OverProcesses(0.0, 1, 0.0)
+    assert eager_share(15.5, 0.99, OverProcesses.of([])) == eager_share(15.5, 0.99)

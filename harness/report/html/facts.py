@@ -37,6 +37,7 @@ def _time(record: Record) -> Rows:
         ("rounds kept", _whole(record.rounds)),
         ("rounds dropped", _whole(record.dropped)),
         (f"{record.baseline or 'baseline'} in the same rounds", _us(record.baseline_us)),
+        (f"its mean of {record.baseline_processes} processes", _us(record.baseline_mean_us)),
         ("speedup", interval_text(record) or None),
         ("with launch overhead", _us(record.e2e_us)),
     ]

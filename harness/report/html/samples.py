@@ -34,7 +34,8 @@ class Reading:
 class Player:
     """What one process of the candidate was timed at: µs per launch, in order, and a log-ratio per round.
 
-    `inside_log_ratios` are over the baseline in that same process, where it was timed there too.
+    `inside_log_ratios` are over the baseline in that same process, where it was timed there too; `shift` is the log of the
+    baseline's mean over several processes less that of its time beside the candidate, where the speedup is over that mean.
     """
 
     candidate_us: tuple[float, ...]
@@ -42,11 +43,14 @@ class Player:
     log_ratios: tuple[float, ...]
     readings: tuple[Reading, ...]
     inside_log_ratios: tuple[float, ...] = ()
+    shift: float | None = None
 
     @property
     def ratios(self) -> tuple[float, ...]:
         """The log-ratios that the speedup comes from."""
         inside, outside = self.inside_log_ratios, self.log_ratios
+        if self.shift is not None:
+            return tuple(each + self.shift for each in outside)
         if not inside or len(inside) != len(outside) or not self.baseline_us:
             return outside
         return inside if baselines_agree(inside, outside, typical_us(self.baseline_us)) else outside
@@ -174,6 +178,7 @@ def _player(body: Mapping[str, Any]) -> Player:
         _numbers(body.get("log_ratios")),
         tuple(readings),
         _numbers(body.get("inside_log_ratios")),
+        _number(_mapping(body.get("over_processes")).get("shift")),
     )
 
 

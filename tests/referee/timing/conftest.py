@@ -55,9 +55,16 @@ class ScriptedSession:
         self.insides += 1
         return self.insides not in self.late_inside
 
-    def launch(self, sets, *, hold, timeout_s=None, early_s=None, inspect=False, incomplete=None, meanwhile=None):
+    synchronised = 0
+
+    def launch(
+        self, sets, *, hold, timeout_s=None, early_s=None, inspect=False, incomplete=None, meanwhile=None,
+        synchronised=False,
+    ):
         if meanwhile is not None:
             meanwhile()
+        if synchronised:
+            self.synchronised += 1
         if early_s is not None:  # a look at early inputs, of which every other segment is as usual
             self._log.append(("inspected" if inspect else "early", len(sets), hold))
             self.early_s = max(early_s, self.early_s)
@@ -145,14 +152,15 @@ def beside(small_regions, reference_of, settings):
     too, with such settings. What is timed is the control, if nothing else is said.
     """
 
-    def make(a_us, inside_us, b_us, *, is_control=True, **fields):
+    def make(a_us, inside_us, b_us, *, is_control=True, over_processes=None, **fields):
         log = []
         session = ScriptedSession(lambda _: a_us, log)
         session.inside_us = inside_us
         bench = ScriptedBench(b_us, log, "cuda")
         wanted = replace(settings, **fields)
         rounds = Rounds(
-            session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}, is_control=is_control
+            session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}, is_control=is_control,
+            over_processes=over_processes,
         )
         return rounds.run(), log
 
