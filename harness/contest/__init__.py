@@ -32,7 +32,7 @@ from harness.sandbox.spawn import Child
 from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
 from harness.statistics import load_ahead
-from harness.verdict import ReasonCode, Status, Verdict
+from harness.verdict import OK, ReasonCode, Status, Verdict
 from harness.workshop import Workshop
 
 # A control must be of the minutes that it is held against, and so must the canaries that stand beside a time; a run of a
@@ -203,6 +203,8 @@ class Contest:
             self._judge.eagers.add(judgement.timings)
             self._control_is_noisy = not self._workshop.is_quiet
             self._control_at = time.monotonic()
+        elif contestant.is_baseline and self._judge.control is not None and judgement.verdict == OK:
+            self._judge.control = self._judge.control.and_baseline(judgement.timing)
         self._lost = self._bench.unhealthy()
         # One that is just opening the device is counted with all that it will hold of its memory.
         left_bytes = 0 if self._lost else self._bench.left_bytes(self._ahead.open_count())

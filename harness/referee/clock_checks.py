@@ -8,7 +8,7 @@ in an eager that is slower while this player lives. Each finding is a verdict wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.records.three_clocks import ThreeClocks
 from harness.referee import failures
@@ -57,8 +57,10 @@ class Control:
     one, and the baseline's time beside it.
 
     `unheld_overhead_us` is the first where no queue was held, so that the harness's own Python shows, and
-    `synchronised_overhead_us` where on a GPU each call waited for the device besides, so that all of it does; `tail_us` is what passed between the end of a segment's last launch and its report, `cooling_us` on a CPU what passed before a launch's
-    window was opened. `over_processes` is the baseline's mean over several processes, where it was timed in any.
+    `synchronised_overhead_us` where on a GPU each call waited for the device besides, so that all of it does; `tail_us` is
+    what passed between the end of a segment's last launch and its report, `cooling_us` on a CPU what passed before a
+    launch's window was opened. `over_processes` is the baseline's mean over several processes, where it was timed in any.
+    `others_us` are the first of the harness's other baselines.
     """
 
     overhead_us: float | None
@@ -68,6 +70,7 @@ class Control:
     cooling_us: float | None = None
     over_processes: OverProcesses | None = None
     synchronised_overhead_us: float | None = None
+    others_us: tuple[float, ...] = ()
 
     @staticmethod
     def of(timing: Timing) -> Control:
@@ -76,20 +79,27 @@ class Control:
             timing.cooling_overhead_us, synchronised_overhead_us=timing.synchronised_overhead_us,
         )
 
+    def and_baseline(self, timing: Timing) -> Control:
+        """This control, with what another baseline left: the harness's steps took no longer around that."""
+        seen_us = timing.wall_overhead_us
+        return self if seen_us is None else replace(self, others_us=(*self.others_us, seen_us))
+
     def unexplained_us(self, timing: Timing) -> float | None:
         """By how much a launch took longer by the wall clock than its time and the harness's own steps, or (below 0) less;
         None where it is not known.
 
-        Steps of a queue that could not be held take as long as the control's do when it is not held: less where they
-        run ahead of the device, more where each call waits for it, and a call may do a part of that. What the player says
-        of the host's time explains nothing, since it could say anything.
+        No steps take less than the least that a baseline's took. Those of a queue that could not be held take as long as
+        the control's do when it is not held, or as it waits for each call, and a call may do a part of that; where the host
+        is fast it shows in none of them. What the player says of the host's time explains nothing, since it could say
+        anything.
         """
-        known = [self.overhead_us]
+        most = [self.overhead_us]
         if timing.launch_hidden is False:
-            known = [self.unheld_overhead_us, self.synchronised_overhead_us]
-        known = [each for each in known if each is not None]
+            most = [self.unheld_overhead_us, self.synchronised_overhead_us]
+        most = [each for each in most if each is not None]
+        least = [each for each in (*most, self.overhead_us, *self.others_us) if each is not None]
         seen_us = timing.wall_overhead_us
-        return None if seen_us is None or not known else seen_us - min(max(seen_us, min(known)), max(known))
+        return None if seen_us is None or not most else seen_us - min(max(seen_us, min(least)), max(most))
 
 
 def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, kind: str) -> ThreeClocks:
@@ -110,7 +120,7 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
             f"{timing.time_us:.1f} µs is less than {_FLOOR_SHARE:g} of {floor_us:.1f} µs, the time that "
             "the useful work takes at this device's fastest rates: the clock was fooled, or work left undone",
         )
-    _check_looks(timing, kind)
+    _check_looks(timing)
     if control is not None:
         unexplained_us = control.unexplained_us(timing)
         try:
@@ -190,37 +200,37 @@ def _check_tail(timing: Timing, kind: str, excess_us: float) -> None:
     )
 
 
-def _check_looks(timing: Timing, kind: str) -> None:
+def _check_looks(timing: Timing) -> None:
     begins = "something of it (another stream, a thread, a waiting kernel) begins to work before its time"
     _check_look(
-        timing.early, kind, "less when its inputs were readable for a while before the timed window opened",
+        timing.early, "less when its inputs were readable for a while before the timed window opened",
         "{0:.1f} µs, but {1:.1f} µs when its inputs are readable for a while before the timed window opens", begins,
     )
     _check_look(
-        timing.completed, kind, "more when the last of its inputs came as the timed window opened",
+        timing.completed, "more when the last of its inputs came as the timed window opened",
         "{1:.1f} µs, but {0:.1f} µs when the last of its inputs come as the timed window opens", begins,
     )
     _check_look(
-        timing.valued, kind, "more when its inputs had random signs, or zeros and ones",
+        timing.valued, "more when its inputs had random signs, or zeros and ones",
         "{1:.1f} µs, but {0:.1f} µs when its inputs have random signs, or are zeros and ones",
         "what it does goes by how the inputs are drawn, which is not the problem", ReasonCode.GOES_BY_VALUES,
     )
 
 
 def _check_look(
-    found: EarlyLook | None, kind: str, often: str, always: str, doing: str,
+    found: EarlyLook | None, often: str, always: str, doing: str,
     code: ReasonCode = ReasonCode.CLOCKS_DISAGREE,
 ) -> None:
     """`often` is what a call took now and then if `found` is a finding, `always` what each took, with two places for
     µs, and `doing` what that comes of.
     """
-    if found is None or not (found.is_finding(kind) or found.was_often_one):
+    if found is None or not (found.is_finding or found.was_often_one):
         return
-    if found.is_finding(kind):
+    if found.is_finding:
         said = f"a call takes {always.format(found.usual_us, found.early_us)}: {doing}"
     else:
         said = f"{found.findings} times, though not each time, a call took {often}: {doing} now and then"
-    if found.is_certain(kind):
+    if found.is_certain:
         raise failures.failed(Status.REJECTED, code, said)
     raise failures.failed(
         Status.UNSURE, ReasonCode.NOISY, f"{said}, or something else disturbs this machine; run again when it is quiet"

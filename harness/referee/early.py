@@ -3,7 +3,8 @@
 Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call
 looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A
 segment with open inputs beside one as usual tells the first, one launch among others the second, and one launch with
-other values whether the call goes by those. What looks so is looked at again, because on a busy machine one look proves
+other values whether the call goes by those. Where a GPU's queue is not held, an honest call too gains by a window that
+opens late, since the host runs ahead meanwhile: there all launches of a segment lie open, and the second tells both. What looks so is looked at again, because on a busy machine one look proves
 nothing, and the weakest of them counts. How many looked so counts too: a load on the machine hides an early start now
 and then, and who begins early by chance hides it by himself.
 """
@@ -20,16 +21,18 @@ _TRIES = 5
 # So many findings among all that one player showed are a doubt, whatever stands beside them: of 92 looks at honest
 # contestants on two cores, with one load beside them and with three, 3 were findings.
 _OFTEN = 3
+# A GPU whose queue waits for the host in each call. It is a kind of clock, beside "cuda" and "cpu".
+UNHELD = "unheld"
 # By how much a time must fall to be a finding: a share of the call, and at least so many µs.
 # Of 40 honest contestants on an H200, from 0.16 to 72 ms, none gained more than 0.22 %, below 1 ms more than 0.8 µs.
-_SHARE = {"cuda": 0.05, "cpu": 0.4}
-_LEAST_US = {"cuda": 3.0, "cpu": 1000.0}
+_SHARE = {"cuda": 0.05, UNHELD: 0.1, "cpu": 0.4}
+_LEAST_US = {"cuda": 3.0, UNHELD: 20.0, "cpu": 1000.0}
 # Of a few launches on a GPU: their inputs lie open for twice the call, so that what was begun is over. Honest calls have
 # faster and slower launches, too, and not so much faster.
 _SHARE_OF_SOME = 0.25
 # Less than this is doubted and not blamed on anyone: on a two-core CPU with four other loads an honest call of 3.2 ms
 # took 1.3 in all five pairs.
-_BLAMED_LEAST_US = {"cuda": 0.0, "cpu": 4000.0}
+_BLAMED_LEAST_US = {"cuda": 0.0, UNHELD: 100.0, "cpu": 4000.0}
 
 Segment = Callable[[float], Sequence[float]]
 
@@ -43,36 +46,46 @@ class EarlyLook:
     usual one, it is the slowest of the fastest eighth of either: who begins some of them early, drawn by chance. Of one
     launch among others its time is `usual_us`, and theirs `early_us`. `gained_beside_us` is what was gained over launches
     made for this right after, where those of `early_us` were made a while before. `findings` counts the looks, of all those
-    that this one stands for, that were such.
+    that this one stands for, that were such. `kind` is the clock's, "cuda", "cpu" or `UNHELD`, at that look: who loses his
+    queue later is not acquitted by it of what was seen before.
     """
 
     usual_us: float
     early_us: float
     gained_beside_us: float | None = None
     findings: int = field(default=0, compare=False)
+    kind: str = "cuda"
 
     @property
     def gained_us(self) -> float:
         return self.usual_us - self.early_us
 
-    def is_finding(self, kind: str) -> bool:
-        """Whether the call was faster with earlier inputs by more than chance on a device of `kind`."""
-        return self.gained_us > max(_SHARE[kind] * self.usual_us, _LEAST_US[kind])
+    @property
+    def is_finding(self) -> bool:
+        """Whether the call was faster with earlier inputs by more than chance."""
+        return self.gained_us > max(_SHARE[self.kind] * self.usual_us, _LEAST_US[self.kind])
 
     @property
     def was_often_one(self) -> bool:
         """Whether too many looks were findings for chance, though this one may be none."""
         return self.findings >= _OFTEN
 
-    def is_certain(self, kind: str) -> bool:
+    @property
+    def is_certain(self) -> bool:
         """Whether such a finding is beyond what another load on the machine could make of an honest call.
 
         A candidate that knows what it was just given could be slow for a while: launches made right after may acquit it
         of the blame, and not of the doubt.
         """
         beside_us = self.gained_us if self.gained_beside_us is None else self.gained_beside_us
+        kind = self.kind
         blamed_us = max(_SHARE[kind] * self.usual_us, _LEAST_US[kind], _BLAMED_LEAST_US[kind])
         return min(self.gained_us, beside_us) > blamed_us
+
+
+def open_s(usual_us: Sequence[float]) -> float:
+    """For how long the inputs of calls that take so many µs lie open when they do."""
+    return min(max(2 * statistics.median(usual_us) / 1e6, _LEAST_S), _MOST_S)
 
 
 def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
@@ -84,21 +97,21 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
     verified launches whose inputs lie open for so long, as many as any other segment has, and returns their times in µs
     without the lead-in.
     """
-    early_s = min(max(2 * statistics.median(usual_us) / 1e6, _LEAST_S), _MOST_S)
+    early_s = open_s(usual_us)
 
     def against(times_us: Sequence[float]) -> EarlyLook:
         opened_us = segment(early_s)
-        found = EarlyLook(_lower_quartile(times_us), _upper_quartile(opened_us))
-        if kind == "cpu" or found.is_finding(kind):
+        found = EarlyLook(_lower_quartile(times_us), _upper_quartile(opened_us), kind=kind)
+        if kind == "cpu" or found.is_finding:
             return found
-        some = EarlyLook(_lower_eighth(times_us), _lower_eighth(opened_us))
-        begun_before = some.is_finding(kind) and some.gained_us > _SHARE_OF_SOME * some.usual_us
+        some = EarlyLook(_lower_eighth(times_us), _lower_eighth(opened_us), kind=kind)
+        begun_before = some.is_finding and some.gained_us > _SHARE_OF_SOME * some.usual_us
         return some if begun_before else found
 
     if kind == "cpu":
-        return _weakest(lambda: against(segment(0.0)), kind)
+        return _weakest(lambda: against(segment(0.0)))
     first = against(usual_us)
-    if not first.is_finding(kind):
+    if not first.is_finding:
         return first
     beside: list[float] = []
 
@@ -106,10 +119,10 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
         beside[:] = segment(0.0)
         return against(beside)
 
-    found = _weakest(pair, kind)
-    is_slower = EarlyLook(_lower_quartile(beside), _upper_quartile(usual_us)).is_finding(kind)
+    found = _weakest(pair)
+    is_slower = EarlyLook(_lower_quartile(beside), _upper_quartile(usual_us), kind=kind).is_finding
     findings = 1 + found.findings
-    if is_slower and not found.is_finding(kind):
+    if is_slower and not found.is_finding:
         return replace(first, gained_beside_us=found.gained_us, findings=findings)
     return replace(found, findings=findings)
 
@@ -124,40 +137,43 @@ def look_at_one(
     `launches()` makes such a segment, verified, and returns the time of that launch and those of the ones before it, in
     µs. On a GPU it is held against `usual_us` too, the times of the segment before: who was found out might be slow in
     all that follows. A finding over those alone is one also over what was made beside it, which `beside()` makes where
-    nothing was.
+    nothing was. Where a GPU's queue is not held, times hold for no longer than their segment, and `beside()` alone stands in
+    where nothing was before it.
     """
 
     def one() -> EarlyLook:
         one_us, before = launches()
-        found = EarlyLook(one_us, _upper_quartile(before or usual_us))
-        if before and kind != "cpu" and not found.is_finding(kind):
-            over_usual = EarlyLook(one_us, _upper_quartile(usual_us), found.gained_us)
-            found = over_usual if over_usual.is_finding(kind) else found
-        elif not before and found.is_finding(kind):
+        if kind == UNHELD:
+            return EarlyLook(one_us, _upper_quartile(before or beside()), kind=kind)
+        found = EarlyLook(one_us, _upper_quartile(before or usual_us), kind=kind)
+        if before and kind != "cpu" and not found.is_finding:
+            over_usual = EarlyLook(one_us, _upper_quartile(usual_us), found.gained_us, kind=kind)
+            found = over_usual if over_usual.is_finding else found
+        elif not before and found.is_finding:
             found = replace(found, gained_beside_us=one_us - _upper_quartile(beside()))
         return found
 
-    return _weakest(one, kind)
+    return _weakest(one)
 
 
-def worse(known: EarlyLook | None, found: EarlyLook, kind: str) -> EarlyLook:
+def worse(known: EarlyLook | None, found: EarlyLook) -> EarlyLook:
     """Of two looks the one that says more against the candidate: what is certain, else what shows more of a gain.
 
     It counts the findings of both.
     """
     if known is None:
         return found
-    more = max(known, found, key=lambda look: (look.is_certain(kind), look.gained_us))
+    more = max(known, found, key=lambda look: (look.is_certain, look.gained_us))
     return replace(more, findings=known.findings + found.findings)
 
 
-def _weakest(look_once: Callable[[], EarlyLook], kind: str) -> EarlyLook:
+def _weakest(look_once: Callable[[], EarlyLook]) -> EarlyLook:
     looks = [look_once()]
-    if looks[0].is_finding(kind):
+    if looks[0].is_finding:
         looks += [look_once() for _ in range(_TRIES - 1)]
     beside = [each.gained_beside_us for each in looks if each.gained_beside_us is not None]
     weakest = min(looks, key=lambda each: each.gained_us)
-    findings = sum(each.is_finding(kind) for each in looks)
+    findings = sum(each.is_finding for each in looks)
     return replace(weakest, gained_beside_us=min(beside) if beside else weakest.gained_beside_us, findings=findings)
 
 

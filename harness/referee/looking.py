@@ -19,7 +19,7 @@ from harness.inputs.sets import InputSet
 from harness.referee import early, failures
 from harness.referee.backlog import Backlog
 from harness.referee.drawn_looks import Look
-from harness.referee.early import EarlyLook, worse
+from harness.referee.early import UNHELD, EarlyLook, worse
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
@@ -84,19 +84,23 @@ class Looking:
         made. Raises Failed where a flush was left out or an output is not right.
         """
         self._given, self._hold = drawn, hold
-        kind = self._bench.kind
+        kind = self._bench.kind if hold or self._bench.kind == "cpu" else UNHELD
         if what is Look.FLUSH:
             self._segment(0.0, inspect=True)
             return
         usual_us = usual_us or self._segment(0.0)
-        if what is Look.OPEN:
-            self.opened = worse(self.opened, early.look(self._segment, kind, usual_us), kind)
-        elif what is Look.LATE:
-            found = early.look_at_one(self._completed_late, kind, usual_us, lambda: self._segment(0.0))
-            self.completed = worse(self.completed, found, kind)
+        # Where the device waits for the host in each call, a window that opens late lets the host run ahead.
+        early_s = early.open_s(usual_us) if kind == UNHELD else 0.0
+
+        def at_one(launches: Callable[[float], tuple[float, Sequence[float]]]) -> EarlyLook:
+            return early.look_at_one(lambda: launches(early_s), kind, usual_us, lambda: self._segment(early_s))
+
+        if what is Look.VALUES:
+            self.valued = worse(self.valued, at_one(self._of_other_values))
+        elif what is Look.LATE or kind == UNHELD:
+            self.completed = worse(self.completed, at_one(self._completed_late))
         else:
-            found = early.look_at_one(self._of_other_values, kind, usual_us, lambda: self._segment(0.0))
-            self.valued = worse(self.valued, found, kind)
+            self.opened = worse(self.opened, early.look(self._segment, kind, usual_us))
 
     def _next(self) -> list[InputSet]:
         given, self._given = self._given, None
@@ -127,20 +131,23 @@ class Looking:
     def _draw_other(self) -> InputSet:
         return self._reference.draw(secrets.choice(self._reference.timed_families))
 
-    def _of_other_values(self) -> tuple[float, Sequence[float]]:
-        """The time of the one launch, which is drawn but never the lead-in, and those of the ones before it."""
+    def _of_other_values(self, early_s: float) -> tuple[float, Sequence[float]]:
+        """The time of the one launch, which is drawn but never the lead-in, and those of the ones before it. The inputs of
+        all lie open for `early_s`.
+        """
         drawn, ready, self._other = self._next(), self._other, None
         index = 1 + secrets.randbelow(len(drawn) - 1)
         sets = [*drawn[:index], ready or self._draw_other(), *drawn[index + 1 :]]
-        made = self._launch(sets)
+        made = self._launch(sets, early_s=early_s)
         if ready is not None:
             self._backlog.add(self._prepare_other)
         self._verify(sets, made)
         times_us = [launch.time_us for launch in made.launches]
         return times_us[index], times_us[1:index]
 
-    def _completed_late(self) -> tuple[float, Sequence[float]]:
-        """The time of the one launch, which is drawn but never the lead-in, and those of the ones before it.
+    def _completed_late(self, early_s: float) -> tuple[float, Sequence[float]]:
+        """The time of the one launch, which is drawn but never the lead-in, and those of the ones before it. What of the
+        inputs is there before their window lies open for `early_s`.
 
         Those after it do not count: a candidate that has begun before knows then which one it was, and could be as slow
         for the rest of the segment. Where no two draws of the inputs differ it is a launch like any other.
@@ -151,7 +158,7 @@ class Looking:
             used = ready or self._incomplete(self._reference.draw(), len(drawn))
             index = used.index
             sets = [*drawn[:index], used.inputs, *drawn[index + 1 :]]
-            made = self._launch(sets, incomplete=used.lacking)
+            made = self._launch(sets, early_s=early_s, incomplete=used.lacking)
             if ready is not None:  # those in whose place they came have been seen by nobody
                 self._backlog.add(functools.partial(self._prepare_incomplete, drawn[index], len(drawn)))
             self._verify(sets, made, [other for other in range(len(sets)) if other != index])

@@ -27,6 +27,7 @@ from harness.referee.timed import Timing
 from harness.referee.timing import Rounds
 from harness.referee.tracing import trace
 from harness.referee.turns import Launches
+from harness.referee.unheld import told_why_it_scatters
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.settings import Settings
@@ -73,10 +74,11 @@ class Play:
             if timing.candidate_us:
                 if first:
                     judgement.clocks = reconcile(timing, control, None, self._bench.kind)
-                check_times(timing, self._bench.kind, self._floor_us, control)
-                if not contestant.is_baseline:  # which gains nothing by it, and whose interval is there to be read
-                    check_evenness(timing, self._bench.kind)
-                    check_spread(timing, self._bench.kind, settings.half_width)
+                with told_why_it_scatters(timing, self._bench.kind):
+                    check_times(timing, self._bench.kind, self._floor_us, control)
+                    if not contestant.is_baseline:  # which gains nothing by it, and whose interval is there to be read
+                        check_evenness(timing, self._bench.kind)
+                        check_spread(timing, self._bench.kind, settings.half_width)
             judgement.timings.append(timing)
             judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
             if timing.candidate_us and not contestant.is_baseline:

@@ -15,13 +15,13 @@ from harness.referee.early import EarlyLook, worse
     (EarlyLook(101.0, 100.0), EarlyLook(170.0, 100.0, 0.0), 1),  # nothing, then doubted
 ])
 def test_of_two_looks_the_one_that_says_more_against_a_candidate_counts(known, found, kept):
-    assert worse(known, found, "cuda") == (known, found)[kept]
+    assert worse(known, found) == (known, found)[kept]
 
 
 def test_the_findings_of_all_looks_are_counted():
     known = None
     for findings, counted in ((0, 0), (2, 2), (1, 3)):
-        known = worse(known, EarlyLook(100.0, 100.0, findings=findings), "cuda")
+        known = worse(known, EarlyLook(100.0, 100.0, findings=findings))
         assert (known.findings, known.was_often_one) == (counted, counted == 3)
 
 
@@ -43,7 +43,7 @@ def test_findings_with_open_inputs_are_counted_by_pairs(kind, gains, findings):
 def test_an_honest_call_that_has_faster_launches_now_and_then_is_no_finding(faster):
     slow = [100.0 + number / 10 for number in range(16)]
     segments = iter([slow[faster:] + [80.0] * faster] * 2)
-    assert not early.look(lambda early_s: next(segments), "cuda", slow).is_finding("cuda")
+    assert not early.look(lambda early_s: next(segments), "cuda", slow).is_finding
 
 
 @pytest.mark.parametrize(("begun", "is_found"), [(0, False), (2, False), (3, True), (8, True), (16, True)])
@@ -54,4 +54,4 @@ def test_on_a_gpu_who_begins_some_of_the_launches_with_open_inputs_early_is_foun
         return usual[begun:] + [20.0] * begun if early_s else usual
 
     found = early.look(segment, "cuda", usual)
-    assert found.is_finding("cuda") == found.is_certain("cuda") == is_found
+    assert found.is_finding == found.is_certain == is_found

@@ -26,7 +26,7 @@ def install(launches, stages, native, stopwatch) -> None:
     kinds = stages.CudaStage, stages.CpuStage
     steps = {(kind, name): getattr(kind, name) for kind in kinds for name in STEPS}
 
-    def queue(launcher, first, skeletons, *more):
+    def queue(launcher, first, skeletons, *more, **how):
         stage = launcher._stage
         before, ask, end = (steps[type(stage), name] for name in STEPS)
         before(stage)
@@ -38,7 +38,7 @@ def install(launches, stages, native, stopwatch) -> None:
         for kind, name in steps:
             setattr(kind, name, lambda *_: None)
         try:
-            return true_queue(launcher, first, skeletons, *more)
+            return true_queue(launcher, first, skeletons, *more, **how)
         finally:
             for (kind, name), step in steps.items():
                 setattr(kind, name, step)

@@ -36,7 +36,7 @@ def test_a_machine_that_is_busier_than_it_was_is_doubted_and_nobody_is_blamed_fo
         chosen(index)
         found = look(session, count=5).completed
         assert found == EarlyLook(3 * USUAL_US, USUAL_US, 0.0)
-        assert found.is_finding("cuda") and not found.is_certain("cuda")
+        assert found.is_finding and not found.is_certain
 
 
 @pytest.mark.parametrize(("count", "index", "beside_us"), [(2, 1, 50.0), (5, 1, 50.0), (5, 2, None), (5, 4, None)])
@@ -44,7 +44,7 @@ def test_work_begun_before_is_certain_where_calls_beside_show_it_too(chosen, cou
     chosen(index)
     session = Session(later_us=50.0)
     found = look(session, count=count).completed
-    assert found == EarlyLook(USUAL_US + 50, USUAL_US, beside_us) and found.is_certain("cuda")
+    assert found == EarlyLook(USUAL_US + 50, USUAL_US, beside_us) and found.is_certain
     assert session.lacking == 5 * [(count, index)]
 
 
@@ -63,7 +63,7 @@ def test_who_is_as_slow_for_the_rest_of_the_segment_is_found_out_all_the_same(ch
 
     session.launch = padding
     found = look(session).completed
-    assert (found.usual_us, found.early_us) == (USUAL_US + 50, USUAL_US) and found.is_certain("cuda")
+    assert (found.usual_us, found.early_us) == (USUAL_US + 50, USUAL_US) and found.is_certain
 
 
 def test_who_is_slow_for_a_while_after_such_a_launch_is_doubted_still():
@@ -79,7 +79,7 @@ def test_who_is_slow_for_a_while_after_such_a_launch_is_doubted_still():
     session.launch = slow_after
     found = look(session, count=2).completed
     assert found == EarlyLook(USUAL_US + 50, USUAL_US, 0.0)
-    assert found.is_finding("cuda") and not found.is_certain("cuda")
+    assert found.is_finding and not found.is_certain
 
 
 @pytest.mark.parametrize("index", [1, 2, 4])
@@ -97,7 +97,7 @@ def test_who_is_honest_for_a_dozen_queues_once_it_was_found_out_is_doubted(chose
     session.launch = warned
     found = look(session).completed
     assert found == EarlyLook(USUAL_US + 50, USUAL_US, 0.0)
-    assert found.is_finding("cuda") and not found.is_certain("cuda")
+    assert found.is_finding and not found.is_certain
 
 
 @pytest.mark.parametrize(("slower", "launches", "findings"), [
@@ -114,7 +114,7 @@ def test_after_a_finding_all_five_are_made_and_each_finding_counts(chosen, slowe
 
     session.launch = by_chance
     found = look(session).completed
-    assert (len(session.lacking), found.findings, found.is_finding("cuda")) == (launches, findings, findings == 5)
+    assert (len(session.lacking), found.findings, found.is_finding) == (launches, findings, findings == 5)
 
 
 def test_inputs_of_which_no_two_draws_differ_are_complete_from_the_start():

@@ -56,7 +56,7 @@ def test_without_times_to_hold_it_against_a_segment_is_made_for_them():
         session = Session(call_us=3 * USUAL_US)
         looker = look(session, what=what, usual_us=())
         assert len(session.looked) == segments
-        assert all(found is None or not found.is_finding("cuda") for found in (looker.opened, looker.completed, looker.valued))
+        assert all(found is None or not found.is_finding for found in (looker.opened, looker.completed, looker.valued))
 
 
 def test_who_takes_longer_in_the_pairs_than_before_is_not_cleared_by_them():
@@ -71,7 +71,7 @@ def test_who_takes_longer_in_the_pairs_than_before_is_not_cleared_by_them():
     session.launch = warned
     found = look(session, what=Look.OPEN).opened
     assert found == EarlyLook(USUAL_US, USUAL_US - 50, 0.0)
-    assert found.is_finding("cuda") and not found.is_certain("cuda")
+    assert found.is_finding and not found.is_certain
 
 
 def test_who_was_slow_by_chance_before_is_cleared_by_pairs_that_are_not():

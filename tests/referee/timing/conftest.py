@@ -65,12 +65,7 @@ class ScriptedSession:
             meanwhile()
         if synchronised:
             self.synchronised += 1
-        if early_s is not None:  # a look at early inputs, of which every other segment is as usual
-            self._log.append(("inspected" if inspect else "early", len(sets), hold))
-            self.early_s = max(early_s, self.early_s)
-            time_us = self.early_us if early_s else self._time_us(self.segments)
-            launches = [Launch(time_us, 3.0, 1.0, None, [])] * len(sets)
-            return Launches(launches, 1.0, None, [True] * len(sets))
+        self.early_s = max(early_s or 0.0, self.early_s)
         if incomplete is not None:
             self._log.append(("completed", len(sets), hold))
             times = [self._time_us(self.segments)] * len(sets)
@@ -80,6 +75,11 @@ class ScriptedSession:
             self._log.append(("valued", len(sets), hold))
             times = [self._time_us(self.segments) + self.valued_later_us * (each.family is not GIVEN) for each in sets]
             return Launches([Launch(each, 3.0, 1.0, None, []) for each in times], 1.0, None, [True] * len(sets))
+        if early_s is not None:  # a look at early inputs, of which every other segment is as usual
+            self._log.append(("inspected" if inspect else "early", len(sets), hold))
+            time_us = self.early_us if early_s else self._time_us(self.segments)
+            launches = [Launch(time_us, 3.0, 1.0, None, [])] * len(sets)
+            return Launches(launches, 1.0, None, [True] * len(sets))
         time_us = self._time_us(self.segments)
         self.segments += 1
         self._log.append(("A", len(sets), hold))

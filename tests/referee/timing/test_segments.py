@@ -11,7 +11,7 @@ import torch
 
 from harness.problem import AccuracyRule
 from harness.referee.drawn_looks import Look
-from harness.referee.early import EarlyLook
+from harness.referee.early import UNHELD, EarlyLook
 from harness.referee.failures import Failed, failed
 from harness.referee.looking import Looking
 from harness.referee.sizing import launches_wanted
@@ -192,7 +192,7 @@ def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of
     held, pair = kind != "cpu", 1 if kind == "cuda" else 2
     early = [entry for entry in log if entry[0] == "early"]
     assert early == [("early", timing.launches_per_segment, held)] * 2 * pair
-    assert timing.early == EarlyLook(1000.0, 1111.0)
+    assert timing.early == EarlyLook(1000.0, 1111.0, kind=kind)
     assert 1111.0 not in timing.candidate_us
     assert session.early_s == pytest.approx(2e-3)
 
@@ -246,7 +246,26 @@ def test_who_cannot_be_held_any_more_is_not_held_against_times_of_held_queues(
     bench.local_launches = lambda model, sets, *, hold: replace(local(model, sets, hold=hold), hidden=False if hold else None)
     timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert timing.launch_hidden is False
-    assert not timing.completed.is_finding("cuda") and not timing.early.is_finding("cuda")
+    assert timing.completed.kind == UNHELD and not timing.completed.is_finding
+
+
+@pytest.mark.parametrize("what", [Look.OPEN, Look.LATE, Look.VALUES])
+def test_where_the_device_waits_for_the_host_all_inputs_of_a_look_lie_open_and_one_launch_is_told_from_the_others(
+    small_regions, scripted, reference_of, settings, drawn, what
+):
+    """A window that opens late lets the host run ahead, so that an honest call too is faster than it usually is."""
+    drawn({2: what}, what)
+    log = []
+    session, bench = scripted.Session(lambda _: 200.0, log, hidden=False), scripted.Bench(2000.0, log, "cuda")
+    session.early_us = 20.0  # what a call takes in a segment of open inputs alone
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    seen, unseen = (timing.valued, timing.completed) if what is Look.VALUES else (timing.completed, timing.valued)
+    assert (seen.kind, seen.is_finding) == (UNHELD, False) and unseen is None and timing.early is None
+    assert session.early_s == pytest.approx(1e-3)
+    session.completed_later_us = session.valued_later_us = 150.0
+    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
+    found = timing.valued if what is Look.VALUES else timing.completed
+    assert found.is_certain
 
 
 def test_looks_are_drawn_for_each_player_and_one_comes_when_the_rounds_have_ended(rounds_of):
@@ -263,7 +282,7 @@ def test_a_time_that_falls_with_early_inputs_is_looked_at_in_five_pairs_of_segme
     drawn({3: Look.OPEN})
     timing, log, *_ = rounds_of(5000.0, 2000.0, kind=kind)
     assert [entry[0] for entry in log].count("early") == segments
-    assert timing.early == EarlyLook(5000.0, 1111.0)
+    assert timing.early == EarlyLook(5000.0, 1111.0, kind=kind)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
@@ -276,7 +295,7 @@ def test_who_takes_longer_on_inputs_of_another_family_is_seen_in_segments_that_c
     session.valued_later_us = 4000.0
     timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert [entry[0] for entry in log].count("valued") == 5
-    assert timing.valued.usual_us == 9000.0 and timing.valued.is_finding(kind) and timing.valued.findings == 5
+    assert timing.valued.usual_us == 9000.0 and timing.valued.is_finding and timing.valued.findings == 5
     assert set(timing.candidate_us) == {5000.0}
 
 
