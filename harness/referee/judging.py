@@ -38,8 +38,9 @@ class Judge:
     """Judges contestants of one problem on one device.
 
     `references` has the timed sizes first. `control` is what the eager control left, once that has been judged; `renew`
-    times it again. `eagers` are the times of eager in that process and others. `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that
-    wait for their turn; `open_next` is called as a process goes, and may make one busy again.
+    times it again. `eagers` are the times of eager in that process and others. `wait_for_others` returns once no process of
+    the harness's own is busy, with the pids of those that wait for their turn; `open_next` is called as a process goes, and
+    may make one busy again.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Judge:
     ) -> Judgement:
         """Play `contestant` once for each of `players` (each starts a fresh process); never raises Failed.
 
-        Where the clocks are doubted, both the control and the contestant are timed again, in fresh processes, and two
+        Where the clocks are doubted, the control is timed again and the contestant twice, in fresh processes, and two
         looks of three decide: a machine that was disturbed for a moment is nobody's fault, and a lie at the border of
         what is seen gets no three draws of which one suffices. Nobody is rejected beside a control that was timed once:
         that is such a doubt too.
@@ -85,8 +86,9 @@ class Judge:
         doubts, clean = int(_is_doubted(judgement)) + rejections, 0
         while self.renew is not None and 0 < doubts < _OF_THREE_LOOKS and clean < _OF_THREE_LOOKS:
             said = judgement.verdict.reason or "without a fault this time, which two looks of three have to be"
-            tell(f"in doubt ({said}): timing the control again, and then it")
-            self.renew()
+            tell(f"in doubt ({said}): {'once more' if clean else 'timing the control again, and then it'}")
+            if not clean:  # beside the control that it was without a fault beside, nothing is to be gained by another
+                self.renew()
             judgement = self._judge_once(contestant, players, tell)
             if _is_doubted(judgement):
                 doubts += 1

@@ -164,11 +164,15 @@ def test_of_doubted_clocks_two_looks_of_three_decide_with_the_control_timed_anew
     )
     assert judgement.verdict == (OK if ends == "c" else verdicts[ends].verdict)
     assert next(coming, None) is None
-    assert len(renewed) == len(looks) - 1
+    assert len(renewed) == min(1, len(looks) - 1)
     assert len(judgement.timings) == (ends == "c")
-    again = [text for text in told if text.endswith("timing the control again, and then it")]
-    said = {"d": "run again when it is quiet", "c": "without a fault this time"}
-    assert len(again) == len(renewed) and all(said[look] in text for look, text in zip(looks, again))
+    again = [text for text in told if text.startswith("in doubt")]
+    said = {
+        "d": ("run again when it is quiet", "timing the control again, and then it"),
+        "c": ("without a fault this time", "once more"),
+    }
+    assert len(again) == len(looks) - 1
+    assert all(each in text for look, text in zip(looks, again) for each in said[look])
 
 
 @pytest.mark.parametrize(("looks", "ends"), [("rr", "r"), ("rcc", "c"), ("rd", "d"), ("rcd", "d"), ("rcr", "r")])
@@ -182,7 +186,7 @@ def test_nobody_is_rejected_beside_a_control_that_was_timed_once(judge_of, looks
     judgement = judge_of(timing_of(), checking=lambda: verdicts[next(coming)], renew=lambda: renewed.append(1))
     assert judgement.verdict == (OK if ends == "c" else verdicts[ends].verdict)
     assert next(coming, None) is None
-    assert len(renewed) == len(looks) - 1
+    assert len(renewed) == 1
 
 
 def test_what_is_certain_is_not_looked_at_again(judge_of):
