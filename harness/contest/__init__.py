@@ -23,7 +23,7 @@ from harness.problem import Problem
 from harness.records.assembling import record_of, samples_of
 from harness.records.writer import RunFiles
 from harness.referee import failures, first_calls
-from harness.referee.clock_checks import Control
+from harness.referee.control import Control
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.judging import Judge
 from harness.referee.reference import Reference

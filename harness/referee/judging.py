@@ -16,7 +16,7 @@ import torch
 from harness.device.bench import Bench
 from harness.reading.text_files import shown
 from harness.referee import failures
-from harness.referee.clock_checks import Control
+from harness.referee.control import Control
 from harness.referee.eagers import Eagers
 from harness.referee.estimating import allow_for_other_processes
 from harness.referee.failures import Failed

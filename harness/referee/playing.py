@@ -16,7 +16,8 @@ from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
 from harness.provenance.kinds import Provenance, claiming_least
 from harness.referee import checking, extras, failures
-from harness.referee.clock_checks import Control, check_baseline, check_times, reconcile
+from harness.referee.clock_checks import check_baseline, check_times
+from harness.referee.control import Control, reconcile
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.loading import Loader

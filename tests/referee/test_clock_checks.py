@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from harness.records.three_clocks import ThreeClocks
-from harness.referee.clock_checks import Control, check_baseline, check_times, reconcile
 from harness.referee import early
+from harness.referee.clock_checks import check_baseline, check_times
+from harness.referee.control import Control, reconcile
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
 from harness.referee.timed import Timing

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.referee.checking import decide
-from harness.referee.clock_checks import Control
+from harness.referee.control import Control
 from harness.referee.failures import Failed, failed
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.judging import Judge

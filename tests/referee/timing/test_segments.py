@@ -53,7 +53,7 @@ def test_what_is_compared_has_one_choice_of_places_and_so_has_what_is_looked_at_
 
 @pytest.mark.parametrize("drawn", [0, 1, 3])
 def test_every_launch_is_judged_but_of_the_lead_ins_of_timed_segments_one_in_four(rounds_of, monkeypatch, drawn):
-    monkeypatch.setattr("harness.referee.timing.secrets.randbelow", lambda most: min(drawn, most - 1))
+    monkeypatch.setattr("harness.referee.parts.secrets.randbelow", lambda most: min(drawn, most - 1))
     _, log, *_ = rounds_of(1000.0)
     made = sum(entry[1] for entry in log if entry[0] in ("A", *LOOKED))
     judged = sum(entry[1] for entry in log if entry[0] == "verify")

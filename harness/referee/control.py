@@ -1,0 +1,84 @@
+"""The control: eager in a player, and what the harness's own steps are seen to take around it and the other baselines.
+
+Whatever a candidate leaves beyond that is held against it by `clock_checks`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from harness.records.three_clocks import ThreeClocks
+from harness.referee.timed import Timing
+from harness.statistics import OverProcesses
+
+# The steps around a long call take longer than around a short one. So much more a control's may take for each ms that it
+# is longer than the candidate, and at most: on an H200 it was 12 µs at 2.7 ms, 26 at 6.6, 31 and 33 at 8, 37 at 72 and
+# 50 at 46. The flush alone, which is what leaving out would gain by, takes 77.
+_LONGER_US_PER_MS = {"cuda": 4.0, "cpu": 0.0}
+_LONGER_MOST_US = 40.0
+
+
+@dataclass(frozen=True)
+class Control:
+    """What eager in a player left behind, in µs: wall time (on a CPU from the opening of the window) beyond the reported
+    one, and the baseline's time beside it.
+
+    `unheld_overhead_us` is the first where no queue was held, so that the harness's own Python shows, and
+    `synchronised_overhead_us` where on a GPU each call waited for the device besides, so that all of it does; `tail_us` is
+    what passed between the end of a segment's last launch and its report, `cooling_us` on a CPU what passed before a
+    launch's window was opened. `over_processes` is the baseline's mean over several processes, where it was timed in any.
+    `others_us` are the first of the harness's other baselines.
+    """
+
+    overhead_us: float | None
+    unheld_overhead_us: float | None
+    baseline_us: float
+    tail_us: float | None = None
+    cooling_us: float | None = None
+    over_processes: OverProcesses | None = None
+    synchronised_overhead_us: float | None = None
+    others_us: tuple[float, ...] = ()
+
+    @staticmethod
+    def of(timing: Timing) -> Control:
+        return Control(
+            timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us, timing.tail_us,
+            timing.cooling_overhead_us, synchronised_overhead_us=timing.synchronised_overhead_us,
+        )
+
+    def and_baseline(self, timing: Timing) -> Control:
+        """This control, with what another baseline left: the harness's steps took no longer around that."""
+        seen_us = timing.wall_overhead_us
+        return self if seen_us is None else replace(self, others_us=(*self.others_us, seen_us))
+
+    def unexplained_us(self, timing: Timing) -> float | None:
+        """By how much a launch took longer by the wall clock than its time and the harness's own steps, or (below 0) less;
+        None where it is not known.
+
+        No steps take less than the least that a baseline's took. Those of a queue that could not be held take as long as
+        the control's do when it is not held, or as it waits for each call, and a call may do a part of that; where the host
+        is fast it shows in none of them. What the player says of the host's time explains nothing, since it could say
+        anything.
+        """
+        most = [self.overhead_us]
+        if timing.launch_hidden is False:
+            most = [self.unheld_overhead_us, self.synchronised_overhead_us]
+        most = [each for each in most if each is not None]
+        least = [each for each in (*most, self.overhead_us, *self.others_us) if each is not None]
+        seen_us = timing.wall_overhead_us
+        return None if seen_us is None or not most else seen_us - min(max(seen_us, min(least)), max(most))
+
+    def longer_us(self, timing: Timing, kind: str) -> float:
+        """By how much the harness's own steps may take longer around a call of the control, because that is longer."""
+        longer_ms = max(0.0, self.baseline_us - timing.time_us) / 1e3
+        return min(_LONGER_US_PER_MS[kind] * longer_ms, _LONGER_MOST_US)
+
+
+def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, kind: str) -> ThreeClocks:
+    """What the three clocks say of a call on a device of `kind`. `profiler_us` is the time of the traced one, if any."""
+    unexplained_us = None if control is None else control.unexplained_us(timing)
+    wall_us = None
+    if unexplained_us is not None:
+        # What the steps around a longer control take longer is no disagreement either.
+        wall_us = timing.time_us + max(unexplained_us, min(0.0, unexplained_us + control.longer_us(timing, kind)))
+    return ThreeClocks(timing.time_us, profiler_us or None, wall_us)
