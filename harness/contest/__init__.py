@@ -180,10 +180,10 @@ class Contest:
 
     def _play(self, entry: Entry, following: Entry | None) -> Judgement:
         contestant, starter = self._workshop.contestant(entry)
-        starter = self._ahead.take(entry) or starter
         control = contestant.is_control
         if not control:
             self._time_eager_elsewhere()
+        starter = self._ahead.take(entry) or starter
         try:
             self._ahead.start(following, self._workshop, open_device=self._bench.has_room_for_waiting())
             self._ahead.start(next(self._likely_after_that(), None), self._workshop)
@@ -201,6 +201,7 @@ class Contest:
         if control and judgement.timing is not None and judgement.timing.candidate_us:
             self._judge.control = Control.of(judgement.timing)
             self._judge.eagers.add(judgement.timings)
+            self._judge.eagers.kernels = judgement.launched or self._judge.eagers.kernels
             self._control_is_noisy = not self._workshop.is_quiet
             self._control_at = time.monotonic()
         elif contestant.is_baseline and self._judge.control is not None and judgement.verdict == OK:

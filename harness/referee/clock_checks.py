@@ -10,17 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.referee import failures
-from harness.referee.control import Control
+from harness.referee.control import APART_LEAST_US, Control
 from harness.referee.early import EarlyLook
 from harness.referee.timed import Timing
 from harness.verdict import ReasonCode, Status
 
-# How far a launch's wall time beyond the reported one may lie from the control's: a share of the reported time, and at
-# least so many µs. On an H200 it lay between 219 and 228 µs for 18 contestants up to 8 ms, and at 248 for one of 46 ms;
-# a control lay 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended.
-# On a CPU, where it is counted from the opening of the window, a turn is a frame that can be late.
+# How far a launch's wall time beyond the reported one may lie above the control's, as a share of the reported time.
 _APART_SHARE = {"cuda": 0.02, "cpu": 0.25}
-_APART_LEAST_US = {"cuda": 25.0, "cpu": 1500.0}
 # What passes on a CPU before the window is opened is for the most part the flush, whose words are looked at by
 # themselves; a share of the control's, for it goes by what others do with the memory of that machine.
 _COOLING_SHARE = 0.25
@@ -68,8 +64,8 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
 
 
 def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float, longer_us: float) -> None:
-    less_us = _APART_LEAST_US[kind] + longer_us
-    allowed_us = max(_APART_SHARE[kind] * timing.time_us, _APART_LEAST_US[kind])
+    less_us = APART_LEAST_US[kind] + longer_us
+    allowed_us = max(_APART_SHARE[kind] * timing.time_us, APART_LEAST_US[kind])
     if -less_us <= unexplained_us <= allowed_us:
         return
     if unexplained_us < 0:
@@ -95,7 +91,7 @@ def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float, longer_u
 
 
 def _check_cooling(timing: Timing, kind: str, unexplained_us: float, controls_us: float) -> None:
-    allowed_us = max(_APART_LEAST_US[kind], _COOLING_SHARE * controls_us)
+    allowed_us = max(APART_LEAST_US[kind], _COOLING_SHARE * controls_us)
     if abs(unexplained_us) <= allowed_us:
         return
     said = (

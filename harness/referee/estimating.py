@@ -8,7 +8,7 @@ import statistics as stdlib_statistics
 from harness.referee.timed import Timing
 from harness.settings import Settings
 from harness.statistics import (
-    UNCOUNTED, call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, margin, narrows_by, next_look, process_share,
+    UNCOUNTED, call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, lowered, margin, narrows_by, next_look, process_share,
     reaching, shifted, should_stop, spanning, unseen, width_for, with_share,
 )
 from harness.statistics.two_baselines import APART_LEAST_US
@@ -92,17 +92,24 @@ def estimate(timing: Timing, settings: Settings) -> None:
     allow_for_other_processes(timing, settings.confidence)
 
 
-def allow_for_other_processes(timing: Timing, confidence: float, kernels: int = UNCOUNTED) -> None:
-    """Have the speedup's interval hold what another process would get, and the word with it; a call is so many `kernels`."""
+def allow_for_other_processes(
+    timing: Timing, confidence: float, kernels: int = UNCOUNTED, baseline_kernels: int = UNCOUNTED
+) -> None:
+    """Have the speedup's interval hold what another process would get, and the word with it; a call is so many `kernels`,
+    one of the baseline's `baseline_kernels`.
+    """
     timing.speedup = timing.of_this_process
     if timing.is_of_its_process:
-        share = with_share(timing.scattered, _share(timing, confidence, kernels))
+        share = with_share(timing.scattered, _share(timing, confidence, kernels, baseline_kernels))
         timing.speedup = spanning(share, timing.of_this_process)
+    if timing.is_pooled:
+        timing.speedup = lowered(timing.speedup, timing.over_processes, timing.baseline_time_us)
     timing.word = call(timing.speedup, timing.shorter_us)
 
 
-def _share(timing: Timing, confidence: float, kernels: int) -> float:
-    return process_share(timing.time_us, timing.baseline_time_us, confidence, timing.over_processes, kernels)
+def _share(timing: Timing, confidence: float, kernels: int, baseline_kernels: int = UNCOUNTED) -> float:
+    over = timing.over_processes if timing.is_pooled else None
+    return process_share(timing.time_us, timing.baseline_time_us, confidence, over, kernels, baseline_kernels)
 
 
 def _notes_on_baselines(timing: Timing) -> list[str]:
@@ -119,7 +126,7 @@ def _notes_on_baselines(timing: Timing) -> list[str]:
     else:
         return []
     if timing.is_pooled:
-        return [f"{said}: the speedup is over its mean of {timing.over_processes.processes} other processes"]
+        return [f"{said}: the speedup is over its mean of {timing.over_processes.processes} processes"]
     if timing.apart_as_processes:
         held = ", and its interval spans both"
     elif timing.unseen_process:

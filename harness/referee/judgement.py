@@ -15,8 +15,8 @@ from harness.records.three_clocks import ThreeClocks
 from harness.referee.extras import Extras
 from harness.referee.timed import Timing
 from harness.statistics import (
-    Interval, confidence_at, estimate_log_ratio, eager_share, reaching, shifted, spanning, trimmed_mean, tukey_mclaughlin,
-    unseen, with_share,
+    UNCOUNTED, Interval, confidence_at, eager_share, estimate_log_ratio, lowered, reaching, shifted, spanning, trimmed_mean,
+    tukey_mclaughlin, unseen, with_share,
 )
 from harness.verdict import OK, Verdict
 
@@ -46,7 +46,8 @@ class Contestant:
 @dataclass
 class Judgement:
     """Everything found out about a contestant, as far as it got. `timings` has one entry per player; `evidence` is on
-    the launch that failed; `beside_control` is whether the verdict rests on what the control left behind.
+    the launch that failed; `launched` how many kernels, copies and fills a call is on a GPU, 0 where nobody knows;
+    `beside_control` is whether the verdict rests on what the control left behind.
     """
 
     verdict: Verdict = OK
@@ -57,6 +58,7 @@ class Judgement:
     speedup: Interval | None = None
     word: str | None = None
     provenance: Provenance | None = None
+    launched: int = 0
     warnings: list[str] = field(default_factory=list)
     extras: Extras | None = None
     clocks: ThreeClocks | None = None
@@ -77,7 +79,9 @@ class Judgement:
         return worst(self.figures) if self.figures else None
 
 
-def published(timings: Sequence[Timing], confidence: float, looks: Sequence[int]) -> Interval:
+def published(
+    timings: Sequence[Timing], confidence: float, looks: Sequence[int], baseline_kernels: int = UNCOUNTED
+) -> Interval:
     """From several players: the mean over them, with the wider of the within and the between interval.
 
     The one within has the confidence of a single one of the `looks`, at any of which a player may have ended. Over the
@@ -89,8 +93,9 @@ def published(timings: Sequence[Timing], confidence: float, looks: Sequence[int]
     outside = _over_players([timing.log_ratios for timing in timings], *levels)
     if all(timing.is_pooled for timing in timings):
         first = timings[0]
-        share = eager_share(first.baseline_time_us, confidence, first.over_processes)
-        return with_share(shifted(outside, first.over_processes), share)
+        share = eager_share(first.baseline_time_us, confidence, first.over_processes, baseline_kernels)
+        slowest_us = max(timing.baseline_time_us for timing in timings)
+        return lowered(with_share(shifted(outside, first.over_processes), share), first.over_processes, slowest_us)
     unseen_us = [timing.shorter_us for timing in timings if timing.unseen_process]
     if unseen_us:
         return unseen(outside, min(unseen_us))

@@ -67,8 +67,9 @@ class Judge:
     ) -> Judgement:
         """Play `contestant` once for each of `players` (each starts a fresh process); never raises Failed.
 
-        Where the clocks are doubted, the control is timed again and the contestant twice, in fresh processes, and two
-        looks of three decide: a machine that was disturbed for a moment is nobody's fault, and a lie at the border of
+        Where the clocks are doubted, both the control and the contestant are timed again, in fresh processes, and two
+        looks of three decide (the second of these beside the same control, unless that allows more than the one before): a
+        machine that was disturbed for a moment is nobody's fault, and a lie at the border of
         what is seen gets no three draws of which one suffices. Nobody is rejected beside a control that was timed once:
         that is such a doubt too.
         One that was given a single process, in which eager took longer or shorter than two processes usually differ by, or
@@ -77,6 +78,7 @@ class Judge:
         """
         if self.control is None and self.renew is not None and not contestant.is_baseline:
             self.renew()
+        former = self.control
         judgement = self._judge_once(contestant, players, tell)
         if judgement.verdict == OK and len(players) == 1 and judgement.timings[0].deserves_another_process:
             tell("what its process adds to a call is in doubt: once more in another")
@@ -86,8 +88,9 @@ class Judge:
         doubts, clean = int(_is_doubted(judgement)) + rejections, 0
         while self.renew is not None and 0 < doubts < _OF_THREE_LOOKS and clean < _OF_THREE_LOOKS:
             said = judgement.verdict.reason or "without a fault this time, which two looks of three have to be"
-            tell(f"in doubt ({said}): {'once more' if clean else 'timing the control again, and then it'}")
-            if not clean:  # beside the control that it was without a fault beside, nothing is to be gained by another
+            is_renewed = not clean or self._allows_more_than(former)
+            tell(f"in doubt ({said}): {'timing the control again, and then it' if is_renewed else 'once more'}")
+            if is_renewed:
                 self.renew()
             judgement = self._judge_once(contestant, players, tell)
             if _is_doubted(judgement):
@@ -130,6 +133,11 @@ class Judge:
             self._bench.release_memory()
         return judgement
 
+    def _allows_more_than(self, former: Control | None) -> bool:
+        """Whether beside this control more passes than beside the `former`: it may be this one that was disturbed."""
+        both = self.control, former
+        return None in both or self.control.allows_more_than(former, self._bench.kind)
+
     def _control_now(self) -> Control | None:
         """What eager has left behind so far, its mean over processes with it."""
         over = self.eagers.over_processes
@@ -143,7 +151,8 @@ class Judge:
     def renew_control(self, contestant: Contestant, start: Callable[[], Child]) -> None:
         """Time the control once more, briefly, for its clocks alone; a failure leaves those of before."""
         timing = self._play.control_again(contestant, start)
-        self.control = Control.of(timing) if timing is not None else self.control
+        if timing is not None:
+            self.control = Control.of(timing) if self.control is None else self.control.renewed(timing)
 
     def time_eager(self, contestant: Contestant, start: Callable[[], Child]) -> None:
         """Time eager in one more process, briefly; a failure counts as one of those that are wanted."""
@@ -169,12 +178,12 @@ class Judge:
                 f"{dropped} of {dropped + kept} rounds were dropped because the GPU slowed down for heat or its power "
                 "supply; let it cool and run again",
             )
-        first, traced = judgement.timing, judgement.provenance
-        if traced is not None and traced.launched:
-            allow_for_other_processes(first, self._settings.confidence, traced.launched)
+        first, eagers = judgement.timing, self.eagers.kernels
+        if judgement.launched:
+            allow_for_other_processes(first, self._settings.confidence, judgement.launched, eagers)
         judgement.speedup, judgement.word = first.speedup, first.word
         if len(timings) > 1:
-            judgement.speedup = published(timings, self._settings.confidence, self._settings.looks)
+            judgement.speedup = published(timings, self._settings.confidence, self._settings.looks, eagers)
             judgement.word = call(judgement.speedup, min(first.time_us, first.baseline_time_us))
 
 

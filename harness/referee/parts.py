@@ -27,12 +27,14 @@ class Parts:
     """Makes them for one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
     `hold` says whether queues are held: once one of them was late none is. `counts` are the launches of a segment of either
-    arm, lead-ins with them, `inside` the baseline in the player, and `looking` looks at the candidate.
+    arm, lead-ins with them, `inside` the baseline in the player, and `looking` looks at the candidate. `waits` says whether
+    it was the candidate's own queue that was late.
     """
 
     def __init__(self, session: Session, bench: Bench, reference: Reference, verify: Verifier) -> None:
         self._session, self._bench, self._reference, self._verify = session, bench, reference, verify
         self.hold, self.inside = bench.kind != "cpu", Inside()
+        self.waits = False
         self.counts = {"A": 2, "B": 2}
         self._of_baseline: list[InputSet] = []
         self._drawn: list[InputSet] = []  # for the next segment of the candidate's
@@ -93,7 +95,8 @@ class Parts:
                     )
                 )
                 if hold:  # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
-                    self.hold = self.hold and made.hidden is not False
+                    self.waits = made.hidden is False
+                    self.hold = self.hold and not self.waits
             elif arm == "I":
                 inside_us = self._time_inside(own, hold=hold and self.hold)
             else:

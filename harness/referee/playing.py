@@ -86,6 +86,9 @@ class Play:
                 # In each player: one that knows that it is not the first could use a library where nobody looks.
                 tell("tracing kernels")
                 judgement.provenance = self._trace(session, contestant, judgement)
+                judgement.launched = judgement.provenance.launched
+            elif timing.candidate_us and first and self._bench.kind != "cpu":
+                judgement.launched = self._count_kernels(session)
             if first and timing.candidate_us:
                 _reconcile(timing, judgement, control, self._bench.kind)
             if first and self._wanted_extras and timing.candidate_us:
@@ -206,6 +209,15 @@ class Play:
         hold = self._bench.kind != "cpu"
         made = [self._bench.local_launches(reference.model, sets, hold=hold) for _ in range(_ALONE_TIMES)]
         return statistics.median(local.times_us[-1] for local in made)
+
+    def _count_kernels(self, session: Session) -> int:
+        """How many kernels, copies and fills a call of a baseline is; 0 where that cannot be seen."""
+        inputs = self._references[0].draw()
+        self._bench.synchronize()
+        try:
+            return len(session.profile(inputs)["spans"])
+        except (Failed, KeyError, TypeError):
+            return 0
 
     def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:
         traced = trace(session, self._bench.kind, self._references[0], contestant, judgement.timings[-1])

@@ -9,7 +9,7 @@ from harness.device.identity import Telemetry, Violations
 from harness.referee.early import EarlyLook
 from harness.referee.turns import LATE, Launch
 from harness.statistics import (
-    Interval, OverProcesses, baselines_agree, is_pooled, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
+    Interval, OverProcesses, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
 )
 
 OVERHEAD_TRIM = 0.1
@@ -57,6 +57,12 @@ class Part:
         ]
 
 
+_OF_ROUNDS = (
+    "candidate_us", "baseline_us", "log_ratios", "inside_us", "inside_log_ratios", "segments", "forward_us",
+    "baseline_forward_us", "wall_less_time_us", "cooling_us", "host_us", "tails_us", "telemetry", "read_at_s", "read_kept",
+)
+
+
 @dataclass
 class Timing:
     """What the rounds gave. Times in µs, one per kept launch; ratios in ratio space."""
@@ -83,6 +89,7 @@ class Timing:
     timer: str | None = None
     input_sets: int = 0
     launch_hidden: bool | None = None
+    waits: bool = False  # whether it was the candidate's own queue that could not be held
     end_to_end_us: float | None = None
     early: EarlyLook | None = None
     completed: EarlyLook | None = None
@@ -124,6 +131,12 @@ class Timing:
             self.cooling_us += part.cooling_us
             self.tails_us += [] if part.tail_us is None else [part.tail_us]
 
+    def forget_rounds(self) -> None:
+        """Leave out all rounds so far: what was read of them is of another kind than what follows."""
+        nothing = Timing()
+        for name in _OF_ROUNDS:
+            setattr(self, name, getattr(nothing, name))
+
     def refine(self) -> None:
         """Work the log-ratios out anew from all rounds together, in which more is seen than in one."""
         if not self.segments:
@@ -155,7 +168,7 @@ class Timing:
     @property
     def deserves_another_process(self) -> bool:
         """Whether what the process adds to a call is in doubt by what may be this one process's alone."""
-        return not self.is_pooled and (self.apart_as_processes or (self.wants_inside and self.inside_fault == LATE))
+        return self.apart_as_processes or (self.wants_inside and self.inside_fault == LATE)
 
     @property
     def apart_as_processes(self) -> bool:
@@ -167,8 +180,7 @@ class Timing:
     @property
     def is_pooled(self) -> bool:
         """Whether the speedup is over the baseline's mean of several processes, and not over that in the candidate's own."""
-        has_both = self.is_of_its_process and self.over_processes is not None and bool(self.baseline_us)
-        return has_both and is_pooled(self.baseline_time_us)
+        return self.is_of_its_process and self.over_processes is not None and bool(self.baseline_us)
 
     @property
     def ratios(self) -> list[float]:

@@ -75,6 +75,9 @@ class Rounds:
             parts = self._round(len(timing.log_ratios) + timing.dropped)
             if self._is_excused(*before_it) or self._is_to_be_shorter(*before_it):
                 continue
+            if before_it[0] and not self._parts.hold:
+                timing.forget_rounds()  # of launches that were queued ahead: of times of both kinds half could be a lie
+                continue
             reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
             slowed = is_thermal(reading.throttle)
             timing.telemetry.append(reading)
@@ -206,7 +209,7 @@ class Rounds:
     def _part(self, order: str, *, hold: bool, look: Look | None = None, synchronised: bool = False) -> Part:
         part = self._parts.make(order, hold=hold, look=look, synchronised=synchronised)
         if hold:
-            self.timing.launch_hidden = self._parts.hold
+            self.timing.launch_hidden, self.timing.waits = self._parts.hold, self._parts.waits
         return part
 
     def _order(self, index: int) -> tuple[str, str]:

@@ -26,6 +26,6 @@ def told_why_it_scatters(timing: Timing, kind: str) -> Iterator[None]:
     try:
         yield
     except Failed as failure:
-        if kind == "cuda" and timing.launch_hidden is False and failure.verdict.reason_code is ReasonCode.NOISY:
+        if kind == "cuda" and timing.waits and failure.verdict.reason_code is ReasonCode.NOISY:
             failure.verdict = replace(failure.verdict, reason=f"{failure.verdict.reason}. {_SAID}")
         raise

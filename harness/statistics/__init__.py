@@ -12,7 +12,7 @@ from harness.statistics.estimate import estimate_log_ratio, estimate_speedup
 from harness.statistics.looks import confidence_at, look_of, next_look, should_stop
 from harness.statistics.places import log_ratios
 from harness.statistics.processes import (
-    UNCOUNTED, OverProcesses, eager_share, is_pooled, process_share, shifted, with_share,
+    UNCOUNTED, OverProcesses, eager_share, is_pooled, lowered, process_share, shifted, with_share,
 )
 from harness.statistics.rounds import log_ratio, median, order_of_round, typical_us
 from harness.statistics.two_baselines import baselines_agree, may_be_processes, narrows_by, reaching, spanning, unseen
@@ -22,7 +22,7 @@ from harness.statistics.trimmed import (
 
 __all__ = [
     "MARGINS", "UNCOUNTED", "Interval", "OverProcesses", "baselines_agree", "call", "confidence_at", "eager_share",
-    "estimate_log_ratio", "estimate_speedup", "is_pooled", "load_ahead", "log_ratio", "log_ratios", "look_of",
+    "estimate_log_ratio", "estimate_speedup", "is_pooled", "load_ahead", "log_ratio", "log_ratios", "look_of", "lowered",
     "margin", "may_be_processes", "median", "narrows_by", "next_look", "order_of_round", "process_share", "reach_of",
     "reaching", "shifted", "should_stop", "spanning", "trimmed_mean", "tukey_mclaughlin", "typical_us", "unseen",
     "width_for", "winsorised_variance", "with_share",

@@ -24,6 +24,8 @@ from harness.statistics.trimmed import Interval
 # process, as the two begin to share it. At 2.7 ms times differed by no more than those of one process from minute to minute.
 _EACH_KERNEL_US = 0.15
 UNCOUNTED = 2
+# So many at most were seen to add up; what more of them add is taken for independent.
+_ADD_UP = 10
 _SHORT_BELOW_US = 50.0
 # Of a time that is none, before it is refused.
 _MOST_SHARE = 10.0
@@ -32,18 +34,20 @@ _MOST_SHARE = 10.0
 @dataclass(frozen=True)
 class OverProcesses:
     """A baseline's mean time over `processes`, the referee's among them: `shift` is its log less that of the time in the
-    referee, `deviation` the standard deviation of the logs, each process's (0 of one).
+    referee, `deviation` the standard deviation of the logs, each process's (0 of one). `usual_us` is the time in the referee
+    beside those others.
     """
 
     shift: float
     processes: int
     deviation: float
+    usual_us: float = math.inf
 
     @staticmethod
-    def of(shifts: Sequence[float]) -> OverProcesses:
+    def of(shifts: Sequence[float], usual_us: float = math.inf) -> OverProcesses:
         """From the log of the time in each other process less that of the time in the referee in the same rounds."""
         logs = [0.0, *shifts]
-        return OverProcesses(statistics.fmean(logs), len(logs), statistics.stdev(logs) if shifts else 0.0)
+        return OverProcesses(statistics.fmean(logs), len(logs), statistics.stdev(logs) if shifts else 0.0, usual_us)
 
 
 def is_pooled(baseline_us: float) -> bool:
@@ -57,26 +61,35 @@ def is_pooled(baseline_us: float) -> bool:
 
 def process_share(
     candidate_us: float, baseline_us: float, confidence: float, baseline: OverProcesses | None = None,
-    kernels: int = UNCOUNTED,
+    kernels: int = UNCOUNTED, baseline_kernels: int = UNCOUNTED,
 ) -> float:
     """By how much of itself the ratio of two functions may be another in another process, one-sided, at `confidence`.
 
-    The first of them launches so many `kernels` a call. What is known of the `baseline` in several processes makes its part
-    of it more, or less where the ratio is over its mean of them.
+    The first of them launches so many `kernels` a call, the baseline `baseline_kernels`. What is known of the `baseline` in
+    several processes, where the ratio is over its mean of them, makes its part of it less, or more.
     """
-    own = _normal(confidence) * _EACH_KERNEL_US * max(kernels, 1) / candidate_us
-    return min(math.hypot(own, eager_share(baseline_us, confidence, baseline)), _MOST_SHARE)
+    own = _normal(confidence) * _EACH_KERNEL_US * _added(kernels) / candidate_us
+    return min(math.hypot(own, eager_share(baseline_us, confidence, baseline, baseline_kernels)), _MOST_SHARE)
 
 
-def eager_share(baseline_us: float, confidence: float, baseline: OverProcesses | None = None) -> float:
-    """The part of `process_share` that is the baseline's.
+def eager_share(
+    baseline_us: float, confidence: float, baseline: OverProcesses | None = None, kernels: int = UNCOUNTED
+) -> float:
+    """The part of `process_share` that is the baseline's, of so many `kernels`.
 
-    Where its several processes are further apart than is known of an H200 (it may be more than two kernels), that counts.
+    Half of them from 50 µs on, where two calls begin to share it. Where its several processes are further apart than is
+    known of an H200, that counts.
     """
-    share = _EACH_KERNEL_US * (UNCOUNTED if is_pooled(baseline_us) else 1) / baseline_us
+    is_alone = baseline is not None or is_pooled(baseline_us)
+    share = _EACH_KERNEL_US * _added(kernels if is_alone else kernels / UNCOUNTED) / baseline_us
     if baseline is not None:
-        share = max(share, baseline.deviation) / math.sqrt(baseline.processes if is_pooled(baseline_us) else 1)
+        share = max(share, baseline.deviation) / math.sqrt(baseline.processes)
     return _normal(confidence) * share
+
+
+def _added(kernels: float) -> float:
+    """How many times what one kernel adds is added by so many."""
+    return max(kernels, 1) if kernels <= _ADD_UP else math.sqrt(_ADD_UP * kernels)
 
 
 def _normal(confidence: float) -> float:
@@ -93,3 +106,10 @@ def shifted(interval: Interval, baseline: OverProcesses) -> Interval:
     """The speedup over the baseline in the referee as one over its mean of several processes."""
     by = math.exp(baseline.shift)
     return Interval(interval.estimate * by, interval.lo * by, interval.hi * by)
+
+
+def lowered(interval: Interval, baseline: OverProcesses, baseline_us: float) -> Interval:
+    """`interval`, over a baseline that took `baseline_us` in the referee, with the low end that it would have over what it
+    usually takes there, where that is less: who slows the baseline beside it gains nothing there.
+    """
+    return Interval(interval.estimate, interval.lo * min(1.0, baseline.usual_us / baseline_us), interval.hi)

@@ -140,6 +140,16 @@ def test_the_least_that_steps_take_is_what_they_took_around_any_baseline(overhea
     assert control.and_baseline(Timing()) is control
 
 
+@pytest.mark.parametrize(("overhead_us", "status"), [(198.0, None), (196.0, Status.UNSURE), (145.0, Status.REJECTED)])
+def test_what_another_baseline_showed_of_the_steps_around_a_long_control_counts_once(overhead_us, status):
+    control = Control(255.0, None, 7000.0, others_us=(222.0,))
+    timing = timing_of(200.0, overhead_us=overhead_us, baseline_us=7000.0)
+    if status is None:
+        check_times(timing, "cuda", None, control)
+    else:
+        assert verdict_on(timing, control=control).status is status
+
+
 def test_a_flush_left_out_is_told_from_work_left_outside():
     verdict = verdict_on(timing_of(1000.0, overhead_us=40.0 - 74.0))
     assert "steps around it took 74.0 µs less than they must" in verdict.reason

@@ -55,7 +55,7 @@ def judge_of(settings):
         timing, *, kind="cuda", checking=None, renew=None, control=CONTROL, tell=lambda text: None, **changes
     ) -> Judgement:
         judge = Judge(SimpleNamespace(kind=kind), [REFERENCE], settings, None, 1)
-        judge.renew, judge.control = renew, control
+        judge.renew, judge.control, make.judge = renew, control, judge
         stopped = []
 
         def play(contestant, start, judgement, control, tell, *, first):
@@ -216,4 +216,34 @@ def test_a_control_that_could_not_be_timed_again_leaves_the_clocks_of_before(set
     assert judge.control is CONTROL
     judge.renew_control(contestant_of(is_baseline=True), lambda: None)
     assert judge.control == Control.of(later)
-    assert judge.eagers.over_processes is None, "it is of another minute than those that rows are held against"
+
+
+def test_a_control_that_is_timed_again_keeps_what_other_baselines_left_and_is_not_of_the_mean(settings):
+    judge = Judge(SimpleNamespace(kind="cuda"), [REFERENCE], settings, None, 1)
+    before = replace(CONTROL, others_us=(35.0, 42.0))
+    judge.control = before
+    timing = short_timing_of(apart=0.03)
+    judge._play = SimpleNamespace(control_again=lambda contestant, start: timing)
+    judge.eagers.add([short_timing_of(apart=0.01)])
+    pooled = judge.eagers.over_processes
+    judge.renew_control(contestant_of(is_baseline=True), lambda: None)
+    assert judge.control == replace(Control.of(timing), others_us=(35.0, 42.0))
+    assert judge.eagers.over_processes == pooled is not None, "it is of another minute than those that rows are over"
+
+
+@pytest.mark.parametrize(("higher_us", "times"), [(20.0, 1), (30.0, 2), (None, 2)])
+def test_beside_a_renewed_control_that_allows_more_than_the_one_before_the_second_look_has_another(
+    judge_of, higher_us, times
+):
+    """It may be that one which was disturbed, and both looks would pass beside it."""
+    coming, renewed = iter("dcc"), []
+    doubt = failed(Status.UNSURE, ReasonCode.NOISY, "run again when it is quiet")
+
+    def renew(judge):
+        renewed.append(1)
+        judge.control = replace(CONTROL, overhead_us=None if higher_us is None else CONTROL.overhead_us + higher_us)
+
+    judgement = judge_of(
+        timing_of(), checking=lambda: doubt if next(coming) == "d" else None, renew=lambda: renew(judge_of.judge)
+    )
+    assert judgement.verdict == OK and len(renewed) == times

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.device.bench import LocalTimes
+from harness.provenance.kinds import Provenance
 from harness.referee import playing
 from harness.referee.failures import Failed
 from harness.referee.judgement import Judgement
@@ -95,7 +96,8 @@ def test_a_candidate_whose_rounds_scatter_is_doubted_and_a_baseline_is_not(play,
     monkeypatch.setattr(playing, "Session", lambda *_: SimpleNamespace(stop=lambda _: None))
     monkeypatch.setattr(playing, "Loader", lambda *_: None)
     monkeypatch.setattr(playing, "_reconcile", lambda *_: None)
-    for step, made in (("_check", None), ("_time", timing), ("_trace", None)):
+    traced = Provenance("custom", 1.0, launched=3)
+    for step, made in (("_check", None), ("_time", timing), ("_trace", traced), ("_count_kernels", 2)):
         monkeypatch.setattr(found, step, lambda *_, made=made, **__: made)
     contestant = SimpleNamespace(is_baseline=is_baseline, precision_class="fp32")
 
@@ -104,7 +106,7 @@ def test_a_candidate_whose_rounds_scatter_is_doubted_and_a_baseline_is_not(play,
 
     if is_baseline:
         judge()
-        assert judgement.timings == [timing]
+        assert judgement.timings == [timing] and judgement.launched == 2
         return
     with pytest.raises(Failed, match="only known to lie between 1 and 4"):
         judge()

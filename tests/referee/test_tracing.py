@@ -40,6 +40,14 @@ def test_the_hosts_time_in_an_unhidden_launch_is_not_missed_among_the_kernels():
     assert unlike_timed(100, timing(1000, host_us=900, hidden=True), "cuda") is not None
 
 
+@pytest.mark.parametrize(("traced_us", "hidden", "is_unlike"), [
+    (430, True, False), (300, False, False), (430, False, True), (299, False, False), (320, False, True),
+])
+def test_where_the_device_waits_for_the_host_a_timed_call_holds_all_that_keeps_it_busy(traced_us, hidden, is_unlike):
+    """A lie of a third of the call has no excuse there in a clock that had gone to sleep."""
+    assert (unlike_timed(traced_us, timing(280, host_us=30, hidden=hidden), "cuda") is not None) == is_unlike
+
+
 def test_a_pause_of_a_busy_cpu_is_no_other_work_and_a_slow_kernel_is():
     assert unlike_timed(6_000, timing(1_100), "cpu") is None
     assert unlike_timed(300_000, timing(25_000), "cpu") is not None

@@ -11,12 +11,13 @@ from harness.referee.unheld import told_why_it_scatters
 from harness.verdict import ReasonCode, Status
 
 
-@pytest.mark.parametrize(("kind", "hidden", "code", "is_told"), [
-    ("cuda", False, ReasonCode.NOISY, True), ("cuda", True, ReasonCode.NOISY, False),
-    ("cpu", False, ReasonCode.NOISY, False), ("cuda", False, ReasonCode.BELOW_FLOOR, False),
+@pytest.mark.parametrize(("kind", "waits", "code", "is_told"), [
+    ("cuda", True, ReasonCode.NOISY, True), ("cuda", False, ReasonCode.NOISY, False),
+    ("cpu", True, ReasonCode.NOISY, False), ("cuda", True, ReasonCode.BELOW_FLOOR, False),
 ])
-def test_a_doubt_about_launches_that_could_not_be_queued_ahead_says_what_to_leave_out(kind, hidden, code, is_told):
-    with pytest.raises(Failed) as caught, told_why_it_scatters(Timing(launch_hidden=hidden), kind):
+def test_a_doubt_about_launches_that_could_not_be_queued_ahead_says_what_to_leave_out(kind, waits, code, is_told):
+    """Where it was eager's queue that could not be held, a candidate has nothing to leave out."""
+    with pytest.raises(Failed) as caught, told_why_it_scatters(Timing(launch_hidden=False, waits=waits), kind):
         status = Status.UNSURE if code is ReasonCode.NOISY else Status.REJECTED
         raise failures.failed(status, code, "its times differ so much")
     said = caught.value.verdict.reason

@@ -47,9 +47,13 @@ def test_a_machine_that_stands_still_once_costs_a_round_and_not_the_queues_after
 
 
 def test_who_is_late_a_second_time_is_held_no_longer(rounds_of):
-    """Else it would choose which of its rounds count."""
-    timing, log, *_ = rounds_of(1000.0, kind="cuda", hidden=lambda segment: segment not in (8, 14))
-    assert timing.launch_hidden is False
+    """Else it would choose which of its rounds count. Those that were held before count no more: what is allowed of the
+    others would be allowed of all.
+    """
+    took_us = lambda segment: 1000.0 if segment < 14 else 900.0  # noqa: E731
+    timing, log, *_ = rounds_of(took_us, kind="cuda", hidden=lambda segment: segment not in (8, 14))
+    assert timing.launch_hidden is False and timing.waits
+    assert set(timing.candidate_us) == {900.0} and len(timing.log_ratios) == len(timing.read_kept) >= 4
     last = [entry for entry in log if entry[0] == "A" and entry[1] > 1][-2:]
     assert not any(entry[2] for entry in last)
 

@@ -38,20 +38,28 @@ def test_a_candidate_that_slows_eager_in_its_own_process_gains_nothing(beside):
     assert cheat.speedup == honest.speedup
 
 
-def test_two_eagers_that_disagree_are_said_and_no_other_process_is_asked(beside):
+def test_two_eagers_that_disagree_are_said_and_another_process_is_asked(beside):
     timing, _ = beside(22.0, 17.0, 15.5, is_control=False, over_processes=FOUR)
     assert timing.notes == [
-        "eager took 17.0 µs in its process and 15.5 µs in the referee's: the speedup is over its mean of 4 other processes"
+        "eager took 17.0 µs in its process and 15.5 µs in the referee's: the speedup is over its mean of 4 processes"
     ]
-    assert not timing.deserves_another_process
+    assert timing.deserves_another_process
     assert beside(22.0, 17.0, 15.5, is_control=False)[0].deserves_another_process
     timing, _ = beside(22.0, "raises", 15.5, is_control=False, over_processes=FOUR)
     assert "could not be timed in its process (raised RuntimeError: patched): the speedup is over its mean" in timing.notes[0]
 
 
-@pytest.mark.parametrize("how", ["long", "control", "alone"])
+@pytest.mark.parametrize("b_us", [15.5, 16.5, 18.4])
+def test_a_candidate_that_slows_the_referees_eager_is_not_called_faster_for_it(beside, b_us):
+    """As a thread of its process could, which launches something while it has no call of its own."""
+    timing, _ = beside(16.0, 15.5, b_us, is_control=False, over_processes=replace(FOUR, usual_us=15.5))
+    assert timing.speedup.lo == pytest.approx(beside(16.0, 15.5, 15.5, is_control=False, over_processes=FOUR)[0].speedup.lo, rel=0.01)
+    assert timing.word == "UNSURE"
+
+
+@pytest.mark.parametrize("how", ["control", "alone"])
 def test_where_it_says_no_more_than_the_candidates_own_process_that_one_counts(beside, how):
-    b_us = 70.0 if how == "long" else 15.5
+    b_us = 15.5
     timing, _ = beside(
         b_us / 2, b_us + 0.2, b_us, is_control=how == "control", over_processes=None if how == "alone" else FOUR
     )
@@ -113,8 +121,18 @@ def test_the_mean_is_of_the_referees_and_of_each_process_in_which_eager_was_time
     assert eagers.over_processes == found, "all rows are over one mean"
 
 
+def test_where_the_control_lost_its_eager_inside_other_processes_are_asked_all_the_same():
+    eagers, lost = Eagers(3), control(0.03)
+    lost.inside_log_ratios = []
+    eagers.add([lost])
+    assert (eagers.left, eagers.over_processes) == (2, None)
+    eagers.add([control(0.03)])
+    assert eagers.over_processes.processes == 2 and eagers.over_processes.usual_us == 15.5
+
+
 def test_a_long_eager_and_a_device_that_wants_none_have_no_mean():
-    for eagers, timing in ((Eagers(3), control(0.01, 2000.0)), (Eagers(0), control(0.01))):
+    """From 50 µs on, where the one in the candidate's own process says more."""
+    for eagers, timing in ((Eagers(3), control(0.01, 60.0)), (Eagers(3), control(0.01, 2000.0)), (Eagers(0), control(0.01))):
         eagers.add([timing])
         assert (eagers.left, eagers.over_processes) == (0, None)
 
