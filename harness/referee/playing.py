@@ -54,6 +54,7 @@ class Play:
         self._floor_us, self._model_seed = floor_us, model_seed
         self._wanted_extras, self._wait_for_others = wanted_extras, wait_for_others
         self._open_next = open_next
+        self._kernels: dict[str, int] = {}  # of a baseline's call, by its name
 
     def __call__(
         self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, control: Control | None,
@@ -88,7 +89,7 @@ class Play:
                 judgement.provenance = self._trace(session, contestant, judgement)
                 judgement.launched = judgement.provenance.launched
             elif timing.candidate_us and first and self._bench.kind != "cpu":
-                judgement.launched = self._count_kernels(session)
+                judgement.launched = self._kernels_of(contestant, session)
             if first and timing.candidate_us:
                 _reconcile(timing, judgement, control, self._bench.kind)
             if first and self._wanted_extras and timing.candidate_us:
@@ -210,14 +211,18 @@ class Play:
         made = [self._bench.local_launches(reference.model, sets, hold=hold) for _ in range(_ALONE_TIMES)]
         return statistics.median(local.times_us[-1] for local in made)
 
-    def _count_kernels(self, session: Session) -> int:
-        """How many kernels, copies and fills a call of a baseline is; 0 where that cannot be seen."""
-        inputs = self._references[0].draw()
-        self._bench.synchronize()
-        try:
-            return len(session.profile(inputs)["spans"])
-        except (Failed, KeyError, TypeError):
-            return 0
+    def _kernels_of(self, baseline: Contestant, session: Session) -> int:
+        """How many kernels, copies and fills a call of a baseline is; 0 where that cannot be seen. Looked for once: a profiler
+        takes a tenth of a second, and what the harness itself launches stays the same.
+        """
+        if not self._kernels.get(baseline.name):
+            inputs = self._references[0].draw()
+            self._bench.synchronize()
+            try:
+                self._kernels[baseline.name] = len(session.profile(inputs)["spans"])
+            except (Failed, KeyError, TypeError):
+                return 0
+        return self._kernels[baseline.name]
 
     def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:
         traced = trace(session, self._bench.kind, self._references[0], contestant, judgement.timings[-1])

@@ -8,7 +8,7 @@ import pytest
 
 from harness.device.bench import LocalTimes
 from harness.provenance.kinds import Provenance
-from harness.referee import playing
+from harness.referee import failures, playing
 from harness.referee.failures import Failed
 from harness.referee.judgement import Judgement
 from harness.referee.playing import Play, compilation_notes
@@ -97,7 +97,7 @@ def test_a_candidate_whose_rounds_scatter_is_doubted_and_a_baseline_is_not(play,
     monkeypatch.setattr(playing, "Loader", lambda *_: None)
     monkeypatch.setattr(playing, "_reconcile", lambda *_: None)
     traced = Provenance("custom", 1.0, launched=3)
-    for step, made in (("_check", None), ("_time", timing), ("_trace", traced), ("_count_kernels", 2)):
+    for step, made in (("_check", None), ("_time", timing), ("_trace", traced), ("_kernels_of", 2)):
         monkeypatch.setattr(found, step, lambda *_, made=made, **__: made)
     contestant = SimpleNamespace(is_baseline=is_baseline, precision_class="fp32")
 
@@ -111,3 +111,19 @@ def test_a_candidate_whose_rounds_scatter_is_doubted_and_a_baseline_is_not(play,
     with pytest.raises(Failed, match="only known to lie between 1 and 4"):
         judge()
     assert judgement.timings == []
+
+
+def test_the_kernels_of_a_baseline_are_counted_once_and_what_cannot_be_seen_is_asked_for_again(play):
+    found, asked = play(), []
+    answers = iter([failures.protocol("no profile reported"), {"spans": [[0, 0.0, 9.0], [1, 9.0, 1.0]]}])
+
+    def profile(inputs):
+        asked.append(1)
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    found._references = [SimpleNamespace(draw=lambda: None)]
+    baseline, session = SimpleNamespace(name="eager"), SimpleNamespace(profile=profile)
+    assert [found._kernels_of(baseline, session) for _ in range(3)] == [0, 2, 2] and len(asked) == 2
