@@ -4,9 +4,11 @@ Work begun on another stream, in a thread or by a kernel that lies in wait is mi
 looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A
 segment with open inputs beside one as usual tells the first, one launch among others the second, and one launch with
 other values whether the call goes by those. Where a GPU's queue is not held, an honest call too gains by a window that
-opens late, since the host runs ahead meanwhile: there all launches of a segment lie open, and the second tells both. What looks so is looked at again, because on a busy machine one look proves
-nothing, and the weakest of them counts. How many looked so counts too: a load on the machine hides an early start now
-and then, and who begins early by chance hides it by himself.
+opens late, since the host runs ahead meanwhile: there all launches of a segment lie open, and the second tells both.
+
+What looks so is looked at again, because on a busy machine one look proves nothing, and the weakest of them counts. How
+many looked so counts too: a load on the machine hides an early start now and then, and who begins early by chance hides
+it by himself.
 """
 
 from __future__ import annotations

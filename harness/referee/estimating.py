@@ -8,8 +8,8 @@ import statistics as stdlib_statistics
 from harness.referee.timed import Timing
 from harness.settings import Settings
 from harness.statistics import (
-    UNCOUNTED, call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, lowered, margin, narrows_by, next_look, process_share,
-    reaching, shifted, should_stop, spanning, unseen, width_for, with_share,
+    UNCOUNTED, call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, lowered, margin, narrows_by, next_look,
+    process_share, reaching, shifted, should_stop, spanning, unseen, width_for, with_share,
 )
 from harness.statistics.two_baselines import APART_LEAST_US
 

@@ -135,7 +135,8 @@ class Rounds:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
         self._parts.prepare()
         deadline = time.monotonic() + self._settings.warmup_s
-        self._part("AI" if self._parts.inside.is_timed else "A", hold=False)  # what each does at first is done, and B has done it
+        # What each does at first is done with, and B has done it.
+        self._part("AI" if self._parts.inside.is_timed else "A", hold=False)
         previous = None
         while True:
             before_it = self._parts.state

@@ -3,10 +3,10 @@
 A kernel is faster or slower in one process than in another for as long as both live, and no number of rounds in one of
 them tells by how much. It goes by the launch: in eleven to eighteen processes each of one H200, candidates of one kernel,
 16 to 94 µs, had a standard deviation of 0.08 to 0.16 µs from process to process, eager `tril(A @ B)`, which is two,
-0.21 to 0.37 µs at 16 to 42 µs, and one of some ten products, 72 µs, 1.4 µs. Two of them share little of it (correlations of 0.0 to
-0.6); eager beside itself all (0.97 and more). So eager in the same process takes it off the ratio of eager to itself, and off no
-other's that is as short. What does help is eager in several processes: its mean of n is off by the root of n less, and all
-rows of a run are over the same.
+0.21 to 0.37 µs at 16 to 42 µs, and one of some ten products, 72 µs, 1.4 µs. Two of them share little of it (correlations
+of 0.0 to 0.6); eager beside itself all (0.97 and more). So eager in the same process takes it off the ratio of eager to
+itself, and off no other's that is as short. What does help is eager in several processes: its mean of n is off by the
+root of n less, and all rows of a run are over the same.
 """
 
 from __future__ import annotations
