@@ -212,8 +212,8 @@ class Play:
         return statistics.median(local.times_us[-1] for local in made)
 
     def _kernels_of(self, baseline: Contestant, session: Session) -> int:
-        """How many kernels, copies and fills a call of a baseline is; 0 where that cannot be seen. Looked for once: a profiler
-        takes a tenth of a second, and what the harness itself launches stays the same.
+        """How many kernels, copies and fills a call of a baseline is; 0 where that cannot be seen. Looked for once: under a
+        profiler a launch took 27 ms beside an H200, and what the harness itself launches stays the same.
         """
         if not self._kernels.get(baseline.name):
             inputs = self._references[0].draw()
