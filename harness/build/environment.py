@@ -6,7 +6,6 @@ Found without importing torch. Every field of `Toolchain` is part of the cache's
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -207,6 +206,8 @@ def _torch_version() -> str:
     found = re.search(r"^__version__\b.*=\s*'([^']+)'", _version_file(), re.MULTILINE)
     if found is not None:
         return found[1]
+    import importlib.metadata  # with half of `email`: a mistake in a run would wait for it
+
     try:
         return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
