@@ -19,7 +19,8 @@ from harness.errors import InputError
 from harness.problem import Problem
 from harness.records.earlier import Kept
 from harness.records.ranking import rank
-from harness.records.schema import Record, sizes_text
+from harness.records.schema import Record
+from harness.records.sizes import sizes_text
 from harness.records.writer import RunFiles, device_slug
 from harness.referee.sanitizing import open_examiner
 from harness.report.progress import Progress

@@ -34,7 +34,7 @@ def test_the_shipped_settings_are_those_of_the_design(
     name: str, half_width: float, budget_s: float, players: int, warmup_s: float, check_launches: int, segment_ms: float,
     eagers: int,
 ) -> None:
-    looks = (8, 12, 20) if name == "quick" else (10, 20, 40, 80)
+    looks = (8, 12, 16) if name == "quick" else (10, 20, 40, 80)
     assert load_settings(name) == Settings(
         name, half_width, budget_s, players, warmup_s, check_launches, looks=looks, segment_ms=segment_ms, eager_players=eagers
     )

@@ -32,6 +32,7 @@ class Noted(NullProgress):
 @pytest.fixture(autouse=True)
 def own_locks(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("harness.device.choose.OF_THE_MACHINE", tmp_path)
 
 
 @pytest.fixture

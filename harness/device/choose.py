@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import re
 import sys
 import tempfile
@@ -16,6 +17,8 @@ from harness.sandbox.locks import Lock
 
 if TYPE_CHECKING:
     from harness.device.bench import Bench
+
+OF_THE_MACHINE = Path("/tmp")  # whatever TMPDIR says
 
 
 def check_device_name(name: str) -> None:
@@ -112,8 +115,12 @@ def why_no_gpu() -> str:
 
 
 def device_lock(uuid: str | None) -> Lock:
-    """A lock by GPU UUID (or for the CPU), shared by all runs of this machine."""
-    folder = Path(tempfile.gettempdir()) / "kernel-referee-locks"
+    """A lock by GPU UUID, shared by all runs of this machine, or for the CPU, by all with this temporary folder.
+
+    Schedulers give each job a TMPDIR and cores of its own; a GPU that two of them see is one GPU all the same.
+    """
+    is_shared = uuid is not None and os.access(OF_THE_MACHINE, os.W_OK)
+    folder = (OF_THE_MACHINE if is_shared else Path(tempfile.gettempdir())) / "kernel-referee-locks"
     folder.mkdir(exist_ok=True)
     with contextlib.suppress(PermissionError):
         folder.chmod(0o1777)  # the umask would keep another user of this machine from locking

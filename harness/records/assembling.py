@@ -16,7 +16,8 @@ from harness import __version__
 from harness.build.report import of_each
 from harness.physics import Limits, percent_of_sol, rates
 from harness.records.machine_state import state_fields
-from harness.records.schema import Record, sizes_text
+from harness.records.schema import Record
+from harness.records.sizes import sizes_text
 from harness.statistics import typical_us
 from harness.verdict import Verdict
 

@@ -18,7 +18,8 @@ from harness.errors import InputError
 from harness.problem import Problem
 from harness.records.assembling import harness_hash
 from harness.records.reader import read_records
-from harness.records.schema import Record, sizes_text
+from harness.records.schema import Record
+from harness.records.sizes import sizes_text
 from harness.records.writer import device_slug
 from harness.settings import Settings
 from harness.verdict import Status

@@ -231,11 +231,6 @@ def clean_text(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 2] + " …"
 
 
-def sizes_text(sizes: Mapping[str, int]) -> str:
-    """`{"M": 2048, "K": 8192}` → `M=2048 K=8192`, in the order given."""
-    return " ".join(f"{name}={value}" for name, value in sizes.items())
-
-
 def _plain(column: Field, value: Any) -> Any:
     """The value as a plain str, int, float or bool (numpy scalars are converted), or None."""
     if value is None:

@@ -18,7 +18,7 @@ from harness.accuracy.classes import ErrorFigures, classify, reason, telling
 from harness.inputs.families import GIVEN, Family
 from harness.inputs.sets import InputSet
 from harness.records.evidence import Evidence
-from harness.records.schema import sizes_text
+from harness.records.sizes import sizes_text
 from harness.referee import failures
 from harness.referee.comparing import Returned, judge_launches
 from harness.referee.evidence import in_segment, recipe_of

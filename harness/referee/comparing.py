@@ -16,7 +16,7 @@ import torch
 from harness.accuracy.bounds import ROW_ELEMENTS, bounds_for, has_random_signs, is_exact
 from harness.accuracy.classes import ErrorFigures, excess, within
 from harness.inputs.sets import InputSet
-from harness.records.schema import sizes_text
+from harness.records.sizes import sizes_text
 from harness.referee.differences import Difference, differences
 from harness.referee.evidence import evidence_of
 from harness.referee.reference import Reference

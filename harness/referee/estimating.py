@@ -24,7 +24,7 @@ _AHEAD = 1.25  # times as many rounds as now, at least: looks are further apart 
 # Calls shorter than this have rounds that scatter by half a per cent and more. After 10 of them, which now and then agree
 # by chance, eager at 16 µs was 0.2 % off itself (standard deviation, 6 of 41 controls on H200s), and 0.13 % after 30: so
 # they go on for this share of the budget before anybody looks whether the interval is narrow enough.
-_SHORT_US, _SHORT_SHARE = 50.0, 0.47
+_SHORT_US, _SHORT_SHARE = 50.0, 0.42
 # Beside what another process would get, this share of that is little: it makes the interval wider by a twentieth.
 _LITTLE_BESIDE = 0.3
 

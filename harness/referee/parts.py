@@ -59,6 +59,10 @@ class Parts:
         self.counts, self._drawn, self._usual_us = dict(counts), [], []
         self.prepare()
 
+    def settle(self) -> None:
+        """Verify what is still to be verified. Raises Failed for what was found wrong."""
+        self._backlog.settle()
+
     def prepare(self) -> None:
         """Have what looks take besides ready, for segments of that length."""
         self.looking.prepare(self._reference.draw(), self.counts["A"])

@@ -37,6 +37,7 @@ _END_TO_END_CALLS = 5
 # 2.7 ms on an H200), and counts where intervals as narrow as the margin are asked for.
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 _AS_LONG = 0.1
+_FAR_MORE = 2  # times as many launches: fewer are not worth opening memory anew
 
 
 class Rounds:
@@ -58,6 +59,7 @@ class Rounds:
         self._looks, self._segments = DrawnLooks(kinds), 0  # so many of the candidate's in rounds
         self._stood_still = False  # whether a round was left out because a queue of it was late
         self._is_shortened = False  # whether shorter queues were tried, as the first were late
+        self._sizing: Part | None = None  # the first look at both arms, until a queue was held
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing(
             timer=session.timer, is_of_its_process=bench.kind != "cpu" and not is_control, over_processes=over_processes
@@ -101,21 +103,31 @@ class Rounds:
     def _size_segments(self) -> None:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
-        sizing = self._part("AB", hold=False)
-        most = most_launches(self._bench, self._reference, least=2)
-        settings = self._settings
-        round_s = settings.budget_s / settings.looks[0]
-        for arm, wanted in launches_wanted(sizing, settings.segment_ms, round_s).items():
-            self._parts.counts[arm] = 1 + max(1, min(whole_rotations(min(MOST_LAUNCHES, wanted)), most - 1))
+        self._sizing = sizing = self._part("AB", hold=False)
+        self._parts.counts = self._counts_for(sizing)
         self.timing.wants_inside = self._is_short(sizing)
         shows_inside = self._shows_inside(sizing)
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
-        self._joined = not shows_inside and self._parts.launches_of_baseline(2) <= min(most, 1 + MOST_LAUNCHES)
-        self.timing.input_sets = max(self._parts.counts["A"], self._parts.launches_of_baseline(2 if self._joined else 1))
-        self.timing.launches_per_segment = self._parts.counts["A"]
-        self._open(self.timing.input_sets)
+        most = min(most_launches(self._bench, self._reference, least=2), 1 + MOST_LAUNCHES)
+        self._joined = not shows_inside and self._parts.launches_of_baseline(2) <= most
+        self._open_for(self._parts.counts)
         if shows_inside:
             self._parts.inside.load(self._session, self._reference)
+
+    def _counts_for(self, seen: Part) -> dict[str, int]:
+        """The launches of either arm that a segment should have, lead-ins with them, by the times in `seen`."""
+        settings = self._settings
+        round_s, most = settings.budget_s / settings.looks[0], most_launches(self._bench, self._reference, least=2)
+        wanted = launches_wanted(seen, settings.segment_ms, round_s)
+        return {
+            arm: 1 + max(1, min(whole_rotations(min(MOST_LAUNCHES, count)), most - 1)) for arm, count in wanted.items()
+        }
+
+    def _open_for(self, counts: Mapping[str, int]) -> None:
+        """Have room for segments of so many launches."""
+        self.timing.input_sets = max(counts["A"], self._parts.launches_of_baseline(2 if self._joined else 1))
+        self.timing.launches_per_segment = counts["A"]
+        self._open(self.timing.input_sets)
 
     def _is_short(self, sizing: Part) -> bool:
         """Whether what a process adds to a launch is anything beside the baseline's time."""
@@ -140,9 +152,10 @@ class Rounds:
         previous = None
         while True:
             before_it = self._parts.state
-            current = typical_us(self._part("A", hold=self._parts.hold).candidate_us)
-            if self._is_to_be_shorter(*before_it):
+            part = self._part("A", hold=self._parts.hold)
+            if self._is_to_be_shorter(*before_it) or self._is_to_be_longer(part):
                 continue
+            current = typical_us(part.candidate_us)
             steady = previous is not None and abs(current / previous - 1) < _STEADY
             if steady or time.monotonic() > deadline:
                 break
@@ -194,6 +207,23 @@ class Rounds:
         self._use(fewer or usual)
         # Where none fits, only that is given up which was late.
         self._parts.restore(*((True, replace(inside)) if fewer else found))
+        return True
+
+    def _is_to_be_longer(self, held: Part) -> bool:
+        """Whether segments of the candidate have more launches from now on: queued ahead, its call takes less than half of
+        what it did where the host's time was in it. Asked of the first queue that is held.
+        """
+        if not self._parts.hold or self._is_shortened or self._sizing is None:
+            return False
+        sizing, self._sizing = self._sizing, None
+        counts = self._parts.counts
+        wanted = self._counts_for(replace(sizing, launches=held.launches))["A"]
+        if wanted - 1 < _FAR_MORE * (counts["A"] - 1):
+            return False
+        self._parts.settle()  # what is still to be verified lies where others are about to
+        counts = {**counts, "A": wanted}
+        self._open_for(counts)
+        self._use(counts)
         return True
 
     def _holds(self, counts: Mapping[str, int], inside: Inside) -> bool:

@@ -6,7 +6,7 @@ A triangle, the last row or every 32nd column names the bug to its author before
 from __future__ import annotations
 
 from harness.records.evidence import Evidence, Mistakes, Recipe, Spread
-from harness.records.schema import sizes_text
+from harness.records.sizes import sizes_text
 from harness.report import terminal
 from harness.report.table import Column, table_text
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from harness.pipeline import RunRequest
 from harness.pipeline import run as judge_all
 from harness.problem import Problem, list_problems
-from harness.records.schema import Record, sizes_text
+from harness.records.schema import Record
+from harness.records.sizes import sizes_text
 from harness.report import terminal
 from harness.report.progress import Progress
 from harness.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 from harness.candidate import find_candidates
 from harness.errors import HarnessError
 from harness.problem import Problem, load_problem, problem_files
-from harness.records.schema import sizes_text
+from harness.records.sizes import sizes_text
 from harness.settings import settings_names
 from harness.reading.text_files import shown
 

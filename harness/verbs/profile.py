@@ -12,7 +12,7 @@ from harness.device.choose import check_device_name, require_torch
 from harness.errors import InputError
 from harness.problem import PROBLEMS_DIR, REPOSITORY, Problem, find_problem, in_mode, load_problem
 from harness.reading.text_files import shown
-from harness.records.schema import sizes_text
+from harness.records.sizes import sizes_text
 from harness.report import terminal
 from harness.settings import load_settings
 from harness.spelling import hint_for, listed

@@ -78,7 +78,7 @@ def test_one_device_has_one_lock_for_all_runs_of_the_machine(tmp_path, monkeypat
 
 
 def test_a_lock_that_is_held_says_so_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("harness.device.choose.OF_THE_MACHINE", tmp_path)
     with device_lock("GPU-1"):
         assert not device_lock("GPU-1").take()
 

@@ -8,7 +8,8 @@ import json
 import numpy
 import pytest
 
-from harness.records.schema import FIELDS, LONGEST_TEXT, SCHEMA_VERSION, Record, sizes_text
+from harness.records.schema import FIELDS, LONGEST_TEXT, SCHEMA_VERSION, Record
+from harness.records.sizes import sizes_text
 from harness.verdict import ReasonCode, Status
 
 

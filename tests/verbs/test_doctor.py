@@ -151,7 +151,7 @@ def test_what_nvml_refuses_is_named_and_never_shown_as_none():
 
 
 def test_a_gpu_that_another_run_is_timing_on_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("harness.device.choose.OF_THE_MACHINE", tmp_path)
     monkeypatch.setattr(gpu, "_trial_findings", lambda index, label: pytest.fail("the GPU was disturbed"))
     with device_lock("GPU-1234"):
         (finding,) = gpu._trials_alone(0, "cuda:0", "1234")

@@ -175,3 +175,24 @@ def test_where_the_harness_takes_most_of_a_launch_rounds_are_short_enough_for_a_
     """A launch of a millisecond that takes 25 ms with its flush, as on a CPU with a cache of 256 MiB."""
     sizing = SimpleNamespace(candidate_us=[1000.0], baseline_us=[1000.0], wall_us=[25_000.0])
     assert launches_wanted(sizing, 2.0, round_s) == {"A": launches, "B": launches}
+
+
+@pytest.mark.usefixtures("small_regions")
+@pytest.mark.parametrize(("unheld_us", "opened", "launches"), [(700.0, [2, 3, 5], 5), (199.0, [2, 9], 9), (390.0, [2, 4], 4)])
+def test_a_call_that_takes_less_than_half_once_it_is_queued_ahead_gets_longer_segments(
+    scripted, reference_of, settings, unheld_us, opened, launches
+):
+    """Of 0.2 ms when held: the host's time may have been in the first look at it."""
+    log = []
+    session, bench = scripted.Session(lambda segment: unheld_us if segment < 1 else 200.0, log, True), scripted.Bench(
+        3000.0, log, kind="cuda"
+    )
+    timing = Rounds(
+        session, bench, reference_of(), replace(settings, segment_ms=1.0), lambda sets, made, only=None: None, set()
+    ).run()
+    assert session.opened == opened
+    assert timing.launches_per_segment == launches and timing.input_sets == max(opened)
+    assert [entry[1] for entry in log if entry[0] == "A"][5:-5] and {
+        entry[1] for entry in [each for each in log if each[0] == "A"][5:-5]
+    } == {launches}
+    assert set(timing.candidate_us) == {200.0}
