@@ -54,7 +54,7 @@ Kind = Literal["custom", "mixed", "library"]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class SizesSchema(_Section):
@@ -109,11 +109,11 @@ class ProblemSchema(_Section):
         default=None,
     )
     useful: UsefulSchema = key(
-        "a mapping with flops and bytes", example='useful: {flops: "2*M*N*K"}', default=UsefulSchema()
+        "a mapping with flops and bytes", example='useful: {flops: "2*M*N*K"}', default=UsefulSchema.model_construct()
     )
     accuracy: AccuracySchema = key(
         "a precision class or a mapping with class, scale, terms and contracted",
-        example="accuracy: {class: fp32}", default=AccuracySchema(),
+        example="accuracy: {class: fp32}", default=AccuracySchema.model_construct(),
     )
     baselines: Annotated[
         list[Baseline], Field(min_length=1), AfterValidator(_without_repeats), AfterValidator(_with_eager)
