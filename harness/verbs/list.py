@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 from typing import Any
 
@@ -16,6 +17,14 @@ from harness.reading.text_files import shown
 
 def run(options: argparse.Namespace) -> int:
     """Print the list. A problem that cannot be loaded is listed with what is wrong with it."""
+    gc.disable()  # it is done before garbage is worth looking for
+    try:
+        return _print(options)
+    finally:
+        gc.enable()
+
+
+def _print(options: argparse.Namespace) -> int:
     listed, faults = [], []
     for path in problem_files():
         try:
