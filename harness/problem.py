@@ -16,7 +16,7 @@ from harness.formulas import Formula, FormulaError
 from harness.reading.reference_source import read_reference
 from harness.reading.sizes_flag import read_sizes
 from harness.reading.text_files import files_in, joined
-from harness.reading.yaml_lines import YAML_SUFFIXES
+from harness.reading.yaml_lines import YAML_SUFFIXES, read_yaml
 from harness.spelling import hint_for
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -98,9 +98,10 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
     if path.suffix not in YAML_SUFFIXES and path.is_file():
         hint = "A problem is a .yaml file, or a KernelBench .py file."
         raise InputError("is no problem file", path, hint=hint)
-    from harness.reading.problem_file import read_problem_file  # imports pydantic
+    file = read_yaml(path, also=(PROBLEMS_DIR,), suffixes=(*YAML_SUFFIXES, ".py"))
+    from harness.reading.problem_file import read_problem_file  # imports pydantic, which no missing file waits for
 
-    parts = read_problem_file(path, PROBLEMS_DIR)
+    parts = read_problem_file(file)
     schema = parts.schema
     timed = schema.sizes.timed if schema.sizes is not None else {}
     cpu = schema.sizes.cpu or timed if schema.sizes is not None else {}

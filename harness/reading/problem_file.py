@@ -19,7 +19,7 @@ from harness.reading.python_source import ModuleNames
 from harness.reading.reference_source import read_reference, size_error
 from harness.spelling import hint_for
 from harness.reading.text_files import joined
-from harness.reading.yaml_lines import YAML_SUFFIXES, YamlFile, dotted_name, read_yaml
+from harness.reading.yaml_lines import YamlFile, dotted_name
 from harness.reading.yaml_mistakes import input_errors
 
 
@@ -33,9 +33,9 @@ class ProblemFile:
     reference_text: str
 
 
-def read_problem_file(path: Path, problems_dir: Path) -> ProblemFile:
-    """The problem in `path`; when missing, files in `problems_dir` are offered too. Raises InputError."""
-    file = read_yaml(path, also=(problems_dir,), suffixes=(*YAML_SUFFIXES, ".py"))
+def read_problem_file(file: YamlFile) -> ProblemFile:
+    """The problem in `file`. Raises InputError."""
+    path = file.path
     schema, errors, bad = _validated(file)
     reference_path, reference_text, names = path.parent / schema.reference, "", None
     if "reference" not in bad:

@@ -29,8 +29,8 @@ def run(options: argparse.Namespace) -> int:
     check_device_name(options.device)
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
     import_ahead()  # it takes longer than all that may be found wrong here
-    settings = load_settings(options.config)
     problem = at_sizes(in_mode(load_problem(path, options.candidates), options.mode), options.sizes)
+    settings = load_settings(options.config)
     if options.devices:
         check_one_size(options, "--devices")
     candidates = find_candidates(problem.candidates_dir, options.only, options.skip)
