@@ -14,6 +14,7 @@ from harness.referee.judgement import Judgement
 from harness.referee.playing import Play, compilation_notes
 from harness.referee.timed import Timing
 from harness.statistics import Interval
+from harness.verdict import ReasonCode, Status
 
 
 def test_graphs_that_are_compiled_while_a_baseline_is_timed_are_noted():
@@ -111,6 +112,44 @@ def test_a_candidate_whose_rounds_scatter_is_doubted_and_a_baseline_is_not(play,
     with pytest.raises(Failed, match="only known to lie between 1 and 4"):
         judge()
     assert judgement.timings == []
+
+
+@pytest.mark.parametrize(("kind", "hidden", "is_baseline", "is_traced"), [
+    ("cuda", False, False, True), ("cuda", True, False, False), ("cuda", False, True, False), ("cpu", False, False, False),
+])
+@pytest.mark.parametrize("is_longer", [True, False])
+def test_a_doubted_clock_of_an_unheld_queue_is_settled_by_what_its_kernels_take(
+    play, monkeypatch, kind, hidden, is_baseline, is_traced, is_longer
+):
+    found, traced = play(kind), []
+    doubt = failures.failed(Status.UNSURE, ReasonCode.NOISY, "work was done outside the timed window, perhaps")
+    doubt.beside_control = True
+
+    def trace(session, kind, reference, contestant, timing):
+        traced.append(timing)
+        if is_longer:
+            raise failures.failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, "its kernels kept the GPU busy for longer")
+
+    monkeypatch.setattr(playing, "trace", trace)
+    timing, contestant = Timing(launch_hidden=hidden), SimpleNamespace(is_baseline=is_baseline)
+    with pytest.raises(Failed) as ended, found._settled_by_the_profiler(None, contestant, timing):
+        raise doubt
+    assert traced == [timing] * is_traced
+    assert ended.value.verdict.status is (Status.REJECTED if is_traced and is_longer else Status.UNSURE)
+
+
+def test_what_is_certain_or_of_another_kind_than_the_clocks_is_not_traced_for_that(play, monkeypatch):
+    monkeypatch.setattr(playing, "trace", lambda *_: pytest.fail("it was traced"))
+    for status, code, beside in (
+        (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, True), (Status.UNSURE, ReasonCode.NOISY, False),
+    ):
+        known = failures.failed(status, code, "a sentence about it")
+        known.beside_control = beside
+        with pytest.raises(Failed) as ended, play("cuda")._settled_by_the_profiler(
+            None, SimpleNamespace(is_baseline=False), Timing(launch_hidden=False)
+        ):
+            raise known
+        assert ended.value is known
 
 
 def test_the_kernels_of_a_baseline_are_counted_once_and_what_cannot_be_seen_is_asked_for_again(play):
