@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,5 +91,18 @@ def steps_of() -> Callable[..., list[str]]:
         stage = Stage("cpu", [torch.rand(4, 4)])
         profiling.profiled_launch(stage, Launcher, model, first, {"list": [{"tensor": 0}]})
         return stage.steps
+
+    return launch
+
+
+@pytest.fixture
+def launcher_asking() -> Callable[..., dict[str, Any]]:
+    """`launcher_asking(ask, device)` is the listing of a product whose result is handed to `ask` for its form."""
+
+    def launch(ask, device):
+        layout = SimpleNamespace(inputs=(), outputs=(), fault_of=lambda result, stage, index: {"code": ask(result)})
+        stage = Stage(device, [torch.rand(64, 64, device=device) for _ in range(2)])
+        skeleton = {"list": [{"tensor": 0}, {"tensor": 1}]}
+        return profiling.profiled_launch(stage, SimpleNamespace(layout=layout), torch.matmul, 1, skeleton)
 
     return launch

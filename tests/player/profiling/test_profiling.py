@@ -30,3 +30,13 @@ def test_patches_of_torchs_profiler_are_too_late(listed, monkeypatch):
 def test_a_traced_launch_waits_for_its_window_as_a_timed_one_does(steps_of):
     """What waits for it says to the referee that the cache is cold, and without that word the launch is none."""
     assert steps_of(lambda a: a + 1, 5) == ["turn 5", "fill", "window 5", "end 6"]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_what_a_result_does_when_it_is_asked_for_its_form_is_listed_on_a_gpu(launcher_asking, device):
+    """There the kernels say what a call costs; on a CPU the asking itself would be taken for the candidate's time."""
+    listing = launcher_asking(lambda result: torch.cos(result), device)
+    if device == "cpu":
+        assert "aten::cos" not in {operator["name"] for operator in listing["operators"]}
+    else:
+        assert [name for name in listing["names"] if "cos" in name]
