@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from pydantic import BaseModel  # noqa: E402
-from pydantic.fields import FieldInfo  # noqa: E402
-from pydantic_core import PydanticUndefined  # noqa: E402
-
 from harness.reading.problem_schema import ProblemSchema  # noqa: E402
+from harness.reading.schema import NEEDED, Key, keys_of  # noqa: E402
 from harness.reading.settings_file import SettingsSchema  # noqa: E402
 from harness.records.schema import FIELDS, SCHEMA_VERSION  # noqa: E402
 from harness.settings import Settings  # noqa: E402
@@ -96,7 +93,7 @@ def text() -> str:
         *_schema_table(ProblemSchema, {}), "",
         "A KernelBench `.py` file by itself has the defaults, and its own sizes.", "",
         "## Keys of a settings file (`--config`)", "",
-        *_schema_table(SettingsSchema, {name: getattr(Settings, name, None) for name in SettingsSchema.model_fields}),
+        *_schema_table(SettingsSchema, {name: getattr(Settings, name, None) for name in keys_of(SettingsSchema)}),
         "",
         "## Statuses and reason codes", "", *_status_table(), "",
         "## Columns of the CSV", "",
@@ -107,38 +104,29 @@ def text() -> str:
     ]).rstrip("\n") + "\n"
 
 
-def _schema_table(schema: type[BaseModel], defaults: dict[str, Any]) -> list[str]:
-    return ["| key | must be | default | example |", "|---|---|---|---|", *_schema_rows(schema, "", defaults)]
+def _schema_table(section: type, defaults: dict[str, Any]) -> list[str]:
+    return ["| key | must be | default | example |", "|---|---|---|---|", *_schema_rows(section, "", defaults)]
 
 
-def _schema_rows(schema: type[BaseModel], prefix: str, defaults: dict[str, Any]) -> list[str]:
+def _schema_rows(section: type, prefix: str, defaults: dict[str, Any]) -> list[str]:
     rows = []
-    for name, field in schema.model_fields.items():
-        shown = f"{prefix}{field.alias or name}"
-        must_be = _must_be(field)
-        default = defaults.get(name) if field.default is None else field.default
-        rows.append(f"| `{shown}` | {must_be} | {_default(default)} | `{field.examples[0]}` |")
-        rows += [row for section in _sections(field.annotation) for row in _schema_rows(section, f"{shown}.", {})]
+    for name, key in keys_of(section).items():
+        default = defaults.get(name) if key.default is None else key.default
+        rows.append(f"| `{prefix}{name}` | {_must_be(key)} | {_default(default, key)} | `{key.example}` |")
+        if key.section is not None:
+            rows += _schema_rows(key.section, f"{prefix}{name}.", {})
     return rows
 
 
-def _must_be(field: FieldInfo) -> str:
+def _must_be(key: Key) -> str:
     """The words of the schema, with the choices where there are only so many."""
-    words = field.json_schema_extra["must_be"][0]
-    choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
-    return f"{words}: {', '.join(choices)}" if choices else words
+    return f"{key.must_be[0]}: {', '.join(key.choices)}" if key.choices else key.must_be[0]
 
 
-def _sections(annotation: Any) -> list[type[BaseModel]]:
-    """The schemas that a key holds, in `Section` or `Section | None`."""
-    options = getattr(annotation, "__args__", ()) or (annotation,)
-    return [each for each in options if isinstance(each, type) and issubclass(each, BaseModel)]
-
-
-def _default(value: Any) -> str:
-    if value is PydanticUndefined:
+def _default(value: Any, key: Key) -> str:
+    if value is NEEDED:
         return "needed"
-    if value is None or isinstance(value, BaseModel) or value == []:
+    if value is None or key.section is not None or value == ():
         return ""
     return f"`{list(value) if isinstance(value, tuple) else value}`".replace("'", "")
 

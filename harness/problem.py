@@ -99,7 +99,7 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
         hint = "A problem is a .yaml file, or a KernelBench .py file."
         raise InputError("is no problem file", path, hint=hint)
     file = read_yaml(path, also=(PROBLEMS_DIR,), suffixes=(*YAML_SUFFIXES, ".py"))
-    from harness.reading.problem_file import read_problem_file  # imports pydantic, which no missing file waits for
+    from harness.reading.problem_file import read_problem_file  # with pydantic's engine, which no missing file waits for
 
     parts = read_problem_file(file)
     schema = parts.schema

@@ -62,7 +62,7 @@ def load_settings(name_or_path: str) -> Settings:
     else:
         hint = hint_for(name_or_path, shipped, "There are")
         raise InputError(f"there is no configuration '{name_or_path}'", hint=hint)
-    from harness.reading.settings_file import read_settings_file  # imports pydantic
+    from harness.reading.settings_file import read_settings_file  # with pydantic's engine
 
     return Settings(name=path.stem, **read_settings_file(path, CONFIGS_DIR))
 

@@ -48,7 +48,7 @@ LAYERS = (
 )
 PURE = ("statistics", "accuracy", "physics", "formulas", "verdict", "errors")
 FILE_SYSTEM = {"os", "pathlib", "io", "shutil", "tempfile", "glob", "subprocess", "socket"}
-HEAVY = {"torch", "pydantic", "pandas", "numpy", "scipy", "rich", "tabulate", "yaml", "triton"}
+HEAVY = {"torch", "pydantic", "pydantic_core", "pandas", "numpy", "scipy", "rich", "tabulate", "yaml", "triton"}
 
 
 @dataclass(frozen=True)

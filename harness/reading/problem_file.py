@@ -10,17 +10,18 @@ import keyword
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from harness.errors import InputError
 from harness.formulas import Formula, FormulaError
 from harness.reading.problem_schema import ProblemSchema, SizesSchema
 from harness.reading.python_source import ModuleNames
 from harness.reading.reference_source import read_reference, size_error
-from harness.spelling import hint_for
+from harness.reading.schema import read_section
 from harness.reading.text_files import joined
 from harness.reading.yaml_lines import YamlFile, dotted_name
 from harness.reading.yaml_mistakes import input_errors
+from harness.spelling import hint_for
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,13 @@ def _validated(file: YamlFile) -> tuple[ProblemSchema, list[InputError], set[str
     Those keys are left at their defaults, so that the rest of the file can still be checked in the same run.
     """
     try:
-        return ProblemSchema.model_validate(file.values), [], set()
+        return read_section(ProblemSchema, file.values), [], set()
     except ValidationError as error:
         errors = input_errors(error, ProblemSchema, file)
         bad = {str(finding["loc"][0]) for finding in error.errors(include_url=False)}
     rest = {name: value for name, value in file.values.items() if name not in bad}
     # stand-ins for the two keys without a default; what they stand for is not looked at
-    return ProblemSchema.model_validate({"title": "-", "reference": "-", **rest}), errors, bad
+    return read_section(ProblemSchema, {"title": "-", "reference": "-", **rest}), errors, bad
 
 
 def _reference_unreadable(error: InputError, file: YamlFile) -> InputError:

@@ -1,17 +1,17 @@
 """What may stand in ``problems/NAME.yaml``: each key once, its type, its words for messages and its default.
 
-Only `problem` imports this, and only while it loads a file: pydantic takes a tenth of a second to import.
-What ties keys to each other and to the reference is checked in `problem_checks`.
+Only `problem` imports this, and only while it loads a file: what checks it takes a while to import. What ties keys to each other and to the reference is checked in `problem_checks`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, field_validator
+from pydantic_core import core_schema
 
 from harness.formulas import Formula, FormulaError
-from harness.reading.yaml_mistakes import fault, key
+from harness.reading.schema import checked_by, fault, key
 
 _WHOLE = "a whole number of at least 1"
 
@@ -46,86 +46,98 @@ def _with_eager(items: list[str]) -> list[str]:
     return items
 
 
-Size = Annotated[StrictInt, Field(ge=1)]
-Sizes = Annotated[dict[str, Size], Field(min_length=1)]
-FormulaText = Annotated[str, BeforeValidator(_formula_text), AfterValidator(_readable)]
-Baseline = Literal["eager", "torch.compile", "eager-tf32"]
-Kind = Literal["custom", "mixed", "library"]
+def _class_alone(value: Any) -> Any:
+    """``accuracy: tf32`` is short for ``accuracy: {class: tf32}``."""
+    return {"class": value} if isinstance(value, str) else value
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+_TEXT = core_schema.str_schema(min_length=1)
+_SIZES = core_schema.dict_schema(core_schema.str_schema(), core_schema.int_schema(ge=1), min_length=1)
+_AXES = core_schema.list_schema(core_schema.int_schema(ge=0), min_length=2)
+_FORMULA = checked_by(
+    core_schema.no_info_before_validator_function(_formula_text, core_schema.str_schema()), _readable
+)
 
 
-class SizesSchema(_Section):
-    timed: Sizes = key("a mapping from size to number", _WHOLE, example="timed: {M: 4096}")
-    check: list[Sizes] = key(
-        "a list of mappings from size to number", "a mapping from size to number", _WHOLE,
-        example="check: [{M: 1}, {M: 31}]", default=[],
+def _words(*choices: str) -> core_schema.CoreSchema:
+    return core_schema.literal_schema(list(choices))
+
+
+def _list_of(*choices: str) -> core_schema.CoreSchema:
+    return checked_by(core_schema.list_schema(_words(*choices), min_length=1), _without_repeats)
+
+
+@dataclass(frozen=True)
+class SizesSchema:
+    timed: dict[str, int] = key(_SIZES, "a mapping from size to number", _WHOLE, example="timed: {M: 4096}")
+    check: list[dict[str, int]] = key(
+        core_schema.list_schema(_SIZES), "a list of mappings from size to number", "a mapping from size to number",
+        _WHOLE, example="check: [{M: 1}, {M: 31}]", default=(),
     )
-    cpu: Sizes | None = key("a mapping from size to number", _WHOLE, example="cpu: {M: 512}", default=None)
-
-
-class UsefulSchema(_Section):
-    flops: FormulaText | None = key("a formula in the sizes", example='flops: "2*M*N*K"', default=None)
-    bytes: FormulaText | None = key(
-        "a formula in the sizes", example='bytes: "4*(M*K + K*N + M*N)"', default=None
+    cpu: dict[str, int] | None = key(
+        _SIZES, "a mapping from size to number", _WHOLE, example="cpu: {M: 512}", default=None
     )
 
 
-class AccuracySchema(_Section):
-    precision_class: Literal["fp32", "tf32", "bf16", "fp16"] = key(
-        "a precision class", example="class: fp32", default="fp32", alias="class",
+@dataclass(frozen=True)
+class UsefulSchema:
+    flops: str | None = key(_FORMULA, "a formula in the sizes", example='flops: "2*M*N*K"', default=None)
+    bytes: str | None = key(
+        _FORMULA, "a formula in the sizes", example='bytes: "4*(M*K + K*N + M*N)"', default=None
+    )
+
+
+@dataclass(frozen=True)
+class AccuracySchema:
+    precision_class: str = key(
+        _words("fp32", "tf32", "bf16", "fp16"), "a precision class", example="class: fp32", default="fp32",
+        alias="class",
         synonyms={"float32": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf16"},
     )
-    scale: Literal["abs_inputs", "row_max"] = key(
-        "an error scale", example="scale: row_max", default="row_max"
+    scale: str = key(
+        _words("abs_inputs", "row_max"), "an error scale", example="scale: row_max", default="row_max"
     )
-    terms: FormulaText | None = key("a formula in the sizes", example="terms: K", default=None)
-    contracted: Annotated[list[Annotated[StrictInt, Field(ge=0)]], Field(min_length=2)] | None = key(
-        "the list of the axes that are summed over, one for each factor", "an axis: 0, 1, 2, …",
+    terms: str | None = key(_FORMULA, "a formula in the sizes", example="terms: K", default=None)
+    contracted: list[int] | None = key(
+        _AXES, "the list of the axes that are summed over, one for each factor", "an axis: 0, 1, 2, …",
         example="contracted: [1, 0]", default=None,
     )
 
 
-class ProblemSchema(_Section):
-    title: Annotated[str, Field(min_length=1), AfterValidator(_one_line)] = key(
-        "a line of text", example="title: Product of two lower triangular matrices"
+@dataclass(frozen=True)
+class ProblemSchema:
+    title: str = key(
+        checked_by(_TEXT, _one_line), "a line of text", example="title: Product of two lower triangular matrices"
     )
-    reference: Annotated[str, Field(min_length=1)] = key(
-        "the name of a Python file beside this one", example="reference: tril_matmul.py"
-    )
-    dtype: Literal["float32", "float64", "float16", "bfloat16"] = key(
-        "a dtype", example="dtype: float32", default="float32",
+    reference: str = key(_TEXT, "the name of a Python file beside this one", example="reference: tril_matmul.py")
+    dtype: str = key(
+        _words("float32", "float64", "float16", "bfloat16"), "a dtype", example="dtype: float32", default="float32",
         synonyms={"fp32": "float32", "float": "float32", "torch.float32": "float32", "fp64": "float64",
                   "double": "float64", "fp16": "float16", "half": "float16", "bf16": "bfloat16"},
     )
-    mode: Literal["forward", "forward_backward"] = key(
-        "what a call computes", example="mode: forward_backward", default="forward",
+    mode: str = key(
+        _words("forward", "forward_backward"), "what a call computes", example="mode: forward_backward",
+        default="forward",
         synonyms={"backward": "forward_backward", "training": "forward_backward", "inference": "forward"},
     )
     sizes: SizesSchema | None = key(
-        "a mapping with timed, check and cpu", example="sizes: {timed: {M: 4096}, cpu: {M: 512}}",
+        SizesSchema, "a mapping with timed, check and cpu", example="sizes: {timed: {M: 4096}, cpu: {M: 512}}",
         default=None,
     )
     useful: UsefulSchema = key(
-        "a mapping with flops and bytes", example='useful: {flops: "2*M*N*K"}', default=UsefulSchema.model_construct()
+        UsefulSchema, "a mapping with flops and bytes", example='useful: {flops: "2*M*N*K"}', default=UsefulSchema()
     )
     accuracy: AccuracySchema = key(
-        "a precision class or a mapping with class, scale, terms and contracted",
-        example="accuracy: {class: fp32}", default=AccuracySchema.model_construct(),
+        AccuracySchema, "a precision class or a mapping with class, scale, terms and contracted",
+        example="accuracy: {class: fp32}", default=AccuracySchema(), before=_class_alone,
     )
-    baselines: Annotated[
-        list[Baseline], Field(min_length=1), AfterValidator(_without_repeats), AfterValidator(_with_eager)
-    ] = key("a list of eager, torch.compile and eager-tf32", example="baselines: [eager, torch.compile]",
-            default=["eager", "torch.compile"],
-            synonyms={"compile": "torch.compile", "inductor": "torch.compile", "tf32": "eager-tf32"})
-    kinds: Annotated[list[Kind], Field(min_length=1), AfterValidator(_without_repeats)] = key(
-        "a list of custom, mixed and library", example="kinds: [custom]", default=["custom"]
+    baselines: list[str] = key(
+        checked_by(_list_of("eager", "torch.compile", "eager-tf32"), _with_eager),
+        "a list of eager, torch.compile and eager-tf32", example="baselines: [eager, torch.compile]",
+        default=("eager", "torch.compile"),
+        synonyms={"compile": "torch.compile", "inductor": "torch.compile", "tf32": "eager-tf32"},
     )
-
-    @field_validator("accuracy", mode="before")
-    @classmethod
-    def _class_alone(cls, value: Any) -> Any:
-        """``accuracy: tf32`` is short for ``accuracy: {class: tf32}``."""
-        return {"class": value} if isinstance(value, str) else value
+    kinds: list[str] = key(
+        _list_of("custom", "mixed", "library"), "a list of custom, mixed and library", example="kinds: [custom]",
+        default=("custom",),
+    )

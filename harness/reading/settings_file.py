@@ -1,18 +1,20 @@
 """Reads a settings file; the defaults of its keys are those of `settings.Settings`.
 
-Only `settings` imports this, and only while it loads a file: pydantic takes a tenth of a second to import.
+Only `settings` imports this, and only while it loads a file: what checks it takes a while to import.
 """
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, ValidationError
+from pydantic_core import ValidationError, core_schema
 
+from harness.reading.schema import checked_by, fault, key, read_section
 from harness.reading.text_files import joined
 from harness.reading.yaml_lines import read_yaml
-from harness.reading.yaml_mistakes import fault, input_errors, key
+from harness.reading.yaml_mistakes import input_errors
 
 # The interval trims a fifth of the rounds at each end; with fewer than five rounds nothing would be trimmed.
 _FEWEST_ROUNDS = 5
@@ -27,42 +29,45 @@ def _rising(looks: list[int]) -> list[int]:
     return looks
 
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[StrictInt, Field(ge=1)]
+_COUNT = core_schema.int_schema(ge=1)
+_ABOVE_0 = core_schema.float_schema(gt=0, allow_inf_nan=False)
+_LOOKS = checked_by(core_schema.list_schema(_COUNT, min_length=1), _rising)
 
 
-def _seconds(example: str, default: Any = ...) -> Any:
-    return key("a number of seconds above 0", example=example, default=default)
+def _count(example: str, **default: Any) -> Any:
+    return key(_COUNT, "a whole number of at least 1", example=example, **default)
 
 
-class SettingsSchema(BaseModel):
+def _seconds(example: str, **default: Any) -> Any:
+    return key(_ABOVE_0, "a number of seconds above 0", example=example, **default)
+
+
+@dataclass(frozen=True)
+class SettingsSchema:
     """A settings file, key by key."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    half_width: Annotated[float, Field(gt=0, lt=1)] = key(
-        "a number between 0 and 1, relative to the speedup", example="half_width: 0.001"
+    half_width: float = key(
+        core_schema.float_schema(gt=0, lt=1), "a number between 0 and 1, relative to the speedup",
+        example="half_width: 0.001",
     )
-    budget_s: Seconds = _seconds("budget_s: 3")
-    players: Count = key("a whole number of at least 1", example="players: 1")
-    warmup_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = key(
-        "a number of seconds, 0 or more", example="warmup_s: 0.5"
+    budget_s: float = _seconds("budget_s: 3")
+    players: int = _count("players: 1")
+    warmup_s: float = key(
+        core_schema.float_schema(ge=0, allow_inf_nan=False), "a number of seconds, 0 or more", example="warmup_s: 0.5"
     )
-    check_launches: Count = key("a whole number of at least 1", example="check_launches: 3")
-    looks: Annotated[list[Count], Field(min_length=1), AfterValidator(_rising)] | None = key(
-        "a list of numbers of rounds", "a whole number of at least 1",
-        example="looks: [10, 20, 40, 80]", default=None,
+    check_launches: int = _count("check_launches: 3")
+    looks: list[int] | None = key(
+        _LOOKS, "a list of numbers of rounds", "a whole number of at least 1", example="looks: [10, 20, 40, 80]",
+        default=None,
     )
-    segment_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = key(
-        "a number of milliseconds above 0", example="segment_ms: 3", default=None
+    segment_ms: float | None = key(_ABOVE_0, "a number of milliseconds above 0", example="segment_ms: 3", default=None)
+    load_timeout_s: float | None = _seconds("load_timeout_s: 60", default=None)
+    launch_timeout_s: float | None = _seconds("launch_timeout_s: 30", default=None)
+    build_timeout_s: float | None = _seconds("build_timeout_s: 600", default=None)
+    confidence: float | None = key(
+        core_schema.float_schema(ge=0.5, lt=1), "a number from 0.5 to below 1", example="confidence: 0.99", default=None
     )
-    load_timeout_s: Seconds | None = _seconds("load_timeout_s: 60", None)
-    launch_timeout_s: Seconds | None = _seconds("launch_timeout_s: 30", None)
-    build_timeout_s: Seconds | None = _seconds("build_timeout_s: 600", None)
-    confidence: Annotated[float, Field(ge=0.5, lt=1)] | None = key(
-        "a number from 0.5 to below 1", example="confidence: 0.99", default=None
-    )
-    eager_players: Count | None = key("a whole number of at least 1", example="eager_players: 3", default=None)
+    eager_players: int | None = _count("eager_players: 3", default=None)
 
 
 def read_settings_file(path: Path, configs_dir: Path) -> dict[str, Any]:
@@ -72,8 +77,10 @@ def read_settings_file(path: Path, configs_dir: Path) -> dict[str, Any]:
     """
     file = read_yaml(path, also=(configs_dir,))
     try:
-        schema = SettingsSchema.model_validate(file.values)
+        schema = read_section(SettingsSchema, file.values)
     except ValidationError as error:
         raise joined(input_errors(error, SettingsSchema, file)) from None
-    given = schema.model_dump(exclude_none=True)  # an empty key means the default
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in asdict(schema).items() if value is not None  # an empty key means the default
+    }
