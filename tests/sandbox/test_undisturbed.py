@@ -10,6 +10,14 @@ import pytest
 from harness.sandbox.undisturbed import undisturbed
 
 
+@pytest.fixture(autouse=True)
+def pythons_own_handler():
+    """A suite started in the background inherits SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_an_interrupt_within_is_raised_at_the_end_and_once():
     done = []
     with pytest.raises(KeyboardInterrupt):
