@@ -25,7 +25,8 @@ class Settings:
     `half_width` is relative: measuring stops once the interval of the speedup is no wider than ± that, or
     after `budget_s` of measuring, whichever comes first. `looks` are the counts of rounds after which the
     interval is looked at. `check_launches` is how often the timed size is checked before any timing. `eager_players` is in
-    how many processes of its own eager is timed where it is short, on a GPU; those that its row has count.
+    how many processes of its own eager is timed where it is short, on a GPU; those that its row has count. `memory_gb` is
+    how much of the device's memory the harness and its workers may use together, in 10⁹ bytes.
     """
 
     name: str
@@ -41,11 +42,17 @@ class Settings:
     build_timeout_s: float = 600.0
     confidence: float = 0.99
     eager_players: int = 1
+    memory_gb: float | None = None
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Of the device, for the harness and its workers together; None for all that there is."""
+        return None if self.memory_gb is None else int(self.memory_gb * 1e9)
 
     @property
     def hash(self) -> str:
         """The first 16 hex digits of the SHA-256 over all values: two files of one name are told apart."""
-        values = {name: value for name, value in asdict(self).items() if name != "name"}
+        values = {name: value for name, value in asdict(self).items() if name != "name" and value is not None}
         return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()[:16]
 
 

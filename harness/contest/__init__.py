@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+import torch
+
 from harness.baselines import BASELINES, baselines_for
 from harness.build.judging import saved_meanwhile
 from harness.build.product import Build
@@ -18,7 +20,7 @@ from harness.contest.device_facts import measured_facts
 from harness.contest.running_order import as_they_get_ready
 from harness.contest.suspected import with_suspicions
 from harness.device.bench import Bench
-from harness.errors import HarnessError
+from harness.errors import HarnessError, NothingToRun
 from harness.problem import Problem
 from harness.records.assembling import record_of, samples_of
 from harness.records.writer import RunFiles
@@ -33,6 +35,7 @@ from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
 from harness.statistics import load_ahead
 from harness.verdict import OK, ReasonCode, Status, Verdict
+from harness.wire.cuda_driver import DriverError
 from harness.workshop import Workshop
 
 # A control must be of the minutes that it is held against, and so must the canaries that stand beside a time; a run of a
@@ -77,9 +80,26 @@ class Contest:
 
     def _references(self) -> tuple[list[Reference], int]:
         """The reference at all sizes, and the seed under which its model and the candidates' are constructed."""
-        model_seed, device = secrets.randbits(31), self._bench.torch_device
-        all_sizes = [self._sizes, *self._problem.checks_for(self._bench.kind)]
-        return [Reference(self._problem, sizes, device, model_seed) for sizes in all_sizes], model_seed
+        model_seed, bench = secrets.randbits(31), self._bench
+        bench.free_regions()  # of another problem
+        bench.release_memory()
+        bench.limit_memory(self._settings.memory_bytes)
+        all_sizes = [self._sizes, *self._problem.checks_for(bench.kind)]
+        try:
+            references = [
+                Reference(self._problem, sizes, bench.torch_device, model_seed, bench.available_bytes())
+                for sizes in all_sizes
+            ]
+        except (torch.OutOfMemoryError, DriverError) as error:
+            said = str(error).splitlines()[0]
+        else:
+            return references, model_seed
+        bench.release_memory()
+        raise NothingToRun(
+            f"{self._problem.name}: this device has no room for one call of the reference at these sizes, of "
+            f"{bench.available_bytes() / 1e9:.1f} GB that are free ({said}). Run it at smaller ones with --sizes, or on a "
+            "device with more memory"
+        )
 
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> Judge:
         floor_us = self._facts.limits.floor_us if self._facts.limits else None

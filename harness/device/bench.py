@@ -58,8 +58,24 @@ class Bench(Protocol):
     def prepare_command(self) -> dict[str, Any]:
         """What a fresh player must know of the device, as a frame."""
 
-    def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
-        """Have regions for `count` launches at least; returns the frame by which the player opens them."""
+    def available_bytes(self) -> int:
+        """Memory that judging may use: what nobody else holds, within the limit that was set."""
+
+    def limit_memory(self, limit_bytes: int | None) -> None:
+        """Have the harness and its workers get along with so much of the device's memory, as on a smaller one."""
+
+    def open(self, count: int, input_bytes: int, output_bytes: int, *, tight: bool = False) -> dict[str, Any]:
+        """Have regions for `count` launches at least; returns the frame by which the player opens them.
+
+        Where it is `tight` inputs are unmasked where they lie, and all launches have one outbox: the last one's output is
+        what is taken.
+        """
+
+    def close_regions(self) -> dict[str, Any]:
+        """Give back the regions once the player has closed them, which the frame has it do; call `free_regions` then."""
+
+    def free_regions(self) -> None:
+        """Give back the memory of regions that the player has closed."""
 
     def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
         """Bring the sets as close to the player as may be without making them readable.
@@ -98,10 +114,10 @@ class Bench(Protocol):
     def written_late(self) -> list[int]:
         """Of the launches glimpsed at since `stage`, those whose outbox was not taken as it was then."""
 
-    def take_outputs(self, count: int) -> None:
+    def take_outputs(self, count: int, *, on_host: bool = False) -> None:
         """Copy the first `count` outboxes to memory of the referee's own: what comes later comes too late.
 
-        The next `stage` waits for it.
+        The next `stage` waits for it. With `on_host` they are copied to host memory.
         """
 
     def outbox(self, index: int) -> torch.Tensor:
@@ -137,6 +153,9 @@ class Bench(Protocol):
 
     def left_bytes(self, waiting: int = 0) -> int:
         """Bytes of device memory that outlived the player that was killed last; so many others wait with it open."""
+
+    def peak_bytes(self) -> int | None:
+        """The most memory that was seen in use by all processes since the last call; None where nobody counts."""
 
     def note_waiting_player(self) -> None:
         """One player, and no other process of the harness's, has opened the device: see what it holds of its memory."""

@@ -19,6 +19,7 @@ from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.energy import PowerMeter
 from harness.device.glimpses import Glimpses
+from harness.device.host_memory import available_host_bytes
 from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
 from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
@@ -60,6 +61,7 @@ class CpuBench:
         self._incomplete: Incomplete | None = None
         self._taken: list[torch.Tensor] = []
         self._output_bytes = 0
+        self._limit_bytes: int | None = None
         self._glimpses = Glimpses(self.torch_device)
         self.identity = DeviceIdentity(
             kind="cpu", name=cpu_name(), sm_count=os.cpu_count(), l2_bytes=self._cache_bytes,
@@ -73,7 +75,20 @@ class CpuBench:
             "op": "prepare", "device": "cpu", "threads": torch.get_num_threads(), "evicted": self._evicted,
         }
 
-    def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
+    def available_bytes(self) -> int:
+        there_bytes = available_host_bytes()
+        return there_bytes if self._limit_bytes is None else min(there_bytes, self._limit_bytes)
+
+    def limit_memory(self, limit_bytes: int | None) -> None:
+        self._limit_bytes = limit_bytes
+
+    def close_regions(self) -> dict[str, Any]:
+        return {"op": "open", "regions": {"slots": [], "outboxes": []}}
+
+    def free_regions(self) -> None:
+        """They stay in the arena, which cannot shrink."""
+
+    def open(self, count: int, input_bytes: int, output_bytes: int, *, tight: bool = False) -> dict[str, Any]:
         self._heap.grow_for(input_bytes + output_bytes)
         self._ensure("slot", self._slots, count, input_bytes)
         self._ensure("outbox", self._outboxes, count, output_bytes)
@@ -121,7 +136,7 @@ class CpuBench:
     def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
         # By words: PyTorch compares bytes one by one, 2.1 ms for a region of 2 MiB that takes 0.3 ms so.
         return [
-            torch.equal(slot[: inputs.region.numel()].view(torch.int64), inputs.region.view(torch.int64))
+            torch.equal(slot[: inputs.size_bytes].view(torch.int64), inputs.region.view(torch.int64))
             for (_, slot), inputs in zip(self._slots, sets)
         ]
 
@@ -134,7 +149,7 @@ class CpuBench:
     def written_late(self) -> list[int]:
         return self._glimpses.changed(self._taken)
 
-    def take_outputs(self, count: int) -> None:
+    def take_outputs(self, count: int, *, on_host: bool = False) -> None:
         self._taken = [region.clone() for _, region in self._outboxes[:count]]
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
@@ -145,7 +160,7 @@ class CpuBench:
         with torch.no_grad():
             for index, inputs in enumerate(sets):
                 slot = self._slots[index][1]
-                ctypes.memmove(slot.data_ptr(), inputs.region.data_ptr(), inputs.region.numel())
+                ctypes.memmove(slot.data_ptr(), inputs.region.data_ptr(), inputs.size_bytes)
                 self._evictor.run(_fresh_word())
                 # As in a player, where nobody looks for missed words: with that, or with the arguments made last, PyTorch's
                 # own code was in the cache, and eager of 0.4 ms 3 % faster than in a player.
@@ -190,6 +205,10 @@ class CpuBench:
 
     def left_bytes(self, waiting: int = 0) -> int:
         return 0  # a dead process's memory is the system's again
+
+    def peak_bytes(self) -> int | None:
+        """Nobody counts what all processes together held."""
+        return None
 
     def note_waiting_player(self) -> None:
         """There is nothing to open of a CPU."""

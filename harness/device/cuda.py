@@ -17,6 +17,7 @@ import torch
 from harness.build.environment import find_host_compiler
 from harness.clocks import cold, native
 from harness.device import canaries
+from harness.device.ballast import Ballast
 from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.energy import PowerMeter
 from harness.device.glimpses import Glimpses
@@ -37,6 +38,8 @@ _LEGACY_STREAM = 0
 _SPIN_S = 0.012
 _COPY_BYTES = 2 << 30
 _LEFT_TO_PLAYER = 0.3
+# What contexts, libraries and loaded kernels of the referee's process, of the worker's and of one that waits take.
+_CONTEXTS_BYTES = 2 << 30
 _RECORDS_BYTES = 2 * PIECE_BYTES * MOST_PIECES  # places and pieces of inputs that come with the window
 
 
@@ -75,6 +78,8 @@ class CudaBench:
             self.torch_device, self._cubin, own_flags, own_words, self._cache, self._blocks, self._stopwatch
         )
         self._regions = GpuRegions(("staging", "slots", "outboxes"), self.torch_device)
+        self._ballast = Ballast(self.torch_device)
+        self._is_tight = False
         self._keys: list[bytes] = []
         self._records = shared_region(_RECORDS_BYTES, self.torch_device)
         self._incomplete: Incomplete | None = None
@@ -99,11 +104,35 @@ class CudaBench:
             "stopwatch": None if self._library is None else self._library.hex(),
         }
 
-    def open(self, count: int, input_bytes: int, output_bytes: int) -> dict[str, Any]:
-        for name, size_bytes in (("staging", input_bytes), ("slots", input_bytes), ("outboxes", output_bytes)):
-            self._regions.ensure(name, count, size_bytes, self.synchronize)
-        self._output_bytes = output_bytes
-        return {"op": "open", "regions": self._regions.command()}
+    def available_bytes(self) -> int:
+        return max(0, self._health.free_for_harness_bytes() - _CONTEXTS_BYTES)
+
+    def limit_memory(self, limit_bytes: int | None) -> None:
+        self._ballast.leave(limit_bytes)
+
+    def open(self, count: int, input_bytes: int, output_bytes: int, *, tight: bool = False) -> dict[str, Any]:
+        wanted = [("slots", count, input_bytes), ("outboxes", 1 if tight else count, output_bytes)]
+        for name, regions, size_bytes in wanted if tight else [("staging", count, input_bytes), *wanted]:
+            self._regions.ensure(name, regions, size_bytes, self.synchronize)
+        self._is_tight, self._output_bytes = tight, output_bytes
+        opened = {"staging": self._staging, "slots": self._regions["slots"], "outboxes": self._outboxes(count)}
+        return {"op": "open", "regions": {name: [handle_of(each) for each in opened[name]] for name in opened}}
+
+    def close_regions(self) -> dict[str, Any]:
+        return {"op": "open", "regions": {"staging": [], "slots": [], "outboxes": []}}
+
+    def free_regions(self) -> None:
+        self.synchronize()
+        self._regions.free()
+
+    @property
+    def _staging(self) -> list[torch.Tensor]:
+        """Where inputs lie under their masks."""
+        return self._regions["slots" if self._is_tight else "staging"]
+
+    def _outboxes(self, count: int) -> list[torch.Tensor]:
+        outboxes = self._regions["outboxes"]
+        return outboxes[:1] * count if self._is_tight else outboxes
 
     def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
@@ -113,15 +142,19 @@ class CudaBench:
         self._cooled = self._flags.cooled  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
         self._incomplete = incomplete
-        targets = self._regions["staging"][: len(sets)]
-        sources = [incomplete.region if self._lacks_pieces(index) else each.region for index, each in enumerate(sets)]
-        keys = self._keys
         if incomplete is not None:
             self._opening_key = secrets.token_bytes(KEY_BYTES)
-            sources, targets = [*sources, incomplete.records().view(torch.uint8).flatten()], [*targets, self._records]
-            keys = [*keys, self._opening_key]
-        self._put_masked(sources, targets, keys)
+            records = incomplete.records().view(torch.uint8).flatten()
+            self._put_masked([records], [self._records], [self._opening_key])
+        together = len(sets) if not self._is_tight else 1
+        for first in range(0, len(sets), together):
+            numbers = range(first, min(first + together, len(sets)))
+            sources = [incomplete.region if self._lacks_pieces(at) else sets[at].region for at in numbers]
+            self._put_masked(sources, self._staging[first:], self._keys[first:])
+            del sources
         self.synchronize()
+        if self._is_tight:
+            torch.cuda.empty_cache()
 
     def _put_masked(
         self, sources: Sequence[torch.Tensor], targets: Sequence[torch.Tensor], keys: Sequence[bytes]
@@ -182,25 +215,37 @@ class CudaBench:
         return still_hold(self._regions["slots"], sets)
 
     def outbox(self, index: int) -> torch.Tensor:
-        return self._taken[index]
+        return self._taken[0 if self._is_tight else index]
 
     def glimpse(self, index: int) -> None:
-        self._glimpses.take(index, self._regions["outboxes"][index][: self._output_bytes])
+        if not self._is_tight or index == len(self._keys) - 1:  # where the last one's output is the only one that stays
+            self._glimpses.take(index, self._outboxes(index + 1)[index][: self._output_bytes])
 
     def written_late(self) -> list[int]:
-        return self._glimpses.changed(self._taken)
+        return self._glimpses.changed(self._taken * len(self._keys) if self._is_tight else self._taken)
 
-    def take_outputs(self, count: int) -> None:
-        outboxes = [region[: self._output_bytes].view(torch.int64) for region in self._regions["outboxes"][:count]]
-        if [each.numel() for each in self._taken] != [8 * each.numel() for each in outboxes]:
+    def take_outputs(self, count: int, *, on_host: bool = False) -> None:
+        outboxes = [region[: self._output_bytes].view(torch.int64) for region in self._outboxes(count)[:count]]
+        if self._is_tight:
+            outboxes = outboxes[-1:]
+        sizes = [8 * each.numel() for each in outboxes]
+        if [each.numel() for each in self._taken] != sizes or any(each.is_cuda is on_host for each in self._taken):
             self._taken = []  # first, so that the allocator can use the old ones' memory
-            self._taken = [torch.empty(self._output_bytes, dtype=torch.uint8, device=self.torch_device) for _ in outboxes]
+            how = {"pin_memory": True} if on_host else {"device": self.torch_device}
+            self._taken = [torch.empty(size_bytes, dtype=torch.uint8, **how) for size_bytes in sizes]
         torch._foreach_copy_([each.view(torch.int64) for each in self._taken], outboxes)  # one step for all
+        self._health.note_use(sum(region.numel() for region in self._ballast.regions))
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
-        staging = self._regions["staging"]
-        self._put_masked([each.region for each in sets], staging, [self._own.key] * len(sets))
-        return self._own.make(model, sets, staging, self._regions["slots"], hold=hold)
+        together = 1 if self._is_tight else len(sets)
+        for first in range(0, len(sets), together):
+            regions = [each.region for each in sets[first : first + together]]
+            self._put_masked(regions, self._staging[first:], [self._own.key] * len(regions))
+        del regions
+        made = self._own.make(model, sets, self._staging, self._regions["slots"], hold=hold)
+        if self._is_tight:
+            self._own.forget()
+        return made
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch_device)
@@ -244,6 +289,9 @@ class CudaBench:
     def left_bytes(self, waiting: int = 0) -> int:
         return self._health.left_bytes(waiting)
 
+    def peak_bytes(self) -> int:
+        return self._health.peak_bytes()
+
     def note_waiting_player(self) -> None:
         self._health.note_waiting_player()
 
@@ -251,7 +299,7 @@ class CudaBench:
         return self._health.has_room_for_waiting()
 
     def _raw_bytes(self) -> int:
-        shared = (*self._regions.all(), *self._cache.regions.values(), self._records)
+        shared = (*self._regions.all(), *self._cache.regions.values(), self._records, *self._ballast.regions)
         return sum(region.numel() for region in shared)
 
     def release_memory(self) -> None:

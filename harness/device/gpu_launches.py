@@ -73,9 +73,9 @@ class OwnLaunches:
         with torch.no_grad():
             for index, inputs in enumerate(sets):
                 slot = slots[index]
-                self._fill(first + index, index, staging[index], slot, inputs.region.numel())
+                self._fill(first + index, index, staging[index], slot, inputs.size_bytes)
                 arguments = inputs.arguments(slot)
-                self._completer.run(_LEGACY_STREAM, first + index, slot.data_ptr(), inputs.region.numel())
+                self._completer.run(_LEGACY_STREAM, first + index, slot.data_ptr(), inputs.size_bytes)
                 mark = self._stopwatch.start()
                 began = time.perf_counter_ns()
                 result = model(*arguments)
@@ -93,6 +93,10 @@ class OwnLaunches:
         end_to_end_us = (time.perf_counter_ns() - began) / 1e3
         read = self._stopwatch.microseconds
         return LocalTimes([read(lap) for lap in laps], end_to_end_us, hidden, [read(lap) for lap in halves])
+
+    def forget(self) -> None:
+        """Give back the copies of outputs."""
+        self._taken = []
 
     def _fill(self, sequence: int, index: int, staged: torch.Tensor, slot: torch.Tensor, size_bytes: int) -> None:
         """From the turn of the launch numbered `sequence` to where its cache is cold."""

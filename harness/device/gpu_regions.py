@@ -51,6 +51,9 @@ class GpuRegions:
         for _ in range(count):
             fresh.append(shared_region(size_bytes, self._device))
 
-    def command(self) -> dict[str, list[dict[str, str | int]]]:
-        """All that there are: a player keeps what it has open, and will be asked to open more launches than these."""
-        return {name: [handle_of(region) for region in regions] for name, regions in self._regions.items()}
+    def free(self) -> None:
+        """Give all of them back; no player may have one open."""
+        for name, regions in self._regions.items():
+            self._regions[name] = []
+            for region in regions:
+                cuda_driver.free(region.data_ptr())

@@ -36,6 +36,7 @@ class Health:
         self._source = torch.ones(_COPY_BYTES, dtype=torch.uint8, device=device)
         self._target = torch.empty_like(self._source)
         self._waiting_bytes: int | None = None
+        self._most_of_others = 0
         self._copy_us()
         self.settle()
 
@@ -63,6 +64,24 @@ class Health:
         """Whether half of the memory is free, and what a waiting player holds of it is known."""
         free_bytes, total_bytes = torch.cuda.mem_get_info(self._device)
         return self._waiting_bytes is not None and free_bytes >= _FREE_BESIDE * total_bytes
+
+    def free_for_harness_bytes(self) -> int:
+        """What is free of the memory, or cached by PyTorch here."""
+        free_bytes, _ = torch.cuda.mem_get_info(self._device)
+        return free_bytes + torch.cuda.memory_reserved(self._device) - torch.cuda.memory_allocated(self._device)
+
+    def note_use(self, ballast_bytes: int) -> None:
+        """See what is in use now, by anybody; `ballast_bytes` are not."""
+        free_bytes, total_bytes = torch.cuda.mem_get_info(self._device)
+        others = total_bytes - free_bytes - torch.cuda.memory_reserved(self._device) - ballast_bytes
+        self._most_of_others = max(self._most_of_others, others)
+
+    def peak_bytes(self) -> int:
+        """The most that was in use since the last call: by others when it was noted, and in this process at any time."""
+        peak = self._most_of_others + torch.cuda.max_memory_reserved(self._device)
+        torch.cuda.reset_peak_memory_stats(self._device)
+        self._most_of_others = 0
+        return peak
 
     def left_bytes(self, waiting: int = 0) -> int:
         """Bytes of device memory that others hold beyond what they held before; waits for a killed player's.

@@ -24,21 +24,24 @@ _IN_ONE_STEP_BYTES = 8 << 20  # of larger regions the copies take longer than th
 _ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: spreads the first sum over all 64 bits
 
 
-@dataclass(frozen=True)
-class InputSet:
-    """The referee's own copy of one launch's inputs: `region` is uint8 of the bytes that `specs` describe, `seed` what
-    they were drawn under.
-    """
+class Inputs:
+    """One launch's inputs: `region` is uint8 of the bytes that `specs` describe, `seed` what they were drawn under."""
 
     skeleton: Any
     specs: tuple[TensorSpec, ...]
     region: torch.Tensor
     family: Family
-    seed: int = 0
+    seed: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the region, without looking at it."""
+        return region_bytes(self.specs)
 
     def tensors(self, region: torch.Tensor | None = None) -> list[torch.Tensor]:
         """Fresh views of the tensors, in this set's own bytes or in another region laid out alike."""
-        return [spec.view(self.region if region is None else region) for spec in self.specs]
+        region = self.region if region is None else region
+        return [spec.view(region) for spec in self.specs]
 
     def arguments(self, region: torch.Tensor | None = None) -> list[Any]:
         return tree.rebuild(self.skeleton, self.tensors(region))
@@ -52,6 +55,37 @@ class InputSet:
         return f"{total % (1 << 64):016x}"
 
 
+@dataclass(frozen=True)
+class InputSet(Inputs):
+    """Inputs that the referee keeps a copy of."""
+
+    skeleton: Any
+    specs: tuple[TensorSpec, ...]
+    region: torch.Tensor
+    family: Family
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class DeferredInputs(Inputs):
+    """Inputs that nobody keeps: each look at `region` draws them again under their seed, by `draw(family, seed)`."""
+
+    skeleton: Any
+    specs: tuple[TensorSpec, ...]
+    family: Family
+    seed: int
+    draw: Callable[[Family, int], InputSet]
+
+    @property
+    def region(self) -> torch.Tensor:
+        return self.draw(self.family, self.seed).region
+
+
+def fresh_seed() -> int:
+    """One of the operating system's."""
+    return secrets.randbits(63)
+
+
 def draw_inputs(get_inputs: Callable[[], Any], device: torch.device, seed: int) -> tuple[Any, list[torch.Tensor]]:
     """Call `get_inputs` under `seed` on `device`; returns (skeleton, tensors).
 
@@ -62,6 +96,8 @@ def draw_inputs(get_inputs: Callable[[], Any], device: torch.device, seed: int) 
         with torch.device(device):
             inputs = get_inputs()
         skeleton, tensors = tree.flatten(list(inputs))
+    except torch.OutOfMemoryError:
+        raise
     except Exception as error:
         raise InputError(f"get_inputs() of the reference failed: {type(error).__name__}: {error}") from error
     return skeleton, [_plain(tensor, device) for tensor in tensors]
@@ -99,7 +135,7 @@ def draw_set(
     Only floating-point tensors are transformed. `seed` is for a draw that is made again; a new one has the operating
     system's, and the random part of a family follows from it too.
     """
-    seed = secrets.randbits(63) if seed is None else seed
+    seed = fresh_seed() if seed is None else seed
     skeleton, tensors = draw_inputs(get_inputs, device, seed)
     if contracted is not None and family is not GIVEN:
         floating = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
@@ -130,12 +166,12 @@ class Answers(Sequence[bool]):
         return self._known[index]
 
 
-def still_hold(regions: Sequence[torch.Tensor], sets: Sequence[InputSet]) -> Sequence[bool]:
+def still_hold(regions: Sequence[torch.Tensor], sets: Sequence[Inputs]) -> Sequence[bool]:
     """Of each region (uint8) whether it begins now with the bytes of its set, all of one layout."""
     if not sets:
         return []
-    size_bytes = sets[0].region.numel()
-    differing = torch.empty(len(sets), size_bytes // 8, dtype=torch.bool, device=sets[0].region.device)
+    size_bytes = sets[0].size_bytes
+    differing = torch.empty(len(sets), size_bytes // 8, dtype=torch.bool, device=regions[0].device)
     for row, region, inputs in zip(differing.unbind(), regions, sets):
         torch.ne(region[:size_bytes].view(torch.int64), inputs.region.view(torch.int64), out=row)
     return Answers(~differing.any(dim=1))
@@ -149,8 +185,8 @@ def _fit(tensors: Sequence[torch.Tensor], specs: Sequence[TensorSpec]) -> bool:
     )
 
 
-def _packed(tensors: Sequence[torch.Tensor], specs: tuple[TensorSpec, ...], device: torch.device) -> torch.Tensor:
-    """A region with the tensors in their places and zeros between and behind them."""
+def _packed(tensors: list[torch.Tensor], specs: tuple[TensorSpec, ...], device: torch.device) -> torch.Tensor:
+    """A region with the tensors in their places and zeros between and behind them; takes them out of the list."""
     size_bytes = region_bytes(specs)
     gaps, types = _gaps(specs, size_bytes), {tensor.dtype for tensor in tensors}
     if len(types) == 1 and size_bytes <= _IN_ONE_STEP_BYTES and all(tensor.is_contiguous() for tensor in tensors):
@@ -163,9 +199,11 @@ def _packed(tensors: Sequence[torch.Tensor], specs: tuple[TensorSpec, ...], devi
         return torch.cat(parts).view(torch.uint8)
     if not specs:
         return torch.zeros(size_bytes, dtype=torch.uint8, device=device)
+    if len(specs) == 1 and specs[0].size_bytes == size_bytes and tensors[0].is_contiguous():
+        return tensors[0].view(-1).view(torch.uint8)  # it is as long as its region: a copy would be of no use
     region = torch.empty(size_bytes, dtype=torch.uint8, device=device)
-    for spec, tensor, (start, end) in zip(specs, tensors, gaps):
-        spec.view(region).copy_(tensor)
+    for spec, (start, end) in zip(specs, gaps):
+        spec.view(region).copy_(tensors.pop(0))  # each goes when it was copied: together they may be half of a device
         region[start:end].zero_()
     return region
 

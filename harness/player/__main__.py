@@ -63,6 +63,7 @@ class Player:
             "open_device": self._open_device, "prepare": self._prepare, "load": self._load, "open": self._open,
             "layout": self._layout, "reference": self._load_reference, "launch": self._launch,
             "profile": self._profile, "repeat": self._repeat, "compilations": self._count_compilations,
+            "release_memory": self._release_memory,
         }
         while True:
             command = self._channel.receive()
@@ -156,6 +157,17 @@ class Player:
     def _open(self, command: dict[str, Any]) -> None:
         self._stage.open(command["regions"])
         self._say({"opened": True})
+
+    def _release_memory(self, command: dict[str, Any]) -> None:
+        """Give back what the allocator keeps for later calls: the referee is about to need it."""
+        from harness.player.model import describe
+
+        try:
+            self._stage.release_memory()
+        except Exception as error:  # a kernel before it has left the device's context beyond repair
+            self._break(describe(error))
+            return
+        self._say({"released": True})
 
     def _layout(self, command: dict[str, Any]) -> None:
         from harness.player.launches import Layout

@@ -33,6 +33,7 @@ _LEGACY_STREAM = 0
 _WINDOW_POLL_S = 5e-5
 _sleep = time.sleep
 _alias = torch.Tensor.detach
+_empty_cache = torch.cuda.empty_cache
 
 
 class Views:
@@ -162,6 +163,9 @@ class CudaStage:
     def synchronize(self) -> None:
         torch.cuda.synchronize()
 
+    def release_memory(self) -> None:
+        _empty_cache()
+
     def _address(self, region: dict[str, Any]) -> int:
         handle = region["handle"]
         if handle not in self._opened:  # to open one takes as long as a short launch
@@ -190,7 +194,8 @@ class CpuStage:
         self._inputs, self._outputs = Views(), Views()
 
     def open(self, regions: dict[str, list[dict[str, Any]]]) -> None:
-        self._heap.grow_for(sum(max(region["bytes"] for region in each) for each in regions.values()))
+        largest = (max((region["bytes"] for region in each), default=0) for each in regions.values())
+        self._heap.grow_for(sum(largest))
         self._slots = [self._arena.map(**region) for region in regions["slots"]]
         self._inputs = Views(self._slots)
         self._outputs = Views([self._arena.map(**region) for region in regions["outboxes"]])
@@ -240,6 +245,9 @@ class CpuStage:
 
     def restore_stream(self) -> None:
         """A CPU has no streams."""
+
+    def release_memory(self) -> None:
+        """The system's allocator gives back large blocks at once."""
 
     def synchronize(self) -> None:
         """A CPU call is over when it returns."""

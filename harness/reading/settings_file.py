@@ -68,6 +68,7 @@ class SettingsSchema:
         core_schema.float_schema(ge=0.5, lt=1), "a number from 0.5 to below 1", example="confidence: 0.99", default=None
     )
     eager_players: int | None = _count("eager_players: 3", default=None)
+    memory_gb: float | None = key(_ABOVE_0, "a number of gigabytes above 0", example="memory_gb: 24", default=None)
 
 
 def read_settings_file(path: Path, configs_dir: Path) -> dict[str, Any]:

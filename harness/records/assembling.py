@@ -186,7 +186,9 @@ def _build_samples(build: Build | None) -> dict[str, Any]:
 def _judgement_fields(judgement: Judgement | None, facts: RunFacts) -> dict[str, Any]:
     if judgement is None:
         return {}
-    fields: dict[str, Any] = {"truth": judgement.truth}
+    fields: dict[str, Any] = {"truth": judgement.truth, "peak_bytes": judgement.peak_bytes}
+    if judgement.memory is not None:
+        fields["memory_step"] = judgement.memory.step.value
     if judgement.worst is not None:
         worst = judgement.worst
         fields |= {

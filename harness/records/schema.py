@@ -91,6 +91,11 @@ class Record:
     families: str | None = _of("verdict", "families of inputs it was checked on")
     warnings: str | None = _of("verdict", "what a reader should know beside the verdict, one a line")
 
+    memory_step: str | None = _of(
+        "verdict", "what was given up to have room: full (nothing), fewer_launches, one_launch, slices or host"
+    )
+    peak_bytes: int | None = _of("verdict", "the most device memory seen in use meanwhile, by all processes", "bytes")
+
     time_us: float | None = _of("timing", "GPU time of one cold call, mean of the middle half", "us")
     p10_us: float | None = _of("timing", "10th percentile of the calls", "us")
     p90_us: float | None = _of("timing", "90th percentile of the calls", "us")

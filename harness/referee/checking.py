@@ -21,9 +21,9 @@ from harness.records.evidence import Evidence
 from harness.records.sizes import sizes_text
 from harness.referee import failures
 from harness.referee.comparing import Returned, judge_launches
+from harness.referee.comparing_slices import judge_in_slices
 from harness.referee.evidence import in_segment, recipe_of
 from harness.referee.reference import Reference
-from harness.referee.room import most_launches
 from harness.referee.session import Session
 from harness.referee.turns import Launches
 from harness.verdict import ReasonCode, Status
@@ -61,7 +61,7 @@ def _launches_at_once(reference: Reference) -> int:
 
     Their truths must have room beside each other, and what one takes is seen at the first; a CPU waits for nothing.
     """
-    if reference.device.type == "cpu" or reference.truth_bytes is None:
+    if reference.device.type == "cpu" or reference.truth_bytes is None or reference.memory.tight:
         return 1
     memory_bytes = torch.cuda.get_device_properties(reference.device).total_memory
     room_bytes = max(_TOGETHER_LEAST_BYTES, _TOGETHER_SHARE * memory_bytes)
@@ -84,6 +84,28 @@ def _verify_together(
         if fault is not None:
             break
         sound.append(index)
+    if reference.memory.tight:
+        sound = [index for index in sound if index == len(made.launches) - 1]  # all have one outbox
+        session.make_room()
+    if reference.is_compared_in_slices:
+        figures = [
+            judge_in_slices(reference, sets[index], session.outputs(reference, index), precision_class) for index in sound
+        ]
+    else:
+        figures = _judged_whole(session, reference, sets, made, sound, precision_class, with_eager, where)
+    if fault is not None:
+        raise _told(reference, sets, batch[len(sound)], fault)
+    return [
+        found if found.evidence is None else replace(found, evidence=in_segment(found.evidence, sets, index))
+        for index, found in zip(sound, figures)
+    ]
+
+
+def _judged_whole(
+    session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, sound: Sequence[int],
+    precision_class: str, with_eager: bool, where: str,
+) -> list[ErrorFigures]:
+    """The figures of the launches numbered `sound`, each from the whole of its truth. Raises Failed for plain values."""
     truths = reference.truths([sets[index] for index in sound], with_eager=with_eager)
     returned = []
     for index, truth in zip(sound, truths):
@@ -93,14 +115,9 @@ def _verify_together(
                 Status.INCORRECT, ReasonCode.WRONG_VALUES,
                 f"forward returned the values {values} where the reference returns {truth.values} ({where})",
             ))
-        returned.append(Returned(sets[index], truth, session.outputs(reference, index)))
-    figures = judge_launches(reference, returned, precision_class)
-    if fault is not None:
-        raise _told(reference, sets, batch[len(sound)], fault)
-    return [
-        found if found.evidence is None else replace(found, evidence=in_segment(found.evidence, sets, index))
-        for index, found in zip(sound, figures)
-    ]
+        outputs = [output.to(reference.device) for output in session.outputs(reference, index)]
+        returned.append(Returned(sets[index], truth, outputs))
+    return judge_launches(reference, returned, precision_class)
 
 
 def _told(
@@ -150,7 +167,7 @@ def check_all(
         reload(reference)
         families = families_checked(reference, launches, timed=position == 0)
         alone, together = families[:_ALONE], families[_ALONE:]
-        most = max(1, min(len(together), most_launches(session.bench, reference)))
+        most = max(1, min(len(together), reference.memory.launches)) if not reference.memory.tight else 1
         session.open(reference, most)
         took_s = 0.0
         for number, family in enumerate(alone):

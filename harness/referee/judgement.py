@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.accuracy.classes import ErrorFigures, classify, worst
+from harness.launch.memory_plan import MemoryPlan
 from harness.provenance.kinds import Provenance
 from harness.records.evidence import Evidence
 from harness.records.three_clocks import ThreeClocks
@@ -47,7 +48,8 @@ class Contestant:
 class Judgement:
     """Everything found out about a contestant, as far as it got. `timings` has one entry per player; `evidence` is on
     the launch that failed; `launched` how many kernels, copies and fills a call is on a GPU, 0 where nobody knows;
-    `beside_control` is whether the verdict rests on what the control left behind.
+    `beside_control` is whether the verdict rests on what the control left behind. `memory` is the plan by which it had
+    room, `lacked_room` whether that was still too much for the referee, `peak_bytes` the most that was seen in use.
     """
 
     verdict: Verdict = OK
@@ -64,6 +66,9 @@ class Judgement:
     clocks: ThreeClocks | None = None
     evidence: Evidence | None = None
     beside_control: bool = False
+    memory: MemoryPlan | None = None
+    lacked_room: bool = False
+    peak_bytes: int | None = None
 
     @property
     def timing(self) -> Timing | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from harness.device.bench import Bench
+from harness.launch.memory_plan import sentence_of
 from harness.reading.text_files import shown
 from harness.referee import failures
 from harness.referee.control import Control
@@ -110,7 +111,41 @@ class Judge:
     def _judge_once(
         self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
     ) -> Judgement:
+        """Play it, and once more in each smaller step of memory as long as there was no room.
+
+        Where it was the worker that had none, the smallest step decides whether the candidate itself needs too much; what
+        comes after it is judged as before.
+        """
+        before = [reference.memory for reference in self._references]
+        while True:
+            judgement = self._judge_at_this_step(contestant, players, tell)
+            if judgement.verdict.reason_code is not ReasonCode.DEVICE_MEMORY:
+                return judgement
+            is_workers = not judgement.lacked_room
+            if not self._have_less(to_the_last=is_workers):
+                if is_workers:
+                    for reference, plan in zip(self._references, before):
+                        reference.restore_memory(plan)
+                return judgement
+            tell(f"no room on the device: once more with {sentence_of(self._references[0].memory)}")
+
+    def _have_less(self, *, to_the_last: bool) -> bool:
+        """Go down one step of memory, or all of them; False where there is none below."""
+        self.forget_ready()
+        self._bench.free_regions()
+        self._bench.release_memory()
+        taken = False
+        while any([reference.have_less() for reference in self._references]):
+            taken = True
+            if not to_the_last:
+                break
+        return taken
+
+    def _judge_at_this_step(
+        self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
+    ) -> Judgement:
         judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms)
+        judgement.memory = self._references[0].memory
         try:
             for position, start in enumerate(players):
                 told = _told_of(tell, position, len(players))
@@ -127,11 +162,20 @@ class Judge:
                 judgement.evidence = replace(failure.evidence, paths=paths)
         except (torch.OutOfMemoryError, DriverError) as error:
             said = str(error).splitlines()[0]
-            reason = f"this device has no room for its inputs, outputs and their truths at these sizes ({said})"
-            judgement.verdict = Verdict(Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, reason)
+            judgement.verdict = Verdict(Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, self._no_room(said))
+            judgement.lacked_room = True
+        judgement.peak_bytes = self._bench.peak_bytes()
+        if judgement.lacked_room:  # only now: the error kept what its frames held
             self.forget_ready()
             self._bench.release_memory()
         return judgement
+
+    def _no_room(self, said: str) -> str:
+        plan = self._references[0].memory
+        return (
+            f"this device has no room for its inputs, outputs and their truths at these sizes, {sentence_of(plan)}: about "
+            f"{plan.needed_bytes / 1e9:.1f} GB are needed, and {self._bench.available_bytes() / 1e9:.1f} GB are free ({said})"
+        )
 
     def _allows_more_than(self, former: Control | None) -> bool:
         """Whether beside this control more passes than beside the `former`: it may be this one that was disturbed."""

@@ -75,7 +75,8 @@ class Looking:
         self._prepare_other()
 
     def _prepare_incomplete(self, inputs: InputSet, count: int) -> None:
-        self._ready = self._incomplete(inputs, count)
+        if not self._reference.memory.tight:  # there, it is worked out when it is used
+            self._ready = self._incomplete(inputs, count)
 
     def at(self, what: Look, drawn: list[InputSet], usual_us: Sequence[float], *, hold: bool) -> None:
         """Look at `what`, in a segment on the inputs `drawn`, of which what is ready may take the place of one.
@@ -122,6 +123,8 @@ class Looking:
         sets = self._next()
         made = self._launch(sets, early_s=early_s, inspect=inspect)
         self._backlog.add(lambda: self._verify(sets, made))
+        if self._reference.memory.tight:
+            self._backlog.settle()
         return [launch.time_us for launch in made.launches[1:]]
 
     def _prepare_other(self) -> None:

@@ -6,6 +6,7 @@ Which parts there are, and what they amount to, is `timing`'s.
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -84,7 +85,7 @@ class Parts:
         own = self._inputs_of_baseline(order)
         self._session.draw_places()  # the same for what is compared, and for what is looked at, which tells it from nothing
         self._bench.synchronize()
-        made, local, inside_us = None, None, []
+        made, local, inside_us, is_tight = None, None, [], self._reference.memory.tight
         for arm in _segments(order):
             is_last = arm == order.strip("B")[-1]
             if arm == "A" and look is not None:
@@ -98,6 +99,9 @@ class Parts:
                         drawn, hold=hold, meanwhile=self._backlog.work, synchronised=synchronised
                     )
                 )
+                if is_tight:
+                    self._backlog.add(functools.partial(self._verify, drawn, made, _to_verify(len(drawn))))
+                    self._backlog.settle()  # before the baseline takes the memory
                 if hold:  # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
                     self.waits = made.hidden is False
                     self.hold = self.hold and not self.waits
@@ -106,7 +110,8 @@ class Parts:
             else:
                 local = self._own_launches(own, hold=hold and self.hold)
         self._backlog.settle()
-        self._backlog.add(lambda: self._verify(drawn, made, _to_verify(len(drawn))))
+        if not is_tight:
+            self._backlog.add(lambda: self._verify(drawn, made, _to_verify(len(drawn))))
         part = Part(
             made.launches[1:], _cut(local.times_us[1:] if local else [], order.count("B")), made.tail_us,
             local.forward_us[1:] if local else [], inside_us,
@@ -139,8 +144,13 @@ class Parts:
         self._backlog.settle()
 
     def _own_launches(self, own: Sequence[InputSet], *, hold: bool) -> LocalTimes:
+        is_tight = self._reference.memory.tight
+        if is_tight:
+            self._session.reopen()
         made = self._bench.local_launches(self._reference.model, own, hold=hold)
         self.hold = self.hold and made.hidden is not False
+        if is_tight:
+            self._bench.release_memory()
         return made
 
     def _time_inside(self, own: Sequence[InputSet], *, hold: bool) -> list[float]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
+from harness.launch.memory_plan import MemoryStep, sentence_of
 from harness.provenance.kinds import Provenance, claiming_least
 from harness.referee import checking, extras, failures
 from harness.referee.clock_checks import check_baseline, check_times
@@ -83,6 +84,8 @@ class Play:
                         check_evenness(timing, self._bench.kind)
                         check_spread(timing, self._bench.kind, settings.half_width)
             judgement.timings.append(timing)
+            if first:
+                judgement.warnings += memory_notes(self._references[0], timing)
             judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
             if timing.candidate_us and not contestant.is_baseline:
                 # In each player: one that knows that it is not the first could use a library where nobody looks.
@@ -133,8 +136,9 @@ class Play:
         nothing went wrong.
         """
         memory_bytes = self._bench.identity.memory_bytes
-        if self._bench.kind == "cpu" or not memory_bytes:
-            return True
+        is_short = any(reference.memory.step is not MemoryStep.FULL for reference in self._references)
+        if self._bench.kind == "cpu" or not memory_bytes or is_short:
+            return not is_short
         room_bytes = _READY_SHARE * memory_bytes
         try:
             for position, reference in enumerate(self._references):
@@ -201,7 +205,8 @@ class Play:
 
         def verify(sets: Sequence[InputSet], made: Launches, only: Collection[int] | None = None) -> None:
             figures = checking.verify(session, reference, sets, made, contestant.precision_class, only=only)
-            checking.decide(figures, reference, contestant.precision_class)
+            if figures:  # of lead-ins there are none where memory is short
+                checking.decide(figures, reference, contestant.precision_class)
 
         players = session.child.pid, *self._wait_for_others()
         own_pids = {*players, *processes.descendants(*players)}
@@ -251,6 +256,13 @@ def _reconcile(timing: Timing, judgement: Judgement, control: Control | None, ki
     judgement.clocks = reconcile(timing, control, traced.busy_us if traced else None, kind)
     apart = judgement.clocks.disagreement(kind)
     judgement.warnings += [apart] if apart else []
+
+
+def memory_notes(reference: Reference, timing: Timing) -> list[str]:
+    """What was given up to have room, where that changed how it was judged."""
+    plan = reference.memory
+    is_fewer = plan.step is MemoryStep.FEWER and not timing.lacked_launches
+    return [] if plan.step is MemoryStep.FULL or is_fewer else [f"memory was short: {sentence_of(plan)}"]
 
 
 def compilation_notes(name: str, before: int, after: int) -> list[str]:

@@ -7,7 +7,8 @@ errors, is found in `truths`.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,22 +16,32 @@ import torch
 
 from harness.errors import InputError
 from harness.inputs.families import GIVEN, Family, families_for
-from harness.inputs.sets import InputSet, draw_set
+from harness.inputs.sets import DeferredInputs, Inputs, InputSet, draw_set, fresh_seed
+from harness.launch.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted
 from harness.problem import Problem
 from harness.reading.reference_source import with_sizes
+from harness.reference.peak_memory import PeakMemory
+from harness.reference.slicing import Slicing, find_slicing, largest_apart
 from harness.referee.ready import Ready
-from harness.referee.truths import Truth, Truths, eager_of
+from harness.referee.truths import Truth, Truths, called, eager_of
 from harness.wire import passes, tree
 from harness.wire.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes
 
+_USUAL_BYTES = 8 << 30  # where nobody says what there is
+
 
 class Reference:
-    """`Model` of a problem at given sizes on a device, constructed under `seed`.
+    """`Model` of a problem at given sizes on a device, constructed under `seed`; `memory` is how its launches have room in
+    `available_bytes` of the device's memory.
 
-    Raises InputError when the reference's file cannot be run, with what it raised.
+    Raises InputError when the reference's file cannot be run, with what it raised, and NothingToRun where there is no room
+    for a single call of it.
     """
 
-    def __init__(self, problem: Problem, sizes: Mapping[str, int], device: torch.device, seed: int) -> None:
+    def __init__(
+        self, problem: Problem, sizes: Mapping[str, int], device: torch.device, seed: int,
+        available_bytes: int = _USUAL_BYTES,
+    ) -> None:
         self.problem, self.sizes, self.device, self.seed = problem, dict(sizes), device, seed
         be_strict()
         self.module = load_module(problem, sizes)
@@ -40,6 +51,8 @@ class Reference:
             tree.flatten(self.init)  # what a candidate cannot be given, no candidate can be constructed with
             torch.manual_seed(seed)
             self.model = self.module.Model(*_on_device(self.init, device)).to(device)
+        except torch.OutOfMemoryError:
+            raise
         except Exception as error:
             raise InputError(
                 f"Model of the reference cannot be constructed: {type(error).__name__}: {error}",
@@ -56,6 +69,7 @@ class Reference:
         )
         self.timed_families = tuple(family for family in self.families if family.is_timed)
         self.specs: tuple[TensorSpec, ...] | None = None
+        self._can_draw_again = False  # nothing is deferred before its layout is known
         self._get_inputs = self.module.get_inputs
         forward_outputs = None
         if problem.mode == passes.FORWARD_BACKWARD:
@@ -64,7 +78,8 @@ class Reference:
         first = self.draw()
         self.specs = first.specs
         self._check_dtype()
-        eager, self.shape = self._described(first)
+        with PeakMemory(device) as peak:
+            eager, self.shape = self._described(first)
         if any(tensor.is_complex() for tensor in eager):
             raise InputError(
                 "Model of the reference returns complex numbers, for which there is no accuracy rule",
@@ -79,12 +94,28 @@ class Reference:
             for index, tensor in enumerate(eager)
         ]
         self._ready = Ready()
-        self._truths = Truths(self.model, problem.accuracy.scale, self.output_specs, self.shape, first)
+        self._available_bytes = available_bytes
+        sizes_of_call = self._call_sizes(peak.bytes)
+        slicing = self._slicing(first, eager, sizes_of_call)
+        del eager
+        self.memory = plan_memory(replace(sizes_of_call, is_separable=slicing is not None), available_bytes)
+        self._can_draw_again = self.memory.tight and self._draws_alike(first)
+        self._truths = Truths(
+            self.model, problem.accuracy.scale, self.output_specs, self.shape, first, slicing, self.memory.slices
+        )
         self.truth_name, self.longest_sum = self._truths.name, self._truths.longest_sum
         self.sums_magnitudes = self._truths.sums_magnitudes
 
-    def draw(self, family: Family = GIVEN, seed: int | None = None) -> InputSet:
-        """A fresh set of inputs under a seed of the operating system's, or the set that `seed` gave before."""
+    def draw(self, family: Family = GIVEN, seed: int | None = None) -> Inputs:
+        """A fresh set of inputs under a seed of the operating system's, or the set that `seed` gave before.
+
+        Where memory is short nothing is kept of it but the seed.
+        """
+        if not self._can_draw_again:
+            return self._drawn(family, seed)
+        return DeferredInputs(self._skeleton, self.specs, family, fresh_seed() if seed is None else seed, self._drawn)
+
+    def _drawn(self, family: Family = GIVEN, seed: int | None = None) -> InputSet:
         contracted = self.problem.accuracy.contracted
         try:
             return draw_set(self._get_inputs, self.device, family, contracted, self.specs, seed)
@@ -164,6 +195,57 @@ class Reference:
         formula = self.problem.accuracy.terms
         return None if formula is None else formula.evaluate(self.sizes)
 
+    def _call_sizes(self, eager_bytes: int) -> CallSizes:
+        floating = sum(spec.extent for spec in self.specs if spec.torch_dtype.is_floating_point)
+        outputs_bytes = region_bytes(self.output_specs)
+        return CallSizes(
+            region_bytes(self.specs), outputs_bytes,
+            sum(tensor.numel() * tensor.itemsize for tensor in self.state.values()), max(eager_bytes, outputs_bytes),
+            8 * floating,
+        )
+
+    def _slicing(self, first: InputSet, eager: Sequence[torch.Tensor], sizes: CallSizes) -> Slicing | None:
+        """How a float64 pass is cut, where it is so large that it must be, or may have to be later on."""
+        if slices_wanted(sizes, self._available_bytes) == 1 or "value" in str(self.shape) or "dict" in str(self.shape):
+            return None
+
+        def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            return called(self.model, first.skeleton, tensors)
+
+        return find_slicing(call, first.tensors(), eager)
+
+    def _draws_alike(self, first: InputSet) -> bool:
+        """Whether a seed gives the same inputs each time, so that they need not be kept."""
+        self._skeleton = first.skeleton
+        return self._drawn(first.family, first.seed).digest() == first.digest()
+
+    def have_less(self) -> bool:
+        """Take the next step down in memory; False where there is none."""
+        smaller = self.memory.smaller()
+        if smaller is None:
+            return False
+        self.restore_memory(smaller)
+        return True
+
+    def restore_memory(self, plan: MemoryPlan) -> None:
+        """Go by `plan`, one of an earlier moment or a smaller one."""
+        self.forget_ready()
+        if plan.tight and not self.memory.tight:
+            self._can_draw_again = self._draws_alike(self._drawn())
+        elif not plan.tight:
+            self._can_draw_again = False
+        self.memory, self._truths.slices = plan, plan.slices
+
+    @property
+    def is_compared_in_slices(self) -> bool:
+        return self._truths.is_compared_in_slices
+
+    def in_slices(
+        self, inputs: Inputs, outputs: Sequence[torch.Tensor]
+    ) -> Iterator[tuple[range, Truth, list[torch.Tensor]]]:
+        """The truth of each slice of a call beside those rows of its `outputs`."""
+        return self._truths.in_slices(inputs, outputs)
+
     def _check_dtype(self) -> None:
         made = sorted({spec.dtype for spec in self.specs if spec.torch_dtype.is_floating_point})
         if self.problem.path != self.problem.reference_path and made and self.problem.dtype not in made:
@@ -176,6 +258,8 @@ class Reference:
         try:
             with torch.no_grad():
                 skeleton, tensors = tree.flatten(self.model(*inputs.arguments()))
+        except torch.OutOfMemoryError:
+            raise
         except Exception as error:
             raise InputError(
                 f"Model of the reference cannot run on its own inputs: {type(error).__name__}: {error}",
@@ -185,17 +269,16 @@ class Reference:
 
     def _check_repeatable(self, inputs: InputSet, eager: Sequence[torch.Tensor]) -> None:
         """Raise InputError for a reference that nothing can be compared with: random, or writing to its inputs."""
-        path, kept = self.problem.reference_path, inputs.region.clone()
+        path, before = self.problem.reference_path, inputs.digest()
         again = self.eager(inputs)
-        if not torch.equal(kept, inputs.region):
+        if inputs.digest() != before:
             raise InputError(
                 "Model of the reference writes to its own inputs, which a candidate may not do", path,
                 hint="Let it return new tensors",
             )
         for first, second in zip(eager, again):
             # Sums by atomics may differ in their last bits from call to call; dropout differs by the values themselves.
-            first, second = first.double(), second.double()
-            if bool(((first - second).abs() > 1e-3 * first.abs().amax()).any()):
+            if largest_apart(second, first) > 1e-3:
                 raise InputError(
                     "Model of the reference is random: two calls on the same inputs differ (dropout in train mode?)",
                     path, hint="Call self.eval() at the end of __init__, or leave the random part out",

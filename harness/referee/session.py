@@ -44,6 +44,7 @@ class Session:
         self.timer: str | None = None  # the player's stopwatch, which is there before anything of a candidate's
         self._player_pids: set[int] = set()
         self._opened: Reference | None = None
+        self._count, self._is_closed = 0, False
 
     def load(self, path: str, reference: Reference, manifest: Mapping[str, Any], seed: int) -> str | None:
         """Load the candidate and construct `ModelNew` under `seed`.
@@ -75,9 +76,12 @@ class Session:
 
     def open(self, reference: Reference, count: int) -> None:
         """Share regions for `count` launches of these sizes, and lay inputs and outputs out in them."""
-        self._opened = reference
+        memory = reference.memory
+        count = max(count, memory.launches) if memory.tight else count  # growing would hold both for a while
+        self._opened, self._count, self._is_closed = reference, count, False
         input_bytes, output_bytes = region_bytes(reference.specs), region_bytes(reference.output_specs)
-        self._ask(self.bench.open(count, input_bytes, output_bytes), self._load_timeout_s, "opening its memory")
+        regions = self.bench.open(count, input_bytes, output_bytes, tight=memory.tight)
+        self._ask(regions, self._load_timeout_s, "opening its memory")
         self._ask(
             {
                 "op": "layout", "inputs": [spec.to_json() for spec in reference.specs],
@@ -86,6 +90,22 @@ class Session:
             },
             self._load_timeout_s, "opening its memory",
         )
+
+    def make_room(self) -> None:
+        """Have memory given back that is short: what the worker's allocator keeps, and the regions of launches where outputs
+        wait in host memory. They are there again when `reopen` is called.
+        """
+        self._ask({"op": "release_memory"}, self.launch_timeout_s, "giving memory back")
+        if self._opened.memory.on_host and not self._is_closed:
+            self._ask(self.bench.close_regions(), self._load_timeout_s, "closing its memory")
+            self.bench.free_regions()
+            self._is_closed = True
+        self.bench.release_memory()
+
+    def reopen(self) -> None:
+        """Have regions for launches again, if they were given back."""
+        if self._is_closed:
+            self.open(self._opened, self._count)
 
     def launch(
         self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0,
@@ -101,12 +121,13 @@ class Session:
         it, and beforehand where it is not held. `synchronised` has the harness wait for the device within each call, which
         only the control is told.
         """
+        self.reopen()
         command = {**self._launch_command(sets), "synchronised": synchronised}
         run = self._run(len(sets), hold, timeout_s, early_s, inspect)
         prepare = self._prepare(sets, incomplete, meanwhile, hold=hold)
         try:
             reply = run.conduct(command, prepare)
-            self.bench.take_outputs(len(sets))
+            self.bench.take_outputs(len(sets), on_host=self._opened is not None and self._opened.memory.on_host)
             self._sequence += len(sets) + 1
             if "launched" not in reply:
                 raise failures.protocol("no launches reported")
@@ -139,11 +160,12 @@ class Session:
     def time_reference(
         self, sets: Sequence[InputSet], *, hold: bool, meanwhile: Callable[[], None] | None = None
     ) -> Launches | str:
-        """Make one launch of the reference per set, in the player. Outputs of the launches before stay.
+        """Make one launch of the reference per set, in the player. Outputs of the launches before stay where they were taken.
 
         `meanwhile` is as for `launch`. Why it could not be run there, where it could not, whoever's doing that was.
         Raises Failed where the process is of no use now.
         """
+        self.reopen()
         command = {**self._launch_command(sets), "model": "reference"}
         run = self._run(len(sets), hold, None, words=EAGER_INSIDE)
         reply = run.conduct(command, self._prepare(sets, None, meanwhile, hold=hold))
@@ -163,6 +185,7 @@ class Session:
 
     def profile(self, inputs: InputSet) -> dict[str, Any]:
         """Make one launch under the profiler; returns the player's listing. Raises Failed."""
+        self.reopen()
         self.bench.stage([inputs])
         command = {"op": "profile", "first": self._sequence + 1, "inputs": [inputs.skeleton]}
         reply = self._run(1, False, self._load_timeout_s).conduct(command)
@@ -178,6 +201,7 @@ class Session:
 
         With a warm cache none runs before all are queued, unless "hidden" is False in what is returned. Raises Failed.
         """
+        self.reopen()
         self.bench.stage([inputs])
         command = {
             "op": "repeat", "first": self._sequence + 1, "inputs": [inputs.skeleton], "way": way, "calls": calls,
@@ -206,7 +230,8 @@ class Session:
             if meanwhile is not None:
                 meanwhile()
 
-        if hold and self.bench.kind != "cpu":
+        is_tight = self._opened is not None and self._opened.memory.tight
+        if hold and self.bench.kind != "cpu" and not is_tight:  # there, inputs and the worker's call have room in turn
             return prepare
         if meanwhile is not None:  # first: a CPU is quiet once its inputs are in place
             meanwhile()

@@ -98,6 +98,7 @@ class Timing:
     synchronised_overhead_us: float | None = None  # the control's, where the device was waited for within each call
     tails_us: list[float] = field(default_factory=list)
     launches_per_segment: int = 0
+    lacked_launches: bool = False  # whether memory had room for fewer than time had
     # Whether the baseline is so short that it is to be timed in the candidate's process too, and why it was not.
     wants_inside: bool = False
     inside_fault: str | None = None

@@ -21,7 +21,6 @@ from harness.referee.inside import Inside
 from harness.referee.looking import Verifier
 from harness.referee.parts import Parts
 from harness.referee.reference import Reference
-from harness.referee.room import most_launches
 from harness.referee.session import Session
 from harness.referee.sizing import MOST_LAUNCHES, fewer_that_fit, launches_wanted
 from harness.referee.timed import OVERHEAD_TRIM, Part, Timing
@@ -108,7 +107,7 @@ class Rounds:
         self.timing.wants_inside = self._is_short(sizing)
         shows_inside = self._shows_inside(sizing)
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
-        most = min(most_launches(self._bench, self._reference, least=2), 1 + MOST_LAUNCHES)
+        most = min(self._reference.memory.launches, 1 + MOST_LAUNCHES)
         self._joined = not shows_inside and self._parts.launches_of_baseline(2) <= most
         self._open_for(self._parts.counts)
         if shows_inside:
@@ -117,8 +116,9 @@ class Rounds:
     def _counts_for(self, seen: Part) -> dict[str, int]:
         """The launches of either arm that a segment should have, lead-ins with them, by the times in `seen`."""
         settings = self._settings
-        round_s, most = settings.budget_s / settings.looks[0], most_launches(self._bench, self._reference, least=2)
+        round_s, most = settings.budget_s / settings.looks[0], self._reference.memory.launches
         wanted = launches_wanted(seen, settings.segment_ms, round_s)
+        self.timing.lacked_launches = min(MOST_LAUNCHES, wanted["A"]) > most - 1
         return {
             arm: 1 + max(1, min(whole_rotations(min(MOST_LAUNCHES, count)), most - 1)) for arm, count in wanted.items()
         }

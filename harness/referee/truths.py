@@ -7,7 +7,8 @@ eager, and the record says so.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 
 from harness.accuracy.bounds import ROW_ELEMENTS
 from harness.inputs.sets import InputSet
+from harness.reference.slicing import ROWS, Slicing
 from harness.referee import left_out
 from harness.referee.sums import WatchedRun
 from harness.referee.zero_blocks import Held
@@ -23,6 +25,7 @@ from harness.wire.layout import TensorSpec
 
 # Whose smallest element PyTorch finds in one reading.
 _WITH_LEAST = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+_COPIED_BYTES = 256 << 20  # of larger outputs no copies are made to find their scale
 _TOGETHER_BYTES = 8 << 20  # of larger inputs the copies take longer than the steps
 
 
@@ -44,13 +47,16 @@ class Truths:
     """Makes the truths of `model`, which `first` are inputs of; `scale` is the problem's word for the error scale.
 
     `output_specs` and `shape` describe what the model returns. `name` says what a truth is, float64 or eager;
-    `longest_sum` is the number of terms of the longest sum that the model was seen to make.
+    `longest_sum` is the number of terms of the longest sum that the model was seen to make. Where a float64 pass is too
+    large, `slicing` says how it is cut, and `slices` into how many.
     """
 
     def __init__(
-        self, model: torch.nn.Module, scale: str, output_specs: Sequence[TensorSpec], shape: Any, first: InputSet
+        self, model: torch.nn.Module, scale: str, output_specs: Sequence[TensorSpec], shape: Any, first: InputSet,
+        slicing: Slicing | None = None, slices: int = 1,
     ) -> None:
         self._model, self._scale, self._output_specs = model, scale, output_specs
+        self.slicing, self.slices = slicing, slices
         # Float64 says nothing of plain values and of integers among the outputs.
         self._needs_eager = "value" in str(shape) or any(
             not spec.torch_dtype.is_floating_point for spec in output_specs
@@ -106,7 +112,30 @@ class Truths:
                 outputs[index] = eager[index]
         return Truth(outputs, self._scales(inputs, outputs, own_scale), eager, values)
 
+    @property
+    def is_compared_in_slices(self) -> bool:
+        """Whether outputs are compared slice by slice, so that no expected output is ever there as a whole."""
+        return self.slicing is not None and self.slicing.join == ROWS and self.slices > 1
+
+    def in_slices(
+        self, inputs: InputSet, outputs: Sequence[torch.Tensor]
+    ) -> Iterator[tuple[range, Truth, list[torch.Tensor]]]:
+        """The truth of each slice of a call, with eager's, beside those rows of its `outputs`, on the inputs' device."""
+        tensors, skeleton = inputs.tensors(), inputs.skeleton
+        for stretch in self.slicing.stretches(self.slices):
+            parts = self.slicing.cut(tensors, stretch)
+            eager = called(self._model, skeleton, parts)
+            wide = [each.double() for each in eager] if self._model64 is None else self._wide(skeleton, parts)
+            for index, spec in enumerate(self._output_specs):
+                if not spec.torch_dtype.is_floating_point:
+                    wide[index] = eager[index]
+            magnitudes = self._wide(skeleton, parts, absolute=True) if self.sums_magnitudes else None
+            rows = [output[stretch.start : stretch.stop].to(eager[0].device) for output in outputs]
+            yield stretch, Truth(wide, self._scales_of(wide, magnitudes), eager, []), rows
+
     def _in_float64(self, inputs: InputSet) -> torch.nn.Module | None:
+        if self.slicing is not None and self.slices > 1:
+            return self._in_float64_by_slices(inputs)
         watch, search, arguments = WatchedRun(), left_out.Search(), self._arguments64(inputs)
         try:
             self._model64 = copy.deepcopy(self._model).double()
@@ -125,6 +154,23 @@ class Truths:
             self._held = search.held
         return self._model64 if wide and not watch.narrow else None
 
+    def _in_float64_by_slices(self, inputs: InputSet) -> torch.nn.Module | None:
+        """As `_in_float64`, on one slice; the length of sums is that of the whole call."""
+        self._watch_eager(inputs)
+        watch, stretch = WatchedRun(), self.slicing.stretches(self.slices)[0]
+        parts = self.slicing.cut(inputs.tensors(), stretch)
+        try:
+            self._model64 = copy.deepcopy(self._model).double()
+            with watch:
+                outputs = self._wide(inputs.skeleton, parts)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            return None
+        floating = [tensor for tensor in outputs if tensor.is_floating_point()]
+        wide = floating and all(tensor.dtype == torch.float64 for tensor in floating)
+        return self._model64 if wide and not watch.narrow else None
+
     def _watch_eager(self, inputs: InputSet) -> None:
         """The length of its sums for a model that does not run in float64."""
         watch = WatchedRun()
@@ -133,19 +179,24 @@ class Truths:
         self.longest_sum = watch.longest_sum
 
     def _outputs64(self, inputs: InputSet, *, absolute: bool = False) -> list[torch.Tensor]:
-        arguments = self._arguments64(inputs, absolute=absolute)
+        def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            return self._wide(inputs.skeleton, tensors, absolute=absolute)
+
+        if self.slicing is not None and self.slices > 1:
+            return self.slicing.joined(call, inputs.tensors(), self.slices)
+        return call(inputs.tensors())
+
+    def _wide(
+        self, skeleton: Any, tensors: Sequence[torch.Tensor], *, absolute: bool = False
+    ) -> list[torch.Tensor]:
+        """What the model in float64 returns for these input tensors."""
+        arguments = tree.rebuild(skeleton, [_in_double(tensor, absolute) for tensor in tensors])
         with torch.no_grad(), left_out.without(self._held, self._sound):
             _, outputs = tree.flatten(self._model64(*arguments))
         return [tensor.detach() for tensor in outputs]
 
-    def _arguments64(self, inputs: InputSet, *, absolute: bool = False) -> list[Any]:
-        tensors = []
-        for tensor in inputs.tensors():
-            if tensor.is_floating_point():
-                tensor = tensor.double()
-                tensor = tensor.abs() if absolute else tensor
-            tensors.append(tensor)
-        return tree.rebuild(inputs.skeleton, tensors)
+    def _arguments64(self, inputs: InputSet) -> list[Any]:
+        return tree.rebuild(inputs.skeleton, [_in_double(tensor) for tensor in inputs.tensors()])
 
     def _are_own_scales(self, sets: Sequence[InputSet]) -> list[bool]:
         """Of each set whether sums of magnitudes are the outputs' own magnitudes, since no input is negative."""
@@ -156,8 +207,16 @@ class Truths:
     def _scales(
         self, inputs: InputSet, outputs: Sequence[torch.Tensor], own_scale: bool
     ) -> list[torch.Tensor | None]:
+        magnitudes = None
         if self.sums_magnitudes:
             magnitudes = outputs if own_scale else self._outputs64(inputs, absolute=True)
+        return self._scales_of(outputs, magnitudes)
+
+    def _scales_of(
+        self, outputs: Sequence[torch.Tensor], magnitudes: Sequence[torch.Tensor] | None
+    ) -> list[torch.Tensor | None]:
+        """The error scale of each output, from the sums of `magnitudes` where the problem has those."""
+        if magnitudes is not None:
             return [_magnitude(output) for output in magnitudes]
         return [_row_max(output) if output.is_floating_point() else None for output in outputs]
 
@@ -167,6 +226,20 @@ def eager_of(model: torch.nn.Module, inputs: InputSet) -> tuple[list[torch.Tenso
     with torch.no_grad():
         skeleton, tensors = tree.flatten(model(*inputs.arguments()))
     return [tensor.detach().clone() for tensor in tensors], skeleton
+
+
+def called(model: torch.nn.Module, skeleton: Any, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """What `model` returns for input `tensors` in the structure of `skeleton`."""
+    with torch.no_grad():
+        _, outputs = tree.flatten(model(*tree.rebuild(skeleton, list(tensors))))
+    return [output.detach() for output in outputs]
+
+
+def _in_double(tensor: torch.Tensor, absolute: bool = False) -> torch.Tensor:
+    if not tensor.is_floating_point():
+        return tensor
+    wide = tensor.double()
+    return wide.abs() if absolute else wide
 
 
 def _least_of_each(sets: Sequence[InputSet]) -> torch.Tensor:
@@ -211,8 +284,6 @@ def _row_max(output: torch.Tensor) -> torch.Tensor:
     An element that is its own scale would be judged by its distance to zero: sums that happen to cancel have no
     small relative error in any order of summation.
     """
-    magnitude = output.abs()
-    magnitude = torch.where(magnitude.isfinite(), magnitude, 0.0)
     dims, elements = [], 1
     for dim in range(output.dim() - 1, -1, -1):
         if dims and elements >= ROW_ELEMENTS:
@@ -220,5 +291,14 @@ def _row_max(output: torch.Tensor) -> torch.Tensor:
         dims.append(dim)
         elements *= output.shape[dim]
     if not dims or output.numel() == 0:
-        return magnitude
-    return magnitude.amax(dim=dims, keepdim=True).expand_as(output)
+        return _finite_magnitude(output)
+    if output.numel() * output.itemsize > _COPIED_BYTES:  # the answer that is waited for costs less than copies would
+        largest = torch.linalg.vector_norm(output, math.inf, dim=dims, keepdim=True)
+        if bool(largest.isfinite().all()):
+            return largest.expand_as(output)
+    return _finite_magnitude(output).amax(dim=dims, keepdim=True).expand_as(output)
+
+
+def _finite_magnitude(output: torch.Tensor) -> torch.Tensor:
+    magnitude = output.abs()
+    return torch.where(magnitude.isfinite(), magnitude, 0.0)

@@ -44,8 +44,9 @@ __device__ __forceinline__ uint4 operator^(const uint4& word, const uint4& mask)
     return make_uint4(word.x ^ mask.x, word.y ^ mask.y, word.z ^ mask.z, word.w ^ mask.w);
 }
 
-__device__ __forceinline__ void mask(const uint4* __restrict__ source, uint4* __restrict__ target,
-                                     unsigned long long blocks_of_16, const unsigned int* key) {
+// `source` and `target` may be the same place, where memory is short.
+__device__ __forceinline__ void mask(const uint4* source, uint4* target, unsigned long long blocks_of_16,
+                                     const unsigned int* key) {
     const unsigned int k0 = key[0], k1 = key[1], nonce0 = key[2], nonce1 = key[3];
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; at < blocks_of_16;
@@ -54,8 +55,8 @@ __device__ __forceinline__ void mask(const uint4* __restrict__ source, uint4* __
     }
 }
 
-extern "C" __global__ void apply_mask(const uint4* __restrict__ source, uint4* __restrict__ target,
-                                      unsigned long long blocks_of_16, const unsigned int* key) {
+extern "C" __global__ void apply_mask(const uint4* source, uint4* target, unsigned long long blocks_of_16,
+                                      const unsigned int* key) {
     mask(source, target, blocks_of_16, key);
 }
 

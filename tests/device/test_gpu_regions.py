@@ -59,7 +59,13 @@ def test_what_is_there_and_large_enough_stays(driver):
     regions.ensure("slots", 2, 100, lambda: waited.append(1))
     regions.ensure("slots", 1, REGION_BYTES, lambda: waited.append(2))
     assert waited == [1] and driver.freed == [] and len(regions["slots"]) == 2
-    assert regions.command() == {"slots": [handle_of(each) for each in regions["slots"]], "outboxes": []}
+
+
+def test_all_that_there_are_can_be_given_back(driver):
+    regions = GpuRegions(("slots", "outboxes"), CPU)
+    regions.ensure("slots", 2, 100, lambda: None)
+    regions.free()
+    assert sorted(driver.freed) == sorted(driver.sizes) and regions.all() == []
 
 
 @pytest.mark.parametrize(("count", "size_bytes"), [(3, 100), (2, REGION_BYTES + 1)], ids=["more", "larger"])

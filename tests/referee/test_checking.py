@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 
@@ -17,9 +17,11 @@ class ScriptedSession:
 
     def __init__(self, raising=lambda sizes, family: None, beyond=()):
         self._raising, self._reference, self.made, self._beyond = raising, None, [], beyond
-        self.bench = SimpleNamespace(identity=SimpleNamespace(memory_bytes=8 << 30))
         self.queues, self.opened, self.launch_timeout_s = [], [], 1000.0
         self.guarded_from = 1  # the number of the first single call at a size whose guard can say anything
+
+    def make_room(self):
+        """There is always room."""
 
     def open(self, reference, count):
         self._reference, self._alone = reference, 0
@@ -77,10 +79,11 @@ def test_calls_that_half_of_the_limit_would_not_do_for_together_are_made_one_by_
     assert set(session.queues) == {1}
 
 
-def test_there_are_no_more_calls_in_a_queue_than_the_device_has_room_for(check, monkeypatch):
-    monkeypatch.setattr(checking, "most_launches", lambda bench, reference: 2)
-    session = ScriptedSession()
-    check(session)
+def test_there_are_no_more_calls_in_a_queue_than_the_device_has_room_for(reference_of):
+    session, references = ScriptedSession(), [reference_of(sizes={"M": size}) for size in (16, 8, 5)]
+    for reference in references:
+        reference.memory = replace(reference.memory, launches=2)
+    checking.check_all(session, references, 3, "fp32", lambda reference: None, 9.0, [])
     assert set(session.opened) == {2}
     assert max(session.queues) == 2
 

@@ -19,7 +19,11 @@ from harness.statistics import Interval
 from harness.verdict import OK, ReasonCode, Status
 
 CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0)
-REFERENCE = SimpleNamespace(truth_name="float64", terms=16.0)
+REFERENCE = SimpleNamespace(truth_name="float64", terms=16.0, memory=None)
+
+
+def device(kind):
+    return SimpleNamespace(kind=kind, peak_bytes=lambda: None)
 
 
 def contestant_of(**changes) -> Contestant:
@@ -54,7 +58,7 @@ def judge_of(settings):
     def make(
         timing, *, kind="cuda", checking=None, renew=None, control=CONTROL, tell=lambda text: None, **changes
     ) -> Judgement:
-        judge = Judge(SimpleNamespace(kind=kind), [REFERENCE], settings, None, 1)
+        judge = Judge(device(kind), [REFERENCE], settings, None, 1)
         judge.renew, judge.control, make.judge = renew, control, judge
         stopped = []
 
@@ -208,7 +212,7 @@ def test_without_a_control_one_is_made_and_where_there_is_none_nothing_is_ok(jud
 
 
 def test_a_control_that_could_not_be_timed_again_leaves_the_clocks_of_before(settings):
-    judge = Judge(SimpleNamespace(kind="cuda"), [REFERENCE], settings, None, 1)
+    judge = Judge(device("cuda"), [REFERENCE], settings, None, 1)
     judge.control = CONTROL
     coming = iter([None, later := timing_of()])
     judge._play = SimpleNamespace(control_again=lambda contestant, start: next(coming))
@@ -219,7 +223,7 @@ def test_a_control_that_could_not_be_timed_again_leaves_the_clocks_of_before(set
 
 
 def test_a_control_that_is_timed_again_keeps_what_other_baselines_left_and_is_not_of_the_mean(settings):
-    judge = Judge(SimpleNamespace(kind="cuda"), [REFERENCE], settings, None, 1)
+    judge = Judge(device("cuda"), [REFERENCE], settings, None, 1)
     before = replace(CONTROL, others_us=(35.0, 42.0))
     judge.control = before
     timing = short_timing_of(apart=0.03)

@@ -117,5 +117,7 @@ def test_as_many_are_verified_together_as_have_room_beside_each_other(
 ):
     found = SimpleNamespace(total_memory=memory_gib << 30)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found)
-    reference = SimpleNamespace(device=torch.device(device), truth_bytes=truth_bytes)
+    reference = SimpleNamespace(
+        device=torch.device(device), truth_bytes=truth_bytes, memory=SimpleNamespace(tight=False)
+    )
     assert checking._launches_at_once(reference) == together

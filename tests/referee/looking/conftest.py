@@ -51,7 +51,7 @@ def chosen(monkeypatch):
 def reference_of(get_inputs=lambda: [torch.rand(32, 32)], timed=("signs",)):
     return SimpleNamespace(
         draw=lambda family=GIVEN: draw_set(get_inputs, torch.device("cpu"), family, [0]),
-        timed_families=[family_named(name) for name in timed],
+        timed_families=[family_named(name) for name in timed], memory=SimpleNamespace(tight=False),
     )
 
 

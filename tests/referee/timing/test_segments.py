@@ -136,9 +136,11 @@ def test_a_small_memory_makes_segments_shorter_and_a_look_ready_all_the_same(
         Looking, "prepare", lambda self, inputs, count: ready.append((len(log), count)) or prepare(self, inputs, count)
     )
     session, bench = scripted.Session(lambda _: 10.0, log), scripted.Bench(10.0, log)
-    bench.identity = SimpleNamespace(memory_bytes=160 << 20)
-    timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
-    assert timing.input_sets == 3  # a quarter of 160 MiB in launches of 4 + 2 regions of 2 MiB
+    reference = reference_of()
+    reference.memory = replace(reference.memory, launches=3)
+    timing = Rounds(session, bench, reference, settings, lambda sets, made, only=None: None, set()).run()
+    assert timing.input_sets == 3
+    assert timing.lacked_launches
     counts = [entry[1] for entry in log if entry[0] == "completed"]
     assert set(counts) == {timing.launches_per_segment}
     at, count = ready[0]

@@ -1,0 +1,1 @@
+"""How launches are made on a device: what of its memory they may hold at once."""

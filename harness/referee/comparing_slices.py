@@ -1,0 +1,53 @@
+"""A launch held against its expected output slice by slice, where that is too large to be there as a whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from harness.accuracy.classes import ErrorFigures, excess
+from harness.inputs.sets import Inputs
+from harness.records.evidence import Evidence, Spread
+from harness.referee.comparing import Returned, judge_launches
+from harness.referee.reference import Reference
+
+
+def judge_in_slices(
+    reference: Reference, inputs: Inputs, outputs: Sequence[torch.Tensor], precision_class: str
+) -> ErrorFigures:
+    """The figures of the slice that is furthest over its bounds, or nearest to them, each judged as a launch of its own.
+
+    Places in them are those of the whole output.
+    """
+    worst: tuple[ErrorFigures, int] | None = None
+    for stretch, truth, rows in reference.in_slices(inputs, outputs):
+        (figures,) = judge_launches(reference, [Returned(inputs, truth, rows)], precision_class)
+        if worst is None or excess(figures) > excess(worst[0]):
+            worst = figures, stretch.start
+    return _in_the_whole(*worst, [output.shape for output in outputs])
+
+
+def _in_the_whole(figures: ErrorFigures, start: int, shapes: Sequence[torch.Size]) -> ErrorFigures:
+    """`figures` of a slice that begins at `start` of axis 0, with places counted in the outputs of these `shapes`."""
+    if figures.worst_index:
+        first, *others = figures.worst_index
+        figures = replace(figures, worst_index=(first + start, *others))
+    if figures.evidence is None or figures.evidence.mistakes is None:
+        return figures
+    return replace(figures, evidence=_moved(figures.evidence, start, shapes[figures.evidence.mistakes.output]))
+
+
+def _moved(evidence: Evidence, start: int, shape: torch.Size) -> Evidence:
+    mistakes = evidence.mistakes
+    first = tuple(replace(each, index=(each.index[0] + start, *each.index[1:])) for each in mistakes.first)
+    axis = {1: "columns", 2: "rows"}.get(len(shape), "batches")  # where axis 0 is counted; outer axes are batches together
+    size = math.prod(shape[: max(1, len(shape) - 2)])
+    spread: Spread = getattr(mistakes, axis)
+    by = start * size // shape[0]
+    moved = replace(spread, size=size, first=spread.first + by, last=spread.last + by)
+    return replace(evidence, mistakes=replace(
+        mistakes, shape=tuple(shape), elements=math.prod(shape), first=first, **{axis: moved}
+    ))
