@@ -81,7 +81,7 @@ class Contest:
     def _references(self) -> tuple[list[Reference], int]:
         """The reference at all sizes, and the seed under which its model and the candidates' are constructed."""
         model_seed, bench = secrets.randbits(31), self._bench
-        bench.free_regions()  # of another problem
+        bench.forget_launches()  # of another problem
         bench.release_memory()
         bench.limit_memory(self._settings.memory_bytes)
         all_sizes = [self._sizes, *self._problem.checks_for(bench.kind)]

@@ -77,6 +77,9 @@ class Bench(Protocol):
     def free_regions(self) -> None:
         """Give back the memory of regions that the player has closed."""
 
+    def forget_launches(self) -> None:
+        """Give back all that launches had, outputs that were taken among it; no player is left that has any of it open."""
+
     def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
         """Bring the sets as close to the player as may be without making them readable.
 

@@ -88,6 +88,9 @@ class CpuBench:
     def free_regions(self) -> None:
         """They stay in the arena, which cannot shrink."""
 
+    def forget_launches(self) -> None:
+        self._taken = []
+
     def open(self, count: int, input_bytes: int, output_bytes: int, *, tight: bool = False) -> dict[str, Any]:
         self._heap.grow_for(input_bytes + output_bytes)
         self._ensure("slot", self._slots, count, input_bytes)

@@ -125,6 +125,11 @@ class CudaBench:
         self.synchronize()
         self._regions.free()
 
+    def forget_launches(self) -> None:
+        self.free_regions()
+        self._taken = []
+        self._own.forget()
+
     @property
     def _staging(self) -> list[torch.Tensor]:
         """Where inputs lie under their masks."""
@@ -234,7 +239,7 @@ class CudaBench:
             how = {"pin_memory": True} if on_host else {"device": self.torch_device}
             self._taken = [torch.empty(size_bytes, dtype=torch.uint8, **how) for size_bytes in sizes]
         torch._foreach_copy_([each.view(torch.int64) for each in self._taken], outboxes)  # one step for all
-        self._health.note_use(sum(region.numel() for region in self._ballast.regions))
+        self._note_use()
 
     def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
         together = 1 if self._is_tight else len(sets)
@@ -303,7 +308,11 @@ class CudaBench:
         return sum(region.numel() for region in shared)
 
     def release_memory(self) -> None:
+        self._note_use()
         torch.cuda.empty_cache()
+
+    def _note_use(self) -> None:
+        self._health.note_use(sum(region.numel() for region in self._ballast.regions))
 
     def visible_devices(self) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": str(self.identity.uuid)}

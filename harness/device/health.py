@@ -36,7 +36,7 @@ class Health:
         self._source = torch.ones(_COPY_BYTES, dtype=torch.uint8, device=device)
         self._target = torch.empty_like(self._source)
         self._waiting_bytes: int | None = None
-        self._most_of_others = 0
+        self._most_used = 0
         self._copy_us()
         self.settle()
 
@@ -73,14 +73,11 @@ class Health:
     def note_use(self, ballast_bytes: int) -> None:
         """See what is in use now, by anybody; `ballast_bytes` are not."""
         free_bytes, total_bytes = torch.cuda.mem_get_info(self._device)
-        others = total_bytes - free_bytes - torch.cuda.memory_reserved(self._device) - ballast_bytes
-        self._most_of_others = max(self._most_of_others, others)
+        self._most_used = max(self._most_used, total_bytes - free_bytes - ballast_bytes)
 
     def peak_bytes(self) -> int:
-        """The most that was in use since the last call: by others when it was noted, and in this process at any time."""
-        peak = self._most_of_others + torch.cuda.max_memory_reserved(self._device)
-        torch.cuda.reset_peak_memory_stats(self._device)
-        self._most_of_others = 0
+        """The most that was in use by anybody when it was noted since the last call."""
+        peak, self._most_used = self._most_used, 0
         return peak
 
     def left_bytes(self, waiting: int = 0) -> int:

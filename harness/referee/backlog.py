@@ -52,4 +52,7 @@ class Backlog:
         self.work()
         if self._error is not None:
             error, self._error = self._error, None
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # with its frames, and what they hold of a device's memory, when it has been dealt with

@@ -6,6 +6,7 @@ is `playing`'s.
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -131,9 +132,7 @@ class Judge:
 
     def _have_less(self, *, to_the_last: bool) -> bool:
         """Go down one step of memory, or all of them; False where there is none below."""
-        self.forget_ready()
-        self._bench.free_regions()
-        self._bench.release_memory()
+        self._give_back()
         taken = False
         while any([reference.have_less() for reference in self._references]):
             taken = True
@@ -166,9 +165,15 @@ class Judge:
             judgement.lacked_room = True
         judgement.peak_bytes = self._bench.peak_bytes()
         if judgement.lacked_room:  # only now: the error kept what its frames held
-            self.forget_ready()
-            self._bench.release_memory()
+            self._give_back()
         return judgement
+
+    def _give_back(self) -> None:
+        """Leave nothing of a failure on the device."""
+        self.forget_ready()
+        gc.collect()  # errors that were handed on are in cycles with their frames
+        self._bench.forget_launches()
+        self._bench.release_memory()
 
     def _no_room(self, said: str) -> str:
         plan = self._references[0].memory

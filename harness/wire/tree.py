@@ -18,20 +18,25 @@ _SCALARS = (bool, int, float, str, type(None))
 def flatten(value: Any) -> tuple[Any, list[torch.Tensor]]:
     """Return (skeleton, tensors). Raises TypeError, naming the type, for what JSON and raw bytes cannot carry."""
     tensors: list[torch.Tensor] = []
+    return _walked(value, tensors), tensors
 
-    def walk(item: Any) -> Any:
-        if isinstance(item, torch.Tensor):
-            tensors.append(item)
-            return {"tensor": len(tensors) - 1}
-        if isinstance(item, _SCALARS):
-            return {"value": item}
-        if isinstance(item, (list, tuple)) and _holds_what_it_shows(item):
-            return {"tuple" if isinstance(item, tuple) else "list": [walk(part) for part in item]}
-        if isinstance(item, dict) and _holds_what_it_shows(item) and all(isinstance(key, str) for key in item):
-            return {"dict": {key: walk(part) for key, part in item.items()}}
-        raise TypeError(f"a {type(item).__name__} cannot cross to the candidate's process")
 
-    return walk(value), tensors
+def _walked(item: Any, tensors: list[torch.Tensor]) -> Any:
+    """The skeleton of `item`, whose tensors are added to the list.
+
+    No function within `flatten`: one that calls itself is in a cycle with what it sees, and would keep the tensors, and
+    gigabytes of a device with them, until somebody collects garbage.
+    """
+    if isinstance(item, torch.Tensor):
+        tensors.append(item)
+        return {"tensor": len(tensors) - 1}
+    if isinstance(item, _SCALARS):
+        return {"value": item}
+    if isinstance(item, (list, tuple)) and _holds_what_it_shows(item):
+        return {"tuple" if isinstance(item, tuple) else "list": [_walked(part, tensors) for part in item]}
+    if isinstance(item, dict) and _holds_what_it_shows(item) and all(isinstance(key, str) for key in item):
+        return {"dict": {key: _walked(part, tensors) for key, part in item.items()}}
+    raise TypeError(f"a {type(item).__name__} cannot cross to the candidate's process")
 
 
 def _holds_what_it_shows(item: Any) -> bool:
