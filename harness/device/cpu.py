@@ -109,7 +109,8 @@ class CpuBench:
 
     def release(self, channel: Channel, sequence: int, index: int) -> None:
         # One thread's copy: a parallel one would leave a worker of ours spinning beside the timed call.
-        region = self._incomplete.region if self._lacks_pieces(index) else self._sets[index].region
+        inputs = self._sets[index]
+        region = self._incomplete.lacking(inputs) if self._lacks_pieces(index) else inputs.region
         ctypes.memmove(self._slots[index][1].data_ptr(), region.data_ptr(), region.numel())
         self._word = _fresh_word()
         channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)

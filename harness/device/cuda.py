@@ -154,7 +154,7 @@ class CudaBench:
         together = len(sets) if not self._is_tight else 1
         for first in range(0, len(sets), together):
             numbers = range(first, min(first + together, len(sets)))
-            sources = [incomplete.region if self._lacks_pieces(at) else sets[at].region for at in numbers]
+            sources = [incomplete.lacking(sets[at]) if self._lacks_pieces(at) else sets[at].region for at in numbers]
             self._put_masked(sources, self._staging[first:], self._keys[first:])
             del sources
         self.synchronize()
@@ -247,7 +247,7 @@ class CudaBench:
             regions = [each.region for each in sets[first : first + together]]
             self._put_masked(regions, self._staging[first:], [self._own.key] * len(regions))
         del regions
-        made = self._own.make(model, sets, self._staging, self._regions["slots"], hold=hold)
+        made = self._own.make(model, sets, self._staging, self._regions["slots"], hold=hold, tight=self._is_tight)
         if self._is_tight:
             self._own.forget()
         return made

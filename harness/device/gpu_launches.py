@@ -51,10 +51,10 @@ class OwnLaunches:
 
     def make(
         self, model: torch.nn.Module, sets: Sequence[InputSet], staging: Sequence[torch.Tensor],
-        slots: Sequence[torch.Tensor], *, hold: bool,
+        slots: Sequence[torch.Tensor], *, hold: bool, tight: bool = False,
     ) -> LocalTimes:
         """One launch of `model` for each set, from `staging`, where it lies under the mask of `key`, through the slot
-        of the same number.
+        of the same number. Where it is `tight` a call has the memory of what the one before returned.
         """
         laps, halves, watchdog, mark = [], [], None, None
         first = self._end + 1
@@ -81,6 +81,8 @@ class OwnLaunches:
                 result = model(*arguments)
                 laps.append(self._stopwatch.stop(mark))
                 self._take(result)
+                if tight:
+                    result = None
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, end)
         hidden = None
         if watchdog is not None:

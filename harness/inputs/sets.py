@@ -129,11 +129,14 @@ def draw_set(
     contracted: Sequence[int] | None = None,
     specs: tuple[TensorSpec, ...] | None = None,
     seed: int | None = None,
+    *,
+    transient: bool = False,
 ) -> InputSet:
     """Draw, transform into `family` and pack. `specs`, when given, is the layout that the draw must have.
 
     Only floating-point tensors are transformed. `seed` is for a draw that is made again; a new one has the operating
-    system's, and the random part of a family follows from it too.
+    system's, and the random part of a family follows from it too. A `transient` one is gone before the next is drawn, so
+    that a tensor which is as long as its region may be that region.
     """
     seed = fresh_seed() if seed is None else seed
     skeleton, tensors = draw_inputs(get_inputs, device, seed)
@@ -146,7 +149,7 @@ def draw_set(
         specs = plan(tensors)
     elif not _fit(tensors, specs) and plan(tensors) != specs:
         raise InputError("get_inputs() of the reference returns other shapes or types from one call to the next")
-    return InputSet(skeleton, specs, _packed(tensors, specs, device), family, seed)
+    return InputSet(skeleton, specs, _packed(tensors, specs, device, transient=transient), family, seed)
 
 
 class Answers(Sequence[bool]):
@@ -185,7 +188,9 @@ def _fit(tensors: Sequence[torch.Tensor], specs: Sequence[TensorSpec]) -> bool:
     )
 
 
-def _packed(tensors: list[torch.Tensor], specs: tuple[TensorSpec, ...], device: torch.device) -> torch.Tensor:
+def _packed(
+    tensors: list[torch.Tensor], specs: tuple[TensorSpec, ...], device: torch.device, *, transient: bool = False
+) -> torch.Tensor:
     """A region with the tensors in their places and zeros between and behind them; takes them out of the list."""
     size_bytes = region_bytes(specs)
     gaps, types = _gaps(specs, size_bytes), {tensor.dtype for tensor in tensors}
@@ -199,8 +204,8 @@ def _packed(tensors: list[torch.Tensor], specs: tuple[TensorSpec, ...], device: 
         return torch.cat(parts).view(torch.uint8)
     if not specs:
         return torch.zeros(size_bytes, dtype=torch.uint8, device=device)
-    if len(specs) == 1 and specs[0].size_bytes == size_bytes and tensors[0].is_contiguous():
-        return tensors[0].view(-1).view(torch.uint8)  # it is as long as its region: a copy would be of no use
+    if transient and len(specs) == 1 and specs[0].size_bytes == size_bytes and tensors[0].is_contiguous():
+        return tensors[0].view(-1).view(torch.uint8)
     region = torch.empty(size_bytes, dtype=torch.uint8, device=device)
     for spec, (start, end) in zip(specs, gaps):
         spec.view(region).copy_(tensors.pop(0))  # each goes when it was copied: together they may be half of a device

@@ -118,7 +118,9 @@ class Reference:
     def _drawn(self, family: Family = GIVEN, seed: int | None = None) -> InputSet:
         contracted = self.problem.accuracy.contracted
         try:
-            return draw_set(self._get_inputs, self.device, family, contracted, self.specs, seed)
+            return draw_set(
+                self._get_inputs, self.device, family, contracted, self.specs, seed, transient=self._can_draw_again
+            )
         except InputError as error:
             raise InputError(error.message, self.problem.reference_path) from error
 

@@ -86,7 +86,7 @@ class Session:
             {
                 "op": "layout", "inputs": [spec.to_json() for spec in reference.specs],
                 "outputs": [spec.to_json() for spec in reference.output_specs], "shape": reference.shape,
-                "strides": reference.output_strides, "filled_bytes": input_bytes,
+                "strides": reference.output_strides, "filled_bytes": input_bytes, "tight": memory.tight,
             },
             self._load_timeout_s, "opening its memory",
         )

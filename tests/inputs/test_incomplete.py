@@ -27,25 +27,26 @@ def changed_pieces(first, second):
 def test_some_pieces_of_another_draw_lie_there_first_and_no_others(side, fewest, most):
     own, other = two_draws(side)
     lacking = incomplete(own, other, 3)
-    changed = changed_pieces(lacking.region, own.region)
+    changed = changed_pieces(lacking.lacking(own), own.region)
     assert lacking.index == 3
     assert sorted(lacking.places.tolist()) == changed.nonzero().flatten().tolist()
     assert fewest <= int(changed.sum()) <= most
-    assert not (changed_pieces(lacking.region, other.region) & changed).any()
+    assert not (changed_pieces(lacking.lacking(own), other.region) & changed).any()
 
 
 def test_completed_it_is_the_set_itself_and_the_set_was_never_touched():
     own, other = two_draws(64)
     before = own.region.clone()
     lacking = incomplete(own, other, 0)
-    lacking.complete(lacking.region)
-    assert torch.equal(lacking.region, own.region)
+    slot = lacking.lacking(own)
+    lacking.complete(slot)
+    assert torch.equal(slot, own.region)
     assert torch.equal(own.region, before)
 
 
 def test_zeros_that_every_draw_has_stay_zeros_and_what_is_the_same_in_each_stays_too():
     own, other = two_draws(64)
-    first = own.tensors(incomplete(own, other, 0).region)
+    first = own.tensors(incomplete(own, other, 0).lacking(own))
     assert not first[0].triu(1).any()
     assert torch.equal(first[1], torch.arange(64))
 
@@ -67,8 +68,24 @@ def test_inputs_that_are_the_same_in_each_draw_lack_nothing():
 def test_records_hold_the_place_and_the_piece():
     own, other = two_draws(64)
     lacking = incomplete(own, other, 0)
-    region = lacking.region.view(torch.int64).view(-1, 2)
+    region = lacking.lacking(own).view(torch.int64).view(-1, 2)
     for place, nothing, *piece in lacking.records().tolist():
         assert nothing == 0
         region[place] = torch.tensor(piece)
-    assert torch.equal(lacking.region, own.region)
+    assert torch.equal(region.flatten(), own.region.view(torch.int64))
+
+
+@pytest.mark.parametrize("same", [0.0, 0.999, 1.0], ids=["all differ", "few differ", "none differs"])
+def test_of_a_large_draw_pieces_are_drawn_first_and_held_against_each_other_then(monkeypatch, same):
+    monkeypatch.setattr("harness.inputs.incomplete._LOOKED_THROUGH", 1 << 10)
+    monkeypatch.setattr("harness.inputs.incomplete._DRAWN_PIECES", 1 << 11)
+    own = draw_set(lambda: [torch.rand(1 << 20)], CPU)
+    other = draw_set(lambda: [torch.where(torch.arange(1 << 20) < same * (1 << 20), own.tensors()[0], torch.rand(1 << 20))], CPU)
+    lacking = incomplete(own, other, 0)
+    if same == 1.0:
+        assert lacking is None
+        return
+    changed = changed_pieces(lacking.lacking(own), own.region)
+    assert sorted(lacking.places.tolist()) == changed.nonzero().flatten().tolist()
+    assert 1 <= int(changed.sum()) <= 1024
+    assert int(changed.nonzero().flatten()[0]) >= same * len(changed) - 1
