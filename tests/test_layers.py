@@ -43,7 +43,7 @@ LAYERS = (
     ("sandbox", "player"),
     ("reading",),
     ("peaks",),
-    ("statistics", "accuracy", "physics", "formulas", "clocks", "wire"),
+    ("statistics", "accuracy", "physics", "formulas", "clocks", "wire", "launch", "reference"),
     ("verdict", "errors", "spelling", "completion"),
 )
 PURE = ("statistics", "accuracy", "physics", "formulas", "verdict", "errors")

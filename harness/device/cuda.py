@@ -37,7 +37,8 @@ _LEGACY_STREAM = 0
 # Longer than the interpreter's switch interval, so that other threads get their turn between system calls.
 _SPIN_S = 0.012
 _COPY_BYTES = 2 << 30
-_LEFT_TO_PLAYER = 0.3
+_LEFT_TO_PLAYER = 0.05  # a plan of memory counts what is cached; this is for what it did not foresee
+_CLEARED_BYTES = 64 << 20
 # What contexts, libraries and loaded kernels of the referee's process, of the worker's and of one that waits take.
 _CONTEXTS_BYTES = 2 << 30
 _RECORDS_BYTES = 2 * PIECE_BYTES * MOST_PIECES  # places and pieces of inputs that come with the window
@@ -142,7 +143,7 @@ class CudaBench:
     def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
         if free_bytes < _LEFT_TO_PLAYER * total_bytes:
-            torch.cuda.empty_cache()  # what truths took is no use to the player while it is cached here
+            self.release_memory()  # what truths took is no use to the player while it is cached here
         self._glimpses.forget()
         self._cooled = self._flags.cooled  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
@@ -158,8 +159,6 @@ class CudaBench:
             self._put_masked(sources, self._staging[first:], self._keys[first:])
             del sources
         self.synchronize()
-        if self._is_tight:
-            torch.cuda.empty_cache()
 
     def _put_masked(
         self, sources: Sequence[torch.Tensor], targets: Sequence[torch.Tensor], keys: Sequence[bytes]
@@ -248,8 +247,6 @@ class CudaBench:
             self._put_masked(regions, self._staging[first:], [self._own.key] * len(regions))
         del regions
         made = self._own.make(model, sets, self._staging, self._regions["slots"], hold=hold, tight=self._is_tight)
-        if self._is_tight:
-            self._own.forget()
         return made
 
     def synchronize(self) -> None:
@@ -309,7 +306,11 @@ class CudaBench:
 
     def release_memory(self) -> None:
         self._note_use()
+        before_bytes, _ = torch.cuda.mem_get_info(self.torch_device)
         torch.cuda.empty_cache()
+        after_bytes, _ = torch.cuda.mem_get_info(self.torch_device)
+        if after_bytes - before_bytes > _CLEARED_BYTES:
+            self._health.wait_until_cleared()
 
     def _note_use(self) -> None:
         self._health.note_use(sum(region.numel() for region in self._ballast.regions))

@@ -12,8 +12,8 @@ from enum import Enum
 
 # One whole rotation of outputs, and a lead-in.
 MOST_LAUNCHES = 17
-# The last slices are 1/256 of a call: thinner ones take longer to start than to compute.
-_MORE_SLICES, _MOST_SLICES = 4, 256
+# Slices of less than 1/256 of a call take longer to start than to compute; before there are so many, outputs go to the host.
+_MORE_SLICES, _MANY_SLICES, _MOST_SLICES = 4, 64, 256
 # A float64 pass may take this share of what there is before it is cut into slices.
 _WIDE_SHARE = 1 / 8
 # Of what is there: allocators round up, and keep blocks that fit no later request.
@@ -60,9 +60,9 @@ class CallSizes:
 class MemoryPlan:
     """How many `launches` a segment may have, its lead-in included, and what else is done to have room.
 
-    A `tight` plan keeps no inputs (they are drawn again from their seeds), unmasks them where they lie, has one outbox for
-    all launches and has both processes give back cached memory between segments. Expected outputs are made in `slices`.
-    With `on_host` the outputs wait in host memory while a float64 pass runs, and the memory of launches is given back.
+    A `tight` plan keeps no inputs (they are drawn again from their seeds), unmasks them where they lie, and has one outbox
+    for all launches. Expected outputs are made in `slices`. With `on_host` the outputs wait in host memory while a float64
+    pass runs, and both processes give back all other memory between segments.
     """
 
     sizes: CallSizes
@@ -99,15 +99,16 @@ class MemoryPlan:
 
     @property
     def _tight_bytes(self) -> int:
-        """The larger of two moments that follow each other: inputs are drawn and a call made, and its outputs compared."""
+        """What launches share and the worker's call, beside the most that the referee does at once: nothing is given back
+        between segments. With `on_host` it is, and a call and the comparison of its outputs have room in turn.
+        """
         sizes = self.sizes
         inputs, outputs, eager = sizes.inputs_bytes, sizes.outputs_bytes, max(sizes.eager_bytes, sizes.outputs_bytes)
         shared = self.launches * inputs + outputs
-        called = shared + max(2 * inputs, eager + outputs)
         compared = max(2 * inputs, inputs + self._expected_bytes)
-        if self.on_host:  # the outputs wait there, and what the worker shares is closed meanwhile
-            return max(called, compared)
-        return outputs + max(called, shared + compared)
+        if self.on_host:
+            return max(shared + max(2 * inputs, eager + outputs), compared)
+        return shared + 2 * outputs + eager + max(compared, eager)  # the outputs taken of either arm stay
 
     @property
     def _roomy_bytes(self) -> int:
@@ -124,7 +125,7 @@ class MemoryPlan:
             if self.launches > 2:
                 return replace(self, launches=max(2, self.launches // 4))
             return replace(self, launches=2, tight=True)
-        if self.sizes.is_separable and self.slices < _MOST_SLICES:
+        if self.sizes.is_separable and self.slices < (_MOST_SLICES if self.on_host else _MANY_SLICES):
             return replace(self, slices=min(_MOST_SLICES, _MORE_SLICES * self.slices))
         return None if self.on_host else replace(self, on_host=True)
 

@@ -144,12 +144,11 @@ class Parts:
         self._backlog.settle()
 
     def _own_launches(self, own: Sequence[InputSet], *, hold: bool) -> LocalTimes:
-        is_tight = self._reference.memory.tight
-        if is_tight:
+        if self._reference.memory.on_host:
             self._session.reopen()
         made = self._bench.local_launches(self._reference.model, own, hold=hold)
         self.hold = self.hold and made.hidden is not False
-        if is_tight:
+        if self._reference.memory.on_host:
             self._bench.release_memory()
         return made
 

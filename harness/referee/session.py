@@ -92,11 +92,10 @@ class Session:
         )
 
     def make_room(self) -> None:
-        """Have memory given back that is short: what the worker's allocator keeps, and the regions of launches where outputs
-        wait in host memory. They are there again when `reopen` is called.
+        """Have the worker and the device give back what they keep for launches; it is there again when `reopen` is called.
         """
         self._ask({"op": "release_memory"}, self.launch_timeout_s, "giving memory back")
-        if self._opened.memory.on_host and not self._is_closed:
+        if not self._is_closed:
             self._ask(self.bench.close_regions(), self._load_timeout_s, "closing its memory")
             self.bench.free_regions()
             self._is_closed = True
@@ -105,6 +104,7 @@ class Session:
     def reopen(self) -> None:
         """Have regions for launches again, if they were given back."""
         if self._is_closed:
+            self.bench.release_memory()
             self.open(self._opened, self._count)
 
     def launch(
