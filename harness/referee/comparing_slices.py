@@ -11,8 +11,22 @@ import torch
 from harness.accuracy.classes import ErrorFigures, excess
 from harness.inputs.sets import Inputs
 from harness.records.evidence import Evidence, Spread
-from harness.referee.comparing import Returned, judge_launches
+from harness.referee.comparing import Returned, judge_launches, judge_outputs
 from harness.referee.reference import Reference
+from harness.referee.session import Session
+
+
+def judge_launch(
+    session: Session, reference: Reference, inputs: Inputs, index: int, precision_class: str
+) -> ErrorFigures:
+    """The figures of launch `index`, from the whole of its truth or slice by slice, as there is room."""
+    if reference.memory.on_host:
+        session.make_room()
+    outputs = session.outputs(reference, index)
+    if reference.is_compared_in_slices:
+        return judge_in_slices(reference, inputs, outputs, precision_class)
+    truth = reference.truth(inputs, with_eager=False)
+    return judge_outputs(reference, inputs, truth, [each.to(reference.device) for each in outputs], precision_class)
 
 
 def judge_in_slices(

@@ -15,10 +15,9 @@ from typing import Any
 
 import torch
 
-from harness.accuracy.classes import ErrorFigures
 from harness.device.bench import Bench
 from harness.referee import checking
-from harness.referee.comparing import judge_outputs
+from harness.referee.comparing_slices import judge_launch
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
@@ -137,11 +136,7 @@ class _Burst:
         with meter:
             found = session.repeat(inputs, way, calls)
         if "refused" not in found:
-            truth = reference.truth(inputs, with_eager=False)
-            figures: ErrorFigures = judge_outputs(
-                reference, inputs, truth, session.outputs(reference, 0), self._class
-            )
-            checking.decide([figures], reference, self._class)
+            checking.decide([judge_launch(session, reference, inputs, 0, self._class)], reference, self._class)
         return found
 
 

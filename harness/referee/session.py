@@ -127,7 +127,7 @@ class Session:
         prepare = self._prepare(sets, incomplete, meanwhile, hold=hold)
         try:
             reply = run.conduct(command, prepare)
-            self.bench.take_outputs(len(sets), on_host=self._opened is not None and self._opened.memory.on_host)
+            self._take_outputs(len(sets))
             self._sequence += len(sets) + 1
             if "launched" not in reply:
                 raise failures.protocol("no launches reported")
@@ -189,7 +189,7 @@ class Session:
         self.bench.stage([inputs])
         command = {"op": "profile", "first": self._sequence + 1, "inputs": [inputs.skeleton]}
         reply = self._run(1, False, self._load_timeout_s).conduct(command)
-        self.bench.take_outputs(1)
+        self._take_outputs(1)
         self._sequence += 2
         listing = reply.get("profiled")
         if not isinstance(listing, dict):
@@ -208,12 +208,15 @@ class Session:
         }
         run = self._run(1, way == "warm", None)
         reply = run.conduct(command)
-        self.bench.take_outputs(1)
+        self._take_outputs(1)
         self._sequence += 2
         found = reply.get("repeated")
         if not isinstance(found, dict):
             raise failures.protocol("no calls in a row reported")
         return {**found, "hidden": run.hidden}
+
+    def _take_outputs(self, count: int) -> None:
+        self.bench.take_outputs(count, on_host=self._opened is not None and self._opened.memory.on_host)
 
     def _launch_command(self, sets: Sequence[InputSet]) -> dict[str, Any]:
         skeletons = [each.skeleton for each in sets]

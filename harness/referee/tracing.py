@@ -19,7 +19,7 @@ from harness.provenance.kinds import Provenance, Span, kind_on_cpu, kind_on_gpu,
 from harness.provenance.linked import foreign_functions
 from harness.provenance.symbols import gather
 from harness.referee import checking, failures
-from harness.referee.comparing import judge_outputs
+from harness.referee.comparing_slices import judge_launch
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
@@ -94,8 +94,7 @@ def _profiled(session: Session, reference: Reference, contestant: Contestant) ->
     inputs = reference.draw()
     session.bench.synchronize()
     listing = session.profile(inputs)
-    truth = reference.truth(inputs, with_eager=False)
-    figures = judge_outputs(reference, inputs, truth, session.outputs(reference, 0), contestant.precision_class)
+    figures = judge_launch(session, reference, inputs, 0, contestant.precision_class)
     checking.decide([figures], reference, contestant.precision_class)
     return listing
 

@@ -183,8 +183,8 @@ def test_the_meter_watches_the_calls_and_not_the_truth_that_their_output_is_held
         log.append("calls")
         return {"total_us": 40.0 * count}
 
-    plain = extras.judge_outputs
-    monkeypatch.setattr(extras, "judge_outputs", lambda *given: log.append("judged") or plain(*given))
+    plain = extras.judge_launch
+    monkeypatch.setattr(extras, "judge_launch", lambda *given: log.append("judged") or plain(*given))
     found, _ = measured({**GOOD, "back_to_back": calls}, ("energy",), meter=Logged)
     assert found.joules is not None
     assert log == ["calls", "judged", "meter in", "calls", "meter out", "judged"]

@@ -83,7 +83,7 @@ def traced(tmp_path, monkeypatch):
             if wrong is not None:
                 raise wrong
 
-        monkeypatch.setattr(tracing, "judge_outputs", lambda *_: None)
+        monkeypatch.setattr(tracing, "judge_launch", lambda *_: None)
         monkeypatch.setattr(tracing.checking, "decide", decide)
         contestant = Contestant("x", str(path), {}, (), None, "fp32", "cuda")
         return trace(session, "cuda", reference, contestant, timing(100.0))
@@ -159,7 +159,7 @@ def on_a_cpu(own_share):
          "its own at once", "then it died", "then a listing that is none", "of two the lesser"],
 )
 def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tmp_path, monkeypatch, own_shares, kind):
-    monkeypatch.setattr(tracing, "judge_outputs", lambda *_: None)
+    monkeypatch.setattr(tracing, "judge_launch", lambda *_: None)
     monkeypatch.setattr(tracing.checking, "decide", lambda *_: None)
     monkeypatch.setattr(tracing, "foreign_functions", lambda path: [])
     reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
@@ -177,7 +177,7 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     ids=["a pause", "no pause", "a library's at once", "a pause beside an extension"],
 )
 def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, library_us, built, kind, left):
-    monkeypatch.setattr(tracing, "judge_outputs", lambda *_: None)
+    monkeypatch.setattr(tracing, "judge_launch", lambda *_: None)
     monkeypatch.setattr(tracing.checking, "decide", lambda *_: None)
     monkeypatch.setattr(tracing, "foreign_functions", lambda path: [])
     reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
