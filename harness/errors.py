@@ -2,7 +2,8 @@
 
     HarnessError                 something went wrong that we can put in words          exit 1
     ├── InputError               a file, a key, a flag of the user's is wrong           exit 2
-    └── NothingToRun             no device, or nothing left after --only and --skip     exit 4
+    ├── NothingToRun             no device, or nothing left after --only and --skip     exit 4
+    └── NoRoom                   a call of the reference does not fit on the device     exit 4
 
 A candidate that fails is never an error of the run: it is a record (see `verdict`).
 """
@@ -40,5 +41,11 @@ class InputError(HarnessError):
 
 class NothingToRun(HarnessError):
     """Raised when no candidate could be run at all: no device for any, or none selected."""
+
+    exit_code = 4
+
+
+class NoRoom(HarnessError):
+    """Raised when a device has no memory for a problem at its sizes, whatever is given up; another may have room."""
 
     exit_code = 4

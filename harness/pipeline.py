@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.candidate import Candidate
 from harness.contest import Contest
+from harness.device.bench import Bench
 from harness.device.choose import open_bench
 from harness.errors import InputError
 from harness.problem import Problem
@@ -61,12 +62,15 @@ class RunResult:
     csv_path: Path
 
 
-def run(request: RunRequest, progress: Progress) -> RunResult:
-    """Judge everything that `request` names. Raises HarnessError for what is the user's or the machine's fault."""
+def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> RunResult:
+    """Judge everything that `request` names, on `bench` where one is open. Raises HarnessError for what is the user's or
+    the machine's fault.
+    """
     problem, settings = request.problem, request.settings
-    progress.note("opening the device")
     gc.collect()  # what an earlier run of this process held goes now, and not while a queue of this one is held
-    bench = open_bench(request.device)
+    if bench is None:
+        progress.note("opening the device")
+        bench = open_bench(request.device)
     if request.archs and bench.kind != "cpu":
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None

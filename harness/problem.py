@@ -22,6 +22,7 @@ from harness.spelling import hint_for
 REPOSITORY = Path(__file__).resolve().parent.parent
 PROBLEMS_DIR = REPOSITORY / "problems"
 _DEFAULT_BASELINES = ("eager", "torch.compile")
+BASELINE_NAMES = ("eager", "torch.compile", "eager-tf32")
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,19 @@ def in_mode(problem: Problem, mode: str | None) -> Problem:
     if mode is None or mode == problem.mode:
         return problem
     return replace(problem, mode=mode, flops=None, bytes=None)
+
+
+def with_baselines(problem: Problem, text: str | None, *, in_suite: bool = False) -> Problem:
+    """The problem with the baselines that --baselines names, eager always among them; without a `text` with its own, but
+    eager alone for a KernelBench file `in_suite`, which names none. Raises InputError.
+    """
+    if text is None:
+        return replace(problem, baselines=("eager",)) if in_suite and problem.path.suffix == ".py" else problem
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in BASELINE_NAMES:
+            raise InputError(f"--baselines: there is no baseline '{name}'", hint=hint_for(name, BASELINE_NAMES, "There are"))
+    return replace(problem, baselines=tuple(name for name in BASELINE_NAMES if name in ("eager", *names)))
 
 
 def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:

@@ -20,7 +20,7 @@ from harness.contest.device_facts import measured_facts
 from harness.contest.running_order import as_they_get_ready
 from harness.contest.suspected import with_suspicions
 from harness.device.bench import Bench
-from harness.errors import HarnessError, NothingToRun
+from harness.errors import HarnessError, NoRoom
 from harness.problem import Problem
 from harness.records.assembling import record_of, samples_of
 from harness.records.writer import RunFiles
@@ -95,7 +95,7 @@ class Contest:
         else:
             return references, model_seed
         bench.release_memory()
-        raise NothingToRun(
+        raise NoRoom(
             f"{self._problem.name}: this device has no room for one call of the reference at these sizes, of "
             f"{bench.available_bytes() / 1e9:.1f} GB that are free ({said}). Run it at smaller ones with --sizes, or on a "
             "device with more memory"

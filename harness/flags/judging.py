@@ -38,6 +38,10 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
         "--candidates", type=Path, metavar="DIR", help="folder of candidates (default: candidates/<problem>)"
     )
     run.add_argument(
+        "--baselines", metavar="eager[,torch.compile,…]",
+        help="what else is timed (default: what the problem names; in a suite of KernelBench files eager alone)",
+    )
+    run.add_argument(
         "--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)"
     )
     run.add_argument(

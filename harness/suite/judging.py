@@ -82,7 +82,12 @@ def each_judged(
     waiting = deque(enumerate(loaded, 1))
     together = len(devices) > 1 and len(loaded) < len(devices)
     free = deque([tuple(devices)] if together else [(each,) for each in devices])
-    at_work: dict[Any, tuple[children.Child, _Asked, tuple[str, ...]]] = {}
+    silent, warm = suite.options.json, {}
+    if not together:
+        warm = {
+            each: children.WarmChild(each, silent=silent, label=each if len(devices) > 1 else None) for each in devices
+        }
+    at_work: dict[Any, tuple[children.Child | children.WarmChild, _Asked, tuple[str, ...]]] = {}
     try:
         while waiting or at_work:
             while waiting and free:
@@ -94,10 +99,11 @@ def each_judged(
                     yield asked
                     continue
                 on = free.popleft()
-                label = on[0] if len(devices) > 1 and not together else None
-                child = children.Child(
-                    children.judging(asked.fields, on, silent=suite.options.json, label=label)
-                )
+                child = warm.get(on[0])
+                if child is None:
+                    child = children.Child(children.judging(asked.fields, on, silent=silent))
+                else:
+                    child.ask(asked.fields)
                 at_work[child.pipe] = (child, asked, on)
             for pipe in wait(list(at_work)) if at_work else ():  # nothing at all would be waited for without end
                 child, asked, on = at_work.pop(pipe)
@@ -107,6 +113,9 @@ def each_judged(
         for child, _, _ in at_work.values():
             child.interrupt()
         raise
+    finally:
+        for child in warm.values():
+            child.close()
 
 
 def _guarded(asked: Loaded | _Asked, work: Callable[[], Any]) -> Any:
@@ -131,7 +140,8 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
         if is_suite(options.problem) and any(each.path.parent == options.candidates for each in candidates):
             words += [word for each in candidates for word in ("--only", each.name)]
     for flag, value, default in (
-        ("--mode", options.mode, None), ("--device", options.device, "auto"), ("--devices", options.devices, None),
+        ("--mode", options.mode, None), ("--baselines", options.baselines, None),
+        ("--device", options.device, "auto"), ("--devices", options.devices, None),
         ("--config", options.config, "default"), ("--out", str(options.out), "results"),
     ):
         words += [flag, value] if value != default else []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError, InputError
-from harness.problem import Problem, at_sizes, in_mode, load_problem
+from harness.problem import Problem, at_sizes, in_mode, load_problem, with_baselines
 from harness.reading.text_files import shown
 from harness.reading.yaml_lines import YAML_SUFFIXES
 
@@ -43,9 +43,10 @@ def problem_paths(words: Iterable[Path]) -> list[Path]:
 
 
 def load_all(
-    paths: Iterable[Path], candidates_dir: Path | None, mode: str | None = None, sizes: Sequence[str] = ()
+    paths: Sequence[Path], candidates_dir: Path | None, mode: str | None = None, sizes: Sequence[str] = (),
+    baselines: str | None = None,
 ) -> list[Loaded]:
-    """Every file as a problem, in another `mode` and at other `sizes` where those are given.
+    """Every file as a problem, in another `mode`, at other `sizes` and with other `baselines` where those are given.
 
     What cannot be loaded, and a second problem of one name, has its fault instead.
     """
@@ -54,6 +55,7 @@ def load_all(
     for path in paths:
         try:
             problem = at_sizes(in_mode(load_problem(path, candidates_dir), mode), sizes)
+            problem = with_baselines(problem, baselines, in_suite=len(paths) > 1)
         except HarnessError as error:
             loaded.append(Loaded(path, None, str(error)))
             continue

@@ -14,7 +14,7 @@ from harness.device.ahead import open_ahead
 from harness.device.choose import check_device_name, check_device_names, require_torch
 from harness.diagnosis.bytecode import advice_on_bytecode
 from harness.errors import NothingToRun
-from harness.problem import at_sizes, in_mode, load_problem
+from harness.problem import at_sizes, in_mode, load_problem, with_baselines
 from harness.reading.text_files import shown
 from harness.sandbox.ahead import import_ahead, start_ahead, uncollected
 from harness.sanitizer.tool import require_tool
@@ -30,6 +30,7 @@ def run(options: argparse.Namespace) -> int:
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
     import_ahead()  # it takes longer than all that may be found wrong here
     problem = at_sizes(in_mode(load_problem(path, options.candidates), options.mode), options.sizes)
+    problem = with_baselines(problem, options.baselines)
     settings = load_settings(options.config)
     if options.devices:
         check_one_size(options, "--devices")
@@ -104,6 +105,8 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--candidates", str(options.candidates)]
     if options.mode is not None:
         words += ["--mode", options.mode]
+    if options.baselines is not None:
+        words += ["--baselines", options.baselines]
     words += size_words(options)
     if options.devices is not None:
         words += ["--devices", options.devices]

@@ -39,7 +39,9 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--sizes is for one problem: each has sizes of its own", hint="Name one problem file")
     if names:
         check_one_size(options, "--devices")
-    loaded = load_all(problem_paths(options.problem), options.candidates, options.mode, options.sizes)
+    loaded = load_all(
+        problem_paths(options.problem), options.candidates, options.mode, options.sizes, options.baselines
+    )
     if all(each.problem is None for each in loaded):
         raise InputError("\n".join(str(each.fault) for each in loaded))
     chosen = _candidates(loaded, options)

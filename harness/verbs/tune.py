@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness.candidate import Candidate, find_candidates, read_candidate, values_of
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import InputError
-from harness.problem import Problem, at_sizes, in_mode, load_problem
+from harness.problem import Problem, at_sizes, in_mode, load_problem, with_baselines
 from harness.reading.text_files import shown
 from harness.report import terminal
 from harness.report.table import Column, table_text
@@ -39,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings(options.config)
     check_one_size(options, "--tune")
     problem = at_sizes(in_mode(load_problem(options.problem[0], options.candidates), options.mode), options.sizes)
+    problem = with_baselines(problem, options.baselines)
     candidate = _candidate(problem, options.tune)
     if candidate.fault:
         raise InputError(candidate.fault)

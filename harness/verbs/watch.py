@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from harness.candidate import Candidate, find_candidates
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import HarnessError, InputError, NothingToRun
-from harness.problem import at_sizes, in_mode, load_problem
+from harness.problem import at_sizes, in_mode, load_problem, with_baselines
 from harness.reading.text_files import shown
 from harness.sandbox.ahead import start_ahead
 from harness.saved_files import SavedFiles
@@ -42,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     load_settings(options.config)
     check_one_size(options, "--watch")
     problem = at_sizes(in_mode(load_problem(options.problem[0], options.candidates), options.mode), options.sizes)
+    problem = with_baselines(problem, options.baselines)
     folder = problem.candidates_dir
 
     def find() -> list[Path]:

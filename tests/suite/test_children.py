@@ -76,3 +76,20 @@ def test_a_child_that_is_interrupted_puts_its_things_away_and_is_interrupted_onc
     os.kill(child._process.pid, signal.SIGINT)  # of the terminal, to all of the foreground
     child.interrupt()
     assert away.exists() and child._process.exitcode == 0
+
+
+def test_one_that_goes_on_answers_one_thing_after_the_other_and_then_ends():
+    child = Child(lambda: iter([1, "two"]), goes_on=True)
+    assert [child.answer(), child.answer()] == [1, "two"]
+    child.join()
+
+
+def test_what_is_raised_after_some_answers_ends_it_with_that_one():
+    def work():
+        yield "first"
+        raise ValueError("second")
+
+    child = Child(work, goes_on=True)
+    assert child.answer() == "first"
+    with pytest.raises(ChildFailed, match="ValueError: second"):
+        child.answer()
