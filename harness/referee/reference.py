@@ -14,12 +14,13 @@ from typing import Any
 
 import torch
 
-from harness.errors import InputError
+from harness.errors import InputError, NoRoom
 from harness.inputs.families import GIVEN, Family, families_for
 from harness.inputs.sets import DeferredInputs, Inputs, InputSet, draw_set, fresh_seed
-from harness.launch.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted
+from harness.launch.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted, smallest_plan
 from harness.problem import Problem
 from harness.reading.reference_source import with_sizes
+from harness.reference.foreseen import foreseen
 from harness.reference.peak_memory import PeakMemory
 from harness.reference.slicing import Slicing, find_slicing, largest_apart
 from harness.referee.ready import Ready
@@ -63,6 +64,7 @@ class Reference:
             name: tensor.detach().clone()
             for name, tensor in self.model.state_dict().items() if isinstance(tensor, torch.Tensor)
         }
+        self._refuse_what_has_no_room(available_bytes)
         self.mode = problem.mode
         self.families = families_for(
             problem.accuracy.contracted, with_gradients=problem.mode == passes.FORWARD_BACKWARD
@@ -196,6 +198,23 @@ class Reference:
         """Terms of the sums behind one element of an output, where the problem says; asked for at each launch."""
         formula = self.problem.accuracy.terms
         return None if formula is None else formula.evaluate(self.sizes)
+
+    def _refuse_what_has_no_room(self, available_bytes: int) -> None:
+        """Raise NoRoom, on a CPU, for a call so large that drawing it would have the system end this process."""
+        if self.device.type != "cpu":  # elsewhere an allocation fails, and nothing else
+            return
+        call = foreseen(self.module.get_inputs, self.module.Model, self.init)
+        if call is None:
+            return
+        needed_bytes = smallest_plan(
+            CallSizes(call.inputs_bytes, call.outputs_bytes, 0, call.outputs_bytes, call.wide_inputs_bytes)
+        ).needed_bytes
+        if needed_bytes > available_bytes:
+            raise NoRoom(
+                f"{self.problem.name}: one call has {call.inputs_bytes / 1e9:.1f} GB of inputs and "
+                f"{call.outputs_bytes / 1e9:.1f} GB of outputs, and judging it takes {needed_bytes / 1e9:.1f} GB at least, of "
+                f"{available_bytes / 1e9:.1f} GB that are free. Run it at smaller sizes with --sizes, or on another device"
+            )
 
     def _call_sizes(self, eager_bytes: int) -> CallSizes:
         floating = sum(spec.extent for spec in self.specs if spec.torch_dtype.is_floating_point)

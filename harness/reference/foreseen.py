@@ -1,0 +1,44 @@
+"""How large a call of a reference will be, found before anything of it is drawn, on PyTorch's device without memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.wire import tree
+from harness.wire.layout import plan, region_bytes
+
+_META = torch.device("meta")
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """Bytes of the inputs, of the outputs (0 where the model cannot be run without memory), and of the inputs in float64."""
+
+    inputs_bytes: int
+    outputs_bytes: int
+    wide_inputs_bytes: int
+
+
+def foreseen(get_inputs: Callable[[], Any], model: Callable[..., torch.nn.Module], init: Sequence[Any]) -> Foreseen | None:
+    """What one call of `model(*init)` on `get_inputs()` takes; None where inputs are made of what must be computed."""
+    try:
+        with _META, torch.no_grad():
+            inputs = list(get_inputs())
+            _, tensors = tree.flatten(inputs)
+    except Exception:  # whatever a reference does that this device cannot: it is looked at when it is drawn
+        return None
+    floating = sum(tensor.numel() for tensor in tensors if tensor.is_floating_point())
+    return Foreseen(region_bytes(plan(tensors)), _output_bytes(model, init, inputs), 8 * floating)
+
+
+def _output_bytes(model: Callable[..., torch.nn.Module], init: Sequence[Any], inputs: Sequence[Any]) -> int:
+    try:
+        with _META, torch.no_grad():
+            _, outputs = tree.flatten(model(*init)(*inputs))
+    except Exception:
+        return 0
+    return region_bytes(plan(outputs))
