@@ -13,9 +13,9 @@ one was stopped, by --minutes, by Ctrl-C or by a kill; with --retry it judges ag
 `python benchmarks/kernelbench_table.py *.jsonl`.
 
 Beside the harness's own statuses a line may say `refused` (nothing of this problem can be judged, and why), `timed_out`
-(longer than --each-minutes), `died` (the process that judged), or `harness_error` (a defect of this software). With --shrink the problems' sizes are halved
-until they can be tried on a CPU. --memory-gb says how much memory the harness and its workers may use. The exit code is 0
-when all was judged, 4 when the time was over before.
+(longer than --each-minutes), `died` (the process that judged), or `harness_error` (a defect of this software).
+--memory-gb says how much memory the harness and its workers may use. With --shrink the problems' sizes are halved until
+they can be tried on a CPU. The exit code is 0 when all was judged, 4 when the time was over before.
 """
 
 from __future__ import annotations
@@ -91,9 +91,11 @@ def share_of(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def add_sweep_flags(parser: argparse.ArgumentParser) -> None:
+def add_sweep_flags(parser: argparse.ArgumentParser, *, is_out_required: bool = True) -> None:
     """What every sweep over problems can be told."""
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="JSON lines; what is there is not judged again")
+    parser.add_argument(
+        "--out", type=Path, required=is_out_required, metavar="FILE", help="JSON lines; what is there is not judged again"
+    )
     parser.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to judge (default: auto)")
     parser.add_argument("--devices", nargs="+", default=[], metavar="DEVICE", help="several, or all")
     parser.add_argument("--config", default="quick", help="settings by name or path (default: quick)")

@@ -191,7 +191,7 @@ class Sweep:
 
     def _replace(self, referee: _Referee, status: str, why: str) -> None:
         """Start another process in the place of one that is of no more use; what it had in hand has lines that say so."""
-        stage, task, left, began = referee.stage, referee.task, referee.left, referee.began
+        stage, task, left, began = referee.stage, referee.task, list(referee.left), referee.began
         how = referee.end()
         if task is not None:
             reason = f"{why} {how}" if status == "died" else why

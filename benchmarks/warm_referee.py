@@ -175,7 +175,7 @@ def _judge_in(folder: Path, task: Task, bench: Any, settings: Any, lines: _Lines
     with Turn.on(bench, progress) as turn, Workshop(problem, candidates, bench, settings) as workshop:
         turn.wait()
         if bench.kind == "cpu":
-            workshop.wait_for_builds(progress.note)  # compilers would take the very cores that are timed
+            workshop.wait_for_builds(lambda text: None)  # compilers would take the very cores that are timed
         utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
         Contest(problem, settings, bench, workshop, lines, progress, utc).run(candidates)
 
