@@ -3,7 +3,8 @@
     python benchmarks/kernelbench_table.py FILE.jsonl … [--write docs/kernelbench.md]
 
 Of two lines on the same question the later one counts. What is not as it should be stands in a list of its own with its
-figures: an honest copy that is not `ok`, and zeros or a copy that is narrower inside whose values passed.
+figures: an honest copy that is not `ok`, and zeros or a copy that is narrower inside whose values passed. Lines that
+`benchmarks/honest_kernels.py --out` wrote may be among the files; they become the last section.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tabulate import tabulate
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 
+from honest_kernels import table as honest_table  # noqa: E402
 from judged_lines import Line, read_lines  # noqa: E402
 from timing_flags import carried_out  # noqa: E402
 
@@ -142,12 +144,14 @@ def each_problem(rows: Sequence[Row]) -> str:
 
 def page(lines: Sequence[Line]) -> str:
     """The whole page. Raises InputError where lines at full and at shrunk sizes are mixed, or there are none."""
+    honest = [line for line in lines if "/" not in line["problem"] and line["candidate"] != "eager"]
+    lines = [line for line in lines if "/" in line["problem"]]
     if not lines:
         raise InputError("there is no line to make a table of", hint="benchmarks/kernelbench_sweep.py writes them")
     if len({bool(line.get("is_shrunk")) for line in lines}) > 1:
         raise InputError("some lines are of shrunk problems and some of whole ones", hint="Make a table of each by itself")
     caps = sorted({line.get("memory_gb") for line in lines}, key=lambda cap: (cap is not None, -(cap or 0)))
-    parts = ["# KernelBench, problem by problem", "", _origin(lines), ""]
+    parts = ["# KernelBench, problem by problem", "", _origin(lines), "", _AGAIN, ""]
     for cap in caps:
         rows = rows_of(lines, cap)
         parts += [f"## {_title(cap)}", "", totals(rows), ""]
@@ -155,8 +159,27 @@ def page(lines: Sequence[Line]) -> str:
         found = exceptions(rows)
         parts += ["### Not as it should be", "", *(f"- {each}" for each in found), ""] if found else []
     parts += [f"## Each problem, {_title(caps[0]).lower()}", "", _LEGEND, "", each_problem(rows_of(lines, caps[0])), ""]
+    parts += ["## Honest kernels", "", _HONEST, "", honest_table(honest), ""] if honest else []
     return "\n".join(parts)
 
+
+_AGAIN = """\
+To make it again, with a checkout of KernelBench beside this one:
+
+```sh
+python benchmarks/kernelbench_sweep.py ../KernelBench --out sweep.jsonl
+python benchmarks/honest_kernels.py --out honest.jsonl
+python benchmarks/kernelbench_table.py sweep.jsonl honest.jsonl --write docs/kernelbench.md
+```
+
+An honest copy is the reference's own text under another name. `zeros` returns zeros of the right form. The copies that are
+narrower inside round inputs, parameters and buffers before an unchanged forward. `refused` says that nothing of a problem
+can be judged, `timed_out` and `died` what became of the process that judged it."""
+
+_HONEST = (
+    "Kernels as people write them, each with another way of summing than eager's, from `benchmarks/honest/`. "
+    "All must be `ok`."
+)
 
 _LEGEND = (
     "A cell has the status, and where values were compared the largest error found and allowed, in u (2⁻²⁴ for fp32). "

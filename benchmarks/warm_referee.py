@@ -144,6 +144,7 @@ def _settings(setup: Setup) -> Any:
 def _judge(task: Task, bench: Any, settings: Any, setup: Setup, pipe: Connection) -> bool:
     """Judge all candidates of a task; returns whether this process is fit for another."""
     lines, folder = _Lines(pipe, task, setup), Path(tempfile.mkdtemp(prefix="kernel-referee-sweep-"))
+    before = _defaults()
     try:
         _judge_in(folder, task, bench, settings, lines, pipe)
     except HarnessError as error:
@@ -158,7 +159,14 @@ def _judge(task: Task, bench: Any, settings: Any, setup: Setup, pipe: Connection
     lines.fail("no_record", "the harness gave no record of it")
     gc.collect()
     bench.release_memory()
-    return bench.unhealthy() is None
+    return bench.unhealthy() is None and _defaults() == before
+
+
+def _defaults() -> tuple[Any, ...]:
+    """What a reference could change for those that come after it."""
+    import torch
+
+    return torch.get_default_dtype(), torch.get_default_device(), torch.get_num_threads(), torch.is_grad_enabled()
 
 
 def _judge_in(folder: Path, task: Task, bench: Any, settings: Any, lines: _Lines, pipe: Connection) -> None:

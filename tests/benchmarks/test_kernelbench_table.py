@@ -75,6 +75,16 @@ def test_capped_memory_has_totals_of_its_own_and_the_rows_are_of_all_memory(tabl
     assert "a GPU; PyTorch 2.11; this software 0.1 (abc); `--config quick`; 2026-01-01." in text
 
 
+def test_honest_kernels_among_the_lines_have_the_last_section(table):
+    text = table.page([*LINES, line("softmax", "online", "imprecise", 50.0, 45.0, reason="too far"), line("softmax", "eager", "ok")])
+    section = text[text.index("## Honest kernels"):]
+    assert [each for each in section.splitlines() if each.startswith("| softmax")] == [
+        "| softmax   | online   | imprecise | 50       | 45        | 1        |           | 0.5            |           | 1.5       |"
+    ]
+    assert "softmax online: too far" in section
+    assert "softmax" not in text[:text.index("## Honest kernels")]
+
+
 def test_lines_of_whole_and_of_shrunk_problems_make_no_one_table(table):
     with pytest.raises(InputError, match="Make a table of each by itself"):
         table.page([*LINES, line("1/3", "honest", "ok", is_shrunk=True)])
