@@ -1,0 +1,18 @@
+"""Cosine distance of rows, summed as thread_a_row.py does."""
+
+import torch
+import torch.nn as nn
+
+
+def in_order(terms):
+    """The sums of the last dimension, term after term."""
+    total = torch.zeros_like(terms[..., 0])
+    for term in terms.unbind(-1):
+        total = total + term
+    return total
+
+
+class ModelNew(nn.Module):
+    def forward(self, predictions, targets):
+        lengths = in_order(predictions**2).sqrt() * in_order(targets**2).sqrt()
+        return (1 - in_order(predictions * targets) / lengths).mean()

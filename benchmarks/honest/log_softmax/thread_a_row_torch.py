@@ -1,0 +1,18 @@
+"""The logarithm of softmax, summed as thread_a_row.py does."""
+
+import torch
+import torch.nn as nn
+
+
+def in_order(terms):
+    """The sums of the last dimension, term after term."""
+    total = torch.zeros_like(terms[..., 0])
+    for term in terms.unbind(-1):
+        total = total + term
+    return total
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        shifted = x - x.amax(dim=1, keepdim=True)
+        return shifted - in_order(shifted.exp()).log()[:, None]

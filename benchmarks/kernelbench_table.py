@@ -1,0 +1,253 @@
+"""The page on KernelBench from the lines of one sweep or of several pieces: totals, then a row for each problem.
+
+    python benchmarks/kernelbench_table.py FILE.jsonl … [--write docs/kernelbench.md]
+
+Of two lines on the same question the later one counts. What is not as it should be stands in a list of its own with its
+figures: an honest copy that is not `ok`, and zeros or a copy that is narrower inside whose values passed. Lines that
+`benchmarks/honest_kernels.py --out` wrote may be among the files; they become the last section.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
+
+from honest_kernels import table as honest_table  # noqa: E402
+from judged_lines import Line, read_lines  # noqa: E402
+from timing_flags import carried_out  # noqa: E402
+
+from harness.errors import InputError  # noqa: E402
+
+VARIANTS = {"honest": "honest copy", "zeros": "zeros", "bf16": "bf16 inside", "tf32": "TF32 inside"}
+_VALUES_PASSED = ("ok", "unsure")
+# Statuses that say what its values or its conduct were; with any other nothing was compared.
+_JUDGED = (*_VALUES_PASSED, "incorrect", "imprecise", "rejected")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One problem: the line of each candidate, by its name."""
+
+    problem: str
+    lines: Mapping[str, Line]
+
+    @property
+    def level(self) -> int:
+        return int(self.problem.partition("/")[0])
+
+    @property
+    def name(self) -> str:
+        name = next(iter(self.lines.values()))["name"]
+        return name.partition("_")[2].strip("_").replace("_", " ")
+
+    @property
+    def is_judged(self) -> bool:
+        return self.status("honest") in _JUDGED
+
+    def status(self, candidate: str) -> str:
+        return self.lines[candidate]["status"] if candidate in self.lines else ""
+
+    def any_of(self, field: str) -> Any:
+        """What the first line that has this field says, the honest copy's before the others'."""
+        ordered = sorted(self.lines, key=lambda candidate: candidate != "honest")
+        return next((self.lines[each][field] for each in ordered if self.lines[each].get(field) is not None), None)
+
+    @property
+    def peak_bytes(self) -> float | None:
+        peaks = [line.get("peak_bytes") or line.get("device_peak_bytes") for line in self.lines.values()]
+        return max(filter(None, peaks), default=None)
+
+    @property
+    def seconds(self) -> float:
+        return sum(line["seconds"] for line in self.lines.values())
+
+
+def rows_of(lines: Sequence[Line], memory_gb: float | None) -> list[Row]:
+    """The problems that were judged with so much memory, in their order."""
+    found: dict[str, dict[str, Line]] = {}
+    for line in lines:
+        if line.get("memory_gb") == memory_gb:
+            found.setdefault(line["problem"], {})[line["candidate"]] = line
+    ordered = sorted(found, key=lambda problem: tuple(map(int, problem.split("/"))))
+    return [Row(problem, found[problem]) for problem in ordered]
+
+
+def exceptions(rows: Sequence[Row]) -> list[str]:
+    """A sentence or two on everything that is not as it should be."""
+    said = []
+    for row in rows:
+        for candidate, words in VARIANTS.items():
+            status = row.status(candidate)
+            is_one = status not in ("", "ok") if candidate == "honest" else status in _VALUES_PASSED
+            if is_one:
+                said.append(f"**{row.problem}** {row.name}, {words}: {explanation(row.lines[candidate])}")
+    return said
+
+
+def explanation(line: Line) -> str:
+    """The status of a line, its figures, and what the record says of it."""
+    worst = line.get("worst") or {}
+    figures = ""
+    if worst.get("max_u") is not None:
+        figures = f" with {_number(worst['max_u'])} u of {_number(worst['allowed_max_u'])} u allowed"
+        figures += f", eager {_number(worst['eager_max_u'])} u" if worst.get("eager_max_u") is not None else ""
+        if worst.get("rms_u") is not None and worst.get("allowed_rms_u") is not None:
+            figures += f" (rms {_number(worst['rms_u'])} of {_number(worst['allowed_rms_u'])} u)"
+    note = line.get("problem_note") or (line.get("reason") if line["status"] != "ok" else line.get("warnings"))
+    speedup = f", {line['speedup']:.2f}×" if line["status"] == "ok" and line.get("speedup") else ""
+    return f"`{line['status']}`{speedup}{figures}. {_in_a_cell(note or '')}".strip()
+
+
+def totals(rows: Sequence[Row]) -> str:
+    """How many problems of each level were judged, and how many of each candidate ended how."""
+    table = []
+    for level in (*sorted({row.level for row in rows}), None):
+        of_level = [row for row in rows if level in (None, row.level)]
+        table.append([
+            "all" if level is None else level, len(of_level), sum(row.is_judged for row in of_level),
+            *(_counts(row.status(candidate) for row in of_level) for candidate in VARIANTS),
+            f"{statistics.median(row.seconds for row in of_level):.1f} ({sum(row.seconds for row in of_level):.0f})",
+        ])
+    heads = ["level", "problems", "judged", *VARIANTS.values(), "seconds, median (sum)"]
+    return _table(table, heads)
+
+
+def steps(rows: Sequence[Row]) -> str:
+    """How many problems were judged at each memory step, in one line; empty where the records know of none."""
+    counts = Counter(step for row in rows if (step := row.any_of("memory_step")) is not None)
+    return ", ".join(f"{step}: {count}" for step, count in sorted(counts.items(), key=lambda each: str(each[0])))
+
+
+def each_problem(rows: Sequence[Row]) -> str:
+    """A row for each problem."""
+    table = [
+        [
+            row.problem, row.name, *(_cell(row.lines.get(candidate)) for candidate in VARIANTS),
+            _none_as("", row.any_of("memory_step")),
+            "" if row.peak_bytes is None else f"{row.peak_bytes / 1e9:.1f}", f"{row.seconds:.1f}",
+        ]
+        for row in rows
+    ]
+    return _table(table, ["", "problem", *VARIANTS.values(), "memory step", "peak, GB", "seconds"])
+
+
+def page(lines: Sequence[Line]) -> str:
+    """The whole page. Raises InputError where lines at full and at shrunk sizes are mixed, or there are none."""
+    honest = [line for line in lines if "/" not in line["problem"] and line["candidate"] != "eager"]
+    lines = [line for line in lines if "/" in line["problem"]]
+    if not lines:
+        raise InputError("there is no line to make a table of", hint="benchmarks/kernelbench_sweep.py writes them")
+    if len({bool(line.get("is_shrunk")) for line in lines}) > 1:
+        raise InputError("some lines are of shrunk problems and some of whole ones", hint="Make a table of each by itself")
+    caps = sorted({line.get("memory_gb") for line in lines}, key=lambda cap: (cap is not None, -(cap or 0)))
+    parts = ["# KernelBench, problem by problem", "", _origin(lines), "", _AGAIN, ""]
+    for cap in caps:
+        rows = rows_of(lines, cap)
+        parts += [f"## {_title(cap)}", "", totals(rows), ""]
+        parts += [f"Problems at each memory step: {steps(rows)}.", ""] if steps(rows) else []
+        found = exceptions(rows)
+        parts += ["### Not as it should be", "", *(f"- {each}" for each in found), ""] if found else []
+    parts += [f"## Each problem, {_title(caps[0]).lower()}", "", _LEGEND, "", each_problem(rows_of(lines, caps[0])), ""]
+    parts += ["## Honest kernels", "", _HONEST, "", honest_table(honest), ""] if honest else []
+    return "\n".join(parts)
+
+
+_AGAIN = """\
+To make it again, with a checkout of KernelBench beside this one:
+
+```sh
+python benchmarks/kernelbench_sweep.py ../KernelBench --out sweep.jsonl
+python benchmarks/honest_kernels.py --out honest.jsonl
+python benchmarks/kernelbench_table.py sweep.jsonl honest.jsonl --write docs/kernelbench.md
+```
+
+An honest copy is the reference's own text under another name. `zeros` returns zeros of the right form. The copies that are
+narrower inside round inputs, parameters and buffers before an unchanged forward. `refused` says that nothing of a problem
+can be judged, `timed_out` and `died` what became of the process that judged it."""
+
+_HONEST = (
+    "Kernels as people write them, each with another way of summing than eager's, from `benchmarks/honest/`. "
+    "All must be `ok`."
+)
+
+_LEGEND = (
+    "A cell has the status, and where values were compared the largest error found and allowed, in u (2⁻²⁴ for fp32). "
+    "Peak is the most memory that was in use on the device, by all processes together."
+)
+
+
+def _origin(lines: Sequence[Line]) -> str:
+    """Where the lines come from, in two sentences."""
+    def all_of(field: str) -> str:
+        return ", ".join(sorted({str(line[field]) for line in lines if line.get(field)}))
+
+    dates = sorted(line["utc"][:10] for line in lines)
+    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    sizes = "shrunk sizes" if lines[0].get("is_shrunk") else "sizes as they are"
+    return (
+        f"Made by `benchmarks/kernelbench_table.py` from what `benchmarks/kernelbench_sweep.py` judged, at {sizes}. "
+        f"{all_of('device_name')}; PyTorch {all_of('torch')}; this software {all_of('harness_version')} "
+        f"({all_of('harness_hash')}); `--config {all_of('config')}`; {when}."
+    )
+
+
+def _title(memory_gb: float | None) -> str:
+    return "With all memory of the device" if memory_gb is None else f"With {memory_gb:g} GB of memory"
+
+
+def _cell(line: Line | None) -> str:
+    if line is None:
+        return ""
+    worst = line.get("worst") or {}
+    if worst.get("max_u") is None or worst.get("allowed_max_u") is None:
+        return line["status"]
+    return f"{line['status']} {_number(worst['max_u'])}/{_number(worst['allowed_max_u'])}"
+
+
+def _counts(statuses: Iterable[str]) -> str:
+    counted = Counter(filter(None, statuses))
+    return ", ".join(f"{count} {status}" for status, count in counted.most_common())
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if 100 <= value < 1e5 else f"{value:.2g}"
+
+
+def _in_a_cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _none_as(text: str, value: Any) -> Any:
+    return text if value is None else value
+
+
+def _table(rows: Sequence[Sequence[Any]], heads: Sequence[str]) -> str:
+    return tabulate([list(map(str, row)) for row in rows], heads, tablefmt="github", disable_numparse=True)
+
+
+def main() -> None:
+    """Print the page, or put it where --write says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE.jsonl")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page there")
+    options = parser.parse_args()
+    text = page(read_lines(options.files))
+    if options.write is None:
+        print(text)
+    else:
+        options.write.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    carried_out(main)

@@ -1,0 +1,92 @@
+"""The page on KernelBench: totals, what is not as it should be, a row for each problem."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def table(benchmark_named):
+    return benchmark_named("kernelbench_table")
+
+
+def line(problem, candidate, status, max_u=None, allowed_u=None, **more):
+    worst = None if max_u is None else {
+        "family": "as given", "max_u": max_u, "allowed_max_u": allowed_u, "rms_u": 1.0, "allowed_rms_u": None, "eager_max_u": 0.5,
+    }
+    return {
+        "problem": problem, "name": f"{problem.partition('/')[2]}_A_problem_", "candidate": candidate, "status": status,
+        "utc": "2026-01-01T00:00:00", "seconds": 1.5, "memory_gb": None, "is_shrunk": False, "worst": worst,
+        "device_name": "a GPU", "torch": "2.11", "harness_version": "0.1", "harness_hash": "abc", "config": "quick", **more,
+    }
+
+
+LINES = [
+    line("2/10", "honest", "ok", 3.0, 40.0, memory_step="one_launch", peak_bytes=30e9, speedup=1.0),
+    line("2/10", "eager", "ok", device_peak_bytes=31e9),
+    line("2/10", "zeros", "ok", 0.0, 8.0, speedup=9.5, problem_note="same_output"),
+    line("2/9", "honest", "out_of_memory", reason="it needs 90 GB for its outputs"),
+    line("2/9", "zeros", "out_of_memory"),
+    line("1/2", "honest", "ok", 3.0, 40.0), line("1/2", "zeros", "incorrect", 1.7e7, 40.0),
+    line("1/2", "bf16", "imprecise", 30000.0, 40.0), line("1/2", "tf32", "unsure", 7.0, 40.0),
+]
+
+
+def cells(text, start):
+    (row,) = [each for each in text.splitlines() if each.startswith(f"| {start} ")]
+    return [each.strip() for each in row.strip("|").split("|")]
+
+
+def test_each_problem_has_a_row_in_the_order_of_levels_and_numbers(table):
+    text = table.each_problem(table.rows_of(LINES, None))
+    assert [row.split()[1] for row in text.splitlines()[2:]] == ["1/2", "2/9", "2/10"]
+    assert cells(text, "1/2") == [
+        "1/2", "A problem", "ok 3/40", "incorrect 1.7e+07/40", "imprecise 30000/40", "unsure 7/40", "", "", "6.0",
+    ]
+    assert cells(text, "2/10") == ["2/10", "A problem", "ok 3/40", "ok 0/8", "", "", "one_launch", "31.0", "4.5"]
+
+
+def test_totals_are_by_level_and_candidate_and_judged_is_what_had_its_values_compared(table):
+    text = table.totals(table.rows_of(LINES, None))
+    assert cells(text, "1")[:5] == ["1", "1", "1", "1 ok", "1 incorrect"]
+    assert cells(text, "2")[:5] == ["2", "2", "1", "1 out_of_memory, 1 ok", "1 out_of_memory, 1 ok"]
+    assert cells(text, "all")[1:3] == ["3", "2"]
+    assert cells(text, "all")[-1] == "4.5 (14)"
+
+
+def test_what_is_not_as_it_should_be_is_told_with_its_figures(table):
+    assert table.exceptions(table.rows_of(LINES, None)) == [
+        "**1/2** A problem, TF32 inside: `unsure` with 7 u of 40 u allowed, eager 0.5 u.",
+        "**2/9** A problem, honest copy: `out_of_memory`. it needs 90 GB for its outputs",
+        "**2/10** A problem, zeros: `ok`, 9.50× with 0 u of 8 u allowed, eager 0.5 u. same_output",
+    ]
+
+
+def test_capped_memory_has_totals_of_its_own_and_the_rows_are_of_all_memory(table):
+    text = table.page([*LINES, line("1/2", "honest", "ok", memory_gb=24.0), line("1/2", "honest", "ok", memory_gb=48.0)])
+    heads = [each for each in text.splitlines() if each.startswith("## ")]
+    assert heads == [
+        "## With all memory of the device", "## With 48 GB of memory", "## With 24 GB of memory",
+        "## Each problem, with all memory of the device",
+    ]
+    assert "Problems at each memory step: one_launch: 1." in text
+    assert "a GPU; PyTorch 2.11; this software 0.1 (abc); `--config quick`; 2026-01-01." in text
+
+
+def test_honest_kernels_among_the_lines_have_the_last_section(table):
+    text = table.page([*LINES, line("softmax", "online", "imprecise", 50.0, 45.0, reason="too far"), line("softmax", "eager", "ok")])
+    section = text[text.index("## Honest kernels"):]
+    assert [each for each in section.splitlines() if each.startswith("| softmax")] == [
+        "| softmax   | online   | imprecise | 50       | 45        | 1        |           | 0.5            |           | 1.5       |"
+    ]
+    assert "softmax online: too far" in section
+    assert "softmax" not in text[:text.index("## Honest kernels")]
+
+
+def test_lines_of_whole_and_of_shrunk_problems_make_no_one_table(table):
+    with pytest.raises(InputError, match="Make a table of each by itself"):
+        table.page([*LINES, line("1/3", "honest", "ok", is_shrunk=True)])
+    with pytest.raises(InputError, match="there is no line"):
+        table.page([])
