@@ -47,7 +47,8 @@ class Contestant:
 class Judgement:
     """Everything found out about a contestant, as far as it got. `timings` has one entry per player; `evidence` is on
     the launch that failed; `launched` how many kernels, copies and fills a call is on a GPU, 0 where nobody knows;
-    `beside_control` is whether the verdict rests on what the control left behind.
+    `beside_control` is whether the verdict rests on what the control left behind, `state_moved` whether a call moved the
+    model's state as the reference's does, None where that moves none.
     """
 
     verdict: Verdict = OK
@@ -64,6 +65,7 @@ class Judgement:
     clocks: ThreeClocks | None = None
     evidence: Evidence | None = None
     beside_control: bool = False
+    state_moved: bool | None = None
 
     @property
     def timing(self) -> Timing | None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from harness.wire import tree
-from harness.wire.layout import TensorSpec, plan, region_bytes
+from harness.wire.layout import TensorSpec, fill, plan, region_bytes
 
 PLAN, OUTCOME = "launch.json", "outcome.json"
 
@@ -46,7 +46,7 @@ def write(folder: Path, launch: SmallLaunch) -> None:
         specs = plan(tensors)
         region = torch.zeros(region_bytes(specs), dtype=torch.uint8)
         for spec, tensor in zip(specs, tensors):
-            spec.view(region).copy_(tensor)
+            fill(spec.view(region), tensor)
         (folder / f"{name}.bytes").write_bytes(region.numpy().tobytes())
         body[name] = {"skeleton": skeleton, "specs": [spec.to_json() for spec in specs]}
     (folder / PLAN).write_text(json.dumps(body), encoding="utf-8")
