@@ -40,10 +40,6 @@ class Layout:
             result, self.shape, self.outputs, self.strides, stage.device, stage.slot_range(index)
         )
 
-    def lies_in_order(self, result: Any) -> bool:
-        """Whether the outputs of a result without fault lie in memory in the reference's order."""
-        return outputs.lies_in_order(result, self.strides)
-
     def in_order(self, result: Any) -> Any:
         """`result` with its outputs copied to the reference's order, where they lie in another."""
         return outputs.in_order(result, self.outputs, self.strides)
@@ -121,9 +117,11 @@ class Launcher:
         if fault is not None:
             return {"fault": fault}
         beyond = stage.guard_broken(result) if alone else None
-        taken = {"values": outputs.take(result, stage.outbox(index, layout.outputs), stage.stream)}
+        skeleton, tensors = tree.flatten(result)
+        outputs.take_tensors(tensors, stage.outbox(index, layout.outputs), stage.stream)
+        taken: dict[str, Any] = {"values": tree.values_of(skeleton)}
         if result is not returned:
-            outputs.overwrite(returned, stage.stream)
-        elif not layout.lies_in_order(returned):
+            outputs.overwrite(tree.flatten(returned)[1], stage.stream)
+        elif not outputs.lie_in_order(tensors, layout.strides):
             self.reorders = taken["reordered"] = True
         return taken if beyond is None else {**taken, "beyond": beyond}

@@ -76,9 +76,9 @@ def fault_of(
     return None
 
 
-def lies_in_order(result: Any, strides: Sequence[Sequence[int] | None]) -> bool:
-    """Whether every output of a result without fault lies in memory in the reference's order."""
-    return all(map(_strided_alike, tree.flatten(result)[1], strides))
+def lie_in_order(tensors: Sequence[torch.Tensor], strides: Sequence[Sequence[int] | None]) -> bool:
+    """Whether outputs without fault lie in memory in the reference's order."""
+    return all(map(_strided_alike, tensors, strides))
 
 
 def in_order(result: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequence[int] | None]) -> Any:
@@ -109,15 +109,20 @@ def _placed(tensor: torch.Tensor, spec: TensorSpec, stride: Sequence[int] | None
 def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[Any]:
     """Copy the tensors into `outbox` and overwrite their storages; returns the plain values among the outputs."""
     skeleton, tensors = tree.flatten(result)
-    for tensor, place in zip(tensors, outbox):
-        _copy(place, _detach(tensor))  # a graph that forward left on it would be kept with the place
-    overwrite(result, stream)
+    take_tensors(tensors, outbox, stream)
     return tree.values_of(skeleton)
 
 
-def overwrite(result: Any, stream: int | None) -> None:
+def take_tensors(tensors: Sequence[torch.Tensor], outbox: list[torch.Tensor], stream: int | None) -> None:
+    """`take` of tensors alone."""
+    for tensor, place in zip(tensors, outbox):
+        _copy(place, _detach(tensor))  # a graph that forward left on it would be kept with the place
+    overwrite(tensors, stream)
+
+
+def overwrite(tensors: Sequence[torch.Tensor], stream: int | None) -> None:
     """Write 0xFF over the storages of the tensors."""
-    for tensor in tree.flatten(result)[1]:
+    for tensor in tensors:
         storage = _storage(tensor)
         size_bytes = _nbytes(storage)
         if not size_bytes:

@@ -23,7 +23,8 @@ PLAN, OUTCOME = "launch.json", "outcome.json"
 class SmallLaunch:
     """One call of the candidate at `path`: `ModelNew(*init)` under `seed`, then `forward(*inputs)` on `device`.
 
-    `manifest` names its built extensions. Tensors may lie on any device.
+    `manifest` names its built extensions. Tensors may lie on any device. With `init_by_name` and `by_name` these arguments
+    are `[positional], {named}`.
     """
 
     path: str
@@ -33,13 +34,15 @@ class SmallLaunch:
     inputs: list[Any]
     device: str
     mode: str = "forward"
+    init_by_name: bool = False
+    by_name: bool = False
 
 
 def write(folder: Path, launch: SmallLaunch) -> None:
     """Put `launch` into `folder`. Raises OSError, and TypeError for values that cannot cross."""
     body: dict[str, Any] = {
         "path": launch.path, "manifest": dict(launch.manifest), "seed": launch.seed, "device": launch.device,
-        "mode": launch.mode,
+        "mode": launch.mode, "init_by_name": launch.init_by_name, "by_name": launch.by_name,
     }
     for name, values in (("init", launch.init), ("inputs", launch.inputs)):
         skeleton, tensors = tree.flatten(values)
@@ -62,5 +65,5 @@ def read(folder: Path) -> SmallLaunch:
         values[name] = tree.rebuild(body[name]["skeleton"], [spec.view(region) for spec in specs])
     return SmallLaunch(
         path=body["path"], manifest=body["manifest"], seed=body["seed"], device=body["device"], mode=body["mode"],
-        **values
+        init_by_name=body["init_by_name"], by_name=body["by_name"], **values
     )
