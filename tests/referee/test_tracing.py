@@ -76,7 +76,7 @@ def traced(tmp_path, monkeypatch):
     """`traced(SESSION, wrong=…)`: what comes of a candidate that was timed at 100 µs."""
     path = tmp_path / "candidate.py"
     path.write_text('SOURCE = "__global__ void tile(float* x) {}"\n')
-    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
 
     def make(session, wrong=None):
         def decide(figures, reference, precision_class):
@@ -162,7 +162,7 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     monkeypatch.setattr(tracing, "judge_outputs", lambda *_: None)
     monkeypatch.setattr(tracing.checking, "decide", lambda *_: None)
     monkeypatch.setattr(tracing, "foreign_functions", lambda path: [])
-    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
     session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
     session.core_time_beside_us = lambda: 0.0
     contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
@@ -180,7 +180,7 @@ def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, librar
     monkeypatch.setattr(tracing, "judge_outputs", lambda *_: None)
     monkeypatch.setattr(tracing.checking, "decide", lambda *_: None)
     monkeypatch.setattr(tracing, "foreign_functions", lambda path: [])
-    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
     session = Session(*[
         {**on_a_cpu(0.0), "own_us": 0.0, "operators": [{"name": "aten::mm", "us": us}]} for us in library_us
     ])
