@@ -65,7 +65,9 @@ class Reference:
         self.sums_magnitudes = self._truths.sums_magnitudes
         # One for each output; what eager differs by from itself counts as an error of its own.
         self.call_to_call_u = self._differing(first, eager)
-        if is_same_for_all_draws(eager, lambda: self._shaped(self.eager(self.draw()))):
+        if ProblemNote.SAME_INPUTS not in self.notes and is_same_for_all_draws(
+            eager, lambda: self._shaped(self.eager(self.draw()))
+        ):
             self.notes.append(ProblemNote.SAME_OUTPUT)
 
     def _construct(self) -> None:
