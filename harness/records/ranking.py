@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from harness.records.problem_notes import bars_ranks
+from harness.records.problem_notes import bars_ranks, notes_in
 from harness.records.schema import Record
 from harness.verdict import Status
 
@@ -84,7 +84,7 @@ def why_unranked(record: Record, group: Sequence[Record]) -> str:
     """Why an `ok` candidate of `group` has no rank, in words."""
     wanted = class_of(group)
     if bars_ranks(record.problem_note):
-        return "its problem cannot show what a candidate computes"
+        return next(note.sentence for note in notes_in(record.problem_note) if note.bars_ranks)
     if not record.time_us:
         return "no time was measured"
     if record.state_moved is False:
