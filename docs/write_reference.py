@@ -15,6 +15,7 @@ sys.path.insert(0, str(REPOSITORY))
 from harness.reading.problem_schema import ProblemSchema  # noqa: E402
 from harness.reading.schema import NEEDED, Key, keys_of  # noqa: E402
 from harness.reading.settings_file import SettingsSchema  # noqa: E402
+from harness.records.problem_notes import ProblemNote  # noqa: E402
 from harness.records.schema import FIELDS, SCHEMA_VERSION  # noqa: E402
 from harness.settings import Settings  # noqa: E402
 from harness.verdict import CODES_OF, ReasonCode, Status  # noqa: E402
@@ -42,7 +43,7 @@ CODES = {
     ReasonCode.WRONG_SHAPE: "an output of another shape",
     ReasonCode.WRONG_DTYPE: "an output of another dtype",
     ReasonCode.WRONG_DEVICE: "an output on another device",
-    ReasonCode.WRONG_LAYOUT: "an output with other strides, not as it lies, or beyond its storage",
+    ReasonCode.WRONG_LAYOUT: "an output with gaps or overlaps, not as it lies, beyond its storage, or in a changing order",
     ReasonCode.NOT_FINITE: "NaN or infinite where the truth is neither; elements never written show so",
     ReasonCode.STATE_MISMATCH: "parameters or buffers are not the reference's, and the results are wrong",
     ReasonCode.RAISED: "an exception in `__init__` or `forward`",
@@ -96,6 +97,9 @@ def text() -> str:
         *_schema_table(SettingsSchema, {name: getattr(Settings, name, None) for name in keys_of(SettingsSchema)}),
         "",
         "## Statuses and reason codes", "", *_status_table(), "",
+        "## Notes on a problem", "",
+        "Told once under the table; the column `problem_note` of each row has the words.", "",
+        "| word | meaning |", "|---|---|", *(f"| `{note.value}` | {note.sentence} |" for note in ProblemNote), "",
         "## Columns of the CSV", "",
         f"Schema version {SCHEMA_VERSION}. A field that was not measured is empty. The raw samples are in the `.jsonl`",
         "beside it, one line for each row, under `samples`: `players` (times, ratios and telemetry of each process),",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from harness.records.problem_notes import bars_ranks, notes_in
 from harness.records.ranking import TIMED, class_of, grouped, rank, shown_time, why_unranked
 from harness.records.schema import Record
 from harness.report import sizes_table, terminal
@@ -72,6 +73,7 @@ def _block(group: list[Record], width: int | None, color: bool) -> str:
     if left_out:
         lines.append(paint(f"  left out to fit {width} columns: {listed(left_out)}", "dim", color))
     remarks = [each for record in group for each in _remarks(record, group)] + _too_close(group) + _at_odds(group)
+    remarks += _of_the_problem(group)
     if remarks:
         lines += ["", *(line for remark in remarks for line in terminal.indented(remark, width))]
     return "\n".join(lines)
@@ -194,9 +196,15 @@ def _remarks(record: Record, group: list[Record]) -> list[str]:
     if record.status is not Status.OK:
         reason = record.reason or "no reason was recorded"
         remarks.append(f"{record.candidate}: {record.status.value}: {reason}")
-    elif record.role == "candidate" and record.rank is None:
+    elif record.role == "candidate" and record.rank is None and not bars_ranks(record.problem_note):
         remarks.append(f"{record.candidate}: ok, without a rank: {why_unranked(record, group)}")
     return remarks + [f"{whose}: note: {line}" for line in _notes_of(record) if (whose := _noted(line, record, group))]
+
+
+def _of_the_problem(group: list[Record]) -> list[str]:
+    """One line for each note on the problem, whichever rows have it."""
+    notes = dict.fromkeys(note for record in group for note in notes_in(record.problem_note))
+    return [f"note on {group[0].problem}: {note.sentence}" for note in notes]
 
 
 def _notes_of(record: Record) -> list[str]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from harness.errors import InputError
 from harness.formulas import Formula, FormulaError
-from harness.reading.reference_source import read_reference
-from harness.reading.sizes_flag import read_sizes
+from harness.reading.reference_source import read_reference, sizes_in
+from harness.reading.sizes_flag import names_in, read_sizes
 from harness.reading.text_files import files_in, joined
 from harness.reading.yaml_lines import YAML_SUFFIXES, read_yaml
 from harness.spelling import hint_for
@@ -46,7 +46,8 @@ class Problem:
     """A validated problem. `path` is the file the user named; `flops` and `bytes` are useful work per call. `mode` says
     what a call is: "forward", or "forward_backward" for the gradients too.
 
-    Every mapping of sizes names the same sizes; all are empty for a KernelBench file, which keeps its own.
+    Every mapping of sizes names the same sizes; all are empty for a KernelBench file, which keeps its own but for those
+    that `--sizes` named.
     `more_sizes` are further ones to time at, on every device, where `--sizes` asked for several.
     `hash` is the first 16 hex digits of the SHA-256 of problem file and reference, line ends as ``\\n``.
     """
@@ -171,10 +172,12 @@ def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:
     """The problem timed at what `--sizes` names instead, on every device; as it is for no texts. Raises InputError."""
     if not texts:
         return problem
-    if not problem.sizes:
-        said = f"{problem.name} keeps its own sizes: a KernelBench file has no others"
-        raise InputError(said, hint="Write a YAML beside it, or leave --sizes out")
-    first, *more = chosen = read_sizes(texts, problem.sizes)
+    known = problem.sizes or _sizes_of_the_file(problem)
+    chosen = read_sizes(texts, known)
+    if not problem.sizes:  # the others stay as they are, and need not be named in each row
+        named = names_in(texts)
+        chosen = [{name: each[name] for name in known if name in named} for each in chosen]
+    first, *more = chosen
     for sizes, formula in ((sizes, formula) for sizes in chosen
                            for formula in (problem.flops, problem.bytes, problem.accuracy.terms) if formula):
         at = ",".join(f"{name}={value}" for name, value in sizes.items())
@@ -186,6 +189,21 @@ def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:
             said = f"--sizes {at}: the formula '{formula.text}' {error.fault}"
         raise InputError(said, problem.path)
     return replace(problem, sizes=first, cpu_sizes=first, more_sizes=tuple(more))
+
+
+def _sizes_of_the_file(problem: Problem) -> dict[str, int]:
+    """The sizes that a KernelBench file by itself can be run at others of. Raises InputError where it has none."""
+    if problem.path != problem.reference_path:
+        raise InputError(
+            f"{problem.name} names no sizes, so there are no others", problem.path, hint="Add sizes: {timed: {M: …}} to it"
+        )
+    known = sizes_in(problem.reference_source)
+    if not known:
+        raise InputError(
+            "gives no whole number a name at its left margin, so it has no sizes but its own", problem.path,
+            hint="Write M = 1024 at the top and use it in get_inputs, or leave --sizes out",
+        )
+    return known
 
 
 def problem_files(problems_dir: Path | str = PROBLEMS_DIR) -> list[Path]:

@@ -63,7 +63,7 @@ def profile(
         contestant, starter = workshop.contestant(candidate)
         launch = SmallLaunch(
             contestant.path, contestant.manifest, seed, reference.init, reference.draw().arguments(), "cuda:0",
-            reference.mode,
+            reference.mode, reference.init_by_name, reference.by_name,
         )
         extra = {
             **bench.visible_devices(),

@@ -4,7 +4,8 @@ Definitions: Ouyang et al., "KernelBench: Can LLMs Write Efficient GPU Kernels?"
 src/score.py of github.com/ScalingIntelligence/KernelBench: fast_p is the share of all N samples that are correct and
 whose speedup over eager is greater than p; fast_0 is therefore the correctness rate. The geometric mean is over the
 correct samples alone. What counts as correct is this harness's business, and stricter: status `ok`, or `unsure`, which
-is right and could not be timed, so that it counts for fast_0 and for no other.
+is right and could not be timed, so that it counts for fast_0 and for no other. A row that does not show its work
+(`records.ranking`) is no sample.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.records.changes import speedup_interval
+from harness.records.ranking import shows_its_work
 from harness.records.runs import Run
 from harness.records.schema import Record
 from harness.statistics.difference import geometric_mean
@@ -51,6 +53,7 @@ class DeviceScores:
 
     `uuid` is that of a GPU; none where several shared the work. `unsolved` names the problems without a correct
     candidate, `left_out` those whose candidates nothing here could run; `candidates_left_out` counts such candidates.
+    `unshown` names the problems left out since no row of theirs shows its work.
     """
 
     device_name: str
@@ -60,6 +63,7 @@ class DeviceScores:
     unsolved: tuple[str, ...]
     left_out: tuple[str, ...]
     candidates_left_out: int
+    unshown: tuple[str, ...] = ()
 
 
 def scores_of(runs: Iterable[Run], without_candidate: Sequence[str] = ()) -> list[DeviceScores]:
@@ -98,9 +102,12 @@ def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceS
                 mode = "" if record.mode in (None, "forward") else record.mode
                 name = " ".join(filter(None, (record.problem, record.sizes, mode)))
                 problems.setdefault(name, {})[record.candidate] = record
-    best, every, unsolved, left_out, not_tried = [], [], list(without_candidate), [], 0
+    best, every, unsolved, left_out, not_tried, unshown = [], [], list(without_candidate), [], 0, []
     for name, by_candidate in problems.items():
-        records = list(by_candidate.values())
+        records = [record for record in by_candidate.values() if shows_its_work(record)]
+        if not records:
+            unshown.append(name)
+            continue
         tried = [record for record in records if record.status not in _NOT_TRIED]
         not_tried += len(records) - len(tried)
         every += tried
@@ -115,7 +122,7 @@ def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceS
     return DeviceScores(
         runs[0].device_name, cards.pop() if len(cards) == 1 else None,
         _scores(best, len(best) + missing), _scores(every, len(every) + missing), tuple(unsolved), tuple(left_out),
-        not_tried,
+        not_tried, tuple(unshown),
     )
 
 

@@ -94,6 +94,14 @@ def test_ok_without_a_rank_says_why(changes, why):
     assert f"  other: ok, without a rank: {why}" in render(records).splitlines()
 
 
+def test_a_note_on_the_problem_is_told_once_below_the_table_and_no_row_has_a_rank():
+    records = [ok("writes_zeros", problem_note="same_output"), ok("computes", problem_note="same_output"),
+               ok("eager", role="baseline", problem_note="same_output")]
+    text = " ".join(render(rank(records, ["custom"])).split())
+    assert text.count("note on p: its output was the same for all draws of the inputs") == 1
+    assert "without a rank" not in text and all(record.rank is None for record in rank(records, ["custom"]))
+
+
 def test_an_interrupted_run_says_that_its_ranks_were_not_given():
     assert "only: ok, without a rank: the run ended before its ranks were given" in render([ok("only")])
 

@@ -70,6 +70,18 @@ def test_a_problem_without_a_candidate_counts_as_not_solved():
     assert found.of_problems.fast[0] == 0.5 and found.unsolved == ("p2",)
 
 
+def test_a_problem_that_cannot_show_what_a_candidate_computes_is_no_sample_and_is_named():
+    found = scores(row("p1", 2.0), row("p2", 80.0, problem_note="same_output"), row("p3", status="incorrect"))
+    assert (found.of_problems.n, found.of_candidates.n, found.unshown) == (2, 2, ("p2",))
+    assert "left out, for they cannot show what a candidate computes: p2" in score_text([found])
+    assert score_json([found])[0]["unshown"] == ["p2"]
+
+
+def test_a_candidate_that_leaves_the_state_as_it_was_is_no_sample_and_the_others_of_its_problem_are():
+    found = scores(row("p", 9.0, state_moved=False), row("p", 2.0, name="b", state_moved=True))
+    assert (found.of_problems.fast[-1], found.of_candidates.n, found.unshown) == (0.0, 1, ())
+
+
 def test_an_interval_that_holds_the_threshold_is_counted_as_open():
     assert scores(row("p", 1.005)).of_problems.open == (0, 0, 0, 1, 0, 0)
 

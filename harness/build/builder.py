@@ -8,7 +8,6 @@ traceback. One may come before it, which says that something is built again with
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import os
 import socket
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from harness.build.missing_extension import NoCompiler, NotCompiled, OnlyCompiled
 from harness.build.opened_files import OpenedFiles
 from harness.build.slim import BEGINS_AGAIN
+from harness.reading.reference_source import with_sizes
 from harness.wire.frames import Channel
 
 if TYPE_CHECKING:
@@ -121,10 +121,12 @@ def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None
     """
     if not request.get("reference"):
         return
+    from harness.wire.call_form import called
+
     recorder.is_in_init = True
     for sizes in request["sizes"]:
         try:
-            module.ModelNew(*_init_arguments(Path(request["reference"]), sizes))
+            called(module.ModelNew, *_init_arguments(Path(request["reference"]), sizes))
         except (NotCompiled, NoCompiler, OnlyCompiled):
             raise
         except Exception:
@@ -133,17 +135,14 @@ def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None
             return
 
 
-def _init_arguments(path: Path, sizes: Mapping[str, int]) -> list[Any]:
-    """What `get_init_inputs` of the reference at `path` returns at these sizes."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            size = sizes.get(node.targets[0].id)
-            if size is not None:
-                node.value = ast.copy_location(ast.Constant(size), node.value)
+def _init_arguments(path: Path, sizes: Mapping[str, int]) -> tuple[list[Any], bool]:
+    """What `get_init_inputs` of the reference at `path` returns at these sizes, and whether that is by name."""
+    from harness.wire.call_form import arguments_of
+
+    tree = with_sizes(path.read_text(encoding="utf-8"), sizes, path)
     names: dict[str, Any] = {"__name__": "reference", "__file__": str(path)}
     exec(compile(tree, str(path), "exec"), names)
-    return list(names.get("get_init_inputs", list)())
+    return arguments_of(names["Model"], names.get("get_init_inputs", list)())
 
 
 def _describe(error: BaseException, request: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:

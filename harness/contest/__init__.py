@@ -292,7 +292,7 @@ class Contest:
             self._facts, name=entry.name, role="candidate" if is_candidate else "baseline",
             source_hash=entry.source_hash if is_candidate else None,
             language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
-            parameters=entry.parameters if is_candidate else None,
+            parameters=entry.parameters if is_candidate else None, problem_notes=self._judge.problem_notes,
         )
         trouble = self._files.append(record, samples_of(judgement, build))
         if trouble:

@@ -17,7 +17,7 @@ import torch
 from harness.errors import InputError
 from harness.inputs.families import GIVEN, Family
 from harness.wire import tree
-from harness.wire.layout import TensorSpec, plan, region_bytes
+from harness.wire.layout import TensorSpec, fill, overlaps, plan, region_bytes, without_strides
 
 _WORDS_AT_ONCE = 1 << 22
 _IN_ONE_STEP_BYTES = 8 << 20  # of larger regions the copies take longer than the calls
@@ -47,23 +47,37 @@ class Inputs:
         return tree.rebuild(self.skeleton, self.tensors(region))
 
     def digest(self) -> str:
-        """16 hex digits over the bytes, found on the device: two sums of the words, one weighted by position."""
-        total = 0
-        for piece, words in enumerate(self.region.view(torch.int64).split(_WORDS_AT_ONCE), 1):
-            weights = torch.arange(1, 2 * words.numel(), 2, device=words.device)
-            total += piece * (int(words.sum()) * _ODD + int((words * weights).sum()))
-        return f"{total % (1 << 64):016x}"
+        """16 hex digits over the bytes, found on the device."""
+        return digest_of(self.region)
+
+    def digests(self) -> list[str]:
+        """The same of each tensor that has elements."""
+        taken = [spec for spec in self.specs if spec.size_bytes]
+        # Between the tensors lie zeros, up to the next multiple of more than a word.
+        return [digest_of(self.region[spec.offset : spec.offset + -(-spec.size_bytes // 8) * 8]) for spec in taken]
+
+
+def digest_of(region: torch.Tensor) -> str:
+    """16 hex digits over bytes (uint8, whole words): two sums of the words, one weighted by position."""
+    total = 0
+    for piece, words in enumerate(region.view(torch.int64).split(_WORDS_AT_ONCE), 1):
+        weights = torch.arange(1, 2 * words.numel(), 2, device=words.device)
+        total += piece * (int(words.sum()) * _ODD + int((words * weights).sum()))
+    return f"{total % (1 << 64):016x}"
 
 
 @dataclass(frozen=True)
 class InputSet(Inputs):
-    """Inputs that the referee keeps a copy of."""
+    """Inputs that the referee keeps a copy of. `overlapping` is whether the elements of one overlapped as it was drawn, which
+    has no overlap here.
+    """
 
     skeleton: Any
     specs: tuple[TensorSpec, ...]
     region: torch.Tensor
     family: Family
     seed: int = 0
+    overlapping: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,11 +110,17 @@ def draw_inputs(get_inputs: Callable[[], Any], device: torch.device, seed: int) 
         with torch.device(device):
             inputs = get_inputs()
         skeleton, tensors = tree.flatten(list(inputs))
+        kind = next(filter(None, map(without_strides, tensors)), None)
+        if kind is None:
+            return skeleton, [_plain(tensor, device) for tensor in tensors]
     except torch.OutOfMemoryError:
         raise
     except Exception as error:
         raise InputError(f"get_inputs() of the reference failed: {type(error).__name__}: {error}") from error
-    return skeleton, [_plain(tensor, device) for tensor in tensors]
+    raise InputError(
+        f"get_inputs() of the reference returns a {kind} tensor, which has no place in memory that a candidate could be "
+        "given", hint="Return its dense form, or its parts, and have forward put them together",
+    )
 
 
 def _plain(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -140,16 +160,19 @@ def draw_set(
     """
     seed = fresh_seed() if seed is None else seed
     skeleton, tensors = draw_inputs(get_inputs, device, seed)
+    overlapping = specs is None and any(map(overlaps, tensors))
+    if specs is None:
+        specs = plan(tensors)
+    elif not _fit(tensors, specs) and plan(tensors) != specs:
+        raise InputError("get_inputs() of the reference returns other shapes or types from one call to the next")
     if contracted is not None and family is not GIVEN:
         floating = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
         changed = family.transform([tensors[index] for index in floating], contracted)
         for index, tensor in zip(floating, changed):
             tensors[index] = tensor
-    if specs is None:
-        specs = plan(tensors)
-    elif not _fit(tensors, specs) and plan(tensors) != specs:
-        raise InputError("get_inputs() of the reference returns other shapes or types from one call to the next")
-    return InputSet(skeleton, specs, _packed(tensors, specs, device, transient=transient), family, seed)
+    return InputSet(
+        skeleton, specs, _packed(tensors, specs, device, transient=transient), family, seed, overlapping
+    )
 
 
 class Answers(Sequence[bool]):
@@ -194,7 +217,9 @@ def _packed(
     """A region with the tensors in their places and zeros between and behind them; takes them out of the list."""
     size_bytes = region_bytes(specs)
     gaps, types = _gaps(specs, size_bytes), {tensor.dtype for tensor in tensors}
-    if len(types) == 1 and size_bytes <= _IN_ONE_STEP_BYTES and all(tensor.is_contiguous() for tensor in tensors):
+    if len(types) == 1 and size_bytes <= _IN_ONE_STEP_BYTES and all(
+        tensor.is_contiguous() and tensor.stride() == spec.stride for tensor, spec in zip(tensors, specs)
+    ):
         (dtype,) = types
         zeros, parts = _zeros(max(end - start for start, end in gaps) // dtype.itemsize, dtype, device), []
         for tensor, (start, end) in zip(tensors, gaps):
@@ -204,11 +229,14 @@ def _packed(
         return torch.cat(parts).view(torch.uint8)
     if not specs:
         return torch.zeros(size_bytes, dtype=torch.uint8, device=device)
-    if transient and len(specs) == 1 and specs[0].size_bytes == size_bytes and tensors[0].is_contiguous():
+    is_whole = len(specs) == 1 and specs[0].size_bytes == size_bytes and specs[0].stride == tensors[0].stride()
+    if transient and is_whole and tensors[0].is_contiguous():
         return tensors[0].view(-1).view(torch.uint8)
     region = torch.empty(size_bytes, dtype=torch.uint8, device=device)
     for spec, (start, end) in zip(specs, gaps):
-        spec.view(region).copy_(tensors.pop(0))  # each goes when it was copied: together they may be half of a device
+        if spec.has_gaps:  # what the allocator left there is nobody's business
+            region[spec.offset : spec.offset + spec.size_bytes].zero_()
+        fill(spec.view(region), tensors.pop(0))  # each goes when it was copied: together they may be half of a device
         region[start:end].zero_()
     return region
 

@@ -51,6 +51,7 @@ class Player:
         self._called: Any = None
         self._reference: Any = None  # the launcher of eager, where it is timed beside the candidate
         self._layout_command: Any = None
+        self._load_command: Any = None
         self._module: Any = None
 
     def _say(self, frame: dict[str, Any]) -> None:
@@ -63,7 +64,7 @@ class Player:
             "open_device": self._open_device, "prepare": self._prepare, "load": self._load, "open": self._open,
             "layout": self._layout, "reference": self._load_reference, "launch": self._launch,
             "profile": self._profile, "repeat": self._repeat, "compilations": self._count_compilations,
-            "release_memory": self._release_memory,
+            "release_memory": self._release_memory, "state": self._state,
         }
         while True:
             command = self._channel.receive()
@@ -103,14 +104,23 @@ class Player:
             if self._module is None:
                 extensions.install(command["manifest"], os.path.dirname(command["path"]))
                 self._module = model.import_file(command["path"])
-            self._model = model.construct(self._module, arguments, command["seed"], self._stage.device)
-            self._called = passes.as_called(self._model, command["mode"], list(command["state_specs"]))
+            self._model = model.construct(
+                self._module, arguments, command["seed"], self._stage.device, by_name=command["init_by_name"]
+            )
+            self._called = passes.as_called(
+                self._model, command["mode"], list(command["state_specs"]), by_name=command["by_name"]
+            )
         except Exception as error:
             self._say({"raised": model.describe(error)})
             return
         self._stage.restore_stream()
-        self._launcher = Launcher(self._stage, self._called)
+        self._launcher, self._load_command = Launcher(self._stage, self._called), command
         self._say({"loaded": True, **self._hand_over_state(command, torch)})
+
+    def _state(self, command: dict[str, Any]) -> None:
+        import torch
+
+        self._say(self._hand_over_state(self._load_command, torch))
 
     def _load_reference(self, command: dict[str, Any]) -> None:
         from harness.player import model
@@ -143,7 +153,8 @@ class Player:
         from harness.wire.layout import TensorSpec, dtype_name
 
         state = {
-            name: tensor for name, tensor in self._model.state_dict().items() if isinstance(tensor, torch.Tensor)
+            name: tensor for name, tensor in self._model.state_dict().items()
+            if isinstance(tensor, torch.Tensor) and not torch.nn.parameter.is_lazy(tensor)
         }
         forms = {name: [dtype_name(tensor.dtype), list(tensor.shape)] for name, tensor in state.items()}
         wanted = {name: TensorSpec.from_json(body) for name, body in command["state_specs"].items()}

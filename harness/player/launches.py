@@ -3,6 +3,9 @@
 Per launch: wait for the turn → fill the slot, cool the cache → wait for the window → start → `forward` → stop → copy
 the output out → overwrite what was returned. On a GPU the whole loop only queues; nothing runs before the referee lets
 the first turn go, and no launch's inputs can be read before its own.
+
+Where a first result, which is never timed, lies in another order of dimensions than the reference's, every later call is
+`forward` and the copy to that order, one like the other.
 """
 
 from __future__ import annotations
@@ -38,6 +41,10 @@ class Layout:
             result, self.shape, self.outputs, self.strides, stage.device, stage.slot_range(index)
         )
 
+    def in_order(self, result: Any) -> Any:
+        """`result` with its outputs copied to the reference's order, where they lie in another."""
+        return outputs.in_order(result, self.outputs, self.strides)
+
 
 class Launcher:
     """Makes launches of one model on one stage."""
@@ -45,6 +52,7 @@ class Launcher:
     def __init__(self, stage: CudaStage | CpuStage, model: torch.nn.Module) -> None:
         self._stage, self._model = stage, model
         self.layout: Layout | None = None
+        self.reorders = False  # whether what forward returns is copied to the reference's order within the window
         self._forward_laps: list[Any] = []
 
     def queue(
@@ -75,7 +83,8 @@ class Launcher:
                 mark = stage.stopwatch.start()
                 began_ns = _perf_counter_ns()
                 try:
-                    result = self._model(*arguments)
+                    returned = self._model(*arguments)
+                    result = self.layout.in_order(returned) if self.reorders else returned
                     if synchronised:
                         stage.synchronize()
                 except Exception as error:
@@ -88,9 +97,9 @@ class Launcher:
                 if alone:
                     stage.synchronize()
                 host_us = (_perf_counter_ns() - began_ns) / 1e3
-                reports.append({"host_us": launched_us, **self._take(index, result, alone)})
+                reports.append({"host_us": launched_us, **self._take(index, returned, result, alone)})
                 if self.layout.is_tight:  # the next call has its memory
-                    result = None
+                    returned = result = None
         stage.signal_end(first + len(skeletons))
         return reports, laps, host_us
 
@@ -104,11 +113,18 @@ class Launcher:
         halves = self._forward_laps if len(self._forward_laps) == len(laps) else []
         return [read(lap) for lap in laps], [read(lap) for lap in halves]
 
-    def _take(self, index: int, result: Any, alone: bool) -> dict[str, Any]:
+    def _take(self, index: int, returned: Any, result: Any, alone: bool) -> dict[str, Any]:
+        """The report on what forward `returned`, and on `result`, which is that in order where it had to be copied."""
         stage, layout = self._stage, self.layout
-        fault = layout.fault_of(result, stage, index)
+        fault = layout.fault_of(returned, stage, index)
         if fault is not None:
             return {"fault": fault}
         beyond = stage.guard_broken(result) if alone else None
-        taken = {"values": outputs.take(result, stage.outbox(index, layout.outputs), stage.stream)}
+        skeleton, tensors = tree.flatten(result)
+        outputs.take_tensors(tensors, stage.outbox(index, layout.outputs), stage.stream)
+        taken: dict[str, Any] = {"values": tree.values_of(skeleton)}
+        if result is not returned:
+            outputs.overwrite(tree.flatten(returned)[1], stage.stream)
+        elif not outputs.lie_in_order(tensors, layout.strides):
+            self.reorders = taken["reordered"] = True
         return taken if beyond is None else {**taken, "beyond": beyond}

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from harness.wire import passes
+from harness.wire.call_form import called
 
 _HERE = str(Path(__file__).resolve().parents[1])
 _TORCH = str(Path(torch.__file__).resolve().parent)
@@ -29,10 +30,15 @@ def import_file(path: str) -> ModuleType:
     return module
 
 
-def construct(module: ModuleType, arguments: list[Any], seed: int, device: torch.device) -> torch.nn.Module:
-    """`ModelNew(*arguments)` on `device`, made under `seed` as the reference is."""
+def construct(
+    module: ModuleType, arguments: list[Any], seed: int, device: torch.device, *, by_name: bool = False
+) -> torch.nn.Module:
+    """`ModelNew(*arguments)` on `device`, made under `seed` as the reference is.
+
+    With `by_name` the arguments are `[positional], {named}`.
+    """
     torch.manual_seed(seed)
-    return module.ModelNew(*arguments).to(device)
+    return called(module.ModelNew, arguments, by_name).to(device)
 
 
 def reference(command: dict[str, Any], arguments: list[Any], device: torch.device) -> torch.nn.Module:
@@ -40,7 +46,8 @@ def reference(command: dict[str, Any], arguments: list[Any], device: torch.devic
     module = ModuleType("reference")
     exec(compile(command["source"], "reference.py", "exec"), module.__dict__)
     torch.manual_seed(command["seed"])
-    return passes.as_called(module.Model(*arguments).to(device), command["mode"])
+    model = called(module.Model, arguments, command["init_by_name"]).to(device)
+    return passes.as_called(model, command["mode"], by_name=command["by_name"])
 
 
 def describe(error: BaseException) -> dict[str, Any]:

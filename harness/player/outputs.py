@@ -1,7 +1,8 @@
 """Taking what `forward` returned: gates on its form, a copy into the outbox, and 0xFF over the storage it gave.
 
 The gates look at the form only; values are the referee's to judge. Overwriting makes stale memory visible: a
-candidate that hands back an old buffer unwritten hands back NaN.
+candidate that hands back an old buffer unwritten hands back NaN. An output that is dense in another order of its
+dimensions than the reference's (channels_last, say) is right; its copy to that order is a part of the call.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Any
 import torch
 
 from harness.wire import cuda_driver, tree
-from harness.wire.layout import TensorSpec, dtype_name, is_as_it_lies
+from harness.wire.layout import TensorSpec, dtype_name, is_as_it_lies, is_dense
 
 _OVERWRITE = 0xFF
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _copy = torch.Tensor.copy_
 _detach = torch.Tensor.detach
+_empty_strided = torch.empty_strided
 _storage = torch.Tensor.untyped_storage
 _nbytes = torch.UntypedStorage.nbytes
 _data_ptr = torch.UntypedStorage.data_ptr
@@ -60,9 +62,9 @@ def fault_of(
             return _fault("wrong_shape", f"{label} has shape {tuple(tensor.shape)}, not {spec.shape}")
         if dtype_name(tensor.dtype) != spec.dtype:
             return _fault("wrong_dtype", f"{label} is {dtype_name(tensor.dtype)}, not {spec.dtype}")
-        if not _strided_alike(tensor, stride):
-            detail = f"{label} has strides {tuple(tensor.stride())} where the reference's has {tuple(stride)}"
-            return _fault("wrong_layout", f"{detail}; end forward with .contiguous() or write it in that order")
+        if not (_strided_alike(tensor, stride) or is_dense(tensor)):
+            detail = f"{label} has strides {tuple(tensor.stride())}, with gaps or overlaps, where the reference's has "
+            return _fault("wrong_layout", f"{detail}{tuple(stride)}; end forward with .contiguous()")
         if stride is not None and not is_as_it_lies(tensor):
             # What is left of the work would be done as it is copied, which is when nobody's clock runs.
             detail = f"{label} is a view that is computed when it is read; end forward with .resolve_conj().resolve_neg()"
@@ -74,11 +76,52 @@ def fault_of(
     return None
 
 
+def lie_in_order(tensors: Sequence[torch.Tensor], strides: Sequence[Sequence[int] | None]) -> bool:
+    """Whether outputs without fault lie in memory in the reference's order."""
+    return all(map(_strided_alike, tensors, strides))
+
+
+def in_order(result: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequence[int] | None]) -> Any:
+    """`result` with each output that is dense in another order copied to the reference's; anything else as it is.
+
+    It runs within the timed window, before any gate: what it does not expect it leaves for those to find.
+    """
+    try:
+        skeleton, tensors = tree.flatten(result)
+    except TypeError:
+        return result
+    if len(tensors) != len(specs):
+        return result
+    placed = [_placed(tensor, spec, stride) for tensor, spec, stride in zip(tensors, specs, strides)]
+    return tree.rebuild(skeleton, placed)
+
+
+def _placed(tensor: torch.Tensor, spec: TensorSpec, stride: Sequence[int] | None) -> torch.Tensor:
+    if (
+        type(tensor) not in _PLAIN or tensor.layout is not torch.strided or tuple(tensor.shape) != spec.shape
+        or tensor.dtype is not spec.torch_dtype or _strided_alike(tensor, stride) or not is_dense(tensor)
+    ):
+        return tensor
+    place = _empty_strided(spec.shape, tuple(stride), dtype=spec.torch_dtype, device=tensor.device)
+    return _copy(place, _detach(tensor))
+
+
 def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[Any]:
     """Copy the tensors into `outbox` and overwrite their storages; returns the plain values among the outputs."""
     skeleton, tensors = tree.flatten(result)
+    take_tensors(tensors, outbox, stream)
+    return tree.values_of(skeleton)
+
+
+def take_tensors(tensors: Sequence[torch.Tensor], outbox: list[torch.Tensor], stream: int | None) -> None:
+    """`take` of tensors alone."""
     for tensor, place in zip(tensors, outbox):
         _copy(place, _detach(tensor))  # a graph that forward left on it would be kept with the place
+    overwrite(tensors, stream)
+
+
+def overwrite(tensors: Sequence[torch.Tensor], stream: int | None) -> None:
+    """Write 0xFF over the storages of the tensors."""
     for tensor in tensors:
         storage = _storage(tensor)
         size_bytes = _nbytes(storage)
@@ -88,7 +131,6 @@ def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[An
             _memset(_data_ptr(storage), _OVERWRITE, size_bytes)
         else:
             _fill_bytes(stream, _data_ptr(storage), _OVERWRITE, size_bytes)
-    return tree.values_of(skeleton)
 
 
 def _is_in_its_storage(tensor: torch.Tensor) -> bool:

@@ -55,11 +55,11 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     """Make launch `first` under the profiler.
 
     Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us",
-    "others_us", "others_began", "called_back", "idle_us"}: when each kernel ran, up to when the form of the result is known;
+    "others_us", "others_began", "called_back", "idle_us", "reordered"}: when each kernel ran, up to when the form of the result is known;
     the operators with their own time, and the time inside functions and operators of the candidate's extensions without that
     in operators which they called; on a CPU also what other threads of Python's had of a core meanwhile, whether threads or
     processes were begun, whether an extension had Python run something, and how long the call of a model that does nothing
-    took, watched in the same way.
+    took, watched in the same way; and whether on a GPU the outputs were copied to the reference's order at the end.
     """
     layout = launcher.layout
     stage.wait_for_turn(first)
@@ -83,12 +83,14 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
                 others.begin()
                 _setprofile(own_calls)
             began_ns = _perf_counter_ns()
-            result = model(*arguments)
+            returned = result = model(*arguments)
+            if on_gpu and launcher.reorders:
+                result = layout.in_order(returned)
             stage.synchronize()
             total_us = (_perf_counter_ns() - began_ns) / 1e3
             if on_gpu:
                 # A result with methods of its own may be computed when it is asked for its form: that is listed as well.
-                fault = layout.fault_of(result, stage, 0)
+                fault = layout.fault_of(returned, stage, 0)
                 stage.synchronize()
         finally:
             _setprofile(None)
@@ -96,7 +98,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
             events = _events(_disable_profiler())
     stage.restore_stream()
     if not on_gpu:  # whose profile would count the asking itself
-        fault = layout.fault_of(result, stage, 0)
+        fault = layout.fault_of(returned, stage, 0)
     if fault is None:
         outputs.take(result, stage.outbox(0, layout.outputs), stage.stream)
     stage.signal_end(first + 1)
@@ -107,7 +109,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         "own_us": times_us.pop(own_calls.name, 0.0),
         "operators": listing.operators_of(times_us),
         "total_us": total_us, "others_us": others.spent_us, "others_began": others.began or own_calls.began,
-        "called_back": own_calls.called_back, "idle_us": idle_us,
+        "called_back": own_calls.called_back, "idle_us": idle_us, "reordered": launcher.reorders,
     }
 
 

@@ -37,6 +37,8 @@ def repeated(
     arguments = tree.rebuild(skeleton, stage.inputs(0, layout.inputs))
     with torch.no_grad():
         call: Callable[[], Any] = lambda: model(*arguments)  # noqa: E731
+        if launcher.reorders:
+            call = lambda: layout.in_order(model(*arguments))  # noqa: E731
         if way == GRAPH:
             # On what the slot holds from the calls before. A kernel that goes to another stream than the current one, as
             # a plain <<<grid, block>>> does, is in no graph: it runs once, now, and replays would return what it left.

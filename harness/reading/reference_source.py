@@ -7,13 +7,20 @@ sizes are plain assignments at the left margin, so that a problem file can set t
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.errors import InputError
 from harness.reading.python_source import ModuleNames, SourceFault, parsed, top_level_names
-from harness.spelling import nearest
 from harness.reading.text_files import read_text
+from harness.spelling import nearest
+
+_ARITHMETIC = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Pow: operator.pow,
+}
+_LARGEST_POWER = 64
 
 
 def read_reference(
@@ -114,16 +121,67 @@ def _required_arguments(arguments: ast.arguments) -> list[str]:
     return [each.arg for each in required]
 
 
+def sizes_in(source: str) -> dict[str, int]:
+    """The whole numbers of at least 1 that a reference gives names to at its left margin, in their order.
+
+    ``N = 2048``, ``N = 2 * M``, ``M, N = 8, 16`` and ``A = B = 16`` all count; of a name that is given twice the last.
+    """
+    found: dict[str, int] = {}
+    for node in parsed(source).body:
+        for target, value in _assigned_values(node):
+            number = _whole_number(value, found)
+            found.pop(target.id, None)
+            if number is not None and number >= 1:
+                found[target.id] = number
+    return found
+
+
 def with_sizes(source: str, sizes: Mapping[str, int], path: Path | str = "<reference>") -> ast.Module:
     """The parsed source with its module-level sizes replaced, so that names computed from them follow."""
     tree = ast.parse(source, filename=str(path))
+    body: list[ast.stmt] = []
     for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target = node.targets[0]
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            target = node.target
-        else:
+        body.append(node)
+        named = [target for target, _ in _assigned_values(node) if target.id in sizes]
+        if len(named) == 1 and isinstance(node, (ast.Assign, ast.AnnAssign)) and _targets(node) == named:
+            node.value = ast.copy_location(ast.Constant(sizes[named[0].id]), node.value)
             continue
-        if isinstance(target, ast.Name) and target.id in sizes:
-            node.value = ast.copy_location(ast.Constant(sizes[target.id]), node.value)
+        for target in named:  # one of several in a statement
+            value = ast.Constant(sizes[target.id])
+            body.append(ast.copy_location(ast.Assign([ast.Name(target.id, ast.Store())], value), node))
+    tree.body = body
     return ast.fix_missing_locations(tree)
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def _assigned_values(node: ast.stmt) -> Iterator[tuple[ast.Name, ast.expr]]:
+    """Each name that an assignment at the left margin binds, with the expression of its value."""
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+        return
+    for target in _targets(node):
+        if isinstance(target, ast.Name):
+            yield target, node.value
+        elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(node.value, (ast.Tuple, ast.List)):
+            if len(target.elts) == len(node.value.elts):
+                pairs = zip(target.elts, node.value.elts)
+                yield from ((name, value) for name, value in pairs if isinstance(name, ast.Name))
+
+
+def _whole_number(node: ast.expr, known: Mapping[str, int]) -> int | None:
+    """The value of sums, products and powers of whole numbers and names of such; None for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _ARITHMETIC:
+        return None
+    left, right = _whole_number(node.left, known), _whole_number(node.right, known)
+    if left is None or right is None or (isinstance(node.op, ast.Pow) and not 0 <= right <= _LARGEST_POWER):
+        return None
+    try:
+        return _ARITHMETIC[type(node.op)](left, right)
+    except ZeroDivisionError:
+        return None

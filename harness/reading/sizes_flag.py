@@ -9,6 +9,11 @@ from harness.errors import InputError
 from harness.spelling import hint_for
 
 
+def names_in(texts: Sequence[str]) -> set[str]:
+    """The names that the texts give a number to, as far as they do."""
+    return {part.partition("=")[0] for text in texts for part in _parts(text)}
+
+
 def read_sizes(texts: Sequence[str], timed: Mapping[str, int]) -> list[dict[str, int]]:
     """One mapping for each text, in the order of `timed`, with its values where a text is silent. Raises InputError."""
     chosen = [_one(text, timed) for text in texts]
@@ -21,7 +26,7 @@ def read_sizes(texts: Sequence[str], timed: Mapping[str, int]) -> list[dict[str,
 def _one(text: str, timed: Mapping[str, int]) -> dict[str, int]:
     example = ",".join(f"{name}={value}" for name, value in timed.items())
     found: dict[str, int] = {}
-    for part in re.split(r"[,\s]+", text.strip(", ")):
+    for part in _parts(text):
         name, equals, number = part.partition("=")
         if not equals or not re.fullmatch(r"[0-9]+", number) or int(number) < 1:
             said = f"--sizes {text}: '{part}' is no NAME=NUMBER, a whole number of at least 1"
@@ -33,3 +38,7 @@ def _one(text: str, timed: Mapping[str, int]) -> dict[str, int]:
             raise InputError(f"--sizes {text} gives {name} twice", hint=f"As in --sizes {example}")
         found[name] = int(number)
     return {name: found.get(name, value) for name, value in timed.items()}
+
+
+def _parts(text: str) -> list[str]:
+    return re.split(r"[,\s]+", text.strip(", "))

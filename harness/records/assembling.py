@@ -7,7 +7,7 @@ import hashlib
 import math
 import statistics
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from harness import __version__
 from harness.build.report import of_each
 from harness.physics import Limits, percent_of_sol, rates
 from harness.records.machine_state import state_fields
+from harness.records.problem_notes import ProblemNote, note_text
 from harness.records.schema import Record
 from harness.records.sizes import sizes_text
 from harness.statistics import typical_us
@@ -56,6 +57,7 @@ class RunFacts:
 def record_of(
     facts: RunFacts, *, name: str, role: str, source_hash: str | None, language: str | None, verdict: Verdict,
     build: Build | None, judgement: Judgement | None, parameters: str | None = None,
+    problem_notes: Iterable[ProblemNote] = (),
 ) -> Record:
     """The record of one contestant; `build` and `judgement` are None where it did not get so far."""
     return Record(
@@ -72,7 +74,7 @@ def record_of(
         sol_us=facts.limits.sol_us if facts.limits else None,
         bound_by=facts.limits.bound_by if facts.limits else None,
         floor_us=facts.limits.floor_us if facts.limits else None,
-        warnings=_warnings(build, judgement),
+        warnings=_warnings(build, judgement), problem_note=note_text(problem_notes),
         **_build_fields(build), **_judgement_fields(judgement, facts), **_device_fields(facts.bench),
         **state_fields(facts.bench, judgement.timings if judgement else ()),
     )
@@ -186,7 +188,9 @@ def _build_samples(build: Build | None) -> dict[str, Any]:
 def _judgement_fields(judgement: Judgement | None, facts: RunFacts) -> dict[str, Any]:
     if judgement is None:
         return {}
-    fields: dict[str, Any] = {"truth": judgement.truth, "peak_bytes": judgement.peak_bytes}
+    fields: dict[str, Any] = {
+        "truth": judgement.truth, "peak_bytes": judgement.peak_bytes, "state_moved": judgement.state_moved,
+    }
     if judgement.memory is not None:
         fields["memory_step"] = judgement.memory.step.value
     if judgement.worst is not None:

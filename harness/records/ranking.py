@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from harness.records.problem_notes import bars_ranks, notes_in
 from harness.records.schema import Record
 from harness.verdict import Status
 
@@ -20,20 +21,28 @@ def rank(records: Iterable[Record], kinds: Sequence[str], precision_class: str |
     """The records in the order of the table, with ranks: `ok` candidates of an admitted kind by time, from 1.
 
     A candidate whose precision class is not `precision_class` (by default that of the eager baseline) gets no
-    rank, and neither does one of unknown kind. Records of different problems or sizes are ranked apart.
+    rank, and neither does one of unknown kind, or one whose row does not show its work. Records of different problems or
+    sizes are ranked apart.
     """
     ranked: list[Record] = []
     for group in grouped(records):
         wanted = precision_class or class_of(group)
         place = 0
         for record in group:
-            admitted = record.kind in kinds and record.precision_class == wanted
+            admitted = record.kind in kinds and record.precision_class == wanted and shows_its_work(record)
             if record.role == "candidate" and record.status is Status.OK and record.time_us and admitted:
                 place += 1
                 ranked.append(replace(record, rank=place))
             else:
                 ranked.append(replace(record, rank=None))
     return ranked
+
+
+def shows_its_work(record: Record) -> bool:
+    """Whether its problem can show what a candidate computes, and it did all that the reference does: only such rows
+    are ranked and scored.
+    """
+    return not bars_ranks(record.problem_note) and record.state_moved is not False
 
 
 def grouped(records: Iterable[Record]) -> list[list[Record]]:
@@ -74,8 +83,12 @@ def shown_time(record: Record) -> float | None:
 def why_unranked(record: Record, group: Sequence[Record]) -> str:
     """Why an `ok` candidate of `group` has no rank, in words."""
     wanted = class_of(group)
+    if bars_ranks(record.problem_note):
+        return next(note.sentence for note in notes_in(record.problem_note) if note.bars_ranks)
     if not record.time_us:
         return "no time was measured"
+    if record.state_moved is False:
+        return "it leaves the model's state as it was, which forward of the reference moves"
     if record.kind in (None, "unknown"):
         return "whose kernels ran could not be traced"
     if wanted is not None and record.precision_class != wanted:

@@ -90,6 +90,12 @@ class Record:
     truth: str | None = _of("verdict", "what the outputs were compared with: float64 or eager")
     families: str | None = _of("verdict", "families of inputs it was checked on")
     warnings: str | None = _of("verdict", "what a reader should know beside the verdict, one a line")
+    problem_note: str | None = _of(
+        "verdict", "what is told of the problem, not of this row: words of a closed list, as in `same_output`"
+    )
+    state_moved: bool | None = _of(
+        "verdict", "whether forward moved the model's state as the reference's does; empty where that moves none"
+    )
 
     memory_step: str | None = _of(
         "verdict", "what was given up to have room: full (nothing), fewer_launches, one_launch, slices or host"

@@ -147,6 +147,18 @@ def _fault(made: Launches, index: int, where: str) -> failures.Failed | None:
     return None
 
 
+def refuse_reordered(made: Launches) -> None:
+    """Raise Failed where outputs of timed launches lie in an order that the first call's did not: nothing copied them to
+    the reference's within the window.
+    """
+    if any(launch.reordered for launch in made.launches):
+        raise failures.failed(
+            Status.INCORRECT, ReasonCode.WRONG_LAYOUT,
+            "its outputs lie in the reference's order of dimensions in the first call and in another in a timed one; "
+            "return them in one order",
+        )
+
+
 def families_checked(reference: Reference, launches: int, *, timed: bool) -> list[Family]:
     """Of each launch that `check_all` makes at the sizes of `reference`, `timed` or not, what its inputs are."""
     return [*reference.families, *[GIVEN] * (launches - 1 if timed else 0)]

@@ -50,6 +50,7 @@ class Judgement:
     the launch that failed; `launched` how many kernels, copies and fills a call is on a GPU, 0 where nobody knows;
     `beside_control` is whether the verdict rests on what the control left behind. `memory` is the plan by which it had
     room, `lacked_room` whether that was still too much for the referee, `peak_bytes` the most that was seen in use.
+    `state_moved` is whether a call moved the model's state as the reference's does, None where that moves none.
     """
 
     verdict: Verdict = OK
@@ -69,6 +70,7 @@ class Judgement:
     memory: MemoryPlan | None = None
     lacked_room: bool = False
     peak_bytes: int | None = None
+    state_moved: bool | None = None
 
     @property
     def timing(self) -> Timing | None:

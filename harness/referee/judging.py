@@ -17,6 +17,7 @@ import torch
 from harness.device.bench import Bench
 from harness.launch.memory_plan import sentence_of
 from harness.reading.text_files import shown
+from harness.records.problem_notes import ProblemNote
 from harness.referee import failures
 from harness.referee.control import Control
 from harness.referee.eagers import Eagers
@@ -63,6 +64,11 @@ class Judge:
     def has_parameters(self) -> bool:
         """Whether anything about the reference follows from the seed that its model was constructed under."""
         return any(reference.state or reference.init for reference in self._references)
+
+    @property
+    def problem_notes(self) -> tuple[ProblemNote, ...]:
+        """What is told of the problem at the timed sizes."""
+        return tuple(self._references[0].notes)
 
     def judge(
         self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]

@@ -22,6 +22,7 @@ from harness.referee.control import Control, reconcile
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.loading import Loader
+from harness.referee.moved_state import moves_alike
 from harness.referee.reference import Reference
 from harness.referee.scatter_checks import check_evenness, check_spread
 from harness.referee.session import Session
@@ -39,6 +40,10 @@ from harness.verdict import ReasonCode, Status
 # Two launches, the first a lead-in, so often: a single time would by chance be fast or slow on a busy machine.
 _ALONE_LAUNCHES, _ALONE_TIMES = 2, 3
 _CONTROL_BUDGET_S = 1.0
+_REORDERED = (
+    "an output lies in memory in another order of dimensions than the reference's (channels_last, say); its copy to that "
+    "order is in the timed window"
+)
 # Of a device's memory, for inputs and truths that the next contestant is checked with.
 _READY_SHARE = 1 / 16
 
@@ -182,6 +187,10 @@ class Play:
                 session, references, self._settings.check_launches, contestant.precision_class, reload, timeout_s, found
             )
             checking.call_once(session, references[0], contestant.precision_class, reload, timeout_s)
+            if session.reordered:
+                judgement.warnings += [note for note in (_REORDERED,) if note not in judgement.warnings]
+            if first and not contestant.is_baseline:
+                judgement.state_moved = moves_alike(session, references[0], timeout_s)
             if refused:
                 judgement.warnings.append(f"it refuses sizes that the problem names: {'; '.join(refused)}")
         except Failed as failure:
@@ -204,6 +213,7 @@ class Play:
         reference = self._references[0]
 
         def verify(sets: Sequence[InputSet], made: Launches, only: Collection[int] | None = None) -> None:
+            checking.refuse_reordered(made)
             figures = checking.verify(session, reference, sets, made, contestant.precision_class, only=only)
             if figures:  # of lead-ins there are none where memory is short
                 checking.decide(figures, reference, contestant.precision_class)

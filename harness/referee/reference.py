@@ -6,6 +6,7 @@ errors, is found in `truths`.
 
 from __future__ import annotations
 
+import copy
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,18 +16,24 @@ from typing import Any
 import torch
 
 from harness.errors import InputError, NoRoom
+from harness.inputs.drawing import Drawing
 from harness.inputs.families import GIVEN, Family, families_for
 from harness.inputs.sets import DeferredInputs, Inputs, InputSet, draw_set, fresh_seed
 from harness.launch.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted, smallest_plan
 from harness.problem import Problem
 from harness.reading.reference_source import with_sizes
+from harness.records.problem_notes import ProblemNote
 from harness.reference.foreseen import foreseen
 from harness.reference.peak_memory import PeakMemory
-from harness.reference.slicing import Slicing, find_slicing, largest_apart
+from harness.reference.slicing import Slicing, find_slicing
 from harness.referee.ready import Ready
-from harness.referee.truths import Truth, Truths, called, eager_of
+from harness.referee.reference_checks import (
+    call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_lazy, refuse_other_shapes,
+)
+from harness.referee.truths import Truth, Truths, eager_of, outputs_for
 from harness.wire import passes, tree
-from harness.wire.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes
+from harness.wire.call_form import arguments_of, called
+from harness.wire.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes, without_strides
 
 _USUAL_BYTES = 8 << 30  # where nobody says what there is
 
@@ -35,8 +42,7 @@ class Reference:
     """`Model` of a problem at given sizes on a device, constructed under `seed`; `memory` is how its launches have room in
     `available_bytes` of the device's memory.
 
-    Raises InputError when the reference's file cannot be run, with what it raised, and NothingToRun where there is no room
-    for a single call of it.
+    Raises InputError when the reference's file cannot be run, with what it raised, and NoRoom where a CPU has none.
     """
 
     def __init__(
@@ -44,69 +50,116 @@ class Reference:
         available_bytes: int = _USUAL_BYTES,
     ) -> None:
         self.problem, self.sizes, self.device, self.seed = problem, dict(sizes), device, seed
-        be_strict()
-        self.module = load_module(problem, sizes)
-        be_strict()
-        try:
-            self.init = list(getattr(self.module, "get_init_inputs", list)())
-            tree.flatten(self.init)  # what a candidate cannot be given, no candidate can be constructed with
-            torch.manual_seed(seed)
-            self.model = self.module.Model(*_on_device(self.init, device)).to(device)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"Model of the reference cannot be constructed: {type(error).__name__}: {error}",
-                problem.reference_path,
-            ) from error
-        # A forward may move a state (a running mean, say): what a candidate is compared with is the state at birth.
-        self.state = {
-            name: tensor.detach().clone()
-            for name, tensor in self.model.state_dict().items() if isinstance(tensor, torch.Tensor)
-        }
-        self._refuse_what_has_no_room(available_bytes)
         self.mode = problem.mode
+        self.notes: list[ProblemNote] = []  # what is told of the problem, once for all rows
+        self._construct()
+        self._refuse_what_has_no_room(available_bytes)
         self.families = families_for(
             problem.accuracy.contracted, with_gradients=problem.mode == passes.FORWARD_BACKWARD
         )
         self.timed_families = tuple(family for family in self.families if family.is_timed)
         self.specs: tuple[TensorSpec, ...] | None = None
         self._can_draw_again = False  # nothing is deferred before its layout is known
-        self._get_inputs = self.module.get_inputs
-        forward_outputs = None
-        if problem.mode == passes.FORWARD_BACKWARD:
-            forward_outputs = self._described(self.draw())[0]
-            self._add_cotangents(forward_outputs)
-        first = self.draw()
-        self.specs = first.specs
+        first, free = self._first_draw()
         self._check_dtype()
         with PeakMemory(device) as peak:
-            eager, self.shape = self._described(first)
-        if any(tensor.is_complex() for tensor in eager):
-            raise InputError(
-                "Model of the reference returns complex numbers, for which there is no accuracy rule",
-                problem.reference_path, hint="Return torch.view_as_real(…) of them",
-            )
-        self._check_repeatable(first, eager)
+            eager, skeleton = self._outputs_of(first)
+        self.shape = tree.shape_of(skeleton)
+        self.moved_state = moved_names(self._constructed, self.state)  # by forward, as batch norm does in train mode
         self.output_specs = plan(eager, contiguous=True)
         # No layout is promised of a gradient, not even by PyTorch to itself.
-        free = len(eager) if forward_outputs is None else len(forward_outputs)
         self.output_strides = [
-            list(tensor.stride()) if index < free and is_dense(tensor) and is_as_it_lies(tensor) else None
+            list(tensor.stride())
+            if (free is None or index < free) and is_dense(tensor) and is_as_it_lies(tensor) else None
             for index, tensor in enumerate(eager)
         ]
         self._ready = Ready()
         self._available_bytes = available_bytes
-        sizes_of_call = self._call_sizes(peak.bytes)
-        slicing = self._slicing(first, eager, sizes_of_call)
-        del eager
-        self.memory = plan_memory(replace(sizes_of_call, is_separable=slicing is not None), available_bytes)
+        call = self._call_sizes(peak.bytes)
+        slicing = self._slicing(first, eager, call)
+        self.memory = plan_memory(replace(call, is_separable=slicing is not None), available_bytes)
         self._can_draw_again = self.memory.tight and self._draws_alike(first)
         self._truths = Truths(
             self.model, problem.accuracy.scale, self.output_specs, self.shape, first, slicing, self.memory.slices
         )
         self.truth_name, self.longest_sum = self._truths.name, self._truths.longest_sum
         self.sums_magnitudes = self._truths.sums_magnitudes
+        # One for each output; what eager differs by from itself counts as an error of its own.
+        self.call_to_call_u = self._differing(first, eager)
+        if ProblemNote.SAME_INPUTS not in self.notes and is_same_for_all_draws(
+            eager, lambda: self._shaped(self.eager(self.draw()))
+        ):
+            self.notes.append(ProblemNote.SAME_OUTPUT)
+
+    def _construct(self) -> None:
+        """Run the file and make its model, under strict settings whatever it sets. Raises InputError."""
+        path, device = self.problem.reference_path, self.device
+        be_strict()
+        self.module = load_module(self.problem, self.sizes)
+        be_strict()
+        try:
+            returned = getattr(self.module, "get_init_inputs", list)()
+            self.init, self.init_by_name = arguments_of(self.module.Model, returned)
+            # What a candidate cannot be given, no candidate can be constructed with.
+            kind = next(filter(None, map(without_strides, tree.flatten(self.init)[1])), None)
+            if kind is not None:
+                raise TypeError(f"a {kind} tensor cannot cross to the candidate's process")
+            torch.manual_seed(self.seed)
+            model = called(self.module.Model, _on_device(self.init, device), self.init_by_name).to(device)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"Model of the reference cannot be constructed: {type(error).__name__}: {error}", path
+            ) from error
+        refuse_lazy(model, path)
+        self._constructed = model
+        # A forward may move a state (a running mean, say): what a candidate is compared with is the state at birth.
+        self.state = {
+            name: tensor.detach().clone() for name, tensor in model.state_dict().items()
+            if isinstance(tensor, torch.Tensor) and without_strides(tensor) is None
+        }
+
+    def _first_draw(self) -> tuple[InputSet, int | None]:
+        """Have draws that differ, as far as they can, and the model as a launch calls it; the first draw. With gradients
+        also the number of outputs of the forward pass. Raises InputError.
+        """
+        self.by_name = False
+        self._get_inputs = self._drawing = Drawing(
+            self.module, lambda: load_module(self.problem, self.sizes), self._arguments_of
+        )
+        if not self._drawing.settle(self.draw):
+            self.notes.append(ProblemNote.SAME_INPUTS)
+        self.model, forward_outputs = passes.as_called(self._constructed, passes.FORWARD, by_name=self.by_name), None
+        if self.mode == passes.FORWARD_BACKWARD:
+            forward_outputs = self._outputs_of(self.draw())[0]
+            self._add_cotangents(forward_outputs)
+        first = self.draw()
+        self.specs = first.specs
+        if first.overlapping:
+            self.notes.append(ProblemNote.OVERLAPPING_INPUT)
+        return first, None if forward_outputs is None else len(forward_outputs)
+
+    def _arguments_of(self, returned: Any) -> list[Any]:
+        arguments, self.by_name = arguments_of(self._constructed.forward, returned)
+        return arguments
+
+    def _outputs_of(self, inputs: InputSet) -> tuple[list[torch.Tensor], Any]:
+        return outputs_of(self.model, inputs, self._constructed.state_dict(), self.problem.reference_path)
+
+    def _differing(self, inputs: InputSet, eager: Sequence[torch.Tensor]) -> tuple[float, ...]:
+        """By how much calls on the same inputs differ. Raises InputError for a reference that is random."""
+        in_float64 = self.truth_name == "float64"
+        return call_to_call_u(
+            eager, lambda: self._shaped(self.eager(inputs)),
+            (lambda: self.truth(inputs, with_eager=False).outputs) if in_float64 else None,
+            self.longest_sum, self.problem.reference_path,
+        )
+
+    def _shaped(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        """`tensors`, outputs of one draw, where they have the shapes of the others'. Raises InputError otherwise."""
+        refuse_other_shapes(tensors, self.output_specs, self.problem.reference_path)
+        return tensors
 
     def draw(self, family: Family = GIVEN, seed: int | None = None) -> Inputs:
         """A fresh set of inputs under a seed of the operating system's, or the set that `seed` gave before.
@@ -137,14 +190,22 @@ class Reference:
 
         def draw() -> list[Any]:
             vectors = [torch.randn(shape, dtype=torch.float32).to(dtype) for shape, dtype in floating]
-            return [list(self.module.get_inputs()), vectors]
+            return [self._drawing(), vectors]
 
         self._get_inputs = draw
-        self.model = passes.ForwardBackward(self.model)
+        self.model = passes.as_called(self._constructed, passes.FORWARD_BACKWARD, by_name=self.by_name)
 
     def eager(self, inputs: InputSet) -> list[torch.Tensor]:
         """The outputs of strict eager, cloned so that they do not alias the inputs."""
         return eager_of(self.model, inputs)[0]
+
+    def state_after(self, before: Mapping[str, torch.Tensor], inputs: InputSet) -> dict[str, torch.Tensor]:
+        """The state that a call of strict eager leaves of the state `before`, in host memory; its own stays as it is."""
+        model = copy.deepcopy(self._constructed)
+        model.load_state_dict(dict(before), strict=False)
+        eager_of(passes.as_called(model, self.mode, by_name=self.by_name), inputs)
+        now = model.state_dict()
+        return {name: now[name].detach().to("cpu") for name in self.moved_state}
 
     def truth(self, inputs: InputSet, *, with_eager: bool = True) -> Truth:
         """The truth for one set. Without `with_eager`, eager is computed only where it is needed."""
@@ -155,9 +216,10 @@ class Reference:
         and one in the end where blocks of zeros were left out.
         """
         known = [self._ready.truth_of(inputs) for inputs in sets]
-        made = iter(self._truths.of(
-            [inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager
-        ))
+        found = self._truths.of([inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager)
+        for truth in found:
+            self._shaped(truth.outputs)
+        made = iter(found)
         return [next(made) if truth is None else truth for truth in known]
 
     def make_ready(self, families: Sequence[Family], room_bytes: float) -> float:
@@ -203,7 +265,12 @@ class Reference:
         """Raise NoRoom, on a CPU, for a call so large that drawing it would have the system end this process."""
         if self.device.type != "cpu":  # elsewhere an allocation fails, and nothing else
             return
-        call = foreseen(self.module.get_inputs, self.module.Model, self.init)
+        call = foreseen(
+            lambda: self._arguments_of(self.module.get_inputs()),
+            lambda arguments: passes.as_called(
+                called(self.module.Model, self.init, self.init_by_name), passes.FORWARD, by_name=self.by_name
+            )(*arguments),
+        )
         if call is None:
             return
         needed_bytes = smallest_plan(
@@ -231,7 +298,7 @@ class Reference:
             return None
 
         def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-            return called(self.model, first.skeleton, tensors)
+            return outputs_for(self.model, first.skeleton, tensors)
 
         return find_slicing(call, first.tensors(), eager)
 
@@ -275,35 +342,6 @@ class Reference:
                 f"{' and '.join(made)}", self.problem.path, hint=f"Write dtype: {made[0]}, or change get_inputs",
             )
 
-    def _described(self, inputs: InputSet) -> tuple[list[torch.Tensor], Any]:
-        try:
-            with torch.no_grad():
-                skeleton, tensors = tree.flatten(self.model(*inputs.arguments()))
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"Model of the reference cannot run on its own inputs: {type(error).__name__}: {error}",
-                self.problem.reference_path,
-            ) from error
-        return tensors, tree.shape_of(skeleton)
-
-    def _check_repeatable(self, inputs: InputSet, eager: Sequence[torch.Tensor]) -> None:
-        """Raise InputError for a reference that nothing can be compared with: random, or writing to its inputs."""
-        path, before = self.problem.reference_path, inputs.digest()
-        again = self.eager(inputs)
-        if inputs.digest() != before:
-            raise InputError(
-                "Model of the reference writes to its own inputs, which a candidate may not do", path,
-                hint="Let it return new tensors",
-            )
-        for first, second in zip(eager, again):
-            # Sums by atomics may differ in their last bits from call to call; dropout differs by the values themselves.
-            if largest_apart(second, first) > 1e-3:
-                raise InputError(
-                    "Model of the reference is random: two calls on the same inputs differ (dropout in train mode?)",
-                    path, hint="Call self.eval() at the end of __init__, or leave the random part out",
-                )
 
 def be_strict() -> None:
     """Turn TF32 off for cuBLAS and cuDNN in this process."""

@@ -57,7 +57,7 @@ def sanitize(
     for reference in dict.fromkeys((small_reference(references), references[0])):
         launch = SmallLaunch(
             contestant.path, contestant.manifest, model_seed, reference.init, reference.draw().arguments(), "cuda:0",
-            reference.mode,
+            reference.mode, reference.init_by_name, reference.by_name,
         )
         try:
             found = examiner.examine(launch, uses, tell, contestant.triton_cache)

@@ -45,6 +45,7 @@ class Session:
         self._player_pids: set[int] = set()
         self._opened: Reference | None = None
         self._count, self._is_closed = 0, False
+        self.reordered = False  # whether an output of what is loaded lay in another order than the reference's
 
     def load(self, path: str, reference: Reference, manifest: Mapping[str, Any], seed: int) -> str | None:
         """Load the candidate and construct `ModelNew` under `seed`.
@@ -62,6 +63,7 @@ class Session:
         specs = dict(zip(state, plan(list(state.values()), contiguous=True)))
         command = {
             "op": "load", "path": path, "seed": seed, "manifest": dict(manifest), "mode": reference.mode,
+            "by_name": reference.by_name,
             "state_specs": {name: spec.to_json() for name, spec in specs.items()},
             **self._init_in_arena(reference),
         }
@@ -70,9 +72,21 @@ class Session:
             command["state_region"] = self.bench.arena.named("state", region_bytes(list(specs.values())))
             state_region = self.bench.arena.map(**command["state_region"])
         reply = self._ask(command, self._load_timeout_s, "loading")
+        self.reordered = False
         if "raised" in reply:
             raise failures.from_exception(reply["raised"], "while it was loaded")
         return state_difference(reply, state, specs, state_region)
+
+    def state(self, reference: Reference) -> dict[str, torch.Tensor] | None:
+        """The parameters and buffers of the candidate as they are now, in host memory; None where they are not named and
+        formed as the reference's. Raises Failed.
+        """
+        reply = self._ask({"op": "state"}, self._load_timeout_s, "handing over its state")
+        if reply.get("alike") is not True:
+            return None
+        specs = plan(list(reference.state.values()), contiguous=True)
+        region = self.bench.arena.map(**self.bench.arena.named("state", region_bytes(specs)))
+        return {name: spec.view(region).clone() for name, spec in zip(reference.state, specs)}
 
     def open(self, reference: Reference, count: int) -> None:
         """Share regions for `count` launches of these sizes, and lay inputs and outputs out in them."""
@@ -134,7 +148,9 @@ class Session:
             late = self.bench.written_late()
             if late:
                 raise _written_late(late[0], len(sets))
-            return run.read(reply, self.bench.slots_unchanged(sets))
+            made = run.read(reply, self.bench.slots_unchanged(sets))
+            self.reordered |= any(launch.reordered for launch in made.launches)
+            return made
         except failures.Failed as failure:
             # Mostly it is not known which launch of the queue it was; a device that hangs is not asked for a digest.
             if self._opened is not None:
@@ -151,7 +167,7 @@ class Session:
         """
         problem = reference.problem
         command = {
-            "op": "reference", "seed": reference.seed, "mode": reference.mode,
+            "op": "reference", "seed": reference.seed, "mode": reference.mode, "by_name": reference.by_name,
             "source": ast.unparse(with_sizes(problem.reference_source, reference.sizes, problem.reference_path)),
             **self._init_in_arena(reference),
         }
@@ -267,14 +283,15 @@ class Session:
     def _init_in_arena(self, reference: Reference) -> dict[str, Any]:
         skeleton, tensors = tree.flatten(reference.init)
         specs = plan(tensors, contiguous=True)
+        by_name = reference.init_by_name
         if not specs:
-            return {"init": skeleton, "init_specs": [], "init_region": None}
+            return {"init": skeleton, "init_by_name": by_name, "init_specs": [], "init_region": None}
         place = self.bench.arena.named("init", region_bytes(specs))
         region = self.bench.arena.map(**place)
         for spec, tensor in zip(specs, tensors):
             spec.view(region).copy_(tensor)
         return {
-            "init": skeleton, "init_specs": [spec.to_json() for spec in specs],
+            "init": skeleton, "init_by_name": by_name, "init_specs": [spec.to_json() for spec in specs],
             "init_region": place,
         }
 

@@ -124,7 +124,7 @@ class Truths:
         tensors, skeleton = inputs.tensors(), inputs.skeleton
         for stretch in self.slicing.stretches(self.slices):
             parts = self.slicing.cut(tensors, stretch)
-            eager = called(self._model, skeleton, parts)
+            eager = outputs_for(self._model, skeleton, parts)
             wide = [each.double() for each in eager] if self._model64 is None else self._wide(skeleton, parts)
             for index, spec in enumerate(self._output_specs):
                 if not spec.torch_dtype.is_floating_point:
@@ -228,7 +228,7 @@ def eager_of(model: torch.nn.Module, inputs: InputSet) -> tuple[list[torch.Tenso
     return [tensor.detach().clone() for tensor in tensors], skeleton
 
 
-def called(model: torch.nn.Module, skeleton: Any, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def outputs_for(model: torch.nn.Module, skeleton: Any, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """What `model` returns for input `tensors` in the structure of `skeleton`."""
     with torch.no_grad():
         _, outputs = tree.flatten(model(*tree.rebuild(skeleton, list(tensors))))

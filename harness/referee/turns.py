@@ -33,7 +33,8 @@ class Launch:
 
     `cooling_us` is how much of that passed before the timed window was opened; None on a GPU, whose queue does not wait
     for the host to look. `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the forward
-    pass where a backward pass followed.
+    pass where a backward pass followed. `reordered` is whether the outputs lay in another order than the reference's, to
+    which nothing was copied within the window.
     """
 
     time_us: float
@@ -44,6 +45,7 @@ class Launch:
     beyond: tuple[int, int] | None = None
     forward_us: float | None = None
     cooling_us: float | None = None
+    reordered: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,8 @@ class Run:
             beyond = (int(beyond[0]), int(beyond[1]))
         times_us = _microseconds(report["time_us"]), _microseconds(report["host_us"])
         forward_us = _microseconds(report["forward_us"]) if "forward_us" in report else None
-        return Launch(*times_us, wall_us, None, values, beyond, forward_us, self._cooling_us(index))
+        reordered = report.get("reordered") is True
+        return Launch(*times_us, wall_us, None, values, beyond, forward_us, self._cooling_us(index), reordered)
 
     def _on_turn(self, turn: Turn) -> None:
         index = turn.sequence - self._first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,22 +23,24 @@ class Foreseen:
     wide_inputs_bytes: int
 
 
-def foreseen(get_inputs: Callable[[], Any], model: Callable[..., torch.nn.Module], init: Sequence[Any]) -> Foreseen | None:
-    """What one call of `model(*init)` on `get_inputs()` takes; None where inputs are made of what must be computed."""
+def foreseen(arguments_of: Callable[[], list[Any]], call: Callable[[list[Any]], Any]) -> Foreseen | None:
+    """What one `call` of a model, which it constructs, with what `arguments_of()` draws takes; None where inputs are made of
+    what must be computed.
+    """
     try:
         with _META, torch.no_grad():
-            inputs = list(get_inputs())
-            _, tensors = tree.flatten(inputs)
+            arguments = arguments_of()
+            _, tensors = tree.flatten(arguments)
     except Exception:  # whatever a reference does that this device cannot: it is looked at when it is drawn
         return None
     floating = sum(tensor.numel() for tensor in tensors if tensor.is_floating_point())
-    return Foreseen(region_bytes(plan(tensors)), _output_bytes(model, init, inputs), 8 * floating)
+    return Foreseen(region_bytes(plan(tensors)), _output_bytes(call, arguments), 8 * floating)
 
 
-def _output_bytes(model: Callable[..., torch.nn.Module], init: Sequence[Any], inputs: Sequence[Any]) -> int:
+def _output_bytes(call: Callable[[list[Any]], Any], arguments: list[Any]) -> int:
     try:
         with _META, torch.no_grad():
-            _, outputs = tree.flatten(model(*init)(*inputs))
+            _, outputs = tree.flatten(call(arguments))
     except Exception:
         return 0
     return region_bytes(plan(outputs))

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.reading.text_files import shown
 from harness.records.evidence import Evidence
+from harness.records.problem_notes import notes_in
 from harness.records.ranking import shown_time
 from harness.records.samples import compiler_reports, compiler_warnings
 from harness.records.schema import Record
@@ -55,7 +56,9 @@ def _verdict(record: Record, width: int | None, color: bool) -> list[str]:
     if record.reason:
         lines += terminal.indented(record.reason, width, most_lines=40)
     warnings = [line for line in (record.warnings or "").splitlines() if line.strip()]
-    return lines + [line for text in warnings for line in terminal.indented(f"note: {text}", width)]
+    notes = [f"note: {text}" for text in warnings]
+    notes += [f"note on {record.problem}: {note.sentence}" for note in notes_in(record.problem_note)]
+    return lines + [line for text in notes for line in terminal.indented(text, width)]
 
 
 def _facts(record: Record, samples: Mapping[str, Any], color: bool) -> Iterable[tuple[str, str]]:

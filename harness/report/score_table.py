@@ -43,6 +43,7 @@ def score_json(found: Sequence[DeviceScores]) -> list[dict[str, Any]]:
             "device_name": each.device_name, "uuid": each.uuid, "best_of_each_problem": _as_json(each.of_problems),
             "every_candidate": _as_json(each.of_candidates), "unsolved": list(each.unsolved),
             "left_out": list(each.left_out), "candidates_left_out": each.candidates_left_out,
+            "unshown": list(each.unshown),
         }
         for each in found
     ]
@@ -68,6 +69,8 @@ def _remarks(each: DeviceScores) -> list[str]:
                        f"{', '.join(undecided)}")
     if each.unsolved:
         remarks.append(f"without a correct candidate: {listed(each.unsolved)}")
+    if each.unshown:
+        remarks.append(f"left out, for they cannot show what a candidate computes: {listed(each.unshown)}")
     if each.left_out:
         remarks.append(f"left out, for nothing here could run their candidates: {listed(each.left_out)}")
     elif each.candidates_left_out:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from harness.wire import tree
-from harness.wire.layout import TensorSpec, plan, region_bytes
+from harness.wire.layout import TensorSpec, fill, plan, region_bytes
 
 PLAN, OUTCOME = "launch.json", "outcome.json"
 
@@ -23,7 +23,8 @@ PLAN, OUTCOME = "launch.json", "outcome.json"
 class SmallLaunch:
     """One call of the candidate at `path`: `ModelNew(*init)` under `seed`, then `forward(*inputs)` on `device`.
 
-    `manifest` names its built extensions. Tensors may lie on any device.
+    `manifest` names its built extensions. Tensors may lie on any device. With `init_by_name` and `by_name` these arguments
+    are `[positional], {named}`.
     """
 
     path: str
@@ -33,20 +34,22 @@ class SmallLaunch:
     inputs: list[Any]
     device: str
     mode: str = "forward"
+    init_by_name: bool = False
+    by_name: bool = False
 
 
 def write(folder: Path, launch: SmallLaunch) -> None:
     """Put `launch` into `folder`. Raises OSError, and TypeError for values that cannot cross."""
     body: dict[str, Any] = {
         "path": launch.path, "manifest": dict(launch.manifest), "seed": launch.seed, "device": launch.device,
-        "mode": launch.mode,
+        "mode": launch.mode, "init_by_name": launch.init_by_name, "by_name": launch.by_name,
     }
     for name, values in (("init", launch.init), ("inputs", launch.inputs)):
         skeleton, tensors = tree.flatten(values)
         specs = plan(tensors)
         region = torch.zeros(region_bytes(specs), dtype=torch.uint8)
         for spec, tensor in zip(specs, tensors):
-            spec.view(region).copy_(tensor)
+            fill(spec.view(region), tensor)
         (folder / f"{name}.bytes").write_bytes(region.numpy().tobytes())
         body[name] = {"skeleton": skeleton, "specs": [spec.to_json() for spec in specs]}
     (folder / PLAN).write_text(json.dumps(body), encoding="utf-8")
@@ -62,5 +65,5 @@ def read(folder: Path) -> SmallLaunch:
         values[name] = tree.rebuild(body[name]["skeleton"], [spec.view(region) for spec in specs])
     return SmallLaunch(
         path=body["path"], manifest=body["manifest"], seed=body["seed"], device=body["device"], mode=body["mode"],
-        **values
+        init_by_name=body["init_by_name"], by_name=body["by_name"], **values
     )

@@ -46,7 +46,8 @@ def constructed(launch: crossing.SmallLaunch, device: torch.device) -> Callable[
     extensions.install(dict(launch.manifest), Path(launch.path).parent)
     module = model.import_file(launch.path)
     init = on_device(device, launch.init)
-    return passes.as_called(model.construct(module, init, launch.seed, device), launch.mode)
+    made = model.construct(module, init, launch.seed, device, by_name=launch.init_by_name)
+    return passes.as_called(made, launch.mode, by_name=launch.by_name)
 
 
 def on_device(device: torch.device, values: list[Any]) -> list[Any]:

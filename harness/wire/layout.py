@@ -1,11 +1,12 @@
 """Where each tensor lies in a region of raw bytes, and views of it there.
 
-Referee and player agree on a layout once per problem size; after that only bytes move. Strides are kept, so that
-a candidate sees an input laid out as `get_inputs` made it.
+Referee and player agree on a layout once per problem size; after that only bytes move. Strides are kept, those of
+views with gaps and of expanded tensors too, so that a candidate sees an input laid out as `get_inputs` made it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,12 @@ class TensorSpec:
     def size_bytes(self) -> int:
         return self.extent * self.torch_dtype.itemsize
 
+    @cached_property
+    def has_gaps(self) -> bool:
+        """Whether there are bytes from its first to its last that are no element's."""
+        elements = math.prod(size for size, step in zip(self.shape, self.stride) if step)
+        return elements != self.extent and 0 not in self.shape
+
     def view(self, region: torch.Tensor) -> torch.Tensor:
         """A fresh tensor object over these bytes of a one-dimensional uint8 `region`."""
         if self.extent == 0:
@@ -66,11 +73,14 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def plan(tensors: Sequence[torch.Tensor], *, contiguous: bool = False) -> tuple[TensorSpec, ...]:
-    """Lay tensors out one after the other; overlapping or `contiguous=True` ones get plain row-major strides."""
+    """Lay tensors out one after the other.
+
+    Those whose elements overlap, other than by being expanded, get plain row-major strides, and with `contiguous` all do.
+    """
     specs, offset = [], 0
     for tensor in tensors:
         stride = tuple(tensor.stride())
-        if contiguous or not is_dense(tensor):
+        if contiguous or overlaps(tensor):
             stride = _row_major(tensor.shape)
         spec = TensorSpec(dtype_name(tensor.dtype), tuple(tensor.shape), stride, offset)
         specs.append(spec)
@@ -95,6 +105,37 @@ def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
 def is_as_it_lies(tensor: torch.Tensor) -> bool:
     """Whether its elements are in memory, and not to be negated, conjugated or made when it is read."""
     return not (_is_neg(tensor) or _is_conj(tensor) or _is_zerotensor(tensor))
+
+
+def fill(place: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Copy `tensor` to `place`, which is of its shape and may be expanded: what repeats is written once."""
+    for dim, (step, size) in enumerate(zip(place.stride(), place.shape)):
+        if step == 0 and size > 1:
+            place, tensor = place.narrow(dim, 0, 1), tensor.narrow(dim, 0, 1)
+    place.copy_(tensor)
+
+
+def without_strides(tensor: torch.Tensor) -> str | None:
+    """What kind of tensor it is, in a word, if its elements do not lie in memory by strides; None for any other."""
+    if tensor.is_nested:
+        return "nested"
+    if tensor.layout is not torch.strided:
+        return str(tensor.layout).removeprefix("torch.")
+    if tensor.is_quantized:
+        return "quantized"
+    return "meta" if tensor.is_meta else None
+
+
+def overlaps(tensor: torch.Tensor) -> bool:
+    """Whether elements share memory in any other way than along an expanded dimension."""
+    reached = 0
+    for step, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size < 2 or step == 0:
+            continue
+        if step <= reached:
+            return True
+        reached += (size - 1) * step
+    return False
 
 
 def is_dense(tensor: torch.Tensor) -> bool:

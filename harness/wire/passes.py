@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from harness.wire import tree
+from harness.wire.call_form import ByName, called
 
 FORWARD, FORWARD_BACKWARD = "forward", "forward_backward"
 MODES = (FORWARD, FORWARD_BACKWARD)
@@ -22,15 +23,16 @@ _enable_grad = torch.enable_grad
 class ForwardBackward(torch.nn.Module):
     """`model` and its gradients as one call.
 
-    `between`, where it is set, is called when `forward` has returned and `backward` is about to begin. `names` are those
+    `between`, where it is set, is called when `forward` has returned and `backward` is about to begin. With `by_name` the
+    inputs are `[positional], {named}`. `names` are those
     of the reference's state in its order, in which gradients of parameters come where the model's go by the same names:
     who registers a bias before a weight has the same parameters all the same.
     """
 
-    def __init__(self, model: torch.nn.Module, names: Sequence[str] = ()) -> None:
+    def __init__(self, model: torch.nn.Module, names: Sequence[str] = (), *, by_name: bool = False) -> None:
         super().__init__()
         self.model = model
-        self._names, self._order = names, None
+        self._names, self._order, self._by_name = names, None, by_name
         self.between: Callable[[], None] | None = None
 
     def forward(self, inputs: Sequence[Any], cotangents: Sequence[torch.Tensor]) -> tuple[Any, list[torch.Tensor]]:
@@ -43,7 +45,7 @@ class ForwardBackward(torch.nn.Module):
         skeleton, tensors = tree.flatten(list(inputs))
         leaves = [each.detach().requires_grad_() if each.is_floating_point() else each for each in tensors]
         with _enable_grad():
-            made = self.model(*tree.rebuild(skeleton, leaves))
+            made = called(self.model, tree.rebuild(skeleton, leaves), self._by_name)
             if self.between is not None:
                 self.between()
             form, outputs = tree.flatten(made)
@@ -86,9 +88,16 @@ def _order_of(model: torch.nn.Module, parameters: Sequence[torch.nn.Parameter], 
     return sorted(range(len(parameters)), key=lambda index: first[parameters[index]])
 
 
-def as_called(model: torch.nn.Module, mode: str, names: Sequence[str] = ()) -> torch.nn.Module:
-    """`model` as a launch of `mode` calls it; `names` are those of the reference's state."""
-    return ForwardBackward(model, names) if mode == FORWARD_BACKWARD else model
+def as_called(
+    model: torch.nn.Module, mode: str, names: Sequence[str] = (), *, by_name: bool = False
+) -> torch.nn.Module:
+    """`model` as a launch of `mode` calls it; `names` are those of the reference's state.
+
+    With `by_name` the arguments of a forward pass come as `[positional], {named}`.
+    """
+    if mode == FORWARD_BACKWARD:
+        return ForwardBackward(model, names, by_name=by_name)
+    return ByName(model) if by_name else model
 
 
 def notice_backward(model: torch.nn.Module, notice: Callable[[], None] | None) -> None:

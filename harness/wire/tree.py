@@ -1,7 +1,8 @@
 """Nested inputs and outputs as a JSON skeleton plus a flat list of tensors.
 
 A KernelBench model may take and return tensors, numbers, strings and None in tuples, lists and dicts. The skeleton
-crosses the wall as JSON, the tensors as raw bytes; nothing is pickled.
+crosses the wall as JSON, the tensors as raw bytes; nothing is pickled. Tensors in a dict are counted in the order of its
+keys, so that two results with the same keys compare whichever was put in first.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ def _walked(item: Any, tensors: list[torch.Tensor]) -> Any:
         return {"value": item}
     if isinstance(item, (list, tuple)) and _holds_what_it_shows(item):
         return {"tuple" if isinstance(item, tuple) else "list": [_walked(part, tensors) for part in item]}
-    if isinstance(item, dict) and _holds_what_it_shows(item) and all(isinstance(key, str) for key in item):
-        return {"dict": {key: _walked(part, tensors) for key, part in item.items()}}
+    # A key of a class of its own may compute something when it is hashed or sorted.
+    if isinstance(item, dict) and _holds_what_it_shows(item) and all(type(key) is str for key in item):
+        made = {key: _walked(item[key], tensors) for key in sorted(item)}
+        return {"dict": {key: made[key] for key in item}}
     raise TypeError(f"a {type(item).__name__} cannot cross to the candidate's process")
 
 

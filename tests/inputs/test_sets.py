@@ -8,6 +8,7 @@ import torch
 from harness.errors import InputError
 from harness.inputs.families import PRODUCT_FAMILIES
 from harness.inputs.sets import draw_inputs, draw_set, still_hold
+from harness.wire.layout import fill
 
 CPU = torch.device("cpu")
 SIGNS = next(family for family in PRODUCT_FAMILIES if family.name == "signs")
@@ -163,7 +164,7 @@ def test_what_no_tensor_fills_is_zero_and_a_known_layout_gives_the_same_bytes(ge
     expected = torch.zeros_like(first.region)
     torch.manual_seed(5)
     for spec, tensor in zip(first.specs, get_inputs()):
-        spec.view(expected).copy_(tensor)
+        fill(spec.view(expected), tensor)
     again = draw_set(get_inputs, CPU, specs=first.specs, seed=5)
     assert torch.equal(first.region, expected) and torch.equal(again.region, expected)
     assert again.specs is first.specs
@@ -179,6 +180,34 @@ def test_what_no_tensor_fills_is_zero_and_a_known_layout_gives_the_same_bytes(ge
 def test_a_draw_of_another_layout_is_refused_whatever_it_differs_in(other):
     with pytest.raises(InputError, match="from one call to the next"):
         draw_set(other, CPU, specs=draw_set(two_matrices, CPU).specs)
+
+
+def test_what_lies_in_the_gaps_of_a_view_is_zero_in_every_family():
+    def part_of_a_larger_one():
+        larger = torch.full((8, 8), 7.0)
+        return [larger[:, :4].uniform_(1, 2), torch.rand(4, 6)]
+
+    for family in PRODUCT_FAMILIES:
+        drawn = draw_set(part_of_a_larger_one, CPU, family, (1, 0), specs=draw_set(part_of_a_larger_one, CPU).specs)
+        first = drawn.arguments()[0]
+        assert first.stride() == (8, 1)
+        assert not bool(drawn.region[: 4 * 60].view(torch.float32).as_strided((7, 4), (8, 1), 4).any())
+
+
+def test_each_tensor_has_a_digest_of_its_own():
+    one, other = (draw_set(lambda: [torch.rand(3), torch.arange(5.0), torch.zeros(0)], CPU).digests() for _ in range(2))
+    assert len(one) == 2 and one[0] != other[0] and one[1] == other[1]
+
+
+def test_inputs_that_do_not_lie_in_memory_by_strides_are_refused_in_a_sentence():
+    with pytest.raises(InputError, match="returns a sparse_coo tensor, which has no place .* Return its dense form"):
+        draw_set(lambda: [torch.ones(1), torch.eye(2).to_sparse()], CPU)
+
+
+def test_elements_that_overlap_are_told_of_and_expanded_ones_stay_so():
+    assert draw_set(lambda: [torch.rand(9).unfold(0, 4, 2)], CPU).overlapping
+    drawn = draw_set(lambda: [torch.rand(3, 1).expand(3, 4)], CPU)
+    assert not drawn.overlapping and drawn.arguments()[0].stride() == (1, 0)
 
 
 def test_each_region_is_held_against_its_own_set_to_the_last_byte():
@@ -203,6 +232,6 @@ def test_on_a_gpu_too_what_no_tensor_fills_is_zero(get_inputs):
     torch.manual_seed(5)
     with device:
         for spec, tensor in zip(drawn.specs, get_inputs()):
-            spec.view(expected).copy_(tensor)
+            fill(spec.view(expected), tensor)
     assert torch.equal(drawn.region, expected)
     assert torch.equal(draw_set(get_inputs, device, specs=drawn.specs, seed=5).region, expected)

@@ -166,6 +166,68 @@ def test_an_old_buffer_handed_back_unwritten_is_handed_back_as_nan():
     assert bool(stage.box[:16].view(torch.float32).isnan().all())
 
 
+def oblong_launcher_of(forward, strides=(3, 1)):
+    """Of a reference that returns 2 × 3 elements in these strides, from as many inputs."""
+    stage, launcher = launcher_of(forward)
+    specs = [spec.to_json() for spec in plan([torch.zeros(2, 3)])]
+    launcher.layout = Layout({"inputs": specs, "outputs": specs, "strides": [list(strides)], "shape": "tensor"})
+    return stage, launcher
+
+
+def transposed(x):
+    """The same values, one column after the other in memory."""
+    return (x + 1).T.contiguous().T
+
+
+def test_after_a_first_result_in_another_order_every_call_has_its_copy_to_the_references_in_the_window():
+    copied = []
+
+    def forward(x):
+        made = transposed(x)
+        copied.append(made)
+        return made
+
+    stage, launcher = oblong_launcher_of(forward)
+    placed = launcher.layout.in_order
+    launcher.layout.in_order = lambda result: stage.steps.append("put in order") or placed(result)
+    first, _, _ = launcher.queue(1, [SKELETON])
+    assert first[0]["reordered"] is True and "put in order" not in stage.steps
+    stage.steps.clear()
+    reports, _, _ = launcher.queue(2, [SKELETON, SKELETON])
+    assert not any("reordered" in report for report in reports)
+    assert [step for step in stage.steps if step in ("start", "forward", "put in order", "stop")] == [
+        "start", "forward", "put in order", "stop",
+    ] * 2
+    assert stage.box[:24].view(torch.float32).tolist() == [3.0] * 6
+    assert all(bool(each.isnan().all()) for each in copied), "what forward returned is overwritten as well"
+
+
+def test_an_old_buffer_in_another_order_handed_back_unwritten_is_nan_too():
+    kept = []
+
+    def lazy(x):
+        if not kept:
+            kept.append(transposed(x))
+        return kept[0]
+
+    stage, launcher = oblong_launcher_of(lazy)
+    launcher.queue(1, [SKELETON])
+    launcher.queue(2, [SKELETON])
+    assert bool(stage.box[:24].view(torch.float32).isnan().all())
+
+
+def test_a_result_in_the_references_order_is_never_copied_and_one_with_a_fault_is_reported_in_either():
+    stage, launcher = oblong_launcher_of(transposed, (1, 2))
+    reports, _, _ = launcher.queue(1, [SKELETON])
+    assert set(reports[0]) == {"host_us", "values", "beyond"} and not launcher.reorders
+    answers = [transposed, lambda x: torch._neg_view(-transposed(x)), lambda x: transposed(x)[:1], lambda x: None,
+               lambda x: x.T.view(3, 2).T]
+    stage, launcher = oblong_launcher_of(lambda x: answers.pop(0)(x))
+    found = [launcher.queue(number, [SKELETON])[0][0] for number in range(1, 6)]
+    codes = [each.get("fault", {}).get("code") for each in found]
+    assert codes == [None, "wrong_layout", "wrong_shape", "wrong_type", "aliases_input"]
+
+
 def test_no_gradient_is_recorded():
     seen = []
     _, launcher = launcher_of(lambda x: seen.append(torch.is_grad_enabled()) or x + 1)

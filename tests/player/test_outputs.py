@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.player.outputs import fault_of, take
+from harness.player.outputs import fault_of, in_order, lie_in_order, take
 from harness.wire.layout import is_dense, plan
 
 CPU = torch.device("cpu")
@@ -44,13 +44,12 @@ def test_a_result_like_the_references_has_no_fault():
         (torch.ones(3, 4, dtype=torch.float64), "wrong_dtype"),
         (torch.ones(3, 4, dtype=torch.int32), "wrong_dtype"),
         (torch.ones(3, 4).to_sparse(), "wrong_layout"),
-        (torch.ones(4, 3).T, "wrong_layout"),
         (torch.ones(3, 8)[:, :4], "wrong_layout"),
         (torch.ones(3, 4, device="meta"), "wrong_device"),
         ((torch.ones(3, 4), torch.ones(1)), "wrong_count"),
     ],
     ids=[
-        "a column more", "a dimension more", "flattened", "float64", "int32", "sparse", "column by column", "with gaps",
+        "a column more", "a dimension more", "flattened", "float64", "int32", "sparse", "with gaps",
         "elsewhere", "a pair",
     ],
 )
@@ -78,9 +77,48 @@ def test_a_list_of_one_tensor_is_not_a_tensor():
     assert fault([torch.ones(3, 4)], ONE) == "wrong_type"
 
 
-def test_a_result_laid_out_as_the_references_own_is_right_also_when_that_is_transposed():
-    assert fault(torch.ones(4, 3).T, torch.zeros(4, 3).T) is None
-    assert fault(torch.ones(3, 4), torch.zeros(4, 3).T) == "wrong_layout"
+def test_a_result_in_any_order_of_dimensions_is_right_and_which_order_that_is_can_be_told():
+    transposed = [list(torch.zeros(4, 3).T.stride())]
+    for result in (torch.ones(4, 3).T, torch.ones(3, 4)):
+        assert fault(result, torch.zeros(4, 3).T) is None
+    assert lie_in_order([torch.ones(4, 3).T], transposed) and not lie_in_order([torch.ones(3, 4)], transposed)
+    assert lie_in_order([torch.ones(3, 4), torch.ones(2)], [None, [1]]), "no order is asked for where there is none"
+
+
+def test_what_lies_in_another_order_is_copied_to_the_references_and_nothing_else_is():
+    images = torch.rand(2, 3, 4, 5)
+    last, rows = images.to(memory_format=torch.channels_last), torch.rand(7)
+    specs, strides = plan([images, rows], contiguous=True), [list(images.stride()), [1]]
+    placed = in_order((last, rows), specs, strides)
+    assert torch.equal(placed[0], images) and placed[0].stride() == images.stride()
+    assert placed[1] is rows
+    channels_last = [list(last.stride()), [1]]
+    assert in_order((last, rows), specs, channels_last)[0] is last
+    assert in_order([images, rows], specs, channels_last)[0].stride() == last.stride()
+
+
+def test_a_dict_whose_keys_come_in_another_order_is_put_in_order_tensor_by_tensor():
+    made = {"b": torch.rand(3, 4), "a": torch.rand(4, 3).T}
+    specs = plan([made["a"], made["b"]], contiguous=True)
+    placed = in_order(made, specs, [[4, 1], [4, 1]])
+    assert placed["a"].stride() == (4, 1) and torch.equal(placed["a"], made["a"]) and placed["b"] is made["b"]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [None, 3.0, object(), torch.ones(3, 5).T, torch.ones(4, 3).double().T, torch.ones(4, 6).T[:3],
+     torch.ones(3, 4).to_sparse(), (torch.ones(4, 3).T, torch.ones(1)), torch._efficientzerotensor((3,))],
+    ids=["None", "a number", "an object", "another shape", "another dtype", "gaps", "sparse", "one too many", "no memory"],
+)
+def test_within_the_window_what_has_a_fault_is_left_to_the_gates(result):
+    assert in_order(result, plan([ONE]), [[4, 1]]) is result
+
+
+def test_a_view_of_an_input_in_another_order_is_an_alias_still():
+    slot = torch.zeros(4096, dtype=torch.uint8)
+    addresses = range(slot.data_ptr(), slot.data_ptr() + slot.numel())
+    assert fault(slot[:48].view(torch.float32).view(4, 3).T, ONE, addresses) == "aliases_input"
+    assert fault(torch._neg_view(torch.ones(4, 3).T), ONE) == "wrong_layout", "nor may it be computed as it is copied"
 
 
 def test_a_dimension_of_one_element_may_have_any_stride():

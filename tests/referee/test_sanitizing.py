@@ -19,6 +19,7 @@ RACE = Verdict(Status.INCORRECT, ReasonCode.RACE, "compute-sanitizer racecheck: 
 
 class Reference:
     init, mode = [3], "forward"
+    init_by_name = by_name = False
 
     def __init__(self, **sizes):
         self.sizes = sizes

@@ -76,7 +76,7 @@ def traced(tmp_path, monkeypatch):
     """`traced(SESSION, wrong=…)`: what comes of a candidate that was timed at 100 µs."""
     path = tmp_path / "candidate.py"
     path.write_text('SOURCE = "__global__ void tile(float* x) {}"\n')
-    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
 
     def make(session, wrong=None):
         def decide(figures, reference, precision_class):
@@ -162,7 +162,7 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     monkeypatch.setattr(tracing, "judge_launch", lambda *_: None)
     monkeypatch.setattr(tracing.checking, "decide", lambda *_: None)
     monkeypatch.setattr(tracing, "foreign_functions", lambda path: [])
-    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
     session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
     session.core_time_beside_us = lambda: 0.0
     contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
@@ -180,7 +180,7 @@ def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, librar
     monkeypatch.setattr(tracing, "judge_launch", lambda *_: None)
     monkeypatch.setattr(tracing.checking, "decide", lambda *_: None)
     monkeypatch.setattr(tracing, "foreign_functions", lambda path: [])
-    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None)
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
     session = Session(*[
         {**on_a_cpu(0.0), "own_us": 0.0, "operators": [{"name": "aten::mm", "us": us}]} for us in library_us
     ])
@@ -189,3 +189,28 @@ def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, librar
     contestant = Contestant("x", str(tmp_path / "x.py"), {}, extensions, None, "fp32", "torch")
     assert trace(session, "cpu", reference, contestant, timing(1000.0)).kind == kind
     assert len(session.answers) == left
+
+
+COPY = "void at::native::elementwise_kernel<128, 4, direct_copy_kernel_cuda(at::TensorIteratorBase&)::lambda>"
+
+
+def launched(*spans, reordered=True):
+    names = list(dict.fromkeys(name for name, *_ in spans))
+    return {"names": names, "spans": [[names.index(name), *when] for name, *when in spans], "reordered": reordered}
+
+
+@pytest.mark.parametrize(
+    ("listing", "kind"),
+    [
+        (launched(("tile", 0.0, 40.0), (COPY, 40.0, 60.0)), "custom"),
+        (launched(("tile", 0.0, 40.0), (COPY, 40.0, 60.0), reordered=False), "mixed"),
+        (launched((COPY, 0.0, 60.0), ("tile", 60.0, 40.0)), "mixed"),
+        (launched(("tile", 0.0, 40.0), (COPY, 40.0, 30.0), (COPY, 70.0, 30.0)), "mixed"),
+        (launched(("tile", 0.0, 40.0), ("ampere_sgemm_128x64_nn", 40.0, 60.0)), "mixed"),
+    ],
+    ids=["the harness's copy", "its own copy", "a copy before", "two copies of one output", "another kernel at the end"],
+)
+def test_the_copy_of_an_output_to_the_references_order_is_nobodys_kernel_and_its_time_counts(traced, listing, kind):
+    found = traced(Session(listing))
+    assert (found.kind, found.busy_us) == (kind, 100.0)
+    assert found.launched == len(listing["spans"])

@@ -19,7 +19,7 @@ class Product(torch.nn.Module):
 
 
 def test_terabytes_are_foreseen_without_a_byte_of_them():
-    call = foreseen(lambda: [torch.rand(1 << 38, 16)], Product, [16])
+    call = foreseen(lambda: [torch.rand(1 << 38, 16)], lambda arguments: Product(16)(*arguments))
     assert call.inputs_bytes == (1 << 38) * 16 * 4
     assert call.outputs_bytes == (1 << 38) * 8 * 4
     assert call.wide_inputs_bytes == 2 * call.inputs_bytes
@@ -30,11 +30,11 @@ def test_a_model_that_looks_at_values_leaves_its_outputs_unknown():
         def forward(self, x):
             return x if float(x.sum()) > 0 else -x
 
-    assert foreseen(lambda: [torch.rand(1 << 20)], Peeks, []).outputs_bytes == 0
+    assert foreseen(lambda: [torch.rand(1 << 20)], lambda arguments: Peeks()(*arguments)).outputs_bytes == 0
 
 
 def test_inputs_that_must_be_computed_are_not_foreseen():
-    assert foreseen(lambda: [torch.rand(8)[torch.rand(8) > 0.5].tolist()], Product, [8]) is None
+    assert foreseen(lambda: [torch.rand(8)[torch.rand(8) > 0.5].tolist()], lambda arguments: Product(8)(*arguments)) is None
 
 
 def test_on_a_cpu_what_cannot_fit_is_refused_in_words_before_it_is_drawn(problem_of):

@@ -9,7 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire.layout import ALIGNMENT_BYTES, REGION_BYTES, TensorSpec, dtype_name, plan, region_bytes
+from harness.wire.layout import (
+    ALIGNMENT_BYTES, REGION_BYTES, TensorSpec, dtype_name, fill, overlaps, plan, region_bytes, without_strides,
+)
 
 DTYPES = [
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16, torch.int32,
@@ -79,18 +81,45 @@ def test_an_output_is_laid_out_row_by_row_whatever_its_strides():
     assert spec.stride == (3, 1)
 
 
-@pytest.mark.parametrize(
-    "tensor",
-    [
-        torch.zeros(1, 1).expand(3, 4), torch.zeros(8)[::2], torch.zeros(4, 6)[:, :3],
-        torch.zeros(6).as_strided((3, 3), (1, 1)),
-    ],
-    ids=["expanded", "with a step", "part of a larger one", "overlapping"],
-)
-def test_a_tensor_that_does_not_fill_its_own_span_gets_plain_strides(tensor):
+VIEWS = {
+    "expanded": torch.rand(3, 1).expand(3, 4), "expanded in front": torch.rand(4).expand(2, 3, 4),
+    "one for all": torch.rand(()).expand(3, 4), "with a step": torch.rand(8)[::2],
+    "part of a larger one": torch.rand(4, 6)[:, :3], "transposed part": torch.rand(4, 6)[:, :3].T,
+    "expanded part": torch.rand(4, 6)[:, 1:3].unsqueeze(1).expand(4, 5, 2),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_with_gaps_or_an_expanded_one_keeps_its_strides_and_its_values(name):
+    tensor = VIEWS[name]
     (spec,) = plan([tensor])
-    assert spec.view(region_of([spec])).is_contiguous()
-    assert spec.size_bytes == tensor.numel() * 4
+    assert spec.stride == tensor.stride() and not overlaps(tensor)
+    view = spec.view(region_of([spec]))
+    fill(view, tensor)
+    assert torch.equal(view, tensor)
+    assert spec.has_gaps == (name in ("with a step", "part of a larger one", "transposed part", "expanded part"))
+
+
+@pytest.mark.parametrize(
+    "tensor", [torch.rand(6).as_strided((3, 3), (1, 1)), torch.rand(9).unfold(0, 4, 2)], ids=["as_strided", "windows"]
+)
+def test_elements_that_overlap_otherwise_are_laid_out_one_by_one(tensor):
+    (spec,) = plan([tensor])
+    assert overlaps(tensor) and spec.view(region_of([spec])).is_contiguous()
+    assert spec.size_bytes == tensor.numel() * 4 and not spec.has_gaps
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [(lambda: torch.eye(2).to_sparse(), "sparse_coo"), (lambda: torch.eye(2).to_sparse_csr(), "sparse_csr"),
+     (lambda: torch.quantize_per_tensor(torch.eye(2), 0.1, 0, torch.qint8), "quantized"),
+     (lambda: torch.eye(2, device="meta"), "meta"),
+     (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "nested"), (lambda: torch.eye(2), None)],
+    ids=["coo", "csr", "quantized", "meta", "nested", "plain"],
+)
+def test_what_has_no_strides_is_told_by_its_kind(make, kind):
+    assert without_strides(make()) == kind
 
 
 def test_an_empty_tensor_takes_no_bytes_and_keeps_its_shape():

@@ -106,7 +106,7 @@ def test_each_of_several_outputs_has_its_own_cotangent():
     _, (gradient,) = ForwardBackward(Of(lambda x: {"twice": 2 * x, "count": 3, "square": x * x}))(
         [torch.tensor([5.0])], [torch.tensor([1.0]), torch.tensor([10.0])]
     )
-    assert gradient.item() == 2 * 1 + 2 * 5 * 10
+    assert gradient.item() == 2 * 5 * 1 + 2 * 10, "outputs in a dict are counted in the order of its keys"
 
 
 def test_an_output_without_a_gradient_beside_one_with_is_left_out_and_alone_is_a_sentence():

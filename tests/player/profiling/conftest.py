@@ -44,6 +44,8 @@ class Stage:
 
 
 class Launcher:
+    reorders = False
+
     class layout:
         inputs = outputs = ()
 
@@ -103,6 +105,6 @@ def launcher_asking() -> Callable[..., dict[str, Any]]:
         layout = SimpleNamespace(inputs=(), outputs=(), fault_of=lambda result, stage, index: {"code": ask(result)})
         stage = Stage(device, [torch.rand(64, 64, device=device) for _ in range(2)])
         skeleton = {"list": [{"tensor": 0}, {"tensor": 1}]}
-        return profiling.profiled_launch(stage, SimpleNamespace(layout=layout), torch.matmul, 1, skeleton)
+        return profiling.profiled_launch(stage, SimpleNamespace(layout=layout, reorders=False), torch.matmul, 1, skeleton)
 
     return launch
