@@ -127,7 +127,7 @@ class Workshop:
         contestant = Contestant(
             baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True,
         )
-        return contestant, PlayerStarter(self._bench, self.wall, warm, baseline.imports)
+        return contestant, PlayerStarter(self._bench, self.wall, warm, baseline.imports, [path])
 
     def _candidate(self, candidate: Candidate) -> tuple[Contestant, PlayerStarter]:
         build = self._builds.result(candidate)
@@ -140,7 +140,8 @@ class Workshop:
             tuple(extension.path for extension in build.extensions), warm / "triton",
             self._problem.accuracy.precision_class, candidate.language, origin=str(candidate.path.resolve()),
         )
-        return contestant, PlayerStarter(self._bench, self.wall, warm)
+        readable = [Path(contestant.path), candidate.path, candidate.path.resolve().parent, self._cache.root]
+        return contestant, PlayerStarter(self._bench, self.wall, warm, readable=readable)
 
     def _warm_folder(self, name: str) -> Path:
         """Where a contestant's own compiled Triton and Inductor kernels outlive the run."""

@@ -197,7 +197,8 @@ class BuildQueue:
         folder = private / "build"
         folder.mkdir()
         child = spawn(
-            "harness.build.builder", environment=self._environment(), private=private, repository=REPOSITORY,
+            "harness.build.builder", environment=self._environment(), private=private,
+            readable=self._readable(under_way.candidate), repository=REPOSITORY,
             limits=default_limits(gpu=False), wall=self._wall, preloaded=PRELOADED,
         )
         with self._lock:
@@ -232,6 +233,13 @@ class BuildQueue:
             "without_gpu": self._toolchain.compile_only, "slim_headers": slim.is_wanted(),
             "reference": self._init.get("reference"), "sizes": [dict(each) for each in self._init.get("sizes", [])],
         }
+
+    def _readable(self, candidate: Candidate) -> list[Path]:
+        """What a builder has to see, wherever it lies."""
+        nvcc, reference = self._toolchain.nvcc_path, self._init.get("reference")
+        places = [candidate.path, candidate.path.resolve().parent]
+        places += [Path(reference), Path(reference).parent] if reference else []
+        return [*places, Path(nvcc), Path(cuda_home(nvcc))] if nvcc else places
 
     def _environment(self) -> dict[str, str]:
         extra = {
