@@ -96,6 +96,10 @@ def _judge(
     elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
         reason = f"for {_compiled_for(answer['extensions'], kernels, toolchain)}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
+    elif toolchain.compile_only and answer.get("wanted_gpu") and not answer["extensions"]:
+        wanted = next((str(each) for each in answer["warnings"]), "needs a GPU while it is imported")
+        reason = f"it {_shortened(wanted)}, and there is none here; run it where there is one"
+        verdict = Verdict(Status.SKIPPED, ReasonCode.NO_GPU, reason)
     compiler_warnings = first_warnings(log, candidate.source, candidate.path, generated)
     extensions = _extensions(answer["extensions"], private) if verdict is None else ()
     build = Build(
@@ -111,6 +115,7 @@ def _judge(
         compiler_warnings="\n".join(compiler_warnings),
         is_bound=bool(answer.get("names_folder", True)),
         is_of_init=bool(answer.get("built_in_init", True)),
+        failed=tuple(map(str, answer.get("failed") or ()))[:_MOST_EXTENSIONS],
     )
     return build, _files(answer["files"])
 

@@ -23,8 +23,9 @@ from harness.verdict import OK, Verdict
 
 @dataclass(frozen=True)
 class Contestant:
-    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key; `origin` is the
-    author's own file, where `path` may be a copy with its tuned values.
+    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key, `refused` are the
+    keys of those that no compiler takes; it `may_ask` for others as it runs. `origin` is the author's own file, where
+    `path` may be a copy with its tuned values.
     """
 
     name: str
@@ -36,6 +37,8 @@ class Contestant:
     language: str
     is_baseline: bool = False
     origin: str | None = None
+    refused: frozenset[str] = frozenset()
+    may_ask: bool = False
 
     @property
     def is_control(self) -> bool:
@@ -47,7 +50,8 @@ class Contestant:
 class Judgement:
     """Everything found out about a contestant, as far as it got. `timings` has one entry per player; `evidence` is on
     the launch that failed; `launched` how many kernels, copies and fills a call is on a GPU, 0 where nobody knows;
-    `beside_control` is whether the verdict rests on what the control left behind.
+    `beside_control` is whether the verdict rests on what the control left behind; `unbuilt` are calls of `load_inline` and
+    `load` that the build had not seen, as the player told them.
     """
 
     verdict: Verdict = OK
@@ -64,6 +68,7 @@ class Judgement:
     clocks: ThreeClocks | None = None
     evidence: Evidence | None = None
     beside_control: bool = False
+    unbuilt: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def timing(self) -> Timing | None:

@@ -71,9 +71,12 @@ def raw_devices() -> list[str]:
 
 
 def below_scratch(paths: Iterable[str]) -> list[str]:
-    """Those of `paths` that are there and lie below /tmp, by either name where a link leads there; outer folders first."""
+    """The entries of /tmp that any of `paths` is, or lies in, by either name where a link leads there; what belongs together
+    lies in one, and may name what lies beside it.
+    """
     names = {name for path in paths if path for name in (os.path.abspath(path), os.path.realpath(path))}
-    return sorted(name for name in names if name.startswith(f"{SCRATCH}/") and os.path.exists(name))
+    parts = (name.split("/") for name in names if name.startswith(f"{SCRATCH}/"))
+    return sorted({f"{SCRATCH}/{each[2]}" for each in parts if os.path.exists(f"{SCRATCH}/{each[2]}")})
 
 
 def make_read_only(
@@ -84,8 +87,8 @@ def make_read_only(
 
     Raises OSError when the repository stays writable; other mounts that cannot be changed are left alone. With
     `own_shared_memory` /dev/shm is an empty one of its own, of 1 GiB at most, and what is left there goes with it. With
-    `own_scratch` so is /tmp, where of what lies there only the repository and `readable` are still seen, read-only, and
-    the folders in `writable`.
+    `own_scratch` so is /tmp, where of its entries only those are still seen, read-only, in which the repository and
+    `readable` lie, and the folders in `writable`.
     """
     held = [(path, os.open(path, _O_PATH)) for path in sorted(writable)]
     shown = [(path, os.open(path, _O_PATH)) for path in below_scratch([repository, *readable] if own_scratch else ())]
