@@ -19,6 +19,7 @@ from typing import Any
 import torch.utils.cpp_extension as cpp_extension
 
 from harness.build import call_sources, certain_errors, compile_only, cubin, dependencies, flag_files, slim
+from harness.build.device_linking import with_device_linking
 from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
 from harness.build.printed import printed_to
@@ -62,6 +63,8 @@ class Recorder:
         # It deletes a header in torch's own folder, which is read-only here and shared with other builds.
         if hasattr(cpp_extension, "remove_extension_h_precompiler_headers"):
             cpp_extension.remove_extension_h_precompiler_headers = lambda: None
+        if hasattr(cpp_extension, "_write_ninja_file"):
+            cpp_extension._write_ninja_file = with_device_linking(cpp_extension._write_ninja_file)
         for kind, real in self._real.items():
             setattr(cpp_extension, kind, self._recording(kind, inspect.signature(real)))
 
