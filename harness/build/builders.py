@@ -74,17 +74,22 @@ class Builders:
     def _request(
         self, candidate: Candidate, private: Path, folder: Path, calls: Sequence[Mapping[str, Any]], wall: Wall
     ) -> dict[str, Any]:
-        device = card_of(self.toolchain.arch) if self.toolchain.compile_only else self.device
-        # Triton goes by more than PyTorch's answers, and what it goes by is not built here.
-        asks = device is not None and self.toolchain.nvcc_path is not None and candidate.language != "triton"
         return {
             "candidate": str(candidate.file_in(private).resolve()), "folder": str(folder.resolve()),
             "nvcc": self.toolchain.nvcc_path, "sms": list(self.toolchain.sms),
             "without_gpu": self.toolchain.compile_only, "slim_headers": slim.is_wanted(),
-            "own_scratch": wall.read_only_repository, "device": device.properties() if asks else None,
+            "own_scratch": wall.read_only_repository, "device": self._answers_for(candidate),
             "reference": self.init.get("reference"), "sizes": [dict(each) for each in self.init.get("sizes", [])],
             "calls": [dict(call) for call in calls] or None,
         }
+
+    def _answers_for(self, candidate: Candidate) -> dict[str, Any] | None:
+        """The properties of the GPU that it may ask for; None where its questions decide nothing of what is built."""
+        compile_only = self.toolchain.compile_only
+        device = card_of(self.toolchain.arch) if compile_only else self.device
+        # Without a GPU it is to be known of any whether it goes where one is. Triton goes by more than such answers.
+        builds = candidate.language in ("cuda", "cpp") or (compile_only and candidate.language != "triton")
+        return device.properties() if builds and device is not None and self.toolchain.nvcc_path is not None else None
 
     def _readable(self, candidate: Candidate) -> list[Path]:
         """What a builder has to see, wherever it lies."""

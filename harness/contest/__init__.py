@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+import torch
+
 from harness.baselines import BASELINES, baselines_for
 from harness.build.asked import may_go_on
 from harness.build.judging import saved_meanwhile
@@ -20,7 +22,7 @@ from harness.contest.device_facts import measured_facts
 from harness.contest.running_order import as_they_get_ready
 from harness.contest.suspected import with_suspicions
 from harness.device.bench import Bench
-from harness.errors import HarnessError
+from harness.errors import HarnessError, InputError
 from harness.problem import Problem
 from harness.records.assembling import record_of, samples_of
 from harness.records.writer import RunFiles
@@ -83,10 +85,20 @@ class Contest:
         self._control_at = 0.0
 
     def _references(self) -> tuple[list[Reference], int]:
-        """The reference at all sizes, and the seed under which its model and the candidates' are constructed."""
+        """The reference at all sizes, and the seed under which its model and the candidates' are constructed.
+
+        Raises InputError where the device has no room for it.
+        """
         model_seed, device = secrets.randbits(31), self._bench.torch_device
         all_sizes = [self._sizes, *self._problem.checks_for(self._bench.kind)]
-        return [Reference(self._problem, sizes, device, model_seed) for sizes in all_sizes], model_seed
+        try:
+            return [Reference(self._problem, sizes, device, model_seed) for sizes in all_sizes], model_seed
+        except torch.OutOfMemoryError as error:
+            said = str(error).splitlines()[0]
+            raise InputError(
+                f"this device has no room for the inputs and outputs of the reference at these sizes ({said})",
+                self._problem.reference_path, hint="Take smaller sizes, or a device with more memory",
+            ) from error
 
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> Judge:
         floor_us = self._facts.limits.floor_us if self._facts.limits else None
