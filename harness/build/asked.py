@@ -25,6 +25,8 @@ def asked_before(build: Build, cache: Cache, key: str, place: Path) -> Build:
     """`build`, which is kept under `key`, with what players of the candidate in `place` have asked for in earlier runs."""
     if build.verdict is None:
         for more in cache.all_kept(_key_of_asked(key), place):
+            if len(build.extensions) >= judging.MOST_EXTENSIONS:
+                break  # whoever asks for others in each run has no use for those of the last ones
             build = build.and_also(more)
     return build
 
