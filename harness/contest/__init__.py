@@ -210,8 +210,8 @@ class Contest:
                 return Judgement(refused)
             judgement = self._play(entry, following, may_ask=left > 0)
             if refused is not None and judgement.verdict.reason_code in _FOR_WANT_OF_IT:
-                judgement.verdict = refused
-            elif refused is not None:
+                return Judgement(refused)
+            if refused is not None:
                 judgement.warnings.append(WENT_ON)
         return judgement
 

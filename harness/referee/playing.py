@@ -215,13 +215,13 @@ class Play:
             timing.notes += compilation_notes(contestant.name, before, session.compilations())
         return timing
 
-    def _eager_alone_us(self) -> float:
-        """Eager's time on the timed sizes with no player at work beside it, in µs."""
+    def _eager_alone_us(self, held: bool) -> float:
+        """Eager's time on the timed sizes with no player at work beside it, in µs; its launches `held` where queues are."""
         self._wait_for_others()
         reference = self._references[0]
         sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
         self._bench.synchronize()
-        hold = self._bench.kind != "cpu"
+        hold = held and self._bench.kind != "cpu"
         made = [self._bench.local_launches(reference.model, sets, hold=hold) for _ in range(_ALONE_TIMES)]
         return statistics.median(local.times_us[-1] for local in made)
 

@@ -339,7 +339,7 @@ def test_a_small_call_may_scatter_by_microseconds():
 
 
 def test_an_eager_that_is_slower_beside_a_candidate_alone_is_the_candidates_doing():
-    def eager_alone_us():
+    def eager_alone_us(held):
         return 1001.0
 
     check_baseline(timing_of(baseline_us=1015.0), "cuda", CONTROL, eager_alone_us)
@@ -350,27 +350,50 @@ def test_an_eager_that_is_slower_beside_a_candidate_alone_is_the_candidates_doin
 
 
 def test_a_small_eager_may_scatter_by_microseconds():
-    check_baseline(timing_of(baseline_us=12.0), "cuda", Control(1.0, 1.0, 10.0), lambda: 10.0)
-    check_baseline(timing_of(baseline_us=190.0), "cpu", Control(1.0, 1.0, 10.0), lambda: 10.0)
+    check_baseline(timing_of(baseline_us=12.0), "cuda", Control(1.0, 1.0, 10.0), lambda held: 10.0)
+    check_baseline(timing_of(baseline_us=190.0), "cpu", Control(1.0, 1.0, 10.0), lambda held: 10.0)
 
 
 def test_an_eager_that_is_a_little_slower_beside_a_candidate_is_doubted_and_not_blamed_on_it():
     with pytest.raises(Failed) as caught:
-        check_baseline(timing_of(baseline_us=1030.0), "cuda", CONTROL, lambda: 1000.0)
+        check_baseline(timing_of(baseline_us=1030.0), "cuda", CONTROL, lambda held: 1000.0)
     assert caught.value.verdict.status is Status.UNSURE
     with pytest.raises(Failed) as caught:
-        check_baseline(timing_of(baseline_us=1406.0), "cpu", Control(1.0, 1.0, 143.0), lambda: 143.0)
+        check_baseline(timing_of(baseline_us=1406.0), "cpu", Control(1.0, 1.0, 143.0), lambda held: 143.0)
     assert caught.value.verdict.status is Status.UNSURE
 
 
 def test_an_eager_that_stays_slow_is_a_disturbed_machine_and_nobodys_fault():
     with pytest.raises(Failed, match="something else is using this device") as caught:
-        check_baseline(timing_of(baseline_us=1500.0), "cuda", CONTROL, lambda: 1490.0)
+        check_baseline(timing_of(baseline_us=1500.0), "cuda", CONTROL, lambda held: 1490.0)
     assert caught.value.verdict.status is Status.UNSURE
 
 
+@pytest.mark.parametrize(("beside_us", "alone_unheld_us", "status"), [
+    (1500.0, 1600.0, None), (1500.0, 1200.0, Status.UNSURE), (1600.0, 990.0, Status.REJECTED),
+])
+def test_beside_one_that_cannot_be_queued_ahead_eager_is_held_against_itself_as_little_queued(
+    beside_us, alone_unheld_us, status
+):
+    """Of hundreds of short kernels eager takes longer where the host shows; that is nobody's doing."""
+    asked = []
+
+    def eager_alone_us(held):
+        asked.append(held)
+        return 1000.0 if held else alone_unheld_us
+
+    timing = timing_of(baseline_us=beside_us, hidden=False)
+    if status is None:
+        check_baseline(timing, "cuda", CONTROL, eager_alone_us)
+    else:
+        with pytest.raises(Failed) as caught:
+            check_baseline(timing, "cuda", CONTROL, eager_alone_us)
+        assert caught.value.verdict.status is status
+    assert asked == [False]
+
+
 def test_a_baseline_that_is_as_fast_as_ever_is_not_timed_again():
-    def never():
+    def never(held):
         raise AssertionError("eager was timed again without need")
 
     check_baseline(timing_of(baseline_us=900.0), "cuda", CONTROL, never)
