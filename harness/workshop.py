@@ -6,15 +6,19 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.baselines import Baseline, write_baseline
+from harness.build.asked import build_asked
+from harness.build.builders import Builders
 from harness.build.cache import Cache
+from harness.build.device_answers import DeviceFacts
 from harness.build.environment import Toolchain, arch_of, find_toolchain
 from harness.build.product import Build
 from harness.build.queue import BuildQueue
 from harness.candidate import Candidate
 from harness.device.bench import Bench
+from harness.device.identity import DeviceIdentity
 from harness.problem import Problem
 from harness.records.assembling import baseline_hash
 from harness.referee.judgement import Contestant
@@ -23,6 +27,10 @@ from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.undisturbed import undisturbed
 from harness.sandbox.walls import Wall, best_wall
 from harness.settings import Settings
+from harness.verdict import Verdict
+
+# Of the compilers for what one candidate asks for as it runs, while its device waits.
+_JOBS_OF_ASKED = 2
 
 
 class Builds(Protocol):
@@ -59,9 +67,13 @@ class Workshop:
         self._sound = [candidate for candidate in candidates if candidate.fault is None]
         self.wall = best_wall()
         self._queue = None if builds else queue_for(
-            problem, self._sound, self._toolchain, settings, bench.kind, self._cache, self.wall, gently
+            problem, self._sound, self._toolchain, settings, bench.identity, self._cache, self.wall, gently
         )
         self._builds: Builds = builds or self._queue
+        self._builders = Builders(
+            self._toolchain, settings.build_timeout_s, self.wall, _init_of(problem, bench.kind), facts_of(bench.identity)
+        )
+        self._extended: dict[Candidate, Build] = {}  # builds to which came what was asked for at run time
 
     def __enter__(self) -> Workshop:
         return self
@@ -112,7 +124,17 @@ class Workshop:
         self._builds.wait_for_one(candidates, timeout_s)
 
     def build_of(self, candidate: Candidate) -> Build:
-        return self._builds.result(candidate)
+        return self._extended.get(candidate) or self._builds.result(candidate)
+
+    def build_asked(self, candidate: Candidate, calls: Sequence[Mapping[str, Any]]) -> Verdict | None:
+        """Build what the player of `candidate` has asked for, for those that come after it; the verdict on what does not
+        build.
+        """
+        build, verdict = build_asked(
+            candidate, self.build_of(candidate), calls, self._builders, self._cache, _JOBS_OF_ASKED
+        )
+        self._extended[candidate] = build
+        return verdict
 
     def contestant(self, entry: Baseline | Candidate) -> tuple[Contestant, PlayerStarter]:
         """What the judge needs to play `entry`, once it is built."""
@@ -127,10 +149,10 @@ class Workshop:
         contestant = Contestant(
             baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True,
         )
-        return contestant, PlayerStarter(self._bench, self.wall, warm, baseline.imports)
+        return contestant, PlayerStarter(self._bench, self.wall, warm, baseline.imports, [path])
 
     def _candidate(self, candidate: Candidate) -> tuple[Contestant, PlayerStarter]:
-        build = self._builds.result(candidate)
+        build = self.build_of(candidate)
         key = self._cache.key(candidate, self._toolchain)
         # Only what compiles when it runs has something to keep; others would have a place to store files for ever.
         compiles = candidate.language == "triton" or "torch.compile" in candidate.source
@@ -139,8 +161,10 @@ class Workshop:
             candidate.name, str(candidate.file_in(self._folder).resolve()), build.manifest,
             tuple(extension.path for extension in build.extensions), warm / "triton",
             self._problem.accuracy.precision_class, candidate.language, origin=str(candidate.path.resolve()),
+            refused=frozenset(build.failed),
         )
-        return contestant, PlayerStarter(self._bench, self.wall, warm)
+        readable = [Path(contestant.path), candidate.path, candidate.path.resolve().parent, self._cache.root]
+        return contestant, PlayerStarter(self._bench, self.wall, warm, readable=readable)
 
     def _warm_folder(self, name: str) -> Path:
         """Where a contestant's own compiled Triton and Inductor kernels outlive the run."""
@@ -157,10 +181,23 @@ def toolchain_for(capability: str | None, archs: Sequence[str]) -> Toolchain:
 
 
 def queue_for(
-    problem: Problem, sound: Sequence[Candidate], toolchain: Toolchain, settings: Settings, device_kind: str,
+    problem: Problem, sound: Sequence[Candidate], toolchain: Toolchain, settings: Settings, device: DeviceIdentity,
     cache: Cache, wall: Wall, gently: bool = False,
 ) -> BuildQueue:
-    """The queue that builds candidates without fault for `problem` at all sizes of a `device_kind` ("cuda" or "cpu")."""
+    """The queue that builds candidates without fault for `problem` at all sizes of the `device`."""
+    init = _init_of(problem, device.kind)
+    return BuildQueue(sound, toolchain, cache, settings, wall, init, gently, facts_of(device))
+
+
+def facts_of(device: DeviceIdentity) -> DeviceFacts | None:
+    """What a builder may answer of a GPU; None for another device, or where something of it is not known."""
+    sizes = device.sm_count, device.memory_bytes, device.l2_bytes
+    if device.kind != "cuda" or device.sm is None or None in sizes:
+        return None
+    return DeviceFacts(device.name, device.sm, *sizes)
+
+
+def _init_of(problem: Problem, device_kind: str) -> dict[str, Any]:
+    """How a candidate's `ModelNew` is constructed on a device of that kind ("cuda" or "cpu"), for `Builders`."""
     sizes = [problem.timed_sizes(device_kind), *problem.checks_for(device_kind)]
-    init = {"reference": str(problem.reference_path.resolve()), "sizes": sizes}
-    return BuildQueue(sound, toolchain, cache, settings, wall, init, gently)
+    return {"reference": str(problem.reference_path.resolve()), "sizes": sizes}

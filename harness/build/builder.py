@@ -14,27 +14,39 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.missing_extension import NoCompiler, NotCompiled, OnlyCompiled
+from harness.build.device_answers import answer_for
+from harness.build.missing_extension import WENT_ON, NoCompiler, NotCompiled, OnlyCompiled
 from harness.build.opened_files import OpenedFiles
 from harness.build.slim import BEGINS_AGAIN
 from harness.reading.reference_source import with_sizes
+from harness.sandbox.mounts import SCRATCH
 from harness.wire.frames import Channel
+from harness.wire.gpu_wanted import wants_gpu
 
 if TYPE_CHECKING:
     from harness.build.recording import Recorder
 
 _LOG_CHARACTERS = 1_000_000
 _OURS = str(Path(__file__).resolve().parents[1])
-_NEEDS_GPU = (
-    "No CUDA GPUs are available", "Found no NVIDIA driver", "no CUDA-capable device", "0 active drivers",
-    "Torch not compiled with CUDA enabled", "no NVIDIA", "CUDA driver initialization failed",
-    "Invalid device id", "CUDA is not available", "Cannot access accelerator device",
-    "CUDA unknown error", "cuda available",
-)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """How an import went: the `failure` that is the candidate's, or what it `wanted` a GPU for, in words."""
+
+    failure: dict[str, Any] | None = None
+    wanted: str | None = None
+    note: str | None = None
+
+    @property
+    def may_go_otherwise(self) -> bool:
+        """Whether it could end otherwise where questions about the device are answered otherwise."""
+        return self.wanted is not None or (self.failure is not None and self.failure["kind"] == "import_error")
 
 
 def main() -> None:
@@ -54,9 +66,10 @@ def main() -> None:
 
 
 def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, reference, sizes: a mapping for each
-    at which it will be constructed). Returns the answer's frame. `begin_again` is called as something is built again with
-    PyTorch's own headers.
+    """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, own_scratch, reference, sizes: a mapping
+    for each at which it will be constructed, device: the properties of the GPU that it may ask for, or None; calls: what is
+    to be built in place of what its import builds, or None). Returns the answer's frame. `begin_again` is called as
+    something is built again with PyTorch's own headers.
     """
     from harness.build.recording import Recorder
 
@@ -65,35 +78,99 @@ def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: Non
         without_gpu=request["without_gpu"], slim_headers=request["slim_headers"], begin_again=begin_again,
     )
     recorder.install()
-    not_its_own = Path(request["folder"]).parent, Path(_OURS), Path(request.get("reference") or _OURS)
+    private = Path(request["folder"]).parent
+    not_its_own = private, Path(_OURS), Path(request.get("reference") or _OURS)
     opened = OpenedFiles(Path(request["candidate"]), not_its_own)
-    failure, warnings = None, []
+    went = _went(lambda: _make(request["calls"], recorder), request) if request["calls"] else _imported(request, recorder)
+    warnings = [note for note in (went.note, went.wanted) if note]
+    if went.failure is None and recorder.failures:
+        warnings.append(WENT_ON)
+    files = recorder.files.union(opened.names())
+    return {
+        "extensions": recorder.extensions, "log": recorder.log[-_LOG_CHARACTERS:], "failure": went.failure,
+        "warnings": warnings, "wanted_gpu": went.wanted is not None, "failed": sorted(recorder.failed),
+        "files": sorted(files - _of_this_process(files, private, own_scratch=request["own_scratch"])),
+        "names_folder": recorder.names_folder, "built_in_init": recorder.built_in_init,
+    }
+
+
+def _imported(request: dict[str, Any], recorder: Recorder) -> _Attempt:
+    """Import the candidate and construct it, its questions about the device answered as for the one that the run is for.
+
+    Where that ends it, once more with the other answers: for a run on a GPU those of this machine, which has none, and for
+    one without a GPU those of one that it is compiled for. That counts where it ends better.
+    """
+    of_this_machine, of_a_gpu = None, request["device"]
+    first, other = (of_this_machine, of_a_gpu) if request["without_gpu"] else (of_a_gpu, of_this_machine)
+    answer_for(first)
+    attempt = _went(lambda: _import_and_construct(request, recorder), request)
+    if first == other or recorder.extensions or not attempt.may_go_otherwise:
+        return attempt
+    answer_for(other)
+    again = _went(lambda: _import_and_construct(request, recorder), request)
+    if again.failure is not None and again.failure["kind"] == "import_error":
+        return attempt
+    if request["without_gpu"] and again.failure is None and not recorder.extensions:
+        # It goes where a GPU is, and this is not where.
+        return replace(again, wanted=attempt.wanted or f"needs a GPU while it is imported ({attempt.failure['message']})")
+    return again
+
+
+def _went(do: Callable[[], dict[str, Any] | None], request: dict[str, Any]) -> _Attempt:
+    """What came of `do`, which returns a failure or raises."""
     try:
-        module = _import(Path(request["candidate"]))
-        failure = _without_model(module)
-        if failure is None:
-            _construct(module, request, recorder)
+        return _Attempt(do())
     except NoCompiler as error:
-        failure = {"kind": "no_nvcc", "message": str(error)}
+        return _Attempt({"kind": "no_nvcc", "message": str(error)})
     except NotCompiled as error:
-        failure = {
+        return _Attempt({
             "kind": "compile_error", "message": str(error), "log": error.log[-_LOG_CHARACTERS:],
             "slim_log": error.slim_log[-_LOG_CHARACTERS:], "headers": error.headers,
-        }
+        })
     except OnlyCompiled as error:
-        warnings.append(str(error))
+        return _Attempt(note=str(error))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        failure, warning = _describe(error, request)
-        warnings += warning
-    if failure is None and recorder.failures:
-        warnings.append("an extension failed to build, and the candidate went on without it")
-    return {
-        "extensions": recorder.extensions, "log": recorder.log[-_LOG_CHARACTERS:], "failure": failure,
-        "warnings": warnings, "files": sorted(recorder.files.union(opened.names())),
-        "names_folder": recorder.names_folder, "built_in_init": recorder.built_in_init,
-    }
+        return _describe(error, request)
+
+
+def _import_and_construct(request: dict[str, Any], recorder: Recorder) -> dict[str, Any] | None:
+    module = _import(Path(request["candidate"]))
+    failure = _without_model(module)
+    if failure is None:
+        _construct(module, request, recorder)
+    return failure
+
+
+def _make(calls: Sequence[Mapping[str, Any]], recorder: Recorder) -> None:
+    """Build what a player of the candidate's asked for. Raises what the first that fails raises, once all were tried."""
+    failed: Exception | None = None
+    for call in calls:
+        try:
+            recorder.make(call["kind"], dict(call["arguments"]), call["texts"])
+        except (NotCompiled, NoCompiler) as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+
+
+def _of_this_process(files: Collection[str], private: Path, *, own_scratch: bool) -> set[str]:
+    """Those of `files` that are gone with it: in its private folder, and in a /tmp of its own. It has written them."""
+    # Where the wall could not cover the machine's /tmp, that is read-only.
+    has_own = own_scratch and not os.statvfs(SCRATCH).f_flag & os.ST_RDONLY
+    private_root = f"{private.resolve()}{os.sep}"
+    return {path for path in files if path.startswith(private_root) or (has_own and _is_in_scratch(path))}
+
+
+def _is_in_scratch(path: str) -> bool:
+    """Whether it lies in this process's own /tmp; what of the machine's is seen there lies on another device."""
+    if not path.startswith(f"{SCRATCH}{os.sep}"):
+        return False
+    try:
+        return os.stat(path).st_dev == os.stat(SCRATCH).st_dev
+    except OSError:
+        return True  # removed by the candidate, which could remove nothing else
 
 
 def _import(path: Path) -> Any:
@@ -145,12 +222,12 @@ def _init_arguments(path: Path, sizes: Mapping[str, int]) -> tuple[list[Any], bo
     return arguments_of(names["Model"], names.get("get_init_inputs", list)())
 
 
-def _describe(error: BaseException, request: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the failure that `error` is, or None and a warning when it is only for want of a GPU."""
+def _describe(error: BaseException, request: dict[str, Any]) -> _Attempt:
+    """What `error` says of the candidate; nothing against it when it is only for want of a GPU."""
     text = str(error)
-    if not isinstance(error, SyntaxError) and any(sign in text for sign in _NEEDS_GPU):
+    if not isinstance(error, SyntaxError) and wants_gpu(text):
         first_line = text.splitlines()[0][:200]
-        return None, [f"needs a GPU while it is imported ({type(error).__name__}: {first_line})"]
+        return _Attempt(wanted=f"needs a GPU while it is imported ({type(error).__name__}: {first_line})")
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(_OURS) and "<frozen importlib" not in frame.filename
@@ -161,10 +238,10 @@ def _describe(error: BaseException, request: dict[str, Any]) -> tuple[dict[str, 
     own = [frame for frame in frames if frame.filename == str(request["candidate"])] or frames
     line = error.lineno if isinstance(error, SyntaxError) else own[-1].lineno if own else None
     shown = traceback.format_list(frames) + traceback.format_exception_only(type(error), error)
-    return {
+    return _Attempt({
         "kind": kind, "line": line, "message": f"{type(error).__name__}: {text}"[:2000],
         "traceback": "".join(shown)[-8000:],
-    }, []
+    })
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.locks import Lock
 from harness.verdict import Status
 
-BUILD_VERSION = 8
+BUILD_VERSION = 9
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
 # A build may also take in what was compiled before.
 _SOURCES = source_suffixes.SOURCES | {".ptx", ".cubin"}
@@ -88,6 +88,10 @@ class Cache:
         `place` is the folder of the candidate, where files lie that were stored by a name below it. `init` stands for what
         `ModelNew` is constructed with, where that is known.
         """
+        return next(self.all_kept(key, place, init), None)
+
+    def all_kept(self, key: str, place: Path = Path(), init: str | None = None) -> Iterator[Build]:
+        """Every build kept under a name that begins with `key`, as `lookup` has the first."""
         digests: dict[str, str | None] = {}
         for folder in sorted(self._entries.glob(f"{key}*")):
             try:
@@ -107,9 +111,9 @@ class Cache:
             if unchanged:
                 with suppress(OSError):
                     os.utime(folder / "manifest.json")  # the clock of the least recently used
-                return build
+                yield build
+                continue
             shutil.rmtree(folder, ignore_errors=True)
-        return None
 
     def store(
         self, key: str, build: Build, files: Mapping[str, str] | None = None, place: Path | None = None,
@@ -201,6 +205,20 @@ def sources_untold(candidate: Candidate) -> list[Path]:
     folder, everything = candidate.path.resolve().parent, _STARTS_PROGRAMS.search(candidate.source)
     paths = (folder / name for name in _sources_below(folder) if " -> " not in name)
     return [path for path in paths if everything or path.suffix not in source_suffixes.UNITS]
+
+
+def digests_of(paths: Iterable[Path], began_at: float) -> dict[str, str]:
+    """The SHA-256 of each file that a build read which began at `began_at`, a time of the clock's."""
+    return {str(path): _digest(path, began_at) for path in paths}
+
+
+def _digest(path: Path, began_at: float) -> str:
+    """The SHA-256 of a file that a build read, or none that any file has where it was put there since the build began."""
+    try:
+        found = path.stat()
+        return sha256_of(path) if max(found.st_mtime, found.st_ctime) < began_at else "saved meanwhile"
+    except OSError:
+        return "removed meanwhile"
 
 
 def _reads_beside(candidate: Candidate) -> bool:

@@ -21,7 +21,7 @@ from harness.verdict import ReasonCode, Status, Verdict
 _LOG_CHARACTERS, _LINE_CHARACTERS = 200_000, 4000
 _GENERATED_BYTES, _MOST_GENERATED = 1 << 20, 64
 # What a build says it made and read is copied and hashed here, where nobody ends it.
-_MOST_EXTENSIONS, _MOST_EXTENSION_BYTES = 64, 2 << 30
+MOST_EXTENSIONS, _MOST_EXTENSION_BYTES = 64, 2 << 30
 _MOST_FILES, _MOST_FILE_BYTES = 5000, 512 << 20
 _FAILURE_CODES = {
     "syntax_error": ReasonCode.SYNTAX_ERROR, "import_error": ReasonCode.IMPORT_ERROR,
@@ -96,6 +96,10 @@ def _judge(
     elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
         reason = f"for {_compiled_for(answer['extensions'], kernels, toolchain)}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
+    elif toolchain.compile_only and answer.get("wanted_gpu") and not answer["extensions"]:
+        wanted = next((str(each) for each in answer["warnings"]), "needs a GPU while it is imported")
+        reason = f"it {_shortened(wanted)}, and there is none here; run it where there is one"
+        verdict = Verdict(Status.SKIPPED, ReasonCode.NO_GPU, reason)
     compiler_warnings = first_warnings(log, candidate.source, candidate.path, generated)
     extensions = _extensions(answer["extensions"], private) if verdict is None else ()
     build = Build(
@@ -111,6 +115,7 @@ def _judge(
         compiler_warnings="\n".join(compiler_warnings),
         is_bound=bool(answer.get("names_folder", True)),
         is_of_init=bool(answer.get("built_in_init", True)),
+        failed=tuple(map(str, answer.get("failed") or ()))[:MOST_EXTENSIONS],
     )
     return build, _files(answer["files"])
 
@@ -183,8 +188,8 @@ def _shortened(text: Any) -> str:
 
 def _extensions(entries: Sequence[Mapping[str, Any]], private: Path) -> tuple[BuiltExtension, ...]:
     """What was built. Raises ValueError for more than any candidate builds."""
-    if len(entries) > _MOST_EXTENSIONS:
-        raise ValueError(f"{len(entries)} extensions, where {_MOST_EXTENSIONS} are the most")
+    if len(entries) > MOST_EXTENSIONS:
+        raise ValueError(f"{len(entries)} extensions, where {MOST_EXTENSIONS} are the most")
     found = tuple(_extension(each, private) for each in entries)
     size_bytes = sum(each.path.stat().st_size for each in found)
     if size_bytes > _MOST_EXTENSION_BYTES:

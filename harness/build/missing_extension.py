@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from harness.build.compile_only import Compiled
 
 
+WENT_ON = "an extension failed to build, and the candidate went on without it"
+
+
 class NotCompiled(Exception):
     """Raised in place of what torch raises when a build fails; `log` is the compiler's output, `slim_log` what it had
     said with the stand-in for PyTorch's headers, `refused` what it said for each architecture where it only compiles,

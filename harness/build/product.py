@@ -28,7 +28,7 @@ class Build:
     """The end of building one candidate. `verdict` None means that it may be run.
 
     It `is_bound` where it would be another one if the candidate lay elsewhere, and `is_of_init` where it may be another
-    one if `ModelNew` were constructed with something else. `seconds` is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0",
+    one if `ModelNew` were constructed with something else. `failed` are the keys of calls that no compiler took. `seconds` is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0",
     "g++ 12.2", "triton" or "python"; `headers` "slim" when all extensions were built with the stand-in for
     PyTorch's headers, "stock" when one needed PyTorch's own; `log` the compilers' output; `warnings` what a reader of
     the row should know and `compiler_warnings` what the compilers warned of in the candidate's own lines, one a line.
@@ -47,6 +47,20 @@ class Build:
     compiler_warnings: str = ""
     is_bound: bool = False
     is_of_init: bool = False
+    failed: tuple[str, ...] = ()
+
+    def and_also(self, more: Build) -> Build:
+        """This one, with what was built `more`, which a player of the candidate's had asked for."""
+        known = {each.key for each in self.extensions}
+        return replace(
+            self, extensions=(*self.extensions, *(each for each in more.extensions if each.key not in known)),
+            kernels=(*self.kernels, *more.kernels), seconds=self.seconds + more.seconds, arch=self.arch or more.arch,
+            headers="stock" if "stock" in (self.headers, more.headers) else self.headers or more.headers,
+            built_by=more.built_by if self.built_by == "python" else self.built_by, log=self.log + more.log,
+            warnings=_lines(self.warnings, more.warnings),
+            compiler_warnings=_lines(self.compiler_warnings, more.compiler_warnings),
+            failed=tuple(dict.fromkeys((*self.failed, *more.failed))),
+        )
 
     @property
     def manifest(self) -> dict[str, dict[str, Any]]:
@@ -79,5 +93,11 @@ class Build:
             replace(BuiltExtension(**each), path=folder / each["path"]) for each in body["extensions"]
         )
         kernels = tuple(KernelReport(**each) for each in body["kernels"])
-        read = {"verdict": verdict, "extensions": extensions, "kernels": kernels, "cached": True}
+        read = {
+            "verdict": verdict, "extensions": extensions, "kernels": kernels, "cached": True, "failed": tuple(body["failed"]),
+        }
         return cls(**{**body, **read})
+
+
+def _lines(*texts: str) -> str:
+    return "\n".join(filter(None, texts))

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import secrets
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,24 +19,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.build import judging, side_by_side, slim
-from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, sha256_of, sources_untold
+from harness.build import judging
+from harness.build.asked import asked_before
+from harness.build.builders import Builders
+from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, digests_of, sha256_of, sources_untold
 from harness.build.cache_space import Lease, limit_bytes, make_room
-from harness.build.environment import Toolchain, cuda_home
+from harness.build.device_answers import DeviceFacts
+from harness.build.environment import Toolchain
 from harness.build.product import Build
 from harness.candidate import Candidate
-from harness.clocks.spinning import SPIN
-from harness.sandbox.ahead import PRELOADED
 from harness.sandbox.descriptors import allow_descriptors
-from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
-from harness.sandbox.spawn import Child, spawn
+from harness.sandbox.spawn import Child
 from harness.sandbox.walls import Wall
 from harness.settings import Settings
 from harness.verdict import ReasonCode, Status, Verdict
-from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 _BYTES_PER_BUILDER = 3 << 30
 
 
@@ -60,17 +57,18 @@ class BuildQueue:
     """Builds `candidates` in parallel from the moment it is made, and those that are added. `close` it, or use it in a
     `with`.
 
-    `problem_init` says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `gently` takes
-    half as many cores: with a compiler on every one, the steps of a run that is timing took 390 µs more.
+    `problem_init` says how `ModelNew` is constructed, and `device` for which GPU (`Builders`). `gently` takes half as many
+    cores: with a compiler on every one, the steps of a run that is timing took 390 µs more.
     """
 
     def __init__(
         self, candidates: Sequence[Candidate], toolchain: Toolchain, cache: Cache, settings: Settings,
         wall: Wall | None = None, problem_init: Mapping[str, Any] | None = None, gently: bool = False,
+        device: DeviceFacts | None = None,
     ) -> None:
-        self._toolchain, self._cache, self._settings, self._wall = toolchain, cache, settings, wall
-        self._init = dict(problem_init or {})
-        self._init_digest = _digest_of_init(self._init)
+        self._toolchain, self._cache, self._settings = toolchain, cache, settings
+        self._builders = Builders(toolchain, settings.build_timeout_s, wall, dict(problem_init or {}), device)
+        self._init_digest = _digest_of_init(self._builders.init)
         self._limit_bytes, self._lease = limit_bytes(), Lease(cache.root)
         self._lock = threading.Lock()
         self._done: dict[Candidate, Build] = {}
@@ -158,9 +156,11 @@ class BuildQueue:
     def _without_building(self, candidate: Candidate) -> Build | None:
         """What is known before anything is started: a fault of the file, a missing tool, a kept build."""
         known = judging.before_building(candidate, self._toolchain)
-        return known or self._cache.lookup(
-            self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent, self._init_digest
-        )
+        if known is not None:
+            return known
+        key, place = self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
+        kept = self._cache.lookup(key, place, self._init_digest)
+        return None if kept is None else asked_before(kept, self._cache, key, place)
 
     def _build(self, under_way: _UnderWay) -> Build:
         try:
@@ -180,74 +180,26 @@ class BuildQueue:
         with self._cache.lock(key, self._settings.build_timeout_s, lambda: under_way.is_given_up):
             kept = self._cache.lookup(key, place, self._init_digest)
             if kept is not None:
-                return kept
+                return asked_before(kept, self._cache, key, place)
             with self._cache.staging() as private:
                 began, began_at = time.monotonic(), time.time()
-                ending = self._run_builder(under_way, private)
+                ending = self._builders.run(candidate, private, self._jobs, lambda child: self._begun(under_way, child))
+                with self._lock:
+                    under_way.child = None
                 if not candidate.is_as_read:  # the key says one text, and perhaps another was built
                     return Build(judging.saved_meanwhile(candidate))
                 seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
                 build, files = judging.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
                 read = {*map(Path, files), *sources_untold(candidate)}
-                digests = {str(path): _digest(path, began_at) for path in read}
-                return self._cache.store(key, build, digests, place, self._init_digest)
+                digests = digests_of(read, began_at)
+                build = self._cache.store(key, build, digests, place, self._init_digest)
+                return asked_before(build, self._cache, key, place)
 
-    def _run_builder(self, under_way: _UnderWay, private: Path) -> judging.Ending:
-        """Let a child build the candidate below `private`; it is gone when this returns."""
-        folder = private / "build"
-        folder.mkdir()
-        child = spawn(
-            "harness.build.builder", environment=self._environment(), private=private, repository=REPOSITORY,
-            limits=default_limits(gpu=False), wall=self._wall, preloaded=PRELOADED,
-        )
+    def _begun(self, under_way: _UnderWay, child: Child) -> None:
         with self._lock:
             under_way.child = child
-        answer, problem = None, ""
-        try:
-            if under_way.is_given_up:
-                child.kill()
-                raise ChannelClosed
-            child.channel.send(self._request(under_way.candidate, private, folder), timeout_s=60)
-            answer = child.channel.receive(self._settings.build_timeout_s)
-            if answer == slim.BEGINS_AGAIN:  # what was tried in vain is not to cost the candidate its time
-                answer = child.channel.receive(self._settings.build_timeout_s)
-        except FrameTimeout:
-            problem = "timeout"
-        except BadFrame as error:
-            problem = f"protocol: {error}"
-        except ChannelClosed:
-            child.wait(10)
-            problem = "died"
-        finally:
-            code, death = child.poll(), child.death()
+        if under_way.is_given_up:
             child.kill()
-            with self._lock:
-                under_way.child = None
-        return judging.Ending(answer, problem, code, death, child.ran_out_of_memory, child.output())
-
-    def _request(self, candidate: Candidate, private: Path, folder: Path) -> dict[str, Any]:
-        return {
-            "candidate": str(candidate.file_in(private).resolve()), "folder": str(folder.resolve()),
-            "nvcc": self._toolchain.nvcc_path, "sms": list(self._toolchain.sms),
-            "without_gpu": self._toolchain.compile_only, "slim_headers": slim.is_wanted(),
-            "reference": self._init.get("reference"), "sizes": [dict(each) for each in self._init.get("sizes", [])],
-        }
-
-    def _environment(self) -> dict[str, str]:
-        extra = {
-            "CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self._jobs),
-            # As in a player, so that both can be forked from one process.
-            **{name: os.environ[name] for name in SPIN if name in os.environ},
-            "TORCH_CUDA_ARCH_LIST": self._toolchain.arch,
-            # torch starts ninja by name, and ninja may have come as a wheel.
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-        }
-        if self._toolchain.nvcc_path and not self._toolchain.compile_only:
-            home = extra["CUDA_HOME"] = cuda_home(self._toolchain.nvcc_path)
-            if slim.is_wanted():  # else a build is to be what torch itself makes of it
-                # torch writes it into a file of ninja's, where two dollar signs stand for one.
-                extra["PYTORCH_NVCC"] = side_by_side.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
-        return scrubbed(os.environ, extra)
 
 
 def _digest_of_init(init: Mapping[str, Any]) -> str:
@@ -258,15 +210,6 @@ def _digest_of_init(init: Mapping[str, Any]) -> str:
     except OSError:
         text = secrets.token_hex(8)  # nobody knows
     return hashlib.sha256(json.dumps([text, init.get("sizes", [])], sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _digest(path: Path, began_at: float) -> str:
-    """The SHA-256 of a file that a build read, or none that any file has where it was put there since the build began."""
-    try:
-        found = path.stat()
-        return sha256_of(path) if max(found.st_mtime, found.st_ctime) < began_at else "saved meanwhile"
-    except OSError:
-        return "removed meanwhile"
 
 
 def builders_at_once() -> int:

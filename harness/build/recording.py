@@ -7,16 +7,19 @@ for PyTorch's headers first (`slim`), and as it was written where that fails.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch.utils.cpp_extension as cpp_extension
 
 from harness.build import call_sources, certain_errors, compile_only, cubin, dependencies, flag_files, slim
+from harness.build.device_linking import with_device_linking
 from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
 from harness.build.printed import printed_to
@@ -47,6 +50,8 @@ class Recorder:
         self.extensions: list[dict[str, Any]] = []
         self.files: set[str] = set()
         self.failures: list[NotCompiled] = []
+        self.failed: set[str] = set()  # the keys of the calls that no compiler took
+        self._real = {kind: getattr(cpp_extension, kind) for kind in ("load_inline", "load")}
         self.log = ""
         self._slim_log = ""
         self._modules: dict[str, Any] = {}
@@ -58,22 +63,44 @@ class Recorder:
         # It deletes a header in torch's own folder, which is read-only here and shared with other builds.
         if hasattr(cpp_extension, "remove_extension_h_precompiler_headers"):
             cpp_extension.remove_extension_h_precompiler_headers = lambda: None
-        for kind in ("load_inline", "load"):
-            setattr(cpp_extension, kind, self._recording(kind, getattr(cpp_extension, kind)))
+        if hasattr(cpp_extension, "_write_ninja_file"):
+            cpp_extension._write_ninja_file = with_device_linking(cpp_extension._write_ninja_file)
+        for kind, real in self._real.items():
+            setattr(cpp_extension, kind, self._recording(kind, inspect.signature(real)))
 
-    def _recording(self, kind: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        signature = inspect.signature(real)
+    def _recording(self, kind: str, signature: inspect.Signature) -> Callable[..., Any]:
+        return lambda *positional, **named: self._made(kind, dict(signature.bind(*positional, **named).arguments))
 
-        def build(*positional: Any, **named: Any) -> Any:
-            arguments = dict(signature.bind(*positional, **named).arguments)
-            key = extension_key(kind, arguments, self.own_folder)
-            if key not in self._modules:
-                self.names_folder |= names_folder(kind, arguments, self.own_folder)
-                self.built_in_init |= self.is_in_init
-                self._modules[key] = self._build(kind, real, key, arguments)
-            return self._modules[key]
+    def make(self, kind: str, arguments: dict[str, Any], texts: Mapping[str, str]) -> None:
+        """Build what another process of the candidate's asked for; `texts` are those of the files that it named, wherever
+        that process had them. Raises NotCompiled and NoCompiler.
+        """
+        if kind == "load":
+            arguments["sources"] = [self._file(path, texts.get(path)) for path in arguments["sources"]]
+        self._made(kind, arguments)
 
-        return build
+    def _file(self, path: str, text: str | None) -> str:
+        """Where this process finds a file of that text: at `path`, or else where it writes it to."""
+        with suppress(OSError):
+            if text is None or Path(path).read_text(encoding="utf-8", errors="replace") == text:
+                return path
+        place = self.folder / "asked" / hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] / Path(path).name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+        return str(place)
+
+    def _made(self, kind: str, arguments: dict[str, Any]) -> Any:
+        """What a call comes to, which is built once."""
+        key = extension_key(kind, arguments, self.own_folder)
+        if key not in self._modules:
+            self.names_folder |= names_folder(kind, arguments, self.own_folder)
+            self.built_in_init |= self.is_in_init
+            try:
+                self._modules[key] = self._build(kind, self._real[kind], key, arguments)
+            except NotCompiled:
+                self.failed.add(key)
+                raise
+        return self._modules[key]
 
     def _build(self, kind: str, real: Callable[..., Any], key: str, arguments: dict[str, Any]) -> Any:
         place = self.folder / key

@@ -12,7 +12,9 @@ from functools import partial
 import torch
 
 from harness.baselines import BASELINES, baselines_for
+from harness.build.asked import may_go_on
 from harness.build.judging import saved_meanwhile
+from harness.build.missing_extension import WENT_ON
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.contest.ahead import Ahead, Entry, is_slow_to_start
@@ -41,6 +43,11 @@ from harness.workshop import Workshop
 # A control must be of the minutes that it is held against, and so must the canaries that stand beside a time; a run of a
 # few candidates takes about as long.
 _KEEPS_S = 60.0
+# How often a candidate is begun anew with what it asked for as it ran: one extension may only be asked for by what another
+# has done.
+_MOST_BUILT_ANEW = 3
+# What may come of an extension that did not build, where the candidate does not go on without it.
+_FOR_WANT_OF_IT = (ReasonCode.BUILD_CHANGED, ReasonCode.RAISED)
 
 
 class Contest:
@@ -183,9 +190,10 @@ class Contest:
             build = self._workshop.build_of(entry)
             verdict = build.verdict
         if verdict is None:
-            judgement = self._play(entry, following)
+            judgement = self._play_as_built(entry, following)
             verdict = judgement.verdict
             if isinstance(entry, Candidate):
+                build = self._workshop.build_of(entry)
                 verdict = with_suspicions(verdict, entry.source, judgement)
                 if not entry.is_as_read:  # its process read the file by itself, and the record is of what was read here
                     verdict, judgement = saved_meanwhile(entry), None
@@ -198,8 +206,27 @@ class Contest:
             return Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, f"{self._lost}; run again once it is mended")
         return None
 
-    def _play(self, entry: Entry, following: Entry | None) -> Judgement:
+    def _play_as_built(self, entry: Entry, following: Entry | None) -> Judgement:
+        """Play `entry`; anew each time that it asks for extensions that its build had not made, once those are built."""
+        judgement = self._play(entry, following, may_ask=isinstance(entry, Candidate))
+        for left in reversed(range(_MOST_BUILT_ANEW)):
+            if not judgement.unbuilt:
+                break
+            self._progress.stage(entry.name, "building what it asked for as it ran")
+            refused = self._workshop.build_asked(entry, judgement.unbuilt)
+            if refused is not None and not may_go_on(refused):
+                return Judgement(refused)
+            judgement = self._play(entry, following, may_ask=left > 0)
+            if refused is not None and judgement.verdict.reason_code in _FOR_WANT_OF_IT:
+                return Judgement(refused)
+            if refused is not None:
+                judgement.warnings.append(WENT_ON)
+        return judgement
+
+    def _play(self, entry: Entry, following: Entry | None, *, may_ask: bool = False) -> Judgement:
         contestant, starter = self._workshop.contestant(entry)
+        if may_ask:
+            contestant = replace(contestant, may_ask=True)
         control = contestant.is_control
         if not control:
             self._time_eager_elsewhere()

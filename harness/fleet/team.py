@@ -45,7 +45,7 @@ class Team:
         sound = [each for each in request.candidates if each.fault is None]
         self._builds = queue_for(
             problem, sound, toolchain_for(device.sm, request.archs), request.settings,
-            device.kind, Cache(), best_wall(),
+            device, Cache(), best_wall(),
         )
 
     def __enter__(self) -> Team:

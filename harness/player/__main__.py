@@ -53,9 +53,12 @@ class Player:
         self._layout_command: Any = None
         self._load_command: Any = None
         self._module: Any = None
+        self._extensions: Any = None  # what stands for PyTorch's compile calls, once a candidate is there
 
     def _say(self, frame: dict[str, Any]) -> None:
-        self._channel.send(frame)
+        """Send `frame`; with what the candidate has asked for meanwhile and nobody has built, where it is an answer."""
+        asked = self._extensions.asked() if self._extensions is not None and "queued" not in frame else []
+        self._channel.send({**frame, "unbuilt": asked} if asked else frame)
         if self._stage is not None:
             self._stage.count_mail()
 
@@ -102,7 +105,9 @@ class Player:
         arguments = self._init_of(command)
         try:
             if self._module is None:
-                extensions.install(command["manifest"], os.path.dirname(command["path"]))
+                folder = os.path.dirname(command["path"])
+                extensions.install(command["manifest"], folder, command["refused"], may_ask=command["may_ask"])
+                self._extensions = extensions
                 self._module = model.import_file(command["path"])
             self._model = model.construct(
                 self._module, arguments, command["seed"], self._stage.device, by_name=command["init_by_name"]

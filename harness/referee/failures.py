@@ -12,6 +12,7 @@ from typing import Any
 from harness.records.evidence import Evidence
 from harness.verdict import CODES_OF, ReasonCode, Status, Verdict
 
+_MOST_CALLS = 64
 _SYNTHETIC_FRAME = re.compile(r"\s+")
 
 
@@ -30,6 +31,16 @@ class Failed(Exception):
         self.verdict, self.evidence = verdict, evidence
         self.launch: int | None = None
         self.refusal = self.beside_control = False
+
+
+class Unbuilt(Failed):
+    """Raised where a candidate that runs has asked for extensions that its build did not make: the `calls`, as it told
+    them. They may be built, and it may be begun anew.
+    """
+
+    def __init__(self, verdict: Verdict, calls: list[dict[str, Any]]) -> None:
+        super().__init__(verdict)
+        self.calls = calls
 
 
 def failed(status: Status, code: ReasonCode, reason: str, evidence: Evidence | None = None) -> Failed:
@@ -53,6 +64,22 @@ def from_exception(words: Any, doing: str) -> Failed:
     failure = failed(Status.INCORRECT, ReasonCode.RAISED, f"raised {said} {doing}{place}")
     failure.refusal = kind in _REFUSALS and bool(message)
     return failure
+
+
+def unbuilt(told: Any) -> Failed:
+    """Calls of `load_inline` and `load` that a player tells of; what no player of ours tells is a broken protocol."""
+    if not isinstance(told, list) or not all(map(_is_call, told)) or len(told) > _MOST_CALLS:
+        return protocol("it asked for extensions in words that no player of ours has")
+    names = ", ".join(sorted({repr(str(each["arguments"].get("name")))[:60] for each in told}))
+    reason = f"it asked for extensions that its build had not made ({names}), and for others each time it was begun anew"
+    return Unbuilt(Verdict(Status.REJECTED, ReasonCode.BUILD_CHANGED, reason), told)
+
+
+def _is_call(told: Any) -> bool:
+    return (
+        isinstance(told, dict) and told.get("kind") in ("load_inline", "load")
+        and isinstance(told.get("arguments"), dict) and isinstance(told.get("texts"), dict)
+    )
 
 
 def from_fault(fault: Any, where: str) -> Failed:

@@ -24,8 +24,9 @@ from harness.verdict import OK, Verdict
 
 @dataclass(frozen=True)
 class Contestant:
-    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key; `origin` is the
-    author's own file, where `path` may be a copy with its tuned values.
+    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key, `refused` are the
+    keys of those that no compiler takes; it `may_ask` for others as it runs. `origin` is the author's own file, where
+    `path` may be a copy with its tuned values.
     """
 
     name: str
@@ -37,6 +38,8 @@ class Contestant:
     language: str
     is_baseline: bool = False
     origin: str | None = None
+    refused: frozenset[str] = frozenset()
+    may_ask: bool = False
 
     @property
     def is_control(self) -> bool:
@@ -50,7 +53,8 @@ class Judgement:
     the launch that failed; `launched` how many kernels, copies and fills a call is on a GPU, 0 where nobody knows;
     `beside_control` is whether the verdict rests on what the control left behind. `memory` is the plan by which it had
     room, `lacked_room` whether that was still too much for the referee, `peak_bytes` the most that was seen in use.
-    `state_moved` is whether a call moved the model's state as the reference's does, None where that moves none.
+    `state_moved` is whether a call moved the model's state as the reference's does, None where that moves none; `unbuilt` are calls of
+    `load_inline` and `load` that the build had not seen, as the player told them.
     """
 
     verdict: Verdict = OK
@@ -71,6 +75,7 @@ class Judgement:
     lacked_room: bool = False
     peak_bytes: int | None = None
     state_moved: bool | None = None
+    unbuilt: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def timing(self) -> Timing | None:

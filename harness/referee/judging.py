@@ -33,6 +33,7 @@ from harness.settings import Settings
 from harness.statistics import call
 from harness.verdict import OK, ReasonCode, Status, Verdict
 from harness.wire.cuda_driver import DriverError
+from harness.wire.gpu_wanted import wants_gpu
 
 _OF_THREE_LOOKS = 2
 
@@ -159,8 +160,10 @@ class Judge:
             if self._examiner is not None and not contestant.is_baseline:
                 sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
         except Failed as failure:
-            judgement.verdict = self._for_the_cpu(contestant, failure.verdict) or failure.verdict
+            other = self._for_the_cpu(contestant, failure.verdict) or self._for_a_gpu(contestant, failure.verdict)
+            judgement.verdict = other or failure.verdict
             judgement.beside_control = failure.beside_control
+            judgement.unbuilt = failure.calls if isinstance(failure, failures.Unbuilt) else []
             if failure.evidence is not None:
                 problem = self._references[0].problem
                 paths = {"problem": shown(problem.path), "candidate": shown(Path(contestant.origin or contestant.path))}
@@ -221,6 +224,13 @@ class Judge:
             return None
         reason = f"it is C++ for the CPU ({verdict.reason}); --device cpu runs it"
         return Verdict(Status.SKIPPED, ReasonCode.NEEDS_CPU, reason)
+
+    def _for_a_gpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:
+        """What raises, where there is no GPU, for want of one is not wrong."""
+        wants_one = verdict.reason_code is ReasonCode.RAISED and wants_gpu(verdict.reason)
+        if contestant.is_baseline or self._bench.kind != "cpu" or not wants_one:
+            return None
+        return Verdict(Status.SKIPPED, ReasonCode.NO_GPU, f"it needs a GPU, and there is none here ({verdict.reason})")
 
     def _conclude(self, contestant: Contestant, judgement: Judgement) -> None:
         """The published speedup: with several players, the wider of the within and the between interval."""

@@ -21,6 +21,8 @@ class Loader:
         if self._loaded is reference:
             return
         contestant = self._contestant
-        difference = self._session.load(contestant.path, reference, contestant.manifest, self._seed)
+        difference = self._session.load(
+            contestant.path, reference, contestant.manifest, self._seed, contestant.refused, may_ask=contestant.may_ask
+        )
         self.state_mismatch = self.state_mismatch or difference
         self._loaded = reference

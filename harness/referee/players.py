@@ -26,11 +26,15 @@ class PlayerStarter:
     """Starts players of one contestant; `private` folders go when `close` is called.
 
     `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels. `imports`
-    are modules that a player has imported when it says that it is there.
+    are modules that a player has imported when it says that it is there, and `readable` what it has to see of the
+    machine's /tmp: the contestant and what it was built to, wherever they lie.
     """
 
-    def __init__(self, bench: Bench, wall: Wall, warm: Path, imports: Sequence[str] = ()) -> None:
+    def __init__(
+        self, bench: Bench, wall: Wall, warm: Path, imports: Sequence[str] = (), readable: Sequence[Path] = ()
+    ) -> None:
         self._bench, self._wall, self._warm, self._imports = bench, wall, warm, imports
+        self._readable = tuple(readable)
         self._folders: list[str] = []
         self._ahead: Child | None = None
         self._is_opening = False
@@ -102,7 +106,7 @@ class PlayerStarter:
         descriptor = self._bench.arena.descriptor
         return spawn(
             "harness.player", arguments=[str(descriptor), opened, *self._imports], environment=environment,
-            private=Path(private), writable=[self._warm], repository=REPOSITORY, inherit=[descriptor],
+            private=Path(private), writable=[self._warm], readable=self._readable, repository=REPOSITORY, inherit=[descriptor],
             limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall, preloaded=PRELOADED,
         )
 

@@ -82,7 +82,7 @@ class Play:
             if timing.candidate_us:
                 if first:
                     judgement.clocks = reconcile(timing, control, None, self._bench.kind)
-                with told_why_it_scatters(timing, self._bench.kind):
+                with told_why_it_scatters(timing, self._bench.kind, lambda: self._count_kernels(session)):
                     with self._settled_by_the_profiler(session, contestant, timing):
                         check_times(timing, self._bench.kind, self._floor_us, control)
                     if not contestant.is_baseline:  # which gains nothing by it, and whose interval is there to be read
@@ -230,13 +230,13 @@ class Play:
             timing.notes += compilation_notes(contestant.name, before, session.compilations())
         return timing
 
-    def _eager_alone_us(self) -> float:
-        """Eager's time on the timed sizes with no player at work beside it, in µs."""
+    def _eager_alone_us(self, held: bool) -> float:
+        """Eager's time on the timed sizes with no player at work beside it, in µs; its launches `held` where queues are."""
         self._wait_for_others()
         reference = self._references[0]
         sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
         self._bench.synchronize()
-        hold = self._bench.kind != "cpu"
+        hold = held and self._bench.kind != "cpu"
         made = [self._bench.local_launches(reference.model, sets, hold=hold) for _ in range(_ALONE_TIMES)]
         return statistics.median(local.times_us[-1] for local in made)
 
@@ -245,13 +245,17 @@ class Play:
         profiler a launch took 27 ms beside an H200, and what the harness itself launches stays the same.
         """
         if not self._kernels.get(baseline.name):
-            inputs = self._references[0].draw()
-            self._bench.synchronize()
-            try:
-                self._kernels[baseline.name] = len(session.profile(inputs)["spans"])
-            except (Failed, KeyError, TypeError):
-                return 0
+            self._kernels[baseline.name] = self._count_kernels(session)
         return self._kernels[baseline.name]
+
+    def _count_kernels(self, session: Session) -> int:
+        """How many kernels, copies and fills a call is that the player makes now, by its word; 0 where it has none."""
+        inputs = self._references[0].draw()
+        self._bench.synchronize()
+        try:
+            return len(session.profile(inputs)["spans"])
+        except (Failed, KeyError, TypeError):
+            return 0
 
     def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:
         traced = trace(session, self._bench.kind, self._references[0], contestant, judgement.timings[-1])

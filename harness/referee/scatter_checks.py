@@ -8,6 +8,7 @@ from statistics import median_high
 
 from harness.referee import failures
 from harness.referee.timed import Timing
+from harness.referee.unheld import doubt
 from harness.statistics import reach_of
 from harness.verdict import ReasonCode, Status
 
@@ -46,9 +47,12 @@ def check_evenness(timing: Timing, kind: str) -> None:
         return
     raise failures.failed(
         Status.UNSURE, ReasonCode.NOISY,
-        f"{fast} of {len(timing.candidate_us)} timed launches took less than {usual_us - least_us:.1f} µs, where most take about "
-        f"{usual_us:.1f}: it begins to work before its time now and then, or takes so long by what it is given, or something "
-        "else disturbs this machine",
+        doubt(
+            timing,
+            f"{fast} of {len(timing.candidate_us)} timed launches took less than {usual_us - least_us:.1f} µs, where most take "
+            f"about {usual_us:.1f}",
+            "it begins to work before its time now and then, or takes so long by what it is given",
+        ),
     )
 
 
@@ -67,7 +71,10 @@ def check_spread(timing: Timing, kind: str, half_width: float) -> None:
         return
     raise failures.failed(
         Status.UNSURE, ReasonCode.NOISY,
-        f"its times differ so much from round to round that its speedup is only known to lie between {speedup.lo:.3g} and "
-        f"{speedup.hi:.3g}: it works outside its timed windows now and then, or something else disturbs this machine; "
-        "run again when it is quiet",
+        doubt(
+            timing,
+            f"its times differ so much from round to round that its speedup is only known to lie between {speedup.lo:.3g} and "
+            f"{speedup.hi:.3g}",
+            "it works outside its timed windows now and then",
+        ),
     )

@@ -8,7 +8,7 @@ readings beside it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -46,11 +46,16 @@ class Session:
         self._opened: Reference | None = None
         self._count, self._is_closed = 0, False
         self.reordered = False  # whether an output of what is loaded lay in another order than the reference's
+        self._may_ask = False
 
-    def load(self, path: str, reference: Reference, manifest: Mapping[str, Any], seed: int) -> str | None:
-        """Load the candidate and construct `ModelNew` under `seed`.
+    def load(
+        self, path: str, reference: Reference, manifest: Mapping[str, Any], seed: int, refused: Collection[str] = (), *,
+        may_ask: bool = False,
+    ) -> str | None:
+        """Load the candidate and construct `ModelNew` under `seed`. `refused` are keys of extensions that do not build.
 
-        Returns None, or a sentence on how its state differs from the reference's. Raises Failed.
+        Returns None, or a sentence on how its state differs from the reference's. Raises Failed, and Unbuilt at any later
+        command too, where it asks for what is not in `manifest` and it `may_ask`.
         """
         if not self._prepared:
             if not self.child.has_greeted:
@@ -59,11 +64,12 @@ class Session:
             self._prepared, self.timer = True, reply.get("timer")
             if self.bench.kind == "cpu":  # where the time that others have had of a core counts
                 self._player_pids = set(processes.descendants(self.child.pid))
+        self._may_ask = may_ask
         state = reference.state
         specs = dict(zip(state, plan(list(state.values()), contiguous=True)))
         command = {
-            "op": "load", "path": path, "seed": seed, "manifest": dict(manifest), "mode": reference.mode,
-            "by_name": reference.by_name,
+            "op": "load", "path": path, "seed": seed, "manifest": dict(manifest), "refused": sorted(refused),
+            "may_ask": may_ask, "mode": reference.mode, "by_name": reference.by_name,
             "state_specs": {name: spec.to_json() for name, spec in specs.items()},
             **self._init_in_arena(reference),
         }
@@ -73,6 +79,7 @@ class Session:
             state_region = self.bench.arena.map(**command["state_region"])
         reply = self._ask(command, self._load_timeout_s, "loading")
         self.reordered = False
+        self._raise_unbuilt(reply)
         if "raised" in reply:
             raise failures.from_exception(reply["raised"], "while it was loaded")
         return state_difference(reply, state, specs, state_region)
@@ -143,6 +150,7 @@ class Session:
             reply = run.conduct(command, prepare)
             self._take_outputs(len(sets))
             self._sequence += len(sets) + 1
+            self._raise_unbuilt(reply)
             if "launched" not in reply:
                 raise failures.protocol("no launches reported")
             late = self.bench.written_late()
@@ -207,6 +215,7 @@ class Session:
         reply = self._run(1, False, self._load_timeout_s).conduct(command)
         self._take_outputs(1)
         self._sequence += 2
+        self._raise_unbuilt(reply)
         listing = reply.get("profiled")
         if not isinstance(listing, dict):
             raise failures.protocol("no profile reported")
@@ -226,6 +235,7 @@ class Session:
         reply = run.conduct(command)
         self._take_outputs(1)
         self._sequence += 2
+        self._raise_unbuilt(reply)
         found = reply.get("repeated")
         if not isinstance(found, dict):
             raise failures.protocol("no calls in a row reported")
@@ -279,6 +289,11 @@ class Session:
     def stop(self, meanwhile: Callable[[], None] | None = None) -> None:
         """End the player; `meanwhile` is called while it goes, if it lives."""
         self.child.kill(meanwhile)
+
+    def _raise_unbuilt(self, reply: Mapping[str, Any]) -> None:
+        """Raise Unbuilt where the candidate has asked for extensions that its build did not make."""
+        if self._may_ask and reply.get("unbuilt"):
+            raise failures.unbuilt(reply["unbuilt"])
 
     def _init_in_arena(self, reference: Reference) -> dict[str, Any]:
         skeleton, tensors = tree.flatten(reference.init)

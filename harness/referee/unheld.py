@@ -1,8 +1,8 @@
-"""What is said of doubts about a contestant whose launches on a GPU could not be queued ahead."""
+"""What is said of doubts about a contestant, and of those where launches on a GPU could not be queued ahead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -10,22 +10,53 @@ from harness.referee.failures import Failed
 from harness.referee.timed import Timing
 from harness.verdict import ReasonCode
 
-_SAID = (
-    "Its launches could not be queued ahead, since forward waits for the device in each call (.item(), .cpu(), print, "
-    "torch.cuda.synchronize()) or queues more than a stream takes, so the host's time is in theirs: leave that out, and its "
-    "time will be the GPU's"
+# Kernels, copies and fills that a stream takes before whoever queues more waits for some to have run.
+STREAM_TAKES = 1000
+_UNQUEUED = "launches could not be queued ahead"
+_HOSTS = "so the host's time is in theirs"
+_WAITS = (
+    "forward waits for the device in each call (.item(), .cpu(), print, torch.cuda.synchronize()){or_more}, {hosts}: leave "
+    "that out, and its time will be the GPU's"
 )
 
 
+def doubt(timing: Timing, said: str, doing: str) -> str:
+    """`said`, and what the contestant might be `doing` to have it so; not where its launches could not be queued ahead:
+    the host's time, which is in theirs, is by itself as uneven.
+    """
+    if timing.launch_hidden is False:
+        return said
+    return f"{said}: {doing}, or something else disturbs this machine; run again when it is quiet"
+
+
 @contextmanager
-def told_why_it_scatters(timing: Timing, kind: str) -> Iterator[None]:
+def told_why_it_scatters(timing: Timing, kind: str, count_kernels: Callable[[], int]) -> Iterator[None]:
     """A doubt that is raised meanwhile is also said to come of that, where `timing` on a device of `kind` is such.
 
-    The host of a short call takes longer than the device, and by another third from one segment to the next.
+    The host of a short call takes longer than the device, and by another third from one segment to the next. `count_kernels`
+    says how many kernels a call is, 0 where that is not known; it is asked in such a doubt only.
     """
     try:
         yield
     except Failed as failure:
-        if kind == "cuda" and timing.waits and failure.verdict.reason_code is ReasonCode.NOISY:
-            failure.verdict = replace(failure.verdict, reason=f"{failure.verdict.reason}. {_SAID}")
+        is_unheld = kind == "cuda" and timing.launch_hidden is False
+        if is_unheld and failure.verdict.reason_code is ReasonCode.NOISY:
+            why = _why(timing.waits, count_kernels() if timing.waits else 0)
+            failure.verdict = replace(failure.verdict, reason=f"{failure.verdict.reason}. {why}")
         raise
+
+
+def _why(waits: bool, kernels: int) -> str:
+    """`waits` says whether it is the contestant's own queue that is never full, of calls of so many `kernels`."""
+    if not waits:
+        return (
+            f"The reference's {_UNQUEUED}, since it waits for the device in each call or is more kernels than a stream takes "
+            f"(about {STREAM_TAKES:,}), and then nobody's are: the host's time is in all of them"
+        )
+    if kernels >= STREAM_TAKES:
+        return (
+            f"Its {_UNQUEUED}, since a call of {kernels:,} kernels is more than a stream takes (about {STREAM_TAKES:,}), "
+            f"{_HOSTS}: that is how such a call runs, and no fault of it"
+        )
+    or_more = "" if kernels else " or queues more than a stream takes"
+    return f"Its {_UNQUEUED}, since {_WAITS.format(or_more=or_more, hosts=_HOSTS)}"

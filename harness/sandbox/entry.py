@@ -121,7 +121,8 @@ def main(plan: dict, start: Callable[[dict], int] = _start) -> int:
     try:
         if plan["mounts"]:
             mounts.make_read_only(
-                plan["repository"], plan["writable"], own_shared_memory=plan["own_shared_memory"]
+                plan["repository"], plan["writable"], own_shared_memory=plan["own_shared_memory"],
+                own_scratch=plan["own_scratch"], readable=plan["readable"],
             )
         _set_resource_limits(plan)
         if "user" in plan["namespaces"]:

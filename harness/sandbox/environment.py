@@ -6,6 +6,8 @@ places inside the child's private folder are added by `private_places`.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +24,8 @@ KEPT = frozenset({
     "SYSTEMROOT", "COMSPEC", "PATHEXT", "INCLUDE", "LIB", "PROGRAMDATA",
 })
 _KEPT_PREFIXES = ("LC_",)
+_MULTI_PROCESS_SERVICE = "/tmp/nvidia-mps"  # where CUDA looks for one that shares out a GPU
+_ABSOLUTE_PATH = re.compile(r"""/[^\s:;,'"=]+""")
 
 _SET = {
     "PYTHONUNBUFFERED": "1",
@@ -42,6 +46,17 @@ def scrubbed(environment: Mapping[str, str], extra: Mapping[str, str] | None = N
         if name.upper() in KEPT or name.upper().startswith(_KEPT_PREFIXES)
     }
     return {**kept, **_SET, **(extra or {})}
+
+
+def machine_places() -> list[str]:
+    """The folders that a child of this interpreter's imports from, those of its libraries, and where CUDA looks."""
+    prefixes = sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix
+    return [*prefixes, *filter(None, sys.path), _MULTI_PROCESS_SERVICE]
+
+
+def named_in(environment: Mapping[str, str]) -> list[str]:
+    """The absolute paths that variables name, also in lists of them and in flags of compilers."""
+    return [path for value in environment.values() for path in _ABSOLUTE_PATH.findall(value)]
 
 
 def private_places(private: Path) -> dict[str, str]:

@@ -219,6 +219,7 @@ def _first_child_ends_well(server: ForkServer, wall: Wall) -> bool:
         "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(_REPOSITORY),
         "writable": [],
         "file_bytes": None, "cpu_s": None, "processes": None, "address_bytes": None, "own_shared_memory": False,
+        "own_scratch": False, "readable": [],
         "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [], "module": _DOES_NOTHING,
         "arguments": [],
     }

@@ -21,7 +21,7 @@ _numbers = count()
 @dataclass(frozen=True)
 class Limits:
     """`file_bytes` bounds every file (and `ftruncate` of shared memory) the child writes; None leaves the
-    rest free. `own_shared_memory` gives it a /dev/shm of its own, where the wall can.
+    rest free. `own_shared_memory` gives it a /dev/shm of its own, `own_scratch` an empty /tmp, where the wall can.
     """
 
     file_bytes: int
@@ -30,19 +30,21 @@ class Limits:
     cpu_s: int | None = None
     address_bytes: int | None = None
     own_shared_memory: bool = False
+    own_scratch: bool = False
 
 
 def default_limits(*, gpu: bool = True) -> Limits:
     """Files of 4 GiB, 80 % of this machine's memory, 4096 processes and threads, no limit on processor time.
 
-    It has a /dev/shm of its own: CUDA opens the handles of another process's memory and events without the machine's.
+    It has a /dev/shm of its own: CUDA opens the handles of another process's memory and events without the machine's. And
+    a /tmp, into which published candidates write sources by a name that they all share.
     Without `gpu` each process also has that much address space and no more, or half of it where the machine is large.
     """
     memory_bytes = _machine_memory_bytes()
     address_bytes = None if gpu or memory_bytes is None else min(memory_bytes, max(memory_bytes // 2, 16 << 30))
     return Limits(
         file_bytes=4 << 30, memory_bytes=memory_bytes, processes=4096, address_bytes=address_bytes,
-        own_shared_memory=True,
+        own_shared_memory=True, own_scratch=True,
     )
 
 

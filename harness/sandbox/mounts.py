@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 32, 4096, 16384
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_PRIVATE = 2, 4, 8, 1 << 18
@@ -20,7 +20,8 @@ _LEFT_ALONE = frozenset({"proc", "devtmpfs", "devpts", "mqueue"})
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 36, 38, 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
-_SHARED_MEMORY_BYTES = 1 << 30  # for each child; without a size it may take half of the machine's memory
+SCRATCH_BYTES = 1 << 30  # for each child's /dev/shm and /tmp; without a size either may take half of the machine's memory
+SCRATCH = "/tmp"
 _O_PATH = getattr(os, "O_PATH", 0o10000000)
 
 
@@ -69,13 +70,28 @@ def raw_devices() -> list[str]:
     return found
 
 
-def make_read_only(repository: str, writable: Sequence[str], *, own_shared_memory: bool) -> None:
+def below_scratch(paths: Iterable[str]) -> list[str]:
+    """The entries of /tmp that any of `paths` is, or lies in, by either name where a link leads there; what belongs together
+    lies in one, and may name what lies beside it.
+    """
+    names = {name for path in paths if path for name in (os.path.abspath(path), os.path.realpath(path))}
+    parts = (name.split("/") for name in names if name.startswith(f"{SCRATCH}/"))
+    return sorted({f"{SCRATCH}/{each[2]}" for each in parts if os.path.exists(f"{SCRATCH}/{each[2]}")})
+
+
+def make_read_only(
+    repository: str, writable: Sequence[str], *, own_shared_memory: bool, own_scratch: bool = False,
+    readable: Sequence[str] = (),
+) -> None:
     """Remount everything read-only but /proc, /dev/shm and the folders in `writable`; raw disks become /dev/null.
 
     Raises OSError when the repository stays writable; other mounts that cannot be changed are left alone. With
-    `own_shared_memory` /dev/shm is an empty one of its own, of 1 GiB at most, and what is left there goes with it.
+    `own_shared_memory` /dev/shm is an empty one of its own, of 1 GiB at most, and what is left there goes with it. With
+    `own_scratch` so is /tmp, where of its entries only those are still seen, read-only, in which the repository and
+    `readable` lie, and the folders in `writable`.
     """
-    held = [(path, os.open(path, _O_PATH)) for path in writable]
+    held = [(path, os.open(path, _O_PATH)) for path in sorted(writable)]
+    shown = [(path, os.open(path, _O_PATH)) for path in below_scratch([repository, *readable] if own_scratch else ())]
     _mount(repository, repository, None, _MS_BIND | _MS_REC)
     for path, kind in mount_points():
         if kind in _LEFT_ALONE or path == "/proc" or path.startswith(("/proc/", "/dev/")):
@@ -85,7 +101,10 @@ def make_read_only(repository: str, writable: Sequence[str], *, own_shared_memor
         except OSError:
             if path == repository or path.startswith(repository.rstrip("/") + "/"):
                 raise
+    if own_scratch and os.path.isdir(SCRATCH):
+        _empty_scratch(shown)
     for path, fd in held:
+        _make_place(path, fd)
         _mount(f"/proc/self/fd/{fd}", path, None, _MS_BIND | _MS_REC)
         # The bind may have taken over the read-only flag of the mount it was made from.
         _remount(path, 0)
@@ -100,9 +119,37 @@ def make_read_only(repository: str, writable: Sequence[str], *, own_shared_memor
             pass
     if own_shared_memory and os.path.isdir("/dev/shm"):
         try:
-            _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode=1777,size={_SHARED_MEMORY_BYTES}")
+            _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode=1777,size={SCRATCH_BYTES}")
         except OSError:
             pass  # a kernel that grants no such mount: then it is the machine's
+
+
+def _empty_scratch(shown: Sequence[tuple[str, int]]) -> None:
+    """Cover /tmp with an empty folder in memory, and put back, read-only, what is `shown`: paths, and descriptors that
+    were opened before.
+    """
+    try:
+        _mount("tmpfs", SCRATCH, "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode=1777,size={SCRATCH_BYTES}")
+        is_covered = True
+    except OSError:
+        is_covered = False  # a kernel that grants no such mount: then it is the machine's, read-only
+    for path, fd in shown:
+        if is_covered:
+            _make_place(path, fd)
+            _mount(f"/proc/self/fd/{fd}", path, None, _MS_BIND | _MS_REC)
+            _remount(path, _MS_RDONLY)
+        os.close(fd)
+
+
+def _make_place(path: str, fd: int) -> None:
+    """Have something at `path` that what `fd` stands for can be mounted on."""
+    if os.path.lexists(path):
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        os.mkdir(path)
+    else:
+        open(path, "x").close()
 
 
 def protect_kernel_settings() -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.sandbox import processes
-from harness.sandbox.environment import private_places
+from harness.sandbox.environment import machine_places, named_in, private_places
 from harness.sandbox.forking import ForkedProcess, server_for
 from harness.sandbox.limits import Group, Limits, new_group
 from harness.sandbox.output import OutputTail
@@ -203,13 +203,14 @@ def _kill_all() -> None:
 
 def spawn(
     module: str, *, arguments: Sequence[str] = (), environment: Mapping[str, str], private: Path,
-    writable: Sequence[Path] = (), repository: Path, inherit: Sequence[int] = (), limits: Limits,
+    writable: Sequence[Path] = (), readable: Sequence[Path | str] = (), repository: Path, inherit: Sequence[int] = (), limits: Limits,
     wall: Wall | None = None, preloaded: Sequence[str] = (),
 ) -> Child:
     """Start ``python -m module CHANNEL_FD *arguments`` behind `wall` (default: the best there is).
 
     `environment` should come from `scrubbed`; the places of `private_places` are added to it. The child may write below
-    `private` and `writable` (existing folders) only, and holds the file descriptors in `inherit` under their own
+    `private` and `writable` (existing folders) only, and into a /tmp of its own where `limits` say so: of what lies in the
+    machine's it then sees those folders, the interpreter's, what `environment` names and `readable`. It holds the file descriptors in `inherit` under their own
     numbers. Modules `preloaded` are imported once and shared by every child that names the same, where the wall allows
     it. Raises OSError when no process can be started.
     """
@@ -219,6 +220,8 @@ def spawn(
     places = private_places(private)
     for place in places.values():
         Path(place).mkdir(parents=True, exist_ok=True)
+    shown = [*map(str, readable), *machine_places(), *named_in(environment)] if limits.own_scratch else []
+    words = wall.command(repository, folders, limits.own_shared_memory, limits.own_scratch, shown)
     channel, far = channel_pair()
     status_read, status_write = os.pipe()
     lifeline_read, lifeline_write = os.pipe()
@@ -226,7 +229,7 @@ def spawn(
         "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
         "writable": [str(folder) for folder in folders], "file_bytes": limits.file_bytes,
         "cpu_s": limits.cpu_s, "processes": limits.processes, "address_bytes": limits.address_bytes,
-        "own_shared_memory": limits.own_shared_memory,
+        "own_shared_memory": limits.own_shared_memory, "own_scratch": limits.own_scratch, "readable": shown,
         "status_fd": status_write, "lifeline_fd": lifeline_read,
         "program_fds": [far.fileno(), *inherit],
         "command": [sys.executable, "-m", module, str(far.fileno()), *arguments],
@@ -239,7 +242,7 @@ def spawn(
         process = _forked(wall, plan, {**places, **environment}, descriptors, group, preloaded)
         if process is None:
             process = subprocess.Popen(
-                [*_joining(group), *wall.command(repository, folders, limits.own_shared_memory), *entry_command(plan)],
+                [*_joining(group), *words, *entry_command(plan)],
                 cwd=repository, env={**places, **environment}, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=descriptors,
             )

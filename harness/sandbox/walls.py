@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.sandbox.limits import default_limits, new_group
-from harness.sandbox.mounts import raw_devices
+from harness.sandbox.mounts import SCRATCH, SCRATCH_BYTES, below_scratch, raw_devices
 
 ENTRY = Path(__file__).with_name("entry.py")
 _TRIAL_TIMEOUT_S = 20
@@ -52,15 +53,22 @@ class Wall:
         """Whether `entry` has to make the file system read-only (bubblewrap has done it before)."""
         return self.name == "unshare" and self.read_only_repository
 
-    def command(self, repository: Path, writable: Sequence[Path], own_shared_memory: bool = False) -> list[str]:
-        """Return the words to put before a command line so that it runs behind this wall."""
+    def command(
+        self, repository: Path, writable: Sequence[Path], own_shared_memory: bool = False, own_scratch: bool = False,
+        readable: Sequence[str] = (),
+    ) -> list[str]:
+        """Return the words to put before a command line so that it runs behind this wall; `mounts.make_read_only` says what
+        the arguments mean.
+        """
         if self.name == "bubblewrap":
-            binds = [word for path in writable for word in ("--bind", str(path), str(path))]
+            binds = [word for path in sorted(writable) for word in ("--bind", str(path), str(path))]
             covers = [word for path in raw_devices() for word in ("--dev-bind", "/dev/null", path)]
+            shown = [word for path in below_scratch(readable) for word in ("--ro-bind", path, path)]
             return [
                 _tool("bwrap"), *(f"--unshare-{space}" for space in self.namespaces if space != "mount"),
                 "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev",
-                *covers, *(["--tmpfs", "/dev/shm"] if own_shared_memory else []), "--proc", "/proc", "--ro-bind",
+                *covers, *(["--tmpfs", "/dev/shm"] if own_shared_memory else []),
+                *([*_tmpfs_of_a_size(), SCRATCH, *shown] if own_scratch else []), "--proc", "/proc", "--ro-bind",
                 str(repository), str(repository), *binds, "--",
             ]
         if self.name == "unshare":
@@ -79,6 +87,17 @@ NO_WALL = Wall("process group only")
 
 def _tool(name: str) -> str:
     return shutil.which(name) or name
+
+
+@functools.lru_cache(maxsize=1)
+def _tmpfs_of_a_size() -> tuple[str, ...]:
+    """The words by which bubblewrap mounts an empty folder in memory; before 0.5 it knows no size for one."""
+    try:
+        said = subprocess.run([_tool("bwrap"), "--help"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ("--tmpfs",)
+    sized = re.search(r"^\s*--size\b", said.stdout + said.stderr, re.MULTILINE)
+    return ("--size", str(SCRATCH_BYTES), "--tmpfs") if sized else ("--tmpfs",)
 
 
 @functools.lru_cache(maxsize=1)
@@ -142,7 +161,7 @@ def _passes_trial(wall: Wall) -> bool:
         plan = {
             "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
             "writable": [str(private)], "file_bytes": None, "cpu_s": None, "processes": None,
-            "address_bytes": None, "own_shared_memory": False,
+            "address_bytes": None, "own_shared_memory": False, "own_scratch": False, "readable": [],
             "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [],
             "command": [sys.executable, "-I", "-S", "-c", _TRIAL, str(repository), str(private)],
         }

@@ -37,6 +37,11 @@ class SmallLaunch:
     init_by_name: bool = False
     by_name: bool = False
 
+    @property
+    def places(self) -> list[str]:
+        """What a process that makes it has to see, wherever it lies."""
+        return [self.path, str(Path(self.path).parent), *(str(entry["path"]) for entry in self.manifest.values())]
+
 
 def write(folder: Path, launch: SmallLaunch) -> None:
     """Put `launch` into `folder`. Raises OSError, and TypeError for values that cannot cross."""

@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class NaiveJudge:
         private = Path(tempfile.mkdtemp(prefix="process-", dir=self._folder))
         return spawn(
             "harness.selftest.naive", environment=self._environment, private=private, repository=REPOSITORY,
-            limits=default_limits(),
+            limits=replace(default_limits(), own_scratch=False),  # cases of any place are yet to come
         )
 
     def _end(self) -> None:

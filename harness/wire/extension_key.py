@@ -1,7 +1,8 @@
 """The name by which builder and player speak of one compiled extension: a hash of what its call was given.
 
-Arguments that change where or how loudly something is built, and not what, are left out; and so is where the candidate
-lies, as long as compilers are only told to look for files there.
+Arguments that change where or how loudly something is built, and not what, are left out; so is where the candidate
+lies, as long as compilers are only told to look for files there; and so is the name of the extension, which many make
+unique at run time.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-_LEFT_OUT = frozenset({"build_directory", "verbose", "keep_intermediates", "use_pch", "kwargs"})
+LEFT_OUT = frozenset({"build_directory", "verbose", "keep_intermediates", "use_pch", "kwargs"})
+_TEXTS = ("cpp_sources", "cuda_sources", "sycl_sources")
 _LISTS = frozenset({"sources", "cpp_sources", "cuda_sources", "sycl_sources", "functions"})
 _OF_COMPILERS = ("extra_cflags", "extra_cuda_cflags", "extra_include_paths")
-_OWN = "<the candidate's folder>"
+_OWN, _NAME = "<the candidate's folder>", "<the extension>"
 
 
 def extension_key(kind: str, arguments: Mapping[str, Any], folder: str | os.PathLike[str] | None = None) -> str:
     """Return 16 hex digits for a call of `kind` ("load_inline" or "load") with `arguments` by name.
 
     Equal for calls that build the same: a string and a list of that one string, a None and a missing argument, and
-    wherever the candidate's `folder` lies in which compilers look for files. For "load" the contents of the source files
-    count, and their names without the folder.
+    wherever the candidate's `folder` lies in which compilers look for files, and whatever the extension is called, as long
+    as sources name it only where they define their module or its operators. For "load" the contents of the source files
+    count, and what their names end in.
     """
     return hashlib.sha256(_text(kind, arguments, folder).encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
 
@@ -43,7 +46,7 @@ def names_folder(kind: str, arguments: Mapping[str, Any], folder: str | os.PathL
 def _text(kind: str, arguments: Mapping[str, Any], folder: str | os.PathLike[str] | None) -> str:
     given: dict[str, Any] = {}
     for name, value in arguments.items():
-        if name in _LEFT_OUT or value is None:
+        if name in LEFT_OUT or name == "name" or value is None:
             continue
         if name in _LISTS:
             if isinstance(value, (str, os.PathLike)):
@@ -53,8 +56,11 @@ def _text(kind: str, arguments: Mapping[str, Any], folder: str | os.PathLike[str
             if not value:
                 continue
         given[name] = value
+    called = _module_name(arguments.get("name"))
     if kind == "load":
-        given["sources"] = [_file(source) for source in given.get("sources", ())]
+        given["sources"] = [_file(source, called) for source in given.get("sources", ())]
+    for name in given.keys() & set(_TEXTS):
+        given[name] = [_without_name(each, called) for each in given[name]]
     if folder is not None:
         for name in given.keys() & _OF_COMPILERS:
             given[name] = _without_place(given[name], folder)
@@ -75,10 +81,22 @@ def _spellings(folder: str | os.PathLike[str]) -> list[str]:
     return sorted({os.path.abspath(folder), os.path.realpath(folder)})
 
 
-def _file(path: Any) -> list[str]:
+def _module_name(name: Any) -> re.Pattern[str] | None:
+    """What defines a module, or operators, of the extension's own `name`."""
+    if not isinstance(name, str) or not name:
+        return None
+    return re.compile(rf"\b((?:PYBIND11_MODULE|NB_MODULE|(?:STABLE_)?TORCH_LIBRARY\w*)\s*\(\s*|PyInit_){re.escape(name)}\b")
+
+
+def _without_name(text: Any, called: re.Pattern[str] | None) -> Any:
+    return called.sub(rf"\g<1>{_NAME}", text) if called is not None and isinstance(text, str) else text
+
+
+def _file(path: Any, called: re.Pattern[str] | None) -> list[str]:
     try:
         with open(path, "rb") as file:
-            content = hashlib.sha256(file.read()).hexdigest()
+            text = _without_name(file.read().decode("utf-8", "surrogateescape"), called)
+        content = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     except OSError:
         content = "missing"
-    return [os.path.basename(os.fspath(path)), content]
+    return [os.path.splitext(os.fspath(path))[1], content]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.build.cache import Cache
+from harness.build.device_answers import DeviceFacts
 from harness.build.environment import find_toolchain
 from harness.build.product import Build
 from harness.build.queue import BuildQueue
@@ -74,6 +75,7 @@ class Workshop:
     cache: Cache
     settings: Settings = SETTINGS
     device_arch: str | None = None
+    device: DeviceFacts | None = None
 
     def write(self, name: str, source: str) -> Candidate:
         path = self.folder / f"{name}.py"
@@ -82,7 +84,7 @@ class Workshop:
 
     def build(self, *candidates: Candidate, **changes: object) -> list[Build]:
         toolchain = replace(find_toolchain(self.device_arch), **changes)
-        with BuildQueue(candidates, toolchain, self.cache, self.settings) as queue:
+        with BuildQueue(candidates, toolchain, self.cache, self.settings, device=self.device) as queue:
             return [queue.result(each) for each in candidates]
 
 

@@ -80,7 +80,7 @@ def test_calls_that_build_the_same_have_one_key():
 
 
 @pytest.mark.parametrize("change", [
-    {"name": "y"}, {"cpp_sources": "b"}, {"functions": ["g"]}, {"extra_cflags": ["-O3"]},
+    {"cpp_sources": "b"}, {"functions": ["g"]}, {"extra_cflags": ["-O3"]},
     {"cuda_sources": "c"}, {"is_python_module": False}, {"functions": {"f": "words"}},
 ])
 def test_calls_that_build_something_else_have_another_key(change):

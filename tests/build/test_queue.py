@@ -161,11 +161,19 @@ def test_a_model_that_is_no_module_is_told_apart(workshop):
     assert "ModelNew is no class that derives from nn.Module" in build.verdict.reason
 
 
-def test_a_candidate_that_needs_a_gpu_while_it_is_imported_is_left_to_the_player(workshop):
-    source = model_with("raise RuntimeError('No CUDA GPUs are available')")
-    (build,) = workshop.build(workshop.write("needs_gpu", source))
+def test_a_candidate_that_needs_a_gpu_while_it_is_imported_is_left_to_the_player_where_there_is_one(workshop):
+    candidate = workshop.write("needs_gpu", model_with("raise RuntimeError('No CUDA GPUs are available')"))
+    workshop.device_arch = "9.0a"
+    (build,) = workshop.build(candidate)
     assert build.verdict is None
     assert "needs a GPU while it is imported" in build.warnings
+
+
+def test_where_there_is_no_gpu_such_a_candidate_is_skipped(workshop):
+    candidate = workshop.write("needs_gpu", model_with("raise RuntimeError('No CUDA GPUs are available')"))
+    (build,) = workshop.build(candidate)
+    assert (build.verdict.status, build.verdict.reason_code) == (Status.SKIPPED, ReasonCode.NO_GPU)
+    assert "it needs a GPU while it is imported (RuntimeError: No CUDA GPUs are available)" in build.verdict.reason
 
 
 def test_a_build_that_hangs_is_stopped(workshop):

@@ -157,7 +157,7 @@ def test_a_build_as_torch_itself_would_make_it_has_nvcc_as_it_is(as_torch_would,
         monkeypatch.setenv(STOCK_VARIABLE, "1")
     toolchain = replace(find_toolchain(None), compile_only=False, nvcc_path="/cu$da/bin/nvcc")
     with BuildQueue([], toolchain, Cache(tmp_path), load_settings("quick"), best_wall()) as queue:
-        environment = queue._environment()
+        environment = queue._builders.environment(queue._jobs)
     assert environment["CUDA_HOME"] == "/cu$da"
     assert environment.get("PYTORCH_NVCC", "").endswith("side_by_side.py '/cu$$da/bin/nvcc'") is not as_torch_would
 

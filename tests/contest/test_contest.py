@@ -144,7 +144,7 @@ def test_a_file_that_is_saved_again_while_it_is_judged_is_judged_in_neither_text
     contest._workshop = SimpleNamespace(is_ready=lambda entry: True, build_of=lambda entry: Build(None))
     contest._record = lambda entry, verdict, build, judgement: rows.append((verdict, judgement))
 
-    def play(entry, following):
+    def play(entry, following, *, may_ask):
         path.write_text(f"{saved}class ModelNew: ...\n")
         return Judgement(OK)
 

@@ -122,6 +122,14 @@ def test_a_get_inputs_that_fails_is_the_users_error_in_words(get_inputs, said):
     assert "get_inputs()" in str(caught.value)
 
 
+def test_a_device_without_room_is_no_fault_of_the_reference_and_ends_nobody_elses_row():
+    def full():
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 6.00 GiB.")
+
+    with pytest.raises(torch.OutOfMemoryError):
+        draw_set(full, CPU)
+
+
 def test_inputs_are_drawn_on_the_device_itself():
     devices = []
 
@@ -219,6 +227,11 @@ def test_each_region_is_held_against_its_own_set_to_the_last_byte():
     assert list(still_hold(regions, sets)) == [True, False, False]
     assert list(still_hold(regions[:2], [sets[0], sets[0]])) == [True, False]
     assert list(still_hold(regions, [])) == []
+
+
+def test_large_regions_are_held_against_their_sets_in_parts(monkeypatch):
+    monkeypatch.setattr("harness.inputs.sets._COMPARED_AT_ONCE", 1000)
+    test_each_region_is_held_against_its_own_set_to_the_last_byte()
 
 
 @pytest.mark.gpu

@@ -93,13 +93,48 @@ def test_an_extension_that_the_build_did_not_make_is_not_made_here(compile_calls
 
 def test_what_the_manifest_names_is_opened_once_by_content_however_the_call_is_spelt(compile_calls, monkeypatch):
     opened = []
-    monkeypatch.setattr(extensions, "_open", lambda entry: opened.append(entry["path"]) or object())
+    monkeypatch.setattr(extensions, "_open", lambda entry, name: opened.append(entry["path"]) or object())
     key = extension_key("load_inline", {"name": "product", "cpp_sources": "int f();", "functions": ["f"]})
     extensions.install({key: {"path": "/cache/product.so", "module_name": "product", "is_python_module": True}}, "/candidates")
     first = compile_calls.load_inline("product", "int f();", functions="f", verbose=True)
     second = compile_calls.load_inline(name="product", cpp_sources=["int f();"], functions=["f"])
     assert first is second
     assert opened == ["/cache/product.so"]
+
+
+def test_where_it_may_ask_a_call_is_kept_and_what_it_returns_is_of_no_use(compile_calls, tmp_path):
+    (tmp_path / "k.cpp").write_text("int g();")
+    extensions.install({}, "/candidates", may_ask=True)
+    first = compile_calls.load_inline(name="later", cpp_sources="int f();", extra_cflags=["-O2"], verbose=True)
+    compile_calls.load(name="file", sources=str(tmp_path / "k.cpp"), extra_include_paths=[tmp_path])
+    with pytest.raises(extensions.NotBuilt, match="'later'"):
+        first.f(1)
+    inline, file = extensions.asked()
+    assert inline == {
+        "kind": "load_inline", "texts": {},
+        "arguments": {"name": "later", "cpp_sources": "int f();", "extra_cflags": ["-O2"]},
+    }
+    assert file["texts"] == {str(tmp_path / "k.cpp"): "int g();"}
+    assert file["arguments"]["extra_include_paths"] == [str(tmp_path)]
+    assert extensions.asked() == []
+    assert extension_key(file["kind"], file["arguments"]) == extension_key(
+        "load", {"name": "x", "sources": [str(tmp_path / "k.cpp")], "extra_include_paths": [tmp_path]}
+    )
+
+
+def test_what_no_compiler_took_raises_and_is_not_asked_for_again(compile_calls):
+    key = extension_key("load_inline", {"name": "broken", "cpp_sources": "int f(;"})
+    extensions.install({}, "/candidates", [key], may_ask=True)
+    with pytest.raises(extensions.NotBuilt, match="could not be built"):
+        compile_calls.load_inline(name="broken", cpp_sources="int f(;")
+    assert extensions.asked() == []
+
+
+def test_more_than_a_player_may_tell_is_not_asked_for(compile_calls):
+    extensions.install({}, "/candidates", may_ask=True)
+    with pytest.raises(extensions.NotBuilt):
+        compile_calls.load_inline(name="large", cpp_sources="x" * (1 << 20))
+    assert extensions.asked() == []
 
 
 def test_a_call_with_other_flags_than_at_build_time_is_not_built(compile_calls):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.referee.failures import from_exception, from_fault, protocol
+from harness.referee.failures import Unbuilt, from_exception, from_fault, protocol, unbuilt
 from harness.verdict import ReasonCode, Status
 
 JSON = st.recursive(
@@ -85,3 +85,21 @@ def test_a_broken_protocol_says_what_was_broken():
     verdict = protocol("turn 9 is not one of this queue").verdict
     assert verdict.reason_code is ReasonCode.PROTOCOL
     assert "turn 9" in verdict.reason
+
+
+CALL = {"kind": "load_inline", "arguments": {"name": "late"}, "texts": {}}
+
+
+def test_calls_that_a_build_has_not_seen_are_handed_on():
+    failure = unbuilt([CALL])
+    assert isinstance(failure, Unbuilt) and failure.calls == [CALL]
+    assert failure.verdict.reason_code is ReasonCode.BUILD_CHANGED and "('late')" in failure.verdict.reason
+
+
+@pytest.mark.parametrize("told", [
+    "load_inline", [{}], [CALL, None], [{**CALL, "kind": "os.system"}], [{**CALL, "texts": []}], [{**CALL, "arguments": 1}],
+    [CALL] * 65, {"kind": "load"},
+])
+def test_calls_in_other_words_are_a_broken_protocol(told):
+    failure = unbuilt(told)
+    assert not isinstance(failure, Unbuilt) and failure.verdict.reason_code is ReasonCode.PROTOCOL

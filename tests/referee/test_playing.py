@@ -57,7 +57,7 @@ def play(reference_of, settings):
 
 def test_eager_is_timed_alone_when_no_player_that_waits_is_busy(play):
     found = play()
-    found._eager_alone_us()
+    found._eager_alone_us(True)
     assert found.log == ["waited", *["eager alone"] * 3]
 
 

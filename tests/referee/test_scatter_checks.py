@@ -47,6 +47,16 @@ def test_few_rounds_have_a_wider_interval_of_the_same_scatter(rounds, known_to):
             check_spread(timing, "cuda", 0.001)
 
 
+def test_a_call_that_could_not_be_queued_ahead_is_doubted_and_not_accused():
+    timing = replace(TIMING, scattered=Interval(2.0, 1.8, 2.2))
+    said = {}
+    for hidden in (True, False):
+        with pytest.raises(Failed) as caught:
+            check_spread(replace(timing, launch_hidden=hidden), "cuda", 0.001)
+        said[hidden] = caught.value.verdict.reason
+    assert "it works outside its timed windows" in said[True] and "works outside" not in said[False]
+
+
 def test_without_a_speedup_there_is_nothing_to_be_known():
     check_spread(TIMING, "cuda", 0.001)
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness.referee.failures import Failed
+from harness.referee.failures import Failed, Unbuilt
 from harness.verdict import ReasonCode, Status
 
 PROTOCOL = (Status.REJECTED, ReasonCode.PROTOCOL)
@@ -22,6 +22,48 @@ def verdict_of(caught):
 def test_state_that_matches_the_reference_is_no_difference(session_with, reference_of):
     session = session_with(lambda far: far.load())
     assert session.load("/x.py", reference_of(), {}, 1) is None
+
+
+CALL = {"kind": "load_inline", "arguments": {"name": "late"}, "texts": {}}
+
+
+@pytest.mark.parametrize("reply", [
+    {"loaded": True, "state": {}, "alike": True, "unbuilt": [CALL]},
+    {"raised": {"type": "NotBuilt", "message": "load_inline(name='late')"}, "unbuilt": [CALL]},
+])
+def test_what_it_asks_for_as_it_is_loaded_is_handed_on_where_it_may_ask(session_with, reference_of, reply):
+    with pytest.raises(Unbuilt) as caught:
+        session_with(lambda far: far.load(reply)).load("/x.py", reference_of(), {}, 1, may_ask=True)
+    assert caught.value.calls == [CALL]
+
+
+def test_what_it_asks_for_at_a_launch_is_handed_on_too(session_with, reference_of):
+    def script(far):
+        far.make_ready()
+        first = far.hear()["first"]
+        far.begin(first)
+        far.say({"turn": first + 1})
+        far.say({"queued": 1})
+        far.say({"launched": [{"raised": {"type": "NotBuilt", "message": "not yet"}}], "end_to_end_us": 1.0, "unbuilt": [CALL]})
+
+    session, reference = session_with(script), reference_of()
+    session.load("/x.py", reference, {}, 1, may_ask=True)
+    session.open(reference, 1)
+    with pytest.raises(Unbuilt) as caught:
+        session.launch([reference.draw()], hold=False)
+    assert caught.value.calls == [CALL]
+
+
+def test_where_it_may_not_ask_what_it_says_of_that_is_not_heard(session_with, reference_of):
+    session = session_with(lambda far: far.load({"loaded": True, "state": {}, "alike": True, "unbuilt": "anything"}))
+    assert session.load("/x.py", reference_of(), {}, 1) is None
+
+
+def test_asking_in_words_that_no_player_of_ours_has_breaks_the_protocol(session_with, reference_of):
+    session = session_with(lambda far: far.load({"loaded": True, "state": {}, "alike": True, "unbuilt": ["rm -r /"]}))
+    with pytest.raises(Failed) as caught:
+        session.load("/x.py", reference_of(), {}, 1, may_ask=True)
+    assert verdict_of(caught) == PROTOCOL
 
 
 LINEAR = """

@@ -1,4 +1,4 @@
-"""What a doubt about a call that waits for the device says of where it comes from."""
+"""What a doubt about a call that could not be queued ahead says of where it comes from."""
 
 from __future__ import annotations
 
@@ -7,18 +7,57 @@ import pytest
 from harness.referee import failures
 from harness.referee.failures import Failed
 from harness.referee.timed import Timing
-from harness.referee.unheld import told_why_it_scatters
+from harness.referee.unheld import STREAM_TAKES, doubt, told_why_it_scatters
 from harness.verdict import ReasonCode, Status
 
+ITS_OWN, THE_REFERENCES, TOO_MANY = "torch.cuda.synchronize()", "The reference's launches", "that is how such a call runs"
 
-@pytest.mark.parametrize(("kind", "waits", "code", "is_told"), [
-    ("cuda", True, ReasonCode.NOISY, True), ("cuda", False, ReasonCode.NOISY, False),
-    ("cpu", True, ReasonCode.NOISY, False), ("cuda", True, ReasonCode.BELOW_FLOOR, False),
-])
-def test_a_doubt_about_launches_that_could_not_be_queued_ahead_says_what_to_leave_out(kind, waits, code, is_told):
-    """Where it was eager's queue that could not be held, a candidate has nothing to leave out."""
-    with pytest.raises(Failed) as caught, told_why_it_scatters(Timing(launch_hidden=False, waits=waits), kind):
+
+def told(kind="cuda", *, waits=True, code=ReasonCode.NOISY, kernels=3, hidden=False):
+    """What is said of a doubt or rejection with that code, of a call of so many kernels."""
+    with pytest.raises(Failed) as caught, told_why_it_scatters(
+        Timing(launch_hidden=hidden, waits=waits), kind, lambda: kernels
+    ):
         status = Status.UNSURE if code is ReasonCode.NOISY else Status.REJECTED
         raise failures.failed(status, code, "its times differ so much")
     said = caught.value.verdict.reason
-    assert said.startswith("its times differ so much") and ("torch.cuda.synchronize()" in said) == is_told
+    assert said.startswith("its times differ so much")
+    return said
+
+
+def test_what_waits_for_the_device_is_told_what_to_leave_out():
+    said = told()
+    assert ITS_OWN in said and "a stream takes" not in said
+    assert ITS_OWN in told(kernels=0) and "or queues more than a stream takes" in told(kernels=0)
+
+
+def test_a_call_of_more_kernels_than_a_stream_takes_has_nothing_to_leave_out():
+    said = told(kernels=2048)
+    assert TOO_MANY in said and "2,048 kernels" in said and ITS_OWN not in said
+    assert TOO_MANY not in told(kernels=STREAM_TAKES - 1)
+
+
+def test_where_it_was_eagers_queue_that_could_not_be_held_a_candidate_is_told_so():
+    said = told(waits=False)
+    assert THE_REFERENCES in said and ITS_OWN not in said
+
+
+@pytest.mark.parametrize("other", [
+    {"kind": "cpu"}, {"code": ReasonCode.BELOW_FLOOR}, {"hidden": True}, {"hidden": None},
+])
+def test_of_anything_else_nothing_is_added(other):
+    assert told(**other) == "its times differ so much"
+
+
+def test_the_kernels_are_counted_in_a_doubt_only():
+    def count() -> int:
+        raise AssertionError("it is profiled for nothing")
+
+    with told_why_it_scatters(Timing(launch_hidden=False, waits=True), "cuda", count):
+        pass
+
+
+@pytest.mark.parametrize(("hidden", "accuses"), [(True, True), (None, True), (False, False)])
+def test_where_the_host_is_in_the_times_a_doubt_accuses_nobody(hidden, accuses):
+    said = doubt(Timing(launch_hidden=hidden), "its times differ", "it begins before its time")
+    assert said.startswith("its times differ") and ("begins" in said) == ("quiet" in said) == accuses

@@ -219,6 +219,32 @@ def writes_long_file(fd, path):
             answer(fd, {"error": error.errno})
 
 
+def uses_scratch(fd, name, *paths):
+    """Writes a file and a folder into /tmp, and answers what it found there before, how large it may get, and of `paths`
+    which it sees and which it could write below.
+    """
+    def writes(path):
+        try:
+            with open(os.path.join(path, "was-here") if os.path.isdir(path) else path, "a") as file:
+                file.write("was here")
+            return True
+        except OSError:
+            return False
+
+    found = sorted(os.listdir("/tmp"))
+    made = False
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.join("/tmp", name), exist_ok=True)
+        made = writes(os.path.join("/tmp", name))
+    space = os.statvfs("/tmp")
+    answer(fd, {
+        "found": found, "made": made, "bytes": space.f_blocks * space.f_frsize,
+        "seen": [path for path in paths if os.path.exists(path)], "written": [path for path in paths if writes(path)],
+        "own": writes(os.environ["TMPDIR"]), "unmounted": subprocess.run(
+            ["umount", "/tmp"], capture_output=True, check=False).returncode == 0,
+    })
+
+
 def touches_forever(fd, path):
     while True:
         with open(path, "w") as file:

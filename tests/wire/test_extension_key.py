@@ -27,6 +27,7 @@ def test_the_key_is_sixteen_hex_digits_and_the_same_every_time():
         {"build_directory": "/somewhere/else"},
         {"keep_intermediates": False},
         {"sycl_sources": []},
+        {"name": "product_5f3a"},
     ],
     ids=str,
 )
@@ -37,7 +38,6 @@ def test_other_spellings_of_the_same_build_share_the_key(spelling):
 @pytest.mark.parametrize(
     "change",
     [
-        {"name": "other"},
         {"cuda_sources": "int f() { return 2; }"},
         {"functions": ["f", "g"]},
         {"functions": {"f": "what it does"}},
@@ -49,6 +49,25 @@ def test_other_spellings_of_the_same_build_share_the_key(spelling):
 )
 def test_what_builds_something_else_has_another_key(change):
     assert extension_key("load_inline", GIVEN | change) != extension_key("load_inline", GIVEN)
+
+
+@pytest.mark.parametrize("text", [
+    "PYBIND11_MODULE({0}, m) {{ m.def(\"f\", &f); }}", "TORCH_LIBRARY({0}, m) {{}}", "TORCH_LIBRARY_IMPL( {0}, CPU, m) {{}}",
+    "extern \"C\" PyObject* PyInit_{0}(void);", "NB_MODULE({0}, m) {{}}",
+])
+def test_a_name_made_unique_at_run_time_does_not_count_where_it_names_the_module(tmp_path, text):
+    keys = set()
+    for name in ("ext_5f3a", "ext_77b1"):
+        path = tmp_path / f"{name}.cpp"
+        path.write_text(text.format(name))
+        keys.add(extension_key("load_inline", {"name": name, "cpp_sources": text.format(name)}))
+        keys.add(extension_key("load", {"name": name, "sources": [str(path)]}))
+    assert len(keys) == 2
+
+
+def test_a_name_that_is_also_called_in_the_source_counts_there():
+    calls = ({"name": name, "cuda_sources": f"y = {name}(x);"} for name in ("sinf", "cosf"))
+    assert len({extension_key("load_inline", call) for call in calls}) == 2
 
 
 def test_load_counts_the_contents_of_its_files_and_not_where_they_lie(tmp_path):

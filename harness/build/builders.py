@@ -1,0 +1,116 @@
+"""Starting builders: what one is told, sees and may use, and how it ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.build import side_by_side, slim
+from harness.build.device_answers import DeviceFacts, card_of
+from harness.build.environment import Toolchain, cuda_home
+from harness.build.judging import Ending
+from harness.candidate import Candidate
+from harness.clocks.spinning import SPIN
+from harness.sandbox.ahead import PRELOADED
+from harness.sandbox.environment import scrubbed
+from harness.sandbox.limits import default_limits
+from harness.sandbox.spawn import Child, spawn
+from harness.sandbox.walls import Wall
+from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Builders:
+    """What all builders of a run have in common.
+
+    `init` says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `device` is the GPU that the
+    run is for, None where there is none.
+    """
+
+    toolchain: Toolchain
+    timeout_s: float
+    wall: Wall | None
+    init: Mapping[str, Any]
+    device: DeviceFacts | None = None
+
+    def run(
+        self, candidate: Candidate, private: Path, jobs: int, begun: Callable[[Child], None] = lambda child: None,
+        calls: Sequence[Mapping[str, Any]] = (),
+    ) -> Ending:
+        """Let a child with `jobs` compilers at once build the candidate below `private`, or the `calls` that a player of its
+        has asked for; it is gone when this returns. `begun` is called with the child, and may kill it.
+        """
+        folder = private / "build"
+        folder.mkdir()
+        child = spawn(
+            "harness.build.builder", environment=self.environment(jobs), private=private, readable=self._readable(candidate),
+            repository=REPOSITORY, limits=default_limits(gpu=False), wall=self.wall, preloaded=PRELOADED,
+        )
+        answer, problem = None, ""
+        try:
+            begun(child)
+            child.channel.send(self._request(candidate, private, folder, calls, child.wall), timeout_s=60)
+            answer = child.channel.receive(self.timeout_s)
+            if answer == slim.BEGINS_AGAIN:  # what was tried in vain is not to cost the candidate its time
+                answer = child.channel.receive(self.timeout_s)
+        except FrameTimeout:
+            problem = "timeout"
+        except BadFrame as error:
+            problem = f"protocol: {error}"
+        except ChannelClosed:
+            child.wait(10)
+            problem = "died"
+        finally:
+            code, death = child.poll(), child.death()
+            child.kill()
+        return Ending(answer, problem, code, death, child.ran_out_of_memory, child.output())
+
+    def _request(
+        self, candidate: Candidate, private: Path, folder: Path, calls: Sequence[Mapping[str, Any]], wall: Wall
+    ) -> dict[str, Any]:
+        return {
+            "candidate": str(candidate.file_in(private).resolve()), "folder": str(folder.resolve()),
+            "nvcc": self.toolchain.nvcc_path, "sms": list(self.toolchain.sms),
+            "without_gpu": self.toolchain.compile_only, "slim_headers": slim.is_wanted(),
+            "own_scratch": wall.read_only_repository, "device": self._answers_for(candidate),
+            "reference": self.init.get("reference"), "sizes": [dict(each) for each in self.init.get("sizes", [])],
+            "calls": [dict(call) for call in calls] or None,
+        }
+
+    def _answers_for(self, candidate: Candidate) -> dict[str, Any] | None:
+        """The properties of the GPU that it may ask for; None where its questions decide nothing of what is built."""
+        compile_only = self.toolchain.compile_only
+        device = card_of(self.toolchain.arch) if compile_only else self.device
+        # Without a GPU it is to be known of any whether it goes where one is. Triton goes by more than such answers.
+        builds = candidate.language in ("cuda", "cpp") or (compile_only and candidate.language != "triton")
+        return device.properties() if builds and device is not None and self.toolchain.nvcc_path is not None else None
+
+    def _readable(self, candidate: Candidate) -> list[Path]:
+        """What a builder has to see, wherever it lies."""
+        nvcc, reference = self.toolchain.nvcc_path, self.init.get("reference")
+        places = [candidate.path, candidate.path.resolve().parent]
+        places += [Path(reference), Path(reference).parent] if reference else []
+        return [*places, Path(nvcc), Path(cuda_home(nvcc))] if nvcc else places
+
+    def environment(self, jobs: int) -> dict[str, str]:
+        """A builder's, with `jobs` compilers at once."""
+        extra = {
+            "CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(jobs),
+            # As in a player, so that both can be forked from one process.
+            **{name: os.environ[name] for name in SPIN if name in os.environ},
+            "TORCH_CUDA_ARCH_LIST": self.toolchain.arch,
+            # torch starts ninja by name, and ninja may have come as a wheel.
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        }
+        if self.toolchain.nvcc_path and not self.toolchain.compile_only:
+            home = extra["CUDA_HOME"] = cuda_home(self.toolchain.nvcc_path)
+            if slim.is_wanted():  # else a build is to be what torch itself makes of it
+                # torch writes it into a file of ninja's, where two dollar signs stand for one.
+                extra["PYTORCH_NVCC"] = side_by_side.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
+        return scrubbed(os.environ, extra)
