@@ -84,7 +84,7 @@ class Launcher:
                 began_ns = _perf_counter_ns()
                 try:
                     returned = self._model(*arguments)
-                    result = self.layout.in_order(returned) if self.reorders else returned
+                    result = self._in_order(returned) if self.reorders else returned
                     if synchronised:
                         stage.synchronize()
                 except Exception as error:
@@ -112,6 +112,10 @@ class Launcher:
         read = self._stage.stopwatch.microseconds
         halves = self._forward_laps if len(self._forward_laps) == len(laps) else []
         return [read(lap) for lap in laps], [read(lap) for lap in halves]
+
+    def _in_order(self, returned: Any) -> Any:
+        self._stage.restore_stream()  # forward may have left another as the current one, which nobody waits for
+        return self.layout.in_order(returned)
 
     def _take(self, index: int, returned: Any, result: Any, alone: bool) -> dict[str, Any]:
         """The report on what forward `returned`, and on `result`, which is that in order where it had to be copied."""

@@ -85,6 +85,7 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
             began_ns = _perf_counter_ns()
             returned = result = model(*arguments)
             if on_gpu and launcher.reorders:
+                stage.restore_stream()
                 result = layout.in_order(returned)
             stage.synchronize()
             total_us = (_perf_counter_ns() - began_ns) / 1e3

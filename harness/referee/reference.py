@@ -177,7 +177,7 @@ class Reference:
                 self._get_inputs, self.device, family, contracted, self.specs, seed, transient=self._can_draw_again
             )
         except InputError as error:
-            raise InputError(error.message, self.problem.reference_path) from error
+            raise InputError(error.message, self.problem.reference_path, hint=error.hint) from error
 
     def _add_cotangents(self, outputs: Sequence[torch.Tensor]) -> None:
         """From now on a draw is [the inputs, a normal tensor like each floating output], and a call both passes."""

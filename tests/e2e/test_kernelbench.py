@@ -75,9 +75,9 @@ def test_without_formulas_there_is_no_speed_of_light(runs, device):
 def test_at_sizes_that_were_asked_for_a_file_is_judged_as_at_its_own(new_bench):
     """The right one is right there too, and the wrong one is wrong."""
     bench, candidates = new_bench("linear_relu-sizes"), FOLDER / "linear_relu_candidates"
-    words = (FOLDER / "linear_relu.py", candidates, "cpu", "--sizes", "batch=8,features=32")
+    words = (FOLDER / "linear_relu.py", candidates, "cpu", "--sizes", "batch_size=16,in_features=96")
     end = bench.end(bench.judge(*words, "--only", "correct", "--only", "forgets_bias"))
     assert end.code == 0, end.err[-2000:]
-    assert {row["sizes"] for row in end.rows.values()} == {"batch=8 features=32"}
+    assert {row["sizes"] for row in end.rows.values()} == {"batch_size=16 in_features=96"}
     assert end.rows["correct"]["status"] in ("ok", "unsure"), end.rows["correct"]["reason"]
     assert end.rows["forgets_bias"]["status"] == "incorrect"

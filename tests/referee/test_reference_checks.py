@@ -131,7 +131,7 @@ def test_a_buffer_that_was_never_set_has_not_moved(made):
         ({"init": "self.layer = torch.nn.LazyLinear(3)", "result": "self.layer(x)"},
          r"without a shape before its first call \(layer.weight\).* Name its sizes"),
         ({"result": "x.to_sparse()"}, "returns a sparse_coo tensor, .* Return its dense form"),
-        ({"inputs": "[torch.rand(M, M).to_sparse()]"}, "get_inputs.. of the reference returns a sparse_coo tensor"),
+        ({"inputs": "[torch.rand(M, M).to_sparse()]"}, "get_inputs.. of the reference returns a sparse_coo tensor.* Return its dense form"),
         ({"result": "x.T"}, "returns an input, or a view of one.* copy, as .clone"),
         ({"result": "(x + 1, x)"}, "returns an input, or a view of one"),
         ({"init": "self.register_buffer('table', torch.ones(3))", "result": "(x + 1, self.table)"},
@@ -174,6 +174,18 @@ def test_arguments_by_name_reach_constructor_and_forward(made):
     (x,), named = inputs.arguments()
     assert torch.equal(reference.eager(inputs)[0], x * 6 + named["y"]) and reference.truth_name == "float64"
     assert (reference.by_name, reference.init_by_name) == (True, True)
+
+
+def test_with_gradients_arguments_by_name_have_theirs(made):
+    reference = made(
+        mode="forward_backward", arguments="x, *, y", result="x * y",
+        inputs="[[torch.rand(M, M)], {'y': torch.rand(M, 96)[:, :M]}]",
+    )
+    inputs = reference.draw()
+    ([x], named), [vector] = inputs.arguments()
+    product, of_x, of_y = reference.eager(inputs)
+    assert torch.equal(product, x * named["y"])
+    assert torch.equal(of_x, vector * named["y"]) and torch.equal(of_y, vector * x)
 
 
 def test_a_distance_is_in_u_of_the_largest_in_a_row_and_infinite_where_there_is_none():

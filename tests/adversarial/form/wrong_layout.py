@@ -1,7 +1,7 @@
-"""Returns the right values stored column by column, where the reference's are stored row by row.
+"""Returns the right values in every second column of a buffer twice as wide.
 
 Mechanism: a comparison by index does not notice, and the next kernel that reads rows pays for it.
-  Strides are a gate where the reference's own output has no gaps.
+  An output is dense, in whatever order of its dimensions, where the reference's own has no gaps.
 Expected: incorrect/wrong_layout
 Fools: answer
 Device: any
@@ -13,4 +13,6 @@ import torch.nn as nn
 
 class ModelNew(nn.Module):
     def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
-        return torch.tril(torch.matmul(A, B)).T.contiguous().T
+        wide = A.new_empty(A.shape[0], 2 * A.shape[0])
+        wide[:, ::2] = torch.tril(torch.matmul(A, B))
+        return wide[:, ::2] if A.shape[0] > 1 else wide[:, :1].clone()
