@@ -148,7 +148,7 @@ def _judge(task: Task, bench: Any, settings: Any, setup: Setup, pipe: Connection
     try:
         _judge_in(folder, task, bench, settings, lines, pipe)
     except HarnessError as error:
-        lines.fail("refused", str(error))
+        lines.fail("refused", str(error).replace(f"{folder}/", "").replace(f"{task.path.parent}/", ""))
     except Exception as error:  # a defect of the harness, or what a reference raised: one problem pays
         last = traceback.extract_tb(error.__traceback__)[-1]
         said = f"{type(error).__name__}: {' '.join(str(error).split())} ({Path(last.filename).name}:{last.lineno})"

@@ -1,5 +1,6 @@
 """Mean cross entropy: each thread has a row, a tree adds up the rows of each block of 256, and atomics the blocks."""
 
+import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
