@@ -1,6 +1,5 @@
 """The place of the largest number: each thread looks through a column; of equals the first counts."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

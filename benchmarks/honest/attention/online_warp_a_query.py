@@ -1,6 +1,5 @@
 """Attention by the online softmax: a warp has each query, two columns in a lane, and takes key after key."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

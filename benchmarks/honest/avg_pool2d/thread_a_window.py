@@ -1,6 +1,5 @@
 """Average pooling: each thread adds up a window of 11 x 11, term after term."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """Batch norm: a block has each channel of the whole batch; the mean first, then the variance, a tree for each."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

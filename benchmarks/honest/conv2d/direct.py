@@ -1,6 +1,5 @@
 """A convolution of images: each thread has one output, and goes through channels and taps in order."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """A convolution of volumes: a warp has each output, its lanes every 32nd product of channel and tap."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

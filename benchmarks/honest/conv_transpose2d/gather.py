@@ -1,6 +1,5 @@
 """A transposed convolution: each thread gathers what reaches one output, through taps and channels in order."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

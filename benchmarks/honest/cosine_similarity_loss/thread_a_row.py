@@ -1,6 +1,5 @@
 """Cosine distance of rows: each thread adds up a row, term after term; PyTorch takes the mean of the rows."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """Mean cross entropy: each thread has a row, a tree adds up the rows of each block of 256, and atomics the blocks."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """Mean cross entropy: each thread has a row, term after term; PyTorch takes the mean of the rows."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """Running products of rows: each thread has a row, factor after factor."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

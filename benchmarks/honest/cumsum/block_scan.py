@@ -1,6 +1,5 @@
 """Running sums of rows: Hillis and Steele's scan of 256 columns at a time, with what came before carried on."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

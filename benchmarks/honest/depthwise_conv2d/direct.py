@@ -1,6 +1,5 @@
 """A convolution of each channel by itself: each thread has one output, and goes through its 49 taps in order."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """GELU by the error function, in one pass over all elements."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

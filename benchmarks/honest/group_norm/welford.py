@@ -1,6 +1,5 @@
 """Group norm: each of 256 threads runs Welford's recurrence over its elements, and a tree merges the threads."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

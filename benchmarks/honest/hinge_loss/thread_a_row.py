@@ -1,6 +1,5 @@
 """Mean hinge loss: each thread adds up a row, term after term; the rows are added up by PyTorch."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """Mean smooth L1 distance: a tree adds up the terms of each block of 256, and atomics the blocks."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

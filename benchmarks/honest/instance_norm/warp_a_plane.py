@@ -1,6 +1,5 @@
 """Instance norm: a warp has each plane, its lanes every 32nd element; the variance in a second pass."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """Rows over their Euclidean norm: 256 threads have every 256th column each, a tree the threads."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """Layer norm: 256 threads add up every 256th column each, a tree the threads; the variance in a second pass."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """The logarithm of softmax: each thread has a row, in three passes, term after term."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

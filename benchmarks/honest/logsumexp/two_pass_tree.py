@@ -1,6 +1,5 @@
 """Logarithm of the sum of exponentials of rows: a tree for the maximum, then one for the sum."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """A product that is split along its long side: 32 partial products, each summed in order, then added up in order."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """Max pooling: each thread looks through a window of 3 x 3, row after row."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """The mean along the middle dimension: each thread adds up a column, term after term."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

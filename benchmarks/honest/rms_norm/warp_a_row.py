@@ -1,6 +1,5 @@
 """Rows over their root mean square: a warp has each row, its lanes every 32nd column."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

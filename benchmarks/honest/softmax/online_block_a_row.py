@@ -1,6 +1,5 @@
 """Softmax: each of 256 threads keeps a running maximum and sum, and a tree merges the pairs."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 """Mean triplet margin loss: each row has a block, whose 256 threads are added up by a tree; atomics add the rows."""
 
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
