@@ -36,11 +36,10 @@ from judged_lines import LineFile, key_of, read_lines  # noqa: E402
 from kernelbench_variants import VARIANTS, KernelBenchTask  # noqa: E402
 from sweeping import Sweep  # noqa: E402
 from timing_flags import carried_out  # noqa: E402
-from warm_referee import Setup  # noqa: E402
+from warm_referee import Setup, settings_of  # noqa: E402
 
 from harness.device.choose import check_device_name, check_device_names, devices_of  # noqa: E402
 from harness.errors import InputError  # noqa: E402
-from harness.settings import load_settings  # noqa: E402
 
 LEVELS = (1, 2, 3)
 EXIT_NOT_ALL = 4
@@ -132,7 +131,8 @@ def main() -> None:
     parser.add_argument("--memory-gb", type=float, help="memory that the harness and its workers may use")
     parser.add_argument("--shrink", action="store_true", help="halve the sizes until a CPU can be used")
     options = parser.parse_args()
-    load_settings(options.config)
+    setup = Setup(options.config, options.memory_gb)
+    settings_of(setup)
     files = chosen(problem_files(options.checkout, options.levels), options.only, options.share)
     devices = devices_asked(options)
     out = LineFile(options.out)
@@ -141,8 +141,7 @@ def main() -> None:
     print(f"{len(tasks)} of {len(files)} problems are left", file=sys.stderr)
     interrupt_by_sigterm()
     is_all = not tasks or Sweep(
-        tasks, devices, Setup(options.config, options.memory_gb), out, seconds=60 * options.minutes,
-        each_s=60 * options.each_minutes,
+        tasks, devices, setup, out, seconds=60 * options.minutes, each_s=60 * options.each_minutes,
     ).run()
     print(counts_text(read_lines([options.out])))
     sys.exit(0 if is_all else EXIT_NOT_ALL)

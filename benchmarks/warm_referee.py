@@ -71,8 +71,8 @@ class _Told(Progress):
 class _Lines:
     """Stands where a run has its files: each record becomes a line and goes to the parent."""
 
-    def __init__(self, pipe: Connection, task: Task, setup: Setup) -> None:
-        self._pipe, self._setup, self._task = pipe, setup, task
+    def __init__(self, pipe: Connection, task: Task, setup: Setup, device_name: str) -> None:
+        self._pipe, self._setup, self._task, self._device_name = pipe, setup, task, device_name
         self._since = time.monotonic()
         self.judged: set[str] = set()
 
@@ -98,7 +98,9 @@ class _Lines:
         """A line with this for every candidate that has none."""
         for name in self._task.candidates:
             if name not in self.judged:
-                self.send(name, {"status": status, "reason_code": "", "reason": _cut(reason)})
+                self.send(name, {
+                    "status": status, "reason_code": "", "reason": _cut(reason), "device_name": self._device_name,
+                })
 
 
 def judge_tasks(pipe: Connection, device: str, setup: Setup) -> None:
@@ -106,21 +108,29 @@ def judge_tasks(pipe: Connection, device: str, setup: Setup) -> None:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, _interrupted)
     try:
-        start_ahead()
-        from harness.device.choose import open_bench
-
-        bench = open_bench(device)
-        settings = _settings(setup)
-        pipe.send(("open", bench.identity.name, bench.identity.uuid))
-        while (task := pipe.recv()) is not None:
-            is_sound = _judge(task, bench, settings, setup, pipe)
-            pipe.send(("done", is_sound))
-            if not is_sound:
-                return
-    except HarnessError as error:
-        pipe.send(("failed", str(error), error.exit_code))
+        try:
+            _judge_each(pipe, device, setup)
+        except HarnessError as error:
+            pipe.send(("failed", str(error)))
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
         pass  # the parent has ended, or wants this process to
+    finally:
+        for each in (signal.SIGINT, signal.SIGTERM):  # it ends anyhow
+            signal.signal(each, signal.SIG_IGN)
+
+
+def _judge_each(pipe: Connection, device: str, setup: Setup) -> None:
+    """Open the device and judge task after task on it, until there is none or a new process is needed."""
+    start_ahead()
+    from harness.device.choose import open_bench
+
+    bench = open_bench(device)
+    settings = settings_of(setup)
+    pipe.send(("open", bench.identity.name, bench.identity.uuid))
+    is_fit = True
+    while is_fit and (task := pipe.recv()) is not None:
+        is_fit = _judge(task, bench, settings, setup, pipe)
+        pipe.send(("done", is_fit))
 
 
 def _interrupted(*_: object) -> None:
@@ -129,7 +139,8 @@ def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _settings(setup: Setup) -> Any:
+def settings_of(setup: Setup) -> Any:
+    """The settings that `setup` names, with its cap. Raises HarnessError where there is no such thing."""
     from harness.settings import load_settings
 
     settings = load_settings(setup.config)
@@ -143,12 +154,13 @@ def _settings(setup: Setup) -> Any:
 
 def _judge(task: Task, bench: Any, settings: Any, setup: Setup, pipe: Connection) -> bool:
     """Judge all candidates of a task; returns whether this process is fit for another."""
-    lines, folder = _Lines(pipe, task, setup), Path(tempfile.mkdtemp(prefix="kernel-referee-sweep-"))
+    lines = _Lines(pipe, task, setup, bench.identity.name)
+    folder = Path(tempfile.mkdtemp(prefix="kernel-referee-sweep-"))
     before = _defaults()
     try:
         _judge_in(folder, task, bench, settings, lines, pipe)
     except HarnessError as error:
-        lines.fail("refused", str(error))
+        lines.fail("refused", str(error).replace(f"{folder}/", "").replace(f"{task.path.parent}/", ""))
     except Exception as error:  # a defect of the harness, or what a reference raised: one problem pays
         last = traceback.extract_tb(error.__traceback__)[-1]
         said = f"{type(error).__name__}: {' '.join(str(error).split())} ({Path(last.filename).name}:{last.lineno})"

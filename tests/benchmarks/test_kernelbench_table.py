@@ -48,6 +48,12 @@ def test_each_problem_has_a_row_in_the_order_of_levels_and_numbers(table):
     assert cells(text, "2/10") == ["2/10", "A problem", "ok 3/40", "ok 0/8", "", "", "one_launch", "31.0", "4.5"]
 
 
+def test_figures_that_do_not_explain_the_status_are_left_out(table):
+    """They are those of checks that passed before a timed launch did not."""
+    rows = table.rows_of([line("1/94", "honest", "ok", 1.0, 8.0), line("1/94", "tf32", "imprecise", 5.8, 12.0)], None)
+    assert cells(table.each_problem(rows), "1/94")[2:6] == ["ok 1/8", "", "", "imprecise"]
+
+
 def test_totals_are_by_level_and_candidate_and_judged_is_what_had_its_values_compared(table):
     text = table.totals(table.rows_of(LINES, None))
     assert cells(text, "1")[:5] == ["1", "1", "1", "1 ok", "1 incorrect"]

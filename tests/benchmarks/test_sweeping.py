@@ -25,7 +25,7 @@ class Pretended:
 def judge(pipe, device, setup):
     """In the place of a warm referee."""
     if device == "cuda:7":
-        pipe.send(("failed", "there is no such GPU", 4))
+        pipe.send(("failed", "there is no such GPU"))
         return
     pipe.send(("open", "a device", None))
     while (task := pipe.recv()) is not None:
