@@ -1,13 +1,15 @@
 """Families of inputs for products of two matrices, each made from one draw of `get_inputs` and keeping its zeros.
 
 All-positive inputs hide lost precision behind a large sum; these do not. Random signs cancel, magnitudes spread over
-binades defeat a narrow exponent range, and one-hot inputs make every product visible by itself.
+binades defeat a narrow exponent range, and one-hot inputs make every product visible by itself. What other problems
+have stands in `one_way`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -26,6 +28,17 @@ class Family:
     exact: bool
     transform: Callable[[Sequence[torch.Tensor], Sequence[int]], list[torch.Tensor]]
     is_timed: bool = False
+
+    def applied(
+        self, skeleton: Any, tensors: Sequence[torch.Tensor], contracted: Sequence[int] | None
+    ) -> list[torch.Tensor]:
+        """The tensors of a draw, of which only floating-point ones are transformed, and only those of a product."""
+        changed = list(tensors)
+        if contracted is not None:
+            floating = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
+            for index, tensor in zip(floating, self.transform([tensors[index] for index in floating], contracted)):
+                changed[index] = tensor
+        return changed
 
 
 def _given(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
@@ -69,7 +82,8 @@ PRODUCT_FAMILIES = (
 
 
 def families_for(contracted: Sequence[int] | None, *, with_gradients: bool = False) -> tuple[Family, ...]:
-    """All families for a product with the given contracted axes; only "as given" for any other problem.
+    """All families for a product with the given contracted axes; "as given" for any other problem, which may have the
+    one of `one_way` besides.
 
     Inputs that make a product exact do not make its gradients so: `with_gradients` leaves these families out.
     """

@@ -101,11 +101,8 @@ def draw_set(
     """
     seed = secrets.randbits(63) if seed is None else seed
     skeleton, tensors = draw_inputs(get_inputs, device, seed)
-    if contracted is not None and family is not GIVEN:
-        floating = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
-        changed = family.transform([tensors[index] for index in floating], contracted)
-        for index, tensor in zip(floating, changed):
-            tensors[index] = tensor
+    if family is not GIVEN:
+        tensors = family.applied(skeleton, tensors, contracted)
     if specs is None:
         specs = plan(tensors)
     elif not _fit(tensors, specs) and plan(tensors) != specs:

@@ -6,6 +6,7 @@ errors, is found in `truths`.
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,10 +15,13 @@ from typing import Any
 import torch
 
 from harness.errors import InputError
-from harness.inputs.families import GIVEN, Family, families_for
+from harness.inputs.families import GIVEN, Family, families_for, family_named
+from harness.inputs.one_way import NAME as ONE_WAY
+from harness.inputs.one_way import one_way_family
 from harness.inputs.sets import InputSet, draw_set
 from harness.problem import Problem
 from harness.reading.reference_source import with_sizes
+from harness.referee.allowances import Allowances
 from harness.referee.ready import Ready
 from harness.referee.truths import Truth, Truths, eager_of
 from harness.wire import passes, tree
@@ -54,7 +58,6 @@ class Reference:
         self.families = families_for(
             problem.accuracy.contracted, with_gradients=problem.mode == passes.FORWARD_BACKWARD
         )
-        self.timed_families = tuple(family for family in self.families if family.is_timed)
         self.specs: tuple[TensorSpec, ...] | None = None
         self._get_inputs = self.module.get_inputs
         forward_outputs = None
@@ -81,7 +84,12 @@ class Reference:
         self._ready = Ready()
         self._truths = Truths(self.model, problem.accuracy.scale, self.output_specs, self.shape, first)
         self.truth_name, self.longest_sum = self._truths.name, self._truths.longest_sum
-        self.sums_magnitudes = self._truths.sums_magnitudes
+        self.sums_magnitudes, self.has_products = self._truths.sums_magnitudes, self._truths.has_products
+        if problem.accuracy.terms is None or problem.accuracy.contracted is None:
+            self.allowances = Allowances(self.eager, self._truths, self.draw, first, eager)
+            if problem.accuracy.contracted is None and self.allowances.hides_narrowing and self._takes_one_way(eager):
+                self.families = (*self.families, self.family_named(ONE_WAY))
+        self.timed_families = tuple(family for family in self.families if family.is_timed)
 
     def draw(self, family: Family = GIVEN, seed: int | None = None) -> InputSet:
         """A fresh set of inputs under a seed of the operating system's, or the set that `seed` gave before."""
@@ -90,6 +98,18 @@ class Reference:
             return draw_set(self._get_inputs, self.device, family, contracted, self.specs, seed)
         except InputError as error:
             raise InputError(error.message, self.problem.reference_path) from error
+
+    def family_named(self, name: str) -> Family:
+        """A family of inputs for this reference, whether it is checked on it or not. Raises KeyError for other names."""
+        return one_way_family(self.model) if name == ONE_WAY else family_named(name)
+
+    def _takes_one_way(self, given: Sequence[torch.Tensor]) -> bool:
+        """Whether the model computes on inputs that narrowing rounds one way what is as finite as on others."""
+        try:
+            made = self.eager(self.draw(self.family_named(ONE_WAY)))
+        except Exception:  # a reference may refuse what is no longer one by a thousandth
+            return False
+        return all(bool(other.isfinite().all()) for own, other in zip(given, made) if bool(own.isfinite().all()))
 
     def _add_cotangents(self, outputs: Sequence[torch.Tensor]) -> None:
         """From now on a draw is [the inputs, a normal tensor like each floating output], and a call both passes."""
@@ -110,6 +130,12 @@ class Reference:
     def eager(self, inputs: InputSet) -> list[torch.Tensor]:
         """The outputs of strict eager, cloned so that they do not alias the inputs."""
         return eager_of(self.model, inputs)[0]
+
+    def outputs_under(
+        self, mode: contextlib.AbstractContextManager[Any], inputs: InputSet, *, in_float64: bool = True
+    ) -> list[torch.Tensor]:
+        """What `Truths.outputs_under` says of the model."""
+        return self._truths.outputs_under(mode, inputs, in_float64=in_float64)
 
     def truth(self, inputs: InputSet, *, with_eager: bool = True) -> Truth:
         """The truth for one set. Without `with_eager`, eager is computed only where it is needed."""

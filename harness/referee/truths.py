@@ -1,11 +1,12 @@
 """What launches must return: the reference's model in float64 on their inputs, and the scale of the errors.
 
-A model that casts inside itself, or has no float64, has no truth in float64; its outputs are then compared with strict
-eager, and the record says so.
+A model that casts inside itself is run without its casts. One that cannot be, or has no float64, has no truth in float64;
+its outputs are then compared with strict eager, and the record says so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +14,12 @@ from typing import Any
 
 import torch
 
-from harness.accuracy.bounds import ROW_ELEMENTS
+from harness.accuracy.bounds import ROW_ELEMENTS, error_unit
+from harness.accuracy.without_terms import Spread
 from harness.inputs.sets import InputSet
 from harness.referee import left_out
+from harness.referee.casts import WithoutCasts
+from harness.referee.perturbed_sums import spread_of_sums
 from harness.referee.sums import WatchedRun
 from harness.referee.zero_blocks import Held
 from harness.wire import tree
@@ -24,6 +28,7 @@ from harness.wire.layout import TensorSpec
 # Whose smallest element PyTorch finds in one reading.
 _WITH_LEAST = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 _TOGETHER_BYTES = 8 << 20  # of larger inputs the copies take longer than the steps
+_NO_MODE = contextlib.nullcontext()
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,8 @@ class Truths:
     """Makes the truths of `model`, which `first` are inputs of; `scale` is the problem's word for the error scale.
 
     `output_specs` and `shape` describe what the model returns. `name` says what a truth is, float64 or eager;
-    `longest_sum` is the number of terms of the longest sum that the model was seen to make.
+    `longest_sum` is the number of terms of the longest sum that the model was seen to make, `has_products` whether it
+    multiplies matrices or convolves, `narrowest_u` the unit roundoff of the narrowest type it casts to, in u of fp32.
     """
 
     def __init__(
@@ -55,7 +61,9 @@ class Truths:
         self._needs_eager = "value" in str(shape) or any(
             not spec.torch_dtype.is_floating_point for spec in output_specs
         )
-        self.longest_sum = 1
+        self.longest_sum, self.has_products, self.narrowest_u = 1, False, 1.0
+        self._is_without_casts = False
+        self._whole64: torch.nn.Module | None = None  # in float64, of a model that returns whole numbers alone
         self.truth_bytes: int | None = None  # what a truth holds on to, once one was made: outputs may be views
         self._held: dict[left_out.Place, Held] = {}
         self._sound: list[torch.Tensor] = []  # of the products of the truths under way
@@ -107,34 +115,72 @@ class Truths:
         return Truth(outputs, self._scales(inputs, outputs, own_scale), eager, values)
 
     def _in_float64(self, inputs: InputSet) -> torch.nn.Module | None:
+        for self._is_without_casts in (False, True):
+            try:
+                if self._runs_in_float64(inputs):
+                    return self._model64
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:
+                continue
+        self._is_without_casts = False
+        self._watch_eager(inputs)
+        return None
+
+    def _runs_in_float64(self, inputs: InputSet) -> bool:
+        """Whether all that the model makes of `inputs` in float64 is float64, with or without its casts."""
         watch, search, arguments = WatchedRun(), left_out.Search(), self._arguments64(inputs)
-        try:
-            self._model64 = copy.deepcopy(self._model).double()
-            with torch.no_grad(), watch, search:
-                _, outputs = tree.flatten(self._model64(*arguments))
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:
-            self._watch_eager(inputs)
-            return None
+        self._model64 = copy.deepcopy(self._model).double()
+        with torch.no_grad(), self._casts() as casts, watch, search:
+            _, outputs = tree.flatten(self._model64(*arguments))
+        self._keep(watch)
         floating = [tensor for tensor in outputs if tensor.is_floating_point()]
-        wide = floating and all(tensor.dtype == torch.float64 for tensor in floating)
-        self.longest_sum = watch.longest_sum
         # Outputs in float64 are as fine as the truth, so that another order of summation would show.
         if all(spec.torch_dtype != torch.float64 for spec in self._output_specs):
             self._held = search.held
-        return self._model64 if wide and not watch.narrow else None
+        self.narrowest_u = casts.narrowest_u if casts is not None else 1.0
+        if not floating and not watch.narrow:
+            self._whole64 = self._model64
+        return bool(floating) and not watch.narrow and all(tensor.dtype == torch.float64 for tensor in floating)
+
+    def _casts(self) -> contextlib.AbstractContextManager[WithoutCasts | None]:
+        return WithoutCasts() if self._is_without_casts else contextlib.nullcontext()
 
     def _watch_eager(self, inputs: InputSet) -> None:
         """The length of its sums for a model that does not run in float64."""
         watch = WatchedRun()
         with torch.no_grad(), watch:
             self._model(*inputs.arguments())
-        self.longest_sum = watch.longest_sum
+        self._keep(watch)
 
-    def _outputs64(self, inputs: InputSet, *, absolute: bool = False) -> list[torch.Tensor]:
+    def _keep(self, watch: WatchedRun) -> None:
+        self.longest_sum, self.has_products = watch.longest_sum, watch.has_products
+
+    def spread_of_sums(self, inputs: InputSet) -> list[Spread | None]:
+        """What other orders of the model's sums change in each output, in u; None for outputs of whole numbers."""
+        floating = [spec.dtype for spec in self._output_specs if spec.torch_dtype.is_floating_point]
+        unit = error_unit("float64" if floating and set(floating) == {"float64"} else "float32")
+        return spread_of_sums(lambda mode: self.outputs_under(mode, inputs), unit)
+
+    def outputs_under(
+        self, mode: contextlib.AbstractContextManager[Any], inputs: InputSet, *, in_float64: bool = True
+    ) -> list[torch.Tensor]:
+        """The outputs as the model returns them, in float64 where there is one and it is wanted, while `mode` sees and may
+        change what the model calls.
+        """
+        if self._model64 is not None and in_float64:
+            return self._outputs64(inputs, mode=mode)
+        arguments, model = inputs.arguments(), self._model
+        if self._whole64 is not None and in_float64:
+            arguments, model = self._arguments64(inputs), self._whole64
+        with torch.no_grad(), mode:
+            return tree.flatten(model(*arguments))[1]
+
+    def _outputs64(
+        self, inputs: InputSet, *, absolute: bool = False, mode: contextlib.AbstractContextManager[Any] = _NO_MODE
+    ) -> list[torch.Tensor]:
         arguments = self._arguments64(inputs, absolute=absolute)
-        with torch.no_grad(), left_out.without(self._held, self._sound):
+        with torch.no_grad(), self._casts(), mode, left_out.without(self._held, self._sound):
             _, outputs = tree.flatten(self._model64(*arguments))
         return [tensor.detach() for tensor in outputs]
 
