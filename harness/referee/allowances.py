@@ -45,7 +45,7 @@ class Allowances:
     def hides_narrowing(self) -> bool:
         """Whether inputs as given may let TF32 pass in an output that depends on them."""
         return any(
-            spread is not None and spread.max_u > 0 and hides_narrowing(spread, self._truths.longest_sum, elements)
+            spread is not None and hides_narrowing(spread, self._truths.longest_sum, elements)
             for spread, elements in zip(self._narrowing, self._elements)
         )
 

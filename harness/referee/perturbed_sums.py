@@ -22,6 +22,8 @@ from harness.referee.sums import sum_length
 
 # Evaluations of an output of few elements, of which one may move by little for once.
 _TIMES_OF_FEW = 4
+# What a logarithm makes of a sum is off by as much as the sum is in proportion, however large it is itself.
+_LOGARITHMS = ("logsumexp", "log_softmax", "logcumsumexp")
 
 
 class PerturbedSums(TorchFunctionMode):
@@ -43,7 +45,8 @@ class PerturbedSums(TorchFunctionMode):
         wide = made if made.dtype.itemsize >= 4 else made.float()  # eight bits have no arithmetic
         terms = sum_length(name, arguments, named, made)
         if terms > 1:
-            return self._moved(wide, chain_spread_u(terms) * row_scale(wide)).to(made.dtype)
+            scale = torch.ones_like(wide) if name in _LOGARITHMS else row_scale(wide)
+            return self._moved(wide, chain_spread_u(terms) * scale).to(made.dtype)
         asked = cast_type(function, arguments, named)
         if asked is not None and roundoff_u(asked) > 1 and _is_floating(arguments[0] if arguments else None):
             return self._moved(wide, roundoff_u(asked) * wide.abs()).to(made.dtype)

@@ -141,7 +141,11 @@ class Truths:
         self.narrowest_u = casts.narrowest_u if casts is not None else 1.0
         if not floating and not watch.narrow:
             self._whole64 = self._model64
-        return bool(floating) and not watch.narrow and all(tensor.dtype == torch.float64 for tensor in floating)
+        is_wide = not watch.narrow and all(tensor.dtype == torch.float64 for tensor in floating)
+        # Who looks at the bytes of a narrow type sees others in float64, and more of them.
+        return bool(floating) and is_wide and [tuple(tensor.shape) for tensor in outputs] == [
+            tuple(spec.shape) for spec in self._output_specs
+        ]
 
     def _casts(self) -> contextlib.AbstractContextManager[WithoutCasts | None]:
         return WithoutCasts() if self._is_without_casts else contextlib.nullcontext()
