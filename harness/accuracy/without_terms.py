@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from harness.accuracy.bounds import ROW_ELEMENTS, Bounds, representation_u
 
-# No kernel adds more terms than this in one chain: longer sums are cut into pieces, one for each thread.
-LONGEST_CHAIN = 1 << 14
+# No kernel adds more numbers than this in one chain: longer sums are cut into pieces, one for each thread. Of a product
+# the plainest kernel has a thread for each element, which adds all its terms.
+LONGEST_CHAIN, LONGEST_PRODUCT = 1 << 14, 1 << 20
 # What no order of summation explains by itself. From here on eager proves little by being as far off.
 FAR_U = 2 * math.sqrt(LONGEST_CHAIN)
 FAR_RMS_U = 0.5 * math.sqrt(LONGEST_CHAIN) + 2
@@ -31,9 +32,9 @@ class Spread:
     rms_u: float
 
 
-def chain_spread_u(terms: float) -> float:
+def chain_spread_u(terms: float, *, of_product: bool = False) -> float:
     """The root-mean-square error allowed to a sum of `terms`, in u of the largest in its row: ½√terms, up to a chain."""
-    return 0.5 * math.sqrt(min(terms, LONGEST_CHAIN))
+    return 0.5 * math.sqrt(min(terms, LONGEST_PRODUCT if of_product else LONGEST_CHAIN))
 
 
 def of_one_sum(terms: float) -> Spread:

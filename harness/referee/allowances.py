@@ -12,14 +12,15 @@ from functools import cached_property
 
 import torch
 
-from harness.accuracy.bounds import Bounds
+from harness.accuracy.bounds import ROW_ELEMENTS, Bounds
 from harness.accuracy.without_terms import (
-    Spread, bounds_without_terms, hides_narrowing, is_rounding_noise, narrowest_bounds, of_one_sum,
+    FAR_U, Spread, bounds_without_terms, hides_narrowing, is_rounding_noise, narrowest_bounds, of_one_sum,
 )
+from harness.inputs.families import SIGNS, Family
 from harness.inputs.one_way import NAME as ONE_WAY
 from harness.inputs.one_way import can_be_narrowed, to_tf32
 from harness.inputs.sets import InputSet
-from harness.referee.casts import roundoff_u
+from harness.referee.casts import NarrowestMade
 from harness.referee.spreads import spread_between
 from harness.referee.truths import Truths
 
@@ -38,16 +39,28 @@ class Allowances:
     ) -> None:
         self._eager, self._truths, self._draw = eager, truths, draw
         self._elements = [tensor.numel() if tensor.is_floating_point() else 0 for tensor in returned]
-        self._types_u = [roundoff_u(tensor.dtype) if tensor.is_floating_point() else 1.0 for tensor in returned]
-        self._narrowing = self._narrowing_of(first, returned)
+        with NarrowestMade() as made:
+            self._narrowing = self._narrowing_of(first, returned)
+        self._is_odd = self._turns_with(first, returned)
+        # What the reference rounds to itself hides what TF32 would lose, and is no noise.
+        self._narrowest_u = max(truths.narrowest_u, made.u)
+        if self._narrowest_u > 1:
+            self._narrowing = [None] * len(self._elements)
 
-    @property
-    def hides_narrowing(self) -> bool:
-        """Whether inputs as given may let TF32 pass in an output that depends on them."""
-        return any(
-            spread is not None and hides_narrowing(spread, self._truths.longest_sum, elements)
-            for spread, elements in zip(self._narrowing, self._elements)
-        )
+    def family(self, one_way: Family) -> Family | None:
+        """The family of inputs on which TF32 shows where inputs as given may let it pass, `one_way` or signs; None where
+        they do not.
+
+        A sum of the very inputs, long enough for that, rounds what is added as TF32 does, but for one with random signs: so
+        where the outputs turn their signs with all inputs, as such sums do, these are drawn.
+        """
+        hidden = [
+            elements for spread, elements in zip(self._narrowing, self._elements)
+            if spread is not None and hides_narrowing(spread, self._truths.longest_sum, elements)
+        ]
+        if not hidden:
+            return None
+        return SIGNS if self._is_odd and min(hidden) >= ROW_ELEMENTS else one_way
 
     def bounds(
         self, number: int, eager: Spread, inputs: InputSet, precision_class: str = "fp32"
@@ -66,11 +79,9 @@ class Allowances:
             eager, self._sums[number] or _NOTHING, narrowing[number], elements, precision_class, shows_narrowing=shows
         )
 
-    def is_rounding_noise(self, number: int, eager: Spread) -> bool:
-        """Whether output `number`, in which strict eager is off by `eager`, is rounding noise: nothing can be compared
-        with it.
-        """
-        return is_rounding_noise(eager, max(self._truths.narrowest_u, self._types_u[number]))
+    def is_rounding_noise(self, eager: Spread) -> bool:
+        """Whether an output in which strict eager is off by `eager` is rounding noise: nothing can be compared with it."""
+        return is_rounding_noise(eager, self._narrowest_u)
 
     @cached_property
     def _sums(self) -> list[Spread | None]:
@@ -81,24 +92,35 @@ class Allowances:
             return [of_one_sum(self._truths.longest_sum)] * len(self._elements)
 
     def _narrowing_of(self, inputs: InputSet, returned: Sequence[torch.Tensor]) -> list[Spread | None]:
-        """What inputs in TF32 cost each output, beside `returned`; None where that is not known, or nothing is lost.
-
-        A model that casts to a narrower type itself is not asked: there is nothing to be seen behind that.
+        """What inputs in TF32 cost each output, beside `returned`; None where that is not known, or nothing of them is
+        lost.
         """
         try:
-            narrowed = None if self._truths.narrowest_u > 1 else _in_tf32(inputs)
-            if narrowed is not None:
-                return spread_between(self._eager(narrowed), returned)
+            narrowed, is_other = _in_tf32(inputs)
+            made = self._eager(narrowed)
+            return spread_between(made, returned) if is_other else [None] * len(self._elements)
         except RuntimeError:  # no room
-            pass
-        return [None] * len(self._elements)
+            return [None] * len(self._elements)
 
 
-def _in_tf32(inputs: InputSet) -> InputSet | None:
-    """The same inputs rounded to TF32; None where nothing of them is lost by that."""
+    def _turns_with(self, inputs: InputSet, returned: Sequence[torch.Tensor]) -> bool:
+        """Whether the outputs turn their signs with the inputs', to within what sums may lose."""
+        turned = replace(inputs, region=inputs.region.clone())
+        try:
+            for tensor in turned.tensors():
+                if tensor.is_floating_point():
+                    tensor.neg_()
+            apart = spread_between([-each if each.is_floating_point() else each for each in self._eager(turned)], returned)
+        except RuntimeError:  # no room, or what may not be negative
+            return False
+        return all(spread is None or spread.max_u < FAR_U for spread in apart)
+
+
+def _in_tf32(inputs: InputSet) -> tuple[InputSet, bool]:
+    """The same inputs rounded to TF32, and whether anything of them is lost by that."""
     narrowed, is_other = replace(inputs, region=inputs.region.clone()), False
     for tensor in narrowed.tensors():
         if can_be_narrowed(tensor):
             tensor.copy_(to_tf32(tensor))
             is_other = True
-    return narrowed if is_other else None
+    return narrowed, is_other

@@ -54,6 +54,23 @@ class WithoutCasts(TorchFunctionMode):
         })
 
 
+class NarrowestMade(TorchFunctionMode):
+    """While entered, `u` is the unit roundoff of the narrowest floating-point tensor that a function of PyTorch's made, in
+    u of fp32, as under autocast, which no function is asked for; 1 where there was none narrower.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.u = 1.0
+
+    def __torch_function__(self, function, types_, arguments=(), named=None):
+        made = function(*arguments, **(named or {}))
+        for each in made if isinstance(made, (list, tuple)) else (made,):
+            if isinstance(each, torch.Tensor) and each.is_floating_point():
+                self.u = max(self.u, roundoff_u(each.dtype))
+        return made
+
+
 def cast_type(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> torch.dtype | None:
     """The floating-point type that a call of a function of PyTorch's asks for; None where it asks for none."""
     by_name = _BY_NAME.get(getattr(function, "__name__", ""))

@@ -18,7 +18,7 @@ from harness.accuracy.bounds import ROW_ELEMENTS
 from harness.accuracy.without_terms import Spread, chain_spread_u
 from harness.referee.casts import cast_type, roundoff_u
 from harness.referee.spreads import pooled, row_scale, spread_between
-from harness.referee.sums import sum_length
+from harness.referee.sums import is_product, sum_length
 
 # Evaluations of an output of few elements, of which one may move by little for once.
 _TIMES_OF_FEW = 4
@@ -46,7 +46,8 @@ class PerturbedSums(TorchFunctionMode):
         terms = sum_length(name, arguments, named, made)
         if terms > 1:
             scale = torch.ones_like(wide) if name in _LOGARITHMS else row_scale(wide)
-            return self._moved(wide, chain_spread_u(terms) * scale).to(made.dtype)
+            by_u = chain_spread_u(terms, of_product=is_product(name))
+            return self._moved(wide, by_u * scale).to(made.dtype)
         asked = cast_type(function, arguments, named)
         if asked is not None and roundoff_u(asked) > 1 and _is_floating(arguments[0] if arguments else None):
             return self._moved(wide, roundoff_u(asked) * wide.abs()).to(made.dtype)

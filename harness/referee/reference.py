@@ -87,8 +87,7 @@ class Reference:
         self.sums_magnitudes, self.has_products = self._truths.sums_magnitudes, self._truths.has_products
         if problem.accuracy.terms is None or problem.accuracy.contracted is None:
             self.allowances = Allowances(self.eager, self._truths, self.draw, first, eager)
-            if problem.accuracy.contracted is None and self.allowances.hides_narrowing and self._takes_one_way(eager):
-                self.families = (*self.families, self.family_named(ONE_WAY))
+            self.families += self._families_beside(eager) if problem.accuracy.contracted is None else ()
         self.timed_families = tuple(family for family in self.families if family.is_timed)
 
     def draw(self, family: Family = GIVEN, seed: int | None = None) -> InputSet:
@@ -103,13 +102,17 @@ class Reference:
         """A family of inputs for this reference, whether it is checked on it or not. Raises KeyError for other names."""
         return one_way_family(self.model) if name == ONE_WAY else family_named(name)
 
-    def _takes_one_way(self, given: Sequence[torch.Tensor]) -> bool:
-        """Whether the model computes on inputs that narrowing rounds one way what is as finite as on others."""
+    def _families_beside(self, given: Sequence[torch.Tensor]) -> tuple[Family, ...]:
+        """What inputs as given hide, others show: those, where the model makes what is as finite of them as `given`."""
+        family = self.allowances.family(one_way_family(self.model))
+        if family is None:
+            return ()
         try:
-            made = self.eager(self.draw(self.family_named(ONE_WAY)))
+            made = self.eager(self.draw(family))
         except Exception:  # a reference may refuse what is no longer one by a thousandth
-            return False
-        return all(bool(other.isfinite().all()) for own, other in zip(given, made) if bool(own.isfinite().all()))
+            return ()
+        sound = [bool(other.isfinite().all()) for own, other in zip(given, made) if bool(own.isfinite().all())]
+        return (family,) if all(sound) else ()
 
     def _add_cotangents(self, outputs: Sequence[torch.Tensor]) -> None:
         """From now on a draw is [the inputs, a normal tensor like each floating output], and a call both passes."""

@@ -26,5 +26,5 @@ def noisy_outputs(reference: Reference, inputs: InputSet | None = None) -> tuple
     return tuple(
         number for number, (each, scale) in enumerate(zip(of_eager, truth.scales))
         if scale is not None and math.isfinite(each.rms_u)
-        and reference.allowances.is_rounding_noise(number, Spread(each.max_u, each.rms_u))
+        and reference.allowances.is_rounding_noise(Spread(each.max_u, each.rms_u))
     )

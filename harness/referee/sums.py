@@ -38,7 +38,7 @@ class WatchedRun(TorchFunctionMode):
             self.narrow |= any(each.dtype == torch.float64 for each in _tensors_in((*arguments, *named.values())))
         if tensors:
             name = getattr(function, "__name__", "")
-            self.has_products |= name in _PRODUCTS or name == "einsum" or name.startswith("conv")
+            self.has_products |= is_product(name)
             self.longest_sum = max(self.longest_sum, sum_length(name, arguments, named, tensors[0]))
         return made
 
@@ -71,6 +71,11 @@ def sum_length(name: str, arguments: Sequence[Any], named: Mapping[str, Any], ma
     if made.numel() and made.is_floating_point() and _reduces(name):
         return max(1, first.numel() // made.numel())
     return 1
+
+
+def is_product(name: str) -> bool:
+    """Whether the PyTorch function `name` multiplies matrices or convolves."""
+    return name in _PRODUCTS or name == "einsum" or name.startswith("conv")
 
 
 def _reduces(name: str) -> bool:

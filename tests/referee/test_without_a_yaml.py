@@ -277,6 +277,18 @@ def test_a_model_that_casts_inside_itself_condemns_neither_its_precision_nor_a_b
     assert not is_ok(made, zeros(made))
 
 
+def test_a_product_under_autocast_is_neither_noise_nor_held_to_fp32(reference):
+    made = reference("self.layer(x[0])", "torch.rand(64, 256)", """self.layer = torch.nn.Linear(256, 64)
+
+    def __call__(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.layer(x).float()
+""")
+    assert made.truth_name == "float64" and noisy_outputs(made) == ()
+    assert is_ok(made, eager(made)) and is_ok(made, lambda arguments: made.model.layer(*arguments).detach())
+    assert not is_ok(made, narrowed(made, torch.float8_e4m3fn)) and not is_ok(made, zeros(made))
+
+
 def test_a_cast_that_cannot_be_left_out_allows_for_what_it_rounds(reference):
     """Its bytes are looked at, which are no float64's; then eager is the truth, and a kernel that rounds otherwise right."""
     made = reference("(x[0] @ x[1]).half().view(torch.int16).view(torch.half).float()",
