@@ -16,7 +16,6 @@ import torch
 from harness.candidate import Candidate
 from harness.device.choose import open_bench
 from harness.errors import HarnessError, InputError
-from harness.inputs.families import family_named
 from harness.inputs.sets import InputSet
 from harness.problem import Problem
 from harness.records.evidence import Evidence, Recipe
@@ -96,7 +95,7 @@ def _drawn(reference: Reference, recipe: Recipe) -> list[InputSet]:
     """The inputs of the launches queued before, and of the launch itself."""
     names = (*(recipe.families_before or [recipe.family] * len(recipe.before)), recipe.family)
     try:
-        families = [family_named(name) for name in names]
+        families = [reference.family_named(name) for name in names]
     except KeyError as error:
         raise InputError(f"this version has no family of inputs {error}") from None
     return [reference.draw(*each) for each in zip(families, (*recipe.before, recipe.seed))]

@@ -16,9 +16,9 @@ UNIT_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, 
 # Roundoff of the narrowed inputs of each class a YAML may open; TF32 keeps 11 significant bits, as fp16 does.
 CLASS_ROUNDOFF = {"fp32": 0.0, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
 
-# Where no YAML gives a scale or terms: over how many elements at least a scale is taken, and how many an output must
-# have for the allowance of a long sum. (benchmarks/precision_without_yaml.py has the table: an element alone would be
-# its own scale, and few elements let reduced precision through by luck.)
+# Where no YAML gives a scale: over how many elements at least a scale is taken, and how many an output must have for its
+# root mean square to say more than its largest error. (benchmarks/precision_without_yaml.py has the table: an element
+# alone would be its own scale.)
 ROW_ELEMENTS = 32
 
 # Families of inputs for which a product has one nonzero term per element: the result is exact in fp32.
@@ -59,7 +59,7 @@ def error_unit(dtype: str) -> float:
 
 
 def fp32_bounds(
-    eager_max_u: float, eager_rms_u: float, terms: float | None, exact: bool, *, random_signs: bool = False
+    eager_max_u: float, eager_rms_u: float, terms: float, exact: bool, *, random_signs: bool = False
 ) -> Bounds:
     """Bounds of the fp32 class, in u of fp32, from strict eager's own errors on the same inputs.
 
@@ -68,15 +68,13 @@ def fp32_bounds(
     walk) where eager sums in blocks. `exact` families have no such sum and no such allowance. Where terms have
     `random_signs` the maximum has none: errors of a sum are a share of its partial sums, whose walk is no longer than √k
     after k terms, so that a sequential sum of any length has an rms error of 0.4 u there, D being the sum of all
-    magnitudes. Without `terms` the maximum is 10·eager + 8 and the rms is not judged. Raises ValueError for errors of
-    eager's or terms that are negative or not finite: no bound follows from them.
+    magnitudes. Where nobody says how long sums are, `without_terms` has the bounds. Raises ValueError for errors of eager's
+    or terms that are negative or not finite: no bound follows from them.
     """
     given = {"eager's largest error": eager_max_u, "eager's rms error": eager_rms_u, "terms": terms}
     for name, value in given.items():
-        if value is not None and not (math.isfinite(value) and value >= 0):
+        if not (math.isfinite(value) and value >= 0):
             raise ValueError(f"{name} cannot be {value}")
-    if terms is None:
-        return Bounds(10 * eager_max_u + 8, None)
     max_u, rms_u = 4 * eager_max_u + 8, 4 * eager_rms_u + 1
     if not exact:
         rms_u = max(rms_u, 0.5 * math.sqrt(terms) + 2)
@@ -100,7 +98,7 @@ def representation_u(precision_class: str) -> float:
 
 
 def bounds_for(
-    precision_class: str, eager_max_u: float, eager_rms_u: float, terms: float | None, exact: bool, *,
+    precision_class: str, eager_max_u: float, eager_rms_u: float, terms: float, exact: bool, *,
     random_signs: bool = False,
 ) -> Bounds:
     """Bounds of a precision class, in u of fp32: those of fp32 plus what narrowing the inputs may cost.
@@ -111,5 +109,4 @@ def bounds_for(
     """
     narrowing_u = representation_u(precision_class)
     base = fp32_bounds(eager_max_u, eager_rms_u, terms, exact, random_signs=random_signs)
-    rms_u = None if base.rms_u is None else base.rms_u + narrowing_u / 2
-    return Bounds(base.max_u + narrowing_u, rms_u, precision_class)
+    return Bounds(base.max_u + narrowing_u, base.rms_u + narrowing_u / 2, precision_class)

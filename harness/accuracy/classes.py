@@ -24,8 +24,9 @@ class ErrorFigures:
     """The errors of one candidate's output on one set of inputs, beside eager's and the bounds, in u.
 
     `worst_index` is the index of the element with the largest error, `got` and `expected` its two values;
-    None where they were not kept. A NaN or infinite error is outside every bound. `evidence` is whatever was kept of a
-    launch that is over its bounds, for those who report it.
+    None where they were not kept. A NaN or infinite error is outside every bound. `has_products` is whether the reference
+    multiplies matrices or convolves. `evidence` is whatever was kept of a launch that is over its bounds, for those who
+    report it.
     """
 
     max_u: float
@@ -38,6 +39,7 @@ class ErrorFigures:
     worst_index: tuple[int, ...] | None = None
     got: float | None = None
     expected: float | None = None
+    has_products: bool = True
     evidence: Any = field(default=None, compare=False, repr=False)
 
 
@@ -92,7 +94,10 @@ def reason(results: Sequence[ErrorFigures], terms: float | None = None) -> str:
         return f"{where} is {shown.got:.7g} where {shown.expected:.7g} is expected ({_compare_text(shown)})"
     if within(shown):
         return _compare_text(shown)
-    return f"{classify(results, terms)}-class: {_compare_text(shown)}"
+    name = classify(results, terms)
+    if name == "split" and not shown.has_products:
+        return f"less exact than fp32: {_compare_text(shown)}"  # there is no product that could be split
+    return f"{name}-class: {_compare_text(shown)}"
 
 
 def telling(results: Sequence[ErrorFigures], terms: float | None = None) -> ErrorFigures:

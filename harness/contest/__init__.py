@@ -25,12 +25,14 @@ from harness.device.bench import Bench
 from harness.errors import HarnessError, NoRoom
 from harness.problem import Problem
 from harness.records.assembling import record_of, samples_of
+from harness.records.problem_notes import ProblemNote
 from harness.records.writer import RunFiles
 from harness.referee import failures, first_calls
 from harness.referee.control import Control
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.judging import Judge
 from harness.referee.reference import Reference
+from harness.referee.rounding_noise import noisy_outputs
 from harness.report.progress import Progress
 from harness.sandbox.spawn import Child
 from harness.sanitizer.examining import Examiner
@@ -100,6 +102,7 @@ class Contest:
         except (torch.OutOfMemoryError, DriverError) as error:
             said = str(error).splitlines()[0]
         else:
+            self._note_noise(references[0])
             return references, model_seed
         bench.release_memory()
         raise NoRoom(
@@ -107,6 +110,15 @@ class Contest:
             f"{bench.available_bytes() / 1e9:.1f} GB that are free ({said}). Run it at smaller ones with --sizes, or on a "
             "device with more memory"
         )
+
+    def _note_noise(self, reference: Reference) -> None:
+        """Note where all that the reference returns is rounding noise, in which nothing can be compared."""
+        try:
+            noisy = noisy_outputs(reference, reference.sample_of(reference.draw()))
+        except torch.OutOfMemoryError:  # then it is known in rows, whose memory is planned
+            return
+        if noisy and len(noisy) == len(reference.output_specs) and ProblemNote.ROUNDING_NOISE not in reference.notes:
+            reference.notes.append(ProblemNote.ROUNDING_NOISE)
 
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> Judge:
         floor_us = self._facts.limits.floor_us if self._facts.limits else None

@@ -1,13 +1,15 @@
 """Families of inputs for products of two matrices, each made from one draw of `get_inputs` and keeping its zeros.
 
 All-positive inputs hide lost precision behind a large sum; these do not. Random signs cancel, magnitudes spread over
-binades defeat a narrow exponent range, and one-hot inputs make every product visible by itself.
+binades defeat a narrow exponent range, and one-hot inputs make every product visible by itself. What other problems
+have stands in `one_way`, and where these may have signs in the referee's `allowances`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -16,7 +18,8 @@ SPREAD_BINADES = 20
 
 @dataclass(frozen=True)
 class Family:
-    """`transform(tensors, contracted)` returns new tensors; `exact` says that the product involves no rounding.
+    """`transform(tensors, contracted)` returns new tensors; `exact` says that the product involves no rounding, and
+    `is_for_products` that other problems cannot have this family.
 
     `is_timed` is whether a call may be timed on it besides. An honest product takes no longer with signs; one that
     narrows its inputs may look at their range, and lines of zeros and ones could be gathered by whoever knows them.
@@ -24,8 +27,20 @@ class Family:
 
     name: str
     exact: bool
-    transform: Callable[[Sequence[torch.Tensor], Sequence[int]], list[torch.Tensor]]
+    transform: Callable[[Sequence[torch.Tensor], Sequence[int] | None], list[torch.Tensor]]
     is_timed: bool = False
+    is_for_products: bool = True
+
+    def applied(
+        self, skeleton: Any, tensors: Sequence[torch.Tensor], contracted: Sequence[int] | None
+    ) -> list[torch.Tensor]:
+        """The tensors of a draw, of which only floating-point ones are transformed; `skeleton` is their form."""
+        changed = list(tensors)
+        if contracted is not None or not self.is_for_products:
+            floating = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
+            for index, tensor in zip(floating, self.transform([tensors[index] for index in floating], contracted)):
+                changed[index] = tensor
+        return changed
 
 
 def _given(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> list[torch.Tensor]:
@@ -57,10 +72,11 @@ def _identity(tensors: Sequence[torch.Tensor], contracted: Sequence[int]) -> lis
     return [*tensors[:-1], identity * (last != 0)]
 
 
-GIVEN = Family("as given", False, _given)
+GIVEN = Family("as given", False, _given, is_for_products=False)
+SIGNS = Family("signs", False, _signs, is_timed=True, is_for_products=False)
 PRODUCT_FAMILIES = (
     GIVEN,
-    Family("signs", False, _signs, is_timed=True),
+    SIGNS,
     Family("spread", False, _spread),
     Family("one-hot last", True, _one_hot_last),
     Family("one-hot first", True, _one_hot_first),
@@ -69,7 +85,8 @@ PRODUCT_FAMILIES = (
 
 
 def families_for(contracted: Sequence[int] | None, *, with_gradients: bool = False) -> tuple[Family, ...]:
-    """All families for a product with the given contracted axes; only "as given" for any other problem.
+    """All families for a product with the given contracted axes; "as given" for any other problem, which may have one
+    besides that shows what inputs as given hide.
 
     Inputs that make a product exact do not make its gradients so: `with_gradients` leaves these families out.
     """

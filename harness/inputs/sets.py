@@ -33,6 +33,7 @@ class Inputs:
     region: torch.Tensor
     family: Family
     seed: int
+    is_slice = False
 
     @property
     def size_bytes(self) -> int:
@@ -79,6 +80,7 @@ class InputSet(Inputs):
     family: Family
     seed: int = 0
     overlapping: bool = False
+    is_slice: bool = False  # of a larger set's batch
 
 
 @dataclass(frozen=True)
@@ -167,14 +169,18 @@ def draw_set(
         specs = plan(tensors)
     elif not _fit(tensors, specs) and plan(tensors) != specs:
         raise InputError("get_inputs() of the reference returns other shapes or types from one call to the next")
-    if contracted is not None and family is not GIVEN:
-        floating = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
-        changed = family.transform([tensors[index] for index in floating], contracted)
-        for index, tensor in zip(floating, changed):
-            tensors[index] = tensor
+    if family is not GIVEN:
+        tensors = list(family.applied(skeleton, tensors, contracted))
     return InputSet(
         skeleton, specs, _packed(tensors, specs, device, transient=transient), family, seed, overlapping
     )
+
+
+def slice_of(inputs: Inputs, tensors: Sequence[torch.Tensor]) -> InputSet:
+    """A set of its own of `tensors`, which are a slice of those of `inputs`."""
+    specs = plan(tensors)
+    region = _packed(list(tensors), specs, tensors[0].device)
+    return InputSet(inputs.skeleton, specs, region, inputs.family, inputs.seed, is_slice=True)
 
 
 class Answers(Sequence[bool]):

@@ -12,6 +12,7 @@ from harness.accuracy.classes import ErrorFigures, excess
 from harness.inputs.sets import Inputs
 from harness.records.evidence import Evidence, Spread
 from harness.referee.comparing import Returned, judge_launches, judge_outputs
+from harness.referee.evidence import recipe_of
 from harness.referee.reference import Reference
 from harness.referee.session import Session
 
@@ -37,11 +38,14 @@ def judge_in_slices(
     Places in them are those of the whole output.
     """
     worst: tuple[ErrorFigures, int] | None = None
-    for stretch, truth, rows in reference.in_slices(inputs, outputs):
-        (figures,) = judge_launches(reference, [Returned(inputs, truth, rows)], precision_class)
+    for stretch, part, truth, rows in reference.in_slices(inputs, outputs):
+        (figures,) = judge_launches(reference, [Returned(part, truth, rows)], precision_class)
         if worst is None or excess(figures) > excess(worst[0]):
             worst = figures, stretch.start
-    return _in_the_whole(*worst, [output.shape for output in outputs])
+    figures = _in_the_whole(*worst, [output.shape for output in outputs])
+    if figures.evidence is None:
+        return figures
+    return replace(figures, evidence=replace(figures.evidence, recipe=recipe_of(reference, [inputs])))
 
 
 def _in_the_whole(figures: ErrorFigures, start: int, shapes: Sequence[torch.Size]) -> ErrorFigures:

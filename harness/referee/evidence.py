@@ -51,17 +51,22 @@ def _behind(recipe: Recipe, sets: Sequence[InputSet], index: int) -> Recipe:
 
 
 def evidence_of(
-    reference: Reference, inputs: InputSet, truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds
+    reference: Reference, inputs: InputSet, truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds,
+    only: int | None = None,
 ) -> Evidence:
-    """The recipe of a launch whose errors are over `bounds`, and the mistakes of its worst output."""
+    """The recipe of a launch whose errors are over `bounds`, and the mistakes of its worst output, or of that with the
+    number `only`, which the bounds are for.
+    """
     recipe = recipe_of(reference, [inputs])
     try:
-        return Evidence(recipe, _worst(truth, outputs, bounds))
+        return Evidence(recipe, _worst(truth, outputs, bounds, only))
     except torch.OutOfMemoryError:
         return Evidence(recipe)
 
 
-def _worst(truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds) -> Mistakes | None:
+def _worst(
+    truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds, only: int | None = None
+) -> Mistakes | None:
     """The mistakes of the output with the largest error; where all are under the largest one allowed, it is the many
     errors above the allowed root mean square that count.
     """
@@ -69,6 +74,8 @@ def _worst(truth: Truth, outputs: Sequence[torch.Tensor], bounds: Bounds) -> Mis
     for limit_u in allowed_u:
         worst, found = 0.0, None
         for number, (got, expected, scale) in enumerate(zip(outputs, truth.outputs, truth.scales)):
+            if only not in (None, number):
+                continue
             if got.numel() == 0 or (truth.eager and torch.equal(got, truth.eager[number])):
                 continue
             errors = element_errors(got, expected, scale)

@@ -6,6 +6,7 @@ errors, is found in `truths`.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,9 @@ import torch
 
 from harness.errors import InputError, NoRoom
 from harness.inputs.drawing import Drawing
-from harness.inputs.families import GIVEN, Family, families_for
+from harness.inputs.families import GIVEN, Family, families_for, family_named
+from harness.inputs.one_way import NAME as ONE_WAY
+from harness.inputs.one_way import one_way_family
 from harness.inputs.sets import DeferredInputs, Inputs, InputSet, draw_set, fresh_seed
 from harness.launch.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted, smallest_plan
 from harness.problem import Problem
@@ -26,6 +29,7 @@ from harness.records.problem_notes import ProblemNote
 from harness.reference.foreseen import foreseen
 from harness.reference.peak_memory import PeakMemory
 from harness.reference.slicing import Slicing, find_slicing
+from harness.referee.allowances import Allowances
 from harness.referee.ready import Ready
 from harness.referee.reference_checks import (
     call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_lazy, refuse_other_shapes,
@@ -57,7 +61,6 @@ class Reference:
         self.families = families_for(
             problem.accuracy.contracted, with_gradients=problem.mode == passes.FORWARD_BACKWARD
         )
-        self.timed_families = tuple(family for family in self.families if family.is_timed)
         self.specs: tuple[TensorSpec, ...] | None = None
         self._can_draw_again = False  # nothing is deferred before its layout is known
         first, free = self._first_draw()
@@ -83,9 +86,17 @@ class Reference:
             self.model, problem.accuracy.scale, self.output_specs, self.shape, first, slicing, self.memory.slices
         )
         self.truth_name, self.longest_sum = self._truths.name, self._truths.longest_sum
-        self.sums_magnitudes = self._truths.sums_magnitudes
+        self.sums_magnitudes, self.has_products = self._truths.sums_magnitudes, self._truths.has_products
         # One for each output; what eager differs by from itself counts as an error of its own.
         self.call_to_call_u = self._differing(first, eager)
+        if problem.accuracy.terms is None or problem.accuracy.contracted is None:
+            sample = self.sample_of(first)
+            returned = eager if sample is first else self.eager(sample)
+            self.allowances = Allowances(
+                self.eager, self._truths, lambda: self.sample_of(self.draw()), sample, returned
+            )
+            self.families += self._families_beside(eager) if problem.accuracy.contracted is None else ()
+        self.timed_families = tuple(family for family in self.families if family.is_timed)
         if ProblemNote.SAME_INPUTS not in self.notes and is_same_for_all_draws(
             eager, lambda: self._shaped(self.eager(self.draw()))
         ):
@@ -166,7 +177,7 @@ class Reference:
 
         Where memory is short nothing is kept of it but the seed.
         """
-        if not self._can_draw_again:
+        if not self._can_draw_again or family is not GIVEN:  # what a gradient has a part in is not the same twice
             return self._drawn(family, seed)
         return DeferredInputs(self._skeleton, self.specs, family, fresh_seed() if seed is None else seed, self._drawn)
 
@@ -174,10 +185,26 @@ class Reference:
         contracted = self.problem.accuracy.contracted
         try:
             return draw_set(
-                self._get_inputs, self.device, family, contracted, self.specs, seed, transient=self._can_draw_again
+                self._get_inputs, self.device, family, contracted, self.specs, seed, transient=self._can_draw_again and family is GIVEN
             )
         except InputError as error:
             raise InputError(error.message, self.problem.reference_path, hint=error.hint) from error
+
+    def family_named(self, name: str) -> Family:
+        """A family of inputs for this reference, whether it is checked on it or not. Raises KeyError for other names."""
+        return one_way_family(self.model) if name == ONE_WAY else family_named(name)
+
+    def _families_beside(self, given: Sequence[torch.Tensor]) -> tuple[Family, ...]:
+        """What inputs as given hide, others show: those, where the model makes what is as finite of them as `given`."""
+        family = self.allowances.family(one_way_family(self.model))
+        if family is None:
+            return ()
+        try:
+            made = self.eager(self.draw(family))
+        except Exception:  # a reference may refuse what is no longer one by a thousandth
+            return ()
+        sound = [bool(other.isfinite().all()) for own, other in zip(given, made) if bool(own.isfinite().all())]
+        return (family,) if all(sound) else ()
 
     def _add_cotangents(self, outputs: Sequence[torch.Tensor]) -> None:
         """From now on a draw is [the inputs, a normal tensor like each floating output], and a call both passes."""
@@ -206,6 +233,11 @@ class Reference:
         eager_of(passes.as_called(model, self.mode, by_name=self.by_name), inputs)
         now = model.state_dict()
         return {name: now[name].detach().to("cpu") for name in self.moved_state}
+    def outputs_under(
+        self, mode: contextlib.AbstractContextManager[Any], inputs: InputSet, *, in_float64: bool = True
+    ) -> list[torch.Tensor]:
+        """What `Truths.outputs_under` says of the model."""
+        return self._truths.outputs_under(mode, inputs, in_float64=in_float64)
 
     def truth(self, inputs: InputSet, *, with_eager: bool = True) -> Truth:
         """The truth for one set. Without `with_eager`, eager is computed only where it is needed."""
@@ -217,7 +249,7 @@ class Reference:
         """
         known = [self._ready.truth_of(inputs) for inputs in sets]
         found = self._truths.of([inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager)
-        for truth in found:
+        for truth in found if not any(inputs.is_slice for inputs in sets) else ():
             self._shaped(truth.outputs)
         made = iter(found)
         return [next(made) if truth is None else truth for truth in known]
@@ -330,9 +362,13 @@ class Reference:
 
     def in_slices(
         self, inputs: Inputs, outputs: Sequence[torch.Tensor]
-    ) -> Iterator[tuple[range, Truth, list[torch.Tensor]]]:
-        """The truth of each slice of a call beside those rows of its `outputs`."""
+    ) -> Iterator[tuple[range, InputSet, Truth, list[torch.Tensor]]]:
+        """Each slice of a call as a call of its own: its inputs, its truth, and those rows of the `outputs`."""
         return self._truths.in_slices(inputs, outputs)
+
+    def sample_of(self, inputs: Inputs) -> Inputs:
+        """A slice of `inputs` where outputs are compared in slices, or all of them."""
+        return self._truths.sample_of(inputs)
 
     def _check_dtype(self) -> None:
         made = sorted({spec.dtype for spec in self.specs if spec.torch_dtype.is_floating_point})

@@ -19,23 +19,27 @@ _ALONG_A_DIMENSION = ("softmax", "log_softmax", "cumsum", "cumprod", "logcumsume
 
 
 class WatchedRun(TorchFunctionMode):
-    """While entered: `narrow` says whether a floating tensor narrower than float64 was made, `longest_sum` how many
-    terms the longest sum had (1 where nothing was summed).
+    """While entered: `narrow` says whether a float64 tensor was made narrower, `longest_sum` how many terms the longest
+    sum had (1 where nothing was summed), `has_products` whether a product or convolution was among them.
+
+    A constant that the model makes itself, such as `torch.tensor(0.5)`, is no cast.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.narrow = False
+        self.narrow = self.has_products = False
         self.longest_sum = 1
 
     def __torch_function__(self, function, types_, arguments=(), named=None):
         named = named or {}
         made = function(*arguments, **named)
         tensors = [each for each in (made if isinstance(made, (list, tuple)) else (made,)) if _is_tensor(each)]
-        self.narrow |= any(each.is_floating_point() and each.dtype != torch.float64 for each in tensors)
+        if any(each.is_floating_point() and each.dtype != torch.float64 for each in tensors):
+            self.narrow |= any(each.dtype == torch.float64 for each in _tensors_in((*arguments, *named.values())))
         if tensors:
-            length = sum_length(getattr(function, "__name__", ""), arguments, named, tensors[0])
-            self.longest_sum = max(self.longest_sum, length)
+            name = getattr(function, "__name__", "")
+            self.has_products |= is_product(name)
+            self.longest_sum = max(self.longest_sum, sum_length(name, arguments, named, tensors[0]))
         return made
 
 
@@ -69,6 +73,11 @@ def sum_length(name: str, arguments: Sequence[Any], named: Mapping[str, Any], ma
     return 1
 
 
+def is_product(name: str) -> bool:
+    """Whether the PyTorch function `name` multiplies matrices or convolves."""
+    return name in _PRODUCTS or name == "einsum" or name.startswith("conv")
+
+
 def _reduces(name: str) -> bool:
     return name.endswith("_loss") or "pool" in name or name in (
         "sum", "mean", "var", "std", "norm", "vector_norm", "logsumexp", "prod", "nansum", "nanmean", "var_mean",
@@ -87,6 +96,14 @@ def _contracted(arguments: Sequence[Any]) -> int:
         return max((max(each.shape, default=1) for each in operands if _is_tensor(each)), default=1)
     sizes = {letter: size for word, tensor in zip(names, operands) for letter, size in zip(word, tensor.shape)}
     return math.prod(size for letter, size in sizes.items() if letter not in right)
+
+
+def _tensors_in(values: Sequence[Any]) -> list[torch.Tensor]:
+    """The tensors among arguments, and in lists of them."""
+    found = []
+    for value in values:
+        found += _tensors_in(value) if isinstance(value, (list, tuple)) else [value] if _is_tensor(value) else []
+    return found
 
 
 def _is_tensor(value: Any) -> bool:

@@ -1,11 +1,12 @@
 """What launches must return: the reference's model in float64 on their inputs, and the scale of the errors.
 
-A model that casts inside itself, or has no float64, has no truth in float64; its outputs are then compared with strict
-eager, and the record says so.
+A model that casts inside itself is run without its casts. One that cannot be, or has no float64, has no truth in float64;
+its outputs are then compared with strict eager, and the record says so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 from collections.abc import Iterator, Sequence
@@ -14,10 +15,13 @@ from typing import Any
 
 import torch
 
-from harness.accuracy.bounds import ROW_ELEMENTS
-from harness.inputs.sets import InputSet
+from harness.accuracy.bounds import ROW_ELEMENTS, error_unit
+from harness.accuracy.without_terms import Spread
+from harness.inputs.sets import Inputs, InputSet, slice_of
 from harness.reference.slicing import ROWS, Slicing
 from harness.referee import left_out
+from harness.referee.casts import WithoutCasts
+from harness.referee.perturbed_sums import spread_of_sums
 from harness.referee.sums import WatchedRun
 from harness.referee.zero_blocks import Held
 from harness.wire import tree
@@ -27,6 +31,7 @@ from harness.wire.layout import TensorSpec
 _WITH_LEAST = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 _COPIED_BYTES = 256 << 20  # of larger outputs no copies are made to find their scale
 _TOGETHER_BYTES = 8 << 20  # of larger inputs the copies take longer than the steps
+_NO_MODE = contextlib.nullcontext()
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,9 @@ class Truths:
     """Makes the truths of `model`, which `first` are inputs of; `scale` is the problem's word for the error scale.
 
     `output_specs` and `shape` describe what the model returns. `name` says what a truth is, float64 or eager;
-    `longest_sum` is the number of terms of the longest sum that the model was seen to make. Where a float64 pass is too
-    large, `slicing` says how it is cut, and `slices` into how many.
+    `longest_sum` is the number of terms of the longest sum that the model was seen to make, `has_products` whether it
+    multiplies matrices or convolves, `narrowest_u` the unit roundoff of the narrowest type it casts to, in u of fp32. Where
+    a float64 pass is too large, `slicing` says how it is cut, and `slices` into how many.
     """
 
     def __init__(
@@ -61,7 +67,9 @@ class Truths:
         self._needs_eager = "value" in str(shape) or any(
             not spec.torch_dtype.is_floating_point for spec in output_specs
         )
-        self.longest_sum = 1
+        self.longest_sum, self.has_products, self.narrowest_u = 1, False, 1.0
+        self._is_without_casts = False
+        self._whole64: torch.nn.Module | None = None  # in float64, of a model that returns whole numbers alone
         self.truth_bytes: int | None = None  # what a truth holds on to, once one was made: outputs may be views
         self._held: dict[left_out.Place, Held] = {}
         self._sound: list[torch.Tensor] = []  # of the products of the truths under way
@@ -113,85 +121,116 @@ class Truths:
         return Truth(outputs, self._scales(inputs, outputs, own_scale), eager, values)
 
     @property
+    def _is_cut(self) -> bool:
+        return self.slicing is not None and self.slices > 1
+
+    @property
     def is_compared_in_slices(self) -> bool:
         """Whether outputs are compared slice by slice, so that no expected output is ever there as a whole."""
-        return self.slicing is not None and self.slicing.join == ROWS and self.slices > 1
+        return self._is_cut and self.slicing.join == ROWS
+
+    def sample_of(self, inputs: Inputs) -> Inputs:
+        """A slice of `inputs` where the model is cut, or all of them: enough to see what a call of it is like."""
+        if not self.is_compared_in_slices or inputs.is_slice:
+            return inputs
+        return slice_of(inputs, self.slicing.cut(inputs.tensors(), self.slicing.stretches(self.slices)[0]))
 
     def in_slices(
-        self, inputs: InputSet, outputs: Sequence[torch.Tensor]
-    ) -> Iterator[tuple[range, Truth, list[torch.Tensor]]]:
-        """The truth of each slice of a call, with eager's, beside those rows of its `outputs`, on the inputs' device."""
-        tensors, skeleton = inputs.tensors(), inputs.skeleton
+        self, inputs: Inputs, outputs: Sequence[torch.Tensor]
+    ) -> Iterator[tuple[range, InputSet, Truth, list[torch.Tensor]]]:
+        """Each slice of a call as a call of its own: its inputs, its truth with eager's, and those rows of `outputs`."""
+        tensors = inputs.tensors()
         for stretch in self.slicing.stretches(self.slices):
-            parts = self.slicing.cut(tensors, stretch)
-            eager = outputs_for(self._model, skeleton, parts)
-            wide = [each.double() for each in eager] if self._model64 is None else self._wide(skeleton, parts)
-            for index, spec in enumerate(self._output_specs):
-                if not spec.torch_dtype.is_floating_point:
-                    wide[index] = eager[index]
-            magnitudes = self._wide(skeleton, parts, absolute=True) if self.sums_magnitudes else None
-            rows = [output[stretch.start : stretch.stop].to(eager[0].device) for output in outputs]
-            yield stretch, Truth(wide, self._scales_of(wide, magnitudes), eager, []), rows
+            part = slice_of(inputs, self.slicing.cut(tensors, stretch))
+            truth = self._truth(part, *self._are_own_scales([part]), with_eager=True)
+            yield stretch, part, truth, [output[stretch.start : stretch.stop].to(part.region.device) for output in outputs]
 
     def _in_float64(self, inputs: InputSet) -> torch.nn.Module | None:
-        if self.slicing is not None and self.slices > 1:
-            return self._in_float64_by_slices(inputs)
-        watch, search, arguments = WatchedRun(), left_out.Search(), self._arguments64(inputs)
-        try:
-            self._model64 = copy.deepcopy(self._model).double()
-            with torch.no_grad(), watch, search:
-                _, outputs = tree.flatten(self._model64(*arguments))
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:
-            self._watch_eager(inputs)
-            return None
-        floating = [tensor for tensor in outputs if tensor.is_floating_point()]
-        wide = floating and all(tensor.dtype == torch.float64 for tensor in floating)
-        self.longest_sum = watch.longest_sum
-        # Outputs in float64 are as fine as the truth, so that another order of summation would show.
-        if all(spec.torch_dtype != torch.float64 for spec in self._output_specs):
-            self._held = search.held
-        return self._model64 if wide and not watch.narrow else None
-
-    def _in_float64_by_slices(self, inputs: InputSet) -> torch.nn.Module | None:
-        """As `_in_float64`, on one slice; the length of sums is that of the whole call."""
+        for self._is_without_casts in (False, True):
+            try:
+                if self._runs_in_float64(inputs):
+                    return self._model64
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:
+                continue
+        self._is_without_casts = False
         self._watch_eager(inputs)
-        watch, stretch = WatchedRun(), self.slicing.stretches(self.slices)[0]
-        parts = self.slicing.cut(inputs.tensors(), stretch)
-        try:
-            self._model64 = copy.deepcopy(self._model).double()
-            with watch:
-                outputs = self._wide(inputs.skeleton, parts)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:
-            return None
+        return None
+
+    def _runs_in_float64(self, inputs: InputSet) -> bool:
+        """Whether all that the model makes of `inputs` in float64 is float64, with or without its casts."""
+        sample = self.sample_of(inputs)
+        watch, search, arguments = WatchedRun(), left_out.Search(), self._arguments64(sample)
+        self._model64 = copy.deepcopy(self._model).double()
+        with torch.no_grad(), self._casts() as casts, watch, search:
+            _, outputs = tree.flatten(self._model64(*arguments))
+        self._keep(watch)
         floating = [tensor for tensor in outputs if tensor.is_floating_point()]
-        wide = floating and all(tensor.dtype == torch.float64 for tensor in floating)
-        return self._model64 if wide and not watch.narrow else None
+        # Outputs in float64 are as fine as the truth, so that another order of summation would show.
+        if not self._is_cut and all(spec.torch_dtype != torch.float64 for spec in self._output_specs):
+            self._held = search.held
+        self.narrowest_u = casts.narrowest_u if casts is not None else 1.0
+        if not floating and not watch.narrow:
+            self._whole64 = self._model64
+        is_wide = not watch.narrow and all(tensor.dtype == torch.float64 for tensor in floating)
+        # Who looks at the bytes of a narrow type sees others in float64, and more of them.
+        first = int(sample.is_slice)  # of a slice the first axis is shorter
+        return bool(floating) and is_wide and [tuple(tensor.shape)[first:] for tensor in outputs] == [
+            tuple(spec.shape)[first:] for spec in self._output_specs
+        ]
+
+    def _casts(self) -> contextlib.AbstractContextManager[WithoutCasts | None]:
+        return WithoutCasts() if self._is_without_casts else contextlib.nullcontext()
 
     def _watch_eager(self, inputs: InputSet) -> None:
         """The length of its sums for a model that does not run in float64."""
         watch = WatchedRun()
         with torch.no_grad(), watch:
             self._model(*inputs.arguments())
-        self.longest_sum = watch.longest_sum
+        self._keep(watch)
 
-    def _outputs64(self, inputs: InputSet, *, absolute: bool = False) -> list[torch.Tensor]:
+    def _keep(self, watch: WatchedRun) -> None:
+        self.longest_sum, self.has_products = watch.longest_sum, watch.has_products
+
+    def spread_of_sums(self, inputs: InputSet) -> list[Spread | None]:
+        """What other orders of the model's sums change in each output, in u; None for outputs of whole numbers."""
+        floating = [spec.dtype for spec in self._output_specs if spec.torch_dtype.is_floating_point]
+        unit = error_unit("float64" if floating and set(floating) == {"float64"} else "float32")
+        sample = self.sample_of(inputs)
+        return spread_of_sums(lambda mode: self.outputs_under(mode, sample), unit)
+
+    def outputs_under(
+        self, mode: contextlib.AbstractContextManager[Any], inputs: InputSet, *, in_float64: bool = True
+    ) -> list[torch.Tensor]:
+        """The outputs as the model returns them, in float64 where there is one and it is wanted, while `mode` sees and may
+        change what the model calls.
+        """
+        if self._model64 is not None and in_float64:
+            return self._outputs64(inputs, mode=mode)
+        arguments, model = inputs.arguments(), self._model
+        if self._whole64 is not None and in_float64:
+            arguments, model = self._arguments64(inputs), self._whole64
+        with torch.no_grad(), mode:
+            return tree.flatten(model(*arguments))[1]
+
+    def _outputs64(
+        self, inputs: Inputs, *, absolute: bool = False, mode: contextlib.AbstractContextManager[Any] = _NO_MODE
+    ) -> list[torch.Tensor]:
         def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-            return self._wide(inputs.skeleton, tensors, absolute=absolute)
+            return self._wide(inputs.skeleton, tensors, absolute=absolute, mode=mode)
 
-        if self.slicing is not None and self.slices > 1:
+        if self._is_cut and not inputs.is_slice:
             return self.slicing.joined(call, inputs.tensors(), self.slices)
         return call(inputs.tensors())
 
     def _wide(
-        self, skeleton: Any, tensors: Sequence[torch.Tensor], *, absolute: bool = False
+        self, skeleton: Any, tensors: Sequence[torch.Tensor], *, absolute: bool = False,
+        mode: contextlib.AbstractContextManager[Any] = _NO_MODE,
     ) -> list[torch.Tensor]:
         """What the model in float64 returns for these input tensors."""
         arguments = tree.rebuild(skeleton, [_in_double(tensor, absolute) for tensor in tensors])
-        with torch.no_grad(), left_out.without(self._held, self._sound):
+        with torch.no_grad(), self._casts(), mode, left_out.without(self._held, self._sound):
             _, outputs = tree.flatten(self._model64(*arguments))
         return [tensor.detach() for tensor in outputs]
 

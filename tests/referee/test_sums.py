@@ -57,10 +57,22 @@ def test_what_sums_nothing_has_sums_of_one(call):
     assert longest(call) == 1
 
 
-def test_a_cast_inside_is_seen():
+@pytest.mark.parametrize(("call", "narrow"), [
+    (lambda wide: wide.float().double(), True), (lambda wide: torch.softmax(wide, 0, dtype=torch.float32), True),
+    (lambda wide: torch.cat([wide, wide]).half(), True), (lambda wide: wide * 2, False),
+    (lambda wide: torch.min(wide, torch.tensor(0.5)), False), (lambda wide: wide + torch.ones(3), False),
+])
+def test_a_cast_inside_is_seen_and_a_constant_is_none(call, narrow):
     with WatchedRun() as watch:
-        torch.ones(3, dtype=torch.float64).float().double()
-    assert watch.narrow
-    with WatchedRun() as watch:
-        torch.ones(3, dtype=torch.float64) * 2
-    assert not watch.narrow
+        call(torch.ones(3, dtype=torch.float64))
+    assert watch.narrow is narrow
+
+
+@pytest.mark.parametrize(("call", "products"), [
+    (lambda: A @ B, True), (lambda: nn.Conv2d(8, 4, 3)(IMAGE), True), (lambda: torch.einsum("ij,jk->ik", A, B), True),
+    (lambda: F.mse_loss(A, A), False), (lambda: torch.softmax(A, 1), False),
+])
+def test_whether_there_is_a_product_is_seen(call, products):
+    with torch.no_grad(), WatchedRun() as watch:
+        call()
+    assert watch.has_products is products

@@ -53,25 +53,36 @@ def test_an_infinite_element_does_not_excuse_its_row(reference_of, returning):
     assert reference.truth(reference.draw()).scales[0].isfinite().all()
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        "torch.matmul(A.half(), B.half())",
-        "torch.matmul(A.float(), B.float())",
-        "torch.matmul(A.bfloat16(), B.bfloat16()).float()",
-    ],
-)
-def test_a_model_that_casts_inside_itself_has_strict_eager_for_truth(reference_of, result, returning):
+@pytest.mark.parametrize("result", [
+    "torch.matmul(A.half(), B.half())", "torch.matmul(A.float(), B.float())", "torch.matmul(A.half(), B.half()).to(A.dtype)",
+    "torch.matmul(A.bfloat16(), B.to(dtype=torch.bfloat16)).float()",
+    "torch.matmul(A.type(torch.half), B.half()).sum(1, dtype=torch.float32)",
+    "torch.matmul(A, B).half() + torch.zeros(M, dtype=torch.half)",
+])
+def test_a_model_that_casts_inside_itself_is_run_without_its_casts(reference_of, result, returning):
+    reference = reference_of(returning(result))
+    assert reference.truth_name == "float64"
+    inputs = reference.draw()
+    truth = reference.truth(inputs)
+    a, b = (each.double() for each in inputs.arguments())
+    assert torch.allclose(truth.outputs[0], (a @ b).sum(1) if ".sum(" in result else a @ b, rtol=1e-12, atol=0)
+    assert truth.eager[0].dtype == reference.eager(inputs)[0].dtype
+
+
+@pytest.mark.parametrize("result", [
+    "torch.matmul(A, B).half().view(torch.int16)", "torch.matmul(A, B).half().view(torch.int16).view(torch.half)",
+])
+def test_a_model_that_looks_at_the_bytes_of_its_casts_has_strict_eager_for_truth(reference_of, result, returning):
     reference = reference_of(returning(result))
     assert reference.truth_name == "eager"
     inputs = reference.draw()
     truth = reference.truth(inputs, with_eager=False)
-    assert torch.equal(truth.outputs[0], truth.eager[0].double())
+    assert torch.equal(truth.outputs[0].double(), truth.eager[0].double())
 
 
-def test_a_model_that_casts_to_half_and_back_to_what_came_in_is_told_apart_too(reference_of, returning):
-    reference = reference_of(returning("torch.matmul(A.half(), B.half()).to(A.dtype)"))
-    assert reference.truth_name == "eager"
+def test_a_state_of_zeros_that_the_model_makes_itself_is_no_cast(reference_of, returning):
+    reference = reference_of(returning("torch.cat([torch.matmul(A, B), torch.zeros(1, M)]) + torch.tensor(0.5)"))
+    assert reference.truth_name == "float64"
 
 
 def test_a_model_that_has_no_float64_has_strict_eager_for_truth(reference_of, returning):
