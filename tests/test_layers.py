@@ -43,7 +43,8 @@ LAYERS = (
     ("sandbox", "player"),
     ("reading",),
     ("peaks",),
-    ("statistics", "accuracy", "physics", "formulas", "clocks", "wire", "launch", "reference"),
+    ("reference",),
+    ("statistics", "accuracy", "physics", "formulas", "clocks", "wire", "launch"),
     ("verdict", "errors", "spelling", "completion"),
 )
 PURE = ("statistics", "accuracy", "physics", "formulas", "verdict", "errors")

@@ -297,10 +297,11 @@ class Reference:
         """Raise NoRoom, on a CPU, for a call so large that drawing it would have the system end this process."""
         if self.device.type != "cpu":  # elsewhere an allocation fails, and nothing else
             return
+        module = load_module(self.problem, self.sizes)  # one of its own: what it keeps of this is of no use to the other
         call = foreseen(
-            lambda: self._arguments_of(self.module.get_inputs()),
+            lambda: self._arguments_of(module.get_inputs()),
             lambda arguments: passes.as_called(
-                called(self.module.Model, self.init, self.init_by_name), passes.FORWARD, by_name=self.by_name
+                called(module.Model, self.init, self.init_by_name), passes.FORWARD, by_name=self.by_name
             )(*arguments),
         )
         if call is None:

@@ -34,17 +34,6 @@ def test_some_pieces_of_another_draw_lie_there_first_and_no_others(side, fewest,
     assert not (changed_pieces(lacking.lacking(own), other.region) & changed).any()
 
 
-def test_of_inputs_that_are_looked_at_in_parts_pieces_of_each_lack(monkeypatch):
-    own, other = two_draws(256)
-    monkeypatch.setattr("harness.inputs.incomplete._AT_ONCE", 1000)
-    lacking = incomplete(own, other, 0)
-    changed = changed_pieces(lacking.region, own.region)
-    assert lacking.places.tolist() == changed.nonzero().flatten().tolist() == sorted(set(lacking.places.tolist()))
-    assert 28 <= len(lacking.places) <= 36 and len({place // 1000 for place in lacking.places.tolist()}) > 3
-    lacking.complete(lacking.region)
-    assert torch.equal(lacking.region, own.region)
-
-
 def test_places_are_drawn_alike_from_all_that_differ():
     side = 600  # 256 of so many are drawn one by one, and where two are the same there is one less
     own, other = (draw_set(lambda: [torch.rand(side, side)], CPU) for _ in range(2))

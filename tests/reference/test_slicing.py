@@ -50,7 +50,7 @@ def test_a_sum_or_mean_over_a_batch_is_made_of_those_of_its_slices(function, joi
 
 @pytest.mark.parametrize("function", [
     lambda x: x / x.norm(), lambda x: (x - x.mean(0)) / x.std(0), lambda x: x.flip(0), lambda x: x.view(24, -1) + 0,
-    lambda x: x + 1e-4 * x.mean(),
+    lambda x: x + 1e-2 * x.mean(),
 ], ids=["norm of all", "batch norm", "order", "a batch by its number", "a little of all"])
 def test_what_mixes_the_batch_is_never_cut(function):
     assert found(function, torch.randn(24, 4, 3))[0] is None
