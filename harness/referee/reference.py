@@ -304,6 +304,7 @@ class Reference:
                 called(module.Model, self.init, self.init_by_name), passes.FORWARD, by_name=self.by_name
             )(*arguments),
         )
+        be_strict()  # the file may have set it anew
         if call is None:
             return
         needed_bytes = smallest_plan(
