@@ -98,12 +98,13 @@ def build_ahead(tasks: Sequence[HonestTask], device: str, config: str) -> None:
     from harness.workshop import queue_for, toolchain_for
 
     start_ahead()
-    toolchain, settings, wall = toolchain_for(open_bench(device).identity.sm, ()), load_settings(config), best_wall()
+    identity = open_bench(device).identity
+    toolchain, settings, wall = toolchain_for(identity.sm, ()), load_settings(config), best_wall()
     under_way: deque[Any] = deque()
     for task in tasks:
         path, kernels = task.prepared(Path(tempfile.gettempdir()), is_cpu=False)
         candidates = [read_candidate(each) for each in kernels.values()]
-        queue = queue_for(load_problem(path), candidates, toolchain, settings, "cuda", Cache(), wall)
+        queue = queue_for(load_problem(path), candidates, toolchain, settings, identity, Cache(), wall)
         under_way.append(queue)
         if len(under_way) >= builders_at_once():
             _finish(under_way.popleft())
