@@ -8,7 +8,7 @@ table of honest kernels and narrower precisions that the constants were chosen b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.accuracy.bounds import ROW_ELEMENTS, Bounds, representation_u
 
@@ -77,7 +77,8 @@ def bounds_without_terms(
     if shows_narrowing and narrowing is not None:
         max_u = max(4 * eager.max_u + 8, narrowing.max_u / 2, 2 * sums.rms_u)
         rms_u = max(4 * eager.rms_u + 2, narrowing.rms_u / 2, sums.rms_u / 2 + 2)
-    return _opened(max_u, rms_u, elements, precision_class)
+    bounds = _opened(max_u, rms_u, elements, precision_class)
+    return bounds if narrowing is None else replace(bounds, tf32_u=narrowing.max_u)
 
 
 def hides_narrowing(narrowing: Spread, terms: float, elements: int) -> bool:
