@@ -21,7 +21,6 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from tabulate import tabulate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -318,9 +317,10 @@ def main() -> None:
         for way, make in ways_of(operator, reference).items():
             lines.append([name + noise, families, way, *row_of(reference, make, wanted.draws)])
             print(f"{name}: {way}", file=sys.stderr)
-    columns = ["operator", "other inputs", "way", "before", "now", "as given", "on the others"]
-    print(f"{wanted.device}, torch {torch.__version__}, {wanted.draws} draws; share of runs accepted, then u / allowed\n")
-    print(tabulate(lines, columns, tablefmt="github", disable_numparse=True))
+    columns = ["operator", "other inputs", "way", "before", "now", "as given: u / allowed", "on the others: u / allowed"]
+    print(f"{wanted.device}, torch {torch.__version__}, {wanted.draws} draws\n")
+    for cells in (columns, ["---"] * len(columns), *lines):
+        print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
