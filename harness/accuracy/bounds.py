@@ -8,7 +8,7 @@ and honest kernels before and after; tests/accuracy holds the one these constant
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # Half the distance from 1 to the next number: the largest relative error of rounding to nearest.
 UNIT_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -31,11 +31,16 @@ SIGNED_FAMILIES = ("signs",)
 
 @dataclass(frozen=True)
 class Bounds:
-    """Largest and root-mean-square error allowed, in u; `rms_u` is None where only the largest is judged."""
+    """Largest and root-mean-square error allowed, in u; `rms_u` is None where only the largest is judged.
+
+    `tf32_u` is what inputs rounded to TF32 cost at most, where that was seen: more than it does a product, where the result
+    is ill-conditioned.
+    """
 
     max_u: float
     rms_u: float | None
     precision_class: str = "fp32"
+    tf32_u: float = field(default=0.0, compare=False)
 
 
 def is_exact(family: str) -> bool:

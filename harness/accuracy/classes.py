@@ -17,6 +17,9 @@ from harness.accuracy.bounds import Bounds, is_exact, representation_u
 SPLIT_CEILING_U = 4096.0
 # On long sums of well-mixed data TF32's rounding errors cancel; 466 u was measured on 8192 normal terms.
 MIXED_TF32_FLOOR_U = 200.0
+# Where inputs rounded to TF32 were seen to cost more than a product, up to a quarter of the error scale, so may a result in
+# TF32, whose other operands are rounded too, and eight times that one in bf16.
+MOST_SEEN_U = 2.0**22
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def classify(results: Sequence[ErrorFigures], terms: float | None = None) -> str
     if not failing:
         return allowed
     for name, ceiling_u in _wider_than(allowed):
-        if all(_explained(result, ceiling_u) for result in failing):
+        if all(_explained(result, name, ceiling_u) for result in failing):
             break
     else:
         return None
@@ -131,14 +134,15 @@ def _wider_than(allowed: str) -> list[tuple[str, float]]:
     return classes[{"fp32": 0, "tf32": 2, "fp16": 2, "bf16": 3}[allowed] :]
 
 
-def _explained(figures: ErrorFigures, ceiling_u: float) -> bool:
+def _explained(figures: ErrorFigures, name: str, ceiling_u: float) -> bool:
     finite = math.isfinite(figures.max_u) and math.isfinite(figures.rms_u)
-    return finite and figures.max_u <= figures.bounds.max_u + ceiling_u
+    seen_u = {"split": 0.0, "tf32": 2.0, "bf16": 16.0}[name] * figures.bounds.tf32_u
+    return finite and figures.max_u <= figures.bounds.max_u + max(ceiling_u, min(seen_u, MOST_SEEN_U))
 
 
 def _explained_at_all(figures: ErrorFigures) -> bool:
     wider = _wider_than(figures.bounds.precision_class)
-    return any(_explained(figures, ceiling_u) for _, ceiling_u in wider)
+    return any(_explained(figures, *each) for each in wider)
 
 
 def _compare_text(figures: ErrorFigures) -> str:

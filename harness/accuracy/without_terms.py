@@ -8,7 +8,7 @@ table of honest kernels and narrower precisions that the constants were chosen b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.accuracy.bounds import ROW_ELEMENTS, Bounds, representation_u
 
@@ -62,8 +62,8 @@ def bounds_without_terms(
 
     `narrowing` is what inputs rounded to TF32 cost, None where that is not known. It holds eager down where eager is
     further off than any order of summation explains: then half of it is allowed, or a quarter more than eager itself.
-    On inputs chosen to `show_narrowing` half of it is the most for the sums too, though never less than half of their
-    usual allowance: there rounding errors of inputs add up, and those of sums do not.
+    On inputs chosen so that it `shows_narrowing` half of it is allowed, and no less than 4·eager + 8 and half of what is
+    allowed to the sums: there rounding errors of inputs add up, and those of sums do not.
     """
     if precision_class != "fp32":
         narrowing = None
@@ -75,9 +75,10 @@ def bounds_without_terms(
     max_u = max(by_eager, 4 * sums.rms_u, 2 * sums.max_u)
     rms_u = max(by_eager_rms, sums.rms_u + 2)
     if shows_narrowing and narrowing is not None:
-        max_u = min(max_u, max(4 * eager.max_u + 8, narrowing.max_u / 2, 2 * sums.rms_u))
-        rms_u = min(rms_u, max(4 * eager.rms_u + 2, narrowing.rms_u / 2, sums.rms_u / 2 + 2))
-    return _opened(max_u, rms_u, elements, precision_class)
+        max_u = max(4 * eager.max_u + 8, narrowing.max_u / 2, 2 * sums.rms_u)
+        rms_u = max(4 * eager.rms_u + 2, narrowing.rms_u / 2, sums.rms_u / 2 + 2)
+    bounds = _opened(max_u, rms_u, elements, precision_class)
+    return bounds if narrowing is None else replace(bounds, tf32_u=narrowing.max_u)
 
 
 def hides_narrowing(narrowing: Spread, terms: float, elements: int) -> bool:

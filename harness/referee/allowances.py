@@ -41,11 +41,16 @@ class Allowances:
         self._elements = [tensor.numel() if tensor.is_floating_point() else 0 for tensor in returned]
         with NarrowestMade() as made:
             self._narrowing = self._narrowing_of(first, returned)
-        self._is_odd = self._turns_with(first, returned)
         # What the reference rounds to itself hides what TF32 would lose, and is no noise.
         self._narrowest_u = max(truths.narrowest_u, made.u)
         if self._narrowest_u > 1:
             self._narrowing = [None] * len(self._elements)
+        hidden = [
+            elements for spread, elements in zip(self._narrowing, self._elements)
+            if spread is not None and hides_narrowing(spread, truths.longest_sum, elements)
+        ]
+        self._hides = bool(hidden)
+        self._shows_by_signs = self._hides and min(hidden) >= ROW_ELEMENTS and self._turns_with(first, returned)
 
     def family(self, one_way: Family) -> Family | None:
         """The family of inputs on which TF32 shows where inputs as given may let it pass, `one_way` or signs; None where
@@ -54,20 +59,20 @@ class Allowances:
         A sum of the very inputs, long enough for that, rounds what is added as TF32 does, but for one with random signs: so
         where the outputs turn their signs with all inputs, as such sums do, these are drawn.
         """
-        hidden = [
-            elements for spread, elements in zip(self._narrowing, self._elements)
-            if spread is not None and hides_narrowing(spread, self._truths.longest_sum, elements)
-        ]
-        if not hidden:
+        if not self._hides:
             return None
-        return SIGNS if self._is_odd and min(hidden) >= ROW_ELEMENTS else one_way
+        return SIGNS if self._shows_by_signs else one_way
 
     def bounds(
         self, number: int, eager: Spread, inputs: InputSet, precision_class: str = "fp32"
     ) -> Iterator[Bounds]:
         """Bounds of output `number` on `inputs`, on which strict eager is off by `eager`: each is wider than the one
-        before and takes longer to work out, and what is within one of them is right.
+        before and takes longer to work out, and what is within one of them is right. Rounding noise has the size of eager's
+        to keep, and no more is asked of it.
         """
+        if self.is_rounding_noise(eager):
+            yield Bounds(10 * eager.max_u + 8, None, precision_class)
+            return
         elements, shows = self._elements[number], inputs.family.name == ONE_WAY
         yield narrowest_bounds(eager, elements, precision_class)
         narrowing = self._narrowing
@@ -88,7 +93,7 @@ class Allowances:
         """What other orders of the reference's sums change in each output."""
         try:
             return self._truths.spread_of_sums(self._draw())
-        except RuntimeError:  # no room for it, or a model that cannot be looked into
+        except Exception:  # no room for it, or a model that cannot be looked into
             return [of_one_sum(self._truths.longest_sum)] * len(self._elements)
 
     def _narrowing_of(self, inputs: InputSet, returned: Sequence[torch.Tensor]) -> list[Spread | None]:
@@ -99,7 +104,7 @@ class Allowances:
             narrowed, is_other = _in_tf32(inputs)
             made = self._eager(narrowed)
             return spread_between(made, returned) if is_other else [None] * len(self._elements)
-        except RuntimeError:  # no room
+        except Exception:  # no room, or a model that refuses them
             return [None] * len(self._elements)
 
 
@@ -111,7 +116,7 @@ class Allowances:
                 if tensor.is_floating_point():
                     tensor.neg_()
             apart = spread_between([-each if each.is_floating_point() else each for each in self._eager(turned)], returned)
-        except RuntimeError:  # no room, or what may not be negative
+        except Exception:  # no room, or what may not be negative
             return False
         return all(spread is None or spread.max_u < FAR_U for spread in apart)
 

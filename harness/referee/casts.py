@@ -36,7 +36,7 @@ class WithoutCasts(TorchFunctionMode):
         torch.set_default_dtype(torch.float64)
         return super().__enter__()
 
-    def __exit__(self, *raised: Any) -> None:
+    def __exit__(self, *raised: object) -> None:
         torch.set_default_dtype(self._default)
         super().__exit__(*raised)
 

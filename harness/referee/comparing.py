@@ -22,6 +22,7 @@ from harness.referee.differences import Difference, differences
 from harness.referee.edges import excused
 from harness.referee.evidence import evidence_of
 from harness.referee.reference import Reference
+from harness.referee.spreads import without_small
 from harness.referee.truths import Truth
 
 
@@ -51,6 +52,8 @@ def judge_launches(
     reference: Reference, launches: Sequence[Returned], precision_class: str
 ) -> list[ErrorFigures]:
     """`judge_outputs` of each launch; one answer is waited for, and more only for launches over the narrow bounds."""
+    if reference.terms is None:
+        launches = [replace(each, truth=_without_small_scales(each.truth)) for each in launches]
     own = [list(zip(each.outputs, each.truth.outputs, each.truth.scales)) for each in launches]
     eager = [list(zip(each.truth.eager, each.truth.outputs, each.truth.scales)) for each in launches]
     found = iter(differences([output for of_launch in (*own, *eager) for output in of_launch]))
@@ -59,6 +62,10 @@ def judge_launches(
     return [
         _judged(reference, each, *both, precision_class) for each, *both in zip(launches, of_own, of_eager)
     ]
+
+
+def _without_small_scales(truth: Truth) -> Truth:
+    return replace(truth, scales=[None if scale is None else without_small(scale) for scale in truth.scales])
 
 
 def _judged(

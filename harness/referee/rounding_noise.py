@@ -12,6 +12,7 @@ from harness.accuracy.without_terms import Spread
 from harness.inputs.sets import InputSet
 from harness.referee.differences import differences
 from harness.referee.reference import Reference
+from harness.referee.spreads import without_small
 
 
 def noisy_outputs(reference: Reference, inputs: InputSet | None = None) -> tuple[int, ...]:
@@ -22,7 +23,8 @@ def noisy_outputs(reference: Reference, inputs: InputSet | None = None) -> tuple
     if reference.terms is not None or reference.truth_name == "eager":
         return ()
     truth = reference.truth(reference.draw() if inputs is None else inputs)
-    of_eager = differences(list(zip(truth.eager, truth.outputs, truth.scales)))
+    scales = [None if scale is None else without_small(scale) for scale in truth.scales]
+    of_eager = differences(list(zip(truth.eager, truth.outputs, scales)))
     return tuple(
         number for number, (each, scale) in enumerate(zip(of_eager, truth.scales))
         if scale is not None and math.isfinite(each.rms_u)

@@ -10,6 +10,10 @@ import torch
 from harness.accuracy.bounds import ROW_ELEMENTS, error_unit
 from harness.accuracy.without_terms import Spread
 
+# A row that is smaller than this share of the median one is judged by that: of a row in which little but zeros is left,
+# as after a ReLU, the scale says nothing of what it was computed from. (benchmarks/precision_without_yaml.py has honest
+# kernels of such an output.)
+_SMALLEST = 1 / 8
 # Of a larger output evenly spaced rows are looked at: a spread is a property of the reference, not a verdict.
 _SAMPLED = 1 << 24
 
@@ -19,6 +23,18 @@ def row_scale(tensor: torch.Tensor) -> torch.Tensor:
     magnitude = torch.nan_to_num(tensor.detach().abs(), nan=0.0, posinf=0.0)
     dims = row_dimensions(tensor.shape)
     return magnitude.amax(dim=dims, keepdim=True) if dims and tensor.numel() else magnitude
+
+
+def without_small(scales: torch.Tensor) -> torch.Tensor:
+    """The scales of rows, none of them smaller than an eighth of the median of those that are not zero.
+
+    `scales` may be repeated over the dimensions of a row, and is then returned so.
+    """
+    if not scales.numel():
+        return scales
+    rows = scales[tuple(slice(0, 1) if step == 0 else slice(None) for step in scales.stride())]
+    median = torch.where(rows > 0, rows, torch.nan).nanmedian()
+    return torch.maximum(rows, _SMALLEST * torch.nan_to_num(median, nan=0.0)).expand_as(scales)
 
 
 def row_dimensions(shape: Sequence[int]) -> list[int]:
@@ -54,7 +70,7 @@ def pooled(spreads: Sequence[Spread | None]) -> Spread | None:
 def _spread(own: torch.Tensor, other: torch.Tensor) -> Spread:
     unit = error_unit(str(own.dtype).removeprefix("torch."))
     own, other = (_sampled_rows(each).double() for each in (own, other))
-    scale = torch.nan_to_num(other.abs(), nan=0.0, posinf=0.0).amax(dim=1, keepdim=True) * unit
+    scale = without_small(torch.nan_to_num(other.abs(), nan=0.0, posinf=0.0).amax(dim=1, keepdim=True)) * unit
     same = (own == other) | (own.isnan() & other.isnan())
     apart = torch.where(same, 0.0, (own - other).abs() / scale)
     apart = torch.nan_to_num(apart, nan=math.inf, posinf=math.inf)

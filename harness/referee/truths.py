@@ -152,8 +152,8 @@ class Truths:
                     return self._model64
             except torch.OutOfMemoryError:
                 raise
-            except Exception:
-                continue
+            except Exception:  # without its casts it may run, or strict eager has to do
+                pass
         self._is_without_casts = False
         self._watch_eager(inputs)
         return None

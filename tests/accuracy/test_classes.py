@@ -110,3 +110,12 @@ def test_a_good_result_says_how_good():
     assert sentence([figures(12, 4.4)]) == (
         "within bounds (12 u where eager has 69 u and 284 u is allowed; inputs as given, M=4096)"
     )
+
+
+def test_where_tf32_was_seen_to_cost_more_than_a_product_results_that_are_as_far_off_are_called_by_it():
+    """The difference of two nearly equal distances, say; but what is off by a quarter of the scale is a mistake."""
+    seen = Bounds(45_000, None, tf32_u=90_000)
+    assert classify([figures(91_000, bounds=seen)]) == "tf32"
+    assert classify([figures(700_000, bounds=seen)]) == "bf16"
+    assert classify([figures(700_000, bounds=Bounds(45_000, None))]) is None
+    assert classify([figures(2.0**24, bounds=Bounds(45_000, None, tf32_u=1e7))]) is None

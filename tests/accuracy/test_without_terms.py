@@ -59,8 +59,8 @@ def test_on_inputs_that_show_narrowing_half_of_it_is_allowed_where_a_long_sum_wo
     eager, sums, tf32 = Spread(0.5, 0.5), Spread(64, 64), Spread(223, 223)
     assert bounds_without_terms(eager, sums, tf32, 1).max_u == 256
     assert bounds_without_terms(eager, sums, tf32, 1, shows_narrowing=True).max_u == 128
-    shown = bounds_without_terms(eager, Spread(64, 64), Spread(3, 3), 1, shows_narrowing=True)
-    assert shown.max_u == 128  # narrowing that does not show condemns nobody
+    assert bounds_without_terms(eager, sums, Spread(5000, 5000), 1, shows_narrowing=True).max_u == 2500
+    assert bounds_without_terms(eager, sums, Spread(3, 3), 1, shows_narrowing=True).max_u == 128  # shows nothing
 
 
 @given(spreads(), spreads(), st.one_of(st.none(), spreads()), st.sampled_from([1, MANY]), st.booleans())
@@ -69,9 +69,8 @@ def test_eager_and_the_narrowest_bounds_are_always_within(eager, sums, narrowing
     narrowest = narrowest_bounds(eager, elements)
     assert narrowest.max_u <= bounds.max_u * (1 + 1e-12)
     assert bounds.rms_u is None or narrowest.rms_u <= bounds.rms_u * (1 + 1e-12)
-    if not shows or eager.max_u < FAR_U / 4:
-        assert eager.max_u <= bounds.max_u
-        assert bounds.rms_u is None or eager.rms_u <= bounds.rms_u
+    assert eager.max_u <= bounds.max_u
+    assert bounds.rms_u is None or eager.rms_u <= bounds.rms_u
 
 
 def test_a_class_that_is_opened_has_its_allowance_and_no_ceiling_by_tf32():

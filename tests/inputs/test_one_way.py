@@ -38,7 +38,7 @@ def test_what_a_mean_hides_of_tf32_shows_by_hundreds_of_u(call, get_inputs, leas
     assert min(cost_u(call, draw_set(get_inputs, CPU, GIVEN, seed=seed).tensors()) for seed in range(3)) < least_u / 10
 
 
-def test_numbers_change_by_less_than_a_thousandth_and_keep_sign_and_zeros():
+def test_numbers_change_by_less_than_a_hundredth_and_keep_sign_and_zeros():
     family = one_way_family(mse)
     given, other = (
         draw_set(lambda: [torch.randn(40, 50) * (torch.rand(40, 50) > 0.2), torch.randn(40, 50)], CPU, each, seed=3)
@@ -46,7 +46,7 @@ def test_numbers_change_by_less_than_a_thousandth_and_keep_sign_and_zeros():
     )
     for own, changed in zip(given.tensors(), other.tensors()):
         assert not torch.equal(own, changed)
-        assert bool(((own - changed).abs() <= 2.0**-10 * own.abs()).all())
+        assert bool(((own - changed).abs() <= 2.0**-7 * own.abs()).all())
         assert torch.equal(own.sign(), changed.sign())
 
 
@@ -55,9 +55,11 @@ def test_each_number_is_rounded_towards_zero_or_not_at_all():
     pull = torch.randn(1000)
     changed = rounded_one_way(tensor, pull)
     lost = to_tf32(changed).abs() - changed.abs()
+    assert bool((pull > 0).any())
     assert bool((lost[pull > 0] <= 0).all()) and bool((lost[pull > 0] < 0).any())
     assert bool((lost[pull <= 0] == 0).all())
-    assert bool((to_tf32(rounded_one_way(tensor, None)).abs() <= rounded_one_way(tensor, None).abs()).all())
+    changed = rounded_one_way(tensor, None)
+    assert bool((to_tf32(changed).abs() <= changed.abs()).all())
 
 
 @pytest.mark.parametrize("tensor", [
@@ -85,8 +87,7 @@ def test_the_same_seed_gives_the_same_inputs():
 def test_a_reference_without_a_gradient_has_all_its_inputs_rounded_towards_zero():
     drawn = draw_set(lambda: [torch.rand(100)], CPU, one_way_family(lambda x: x.round().sum()), seed=1)
     (tensor,) = drawn.tensors()
-    assert torch.equal(tensor, rounded_one_way(tensor, None))
-    assert bool((to_tf32(tensor) < tensor).any())
+    assert bool((to_tf32(tensor) <= tensor).all()) and bool((to_tf32(tensor) < tensor).any())
 
 
 def test_tf32_is_rounded_to_nearest_with_ties_to_even():

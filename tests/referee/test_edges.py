@@ -112,8 +112,8 @@ def test_a_truth_about_a_value_at_the_threshold_is_either(judged, result):
 
     assert judged(result, AT_THE_THRESHOLD, turned)
     for place in (0, 500):
-        assert not judged(result, AT_THE_THRESHOLD, lambda outputs, drawn: [  # noqa: B023
-            torch.where(torch.arange(1002) == place, ~outputs[0], outputs[0])  # noqa: B023
+        assert not judged(result, AT_THE_THRESHOLD, lambda outputs, drawn, place=place: [
+            torch.where(torch.arange(1002) == place, ~outputs[0], outputs[0])
         ])
 
 
