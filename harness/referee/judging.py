@@ -121,21 +121,22 @@ class Judge:
     ) -> Judgement:
         """Play it, and once more in each smaller step of memory as long as there was no room.
 
-        Where it was the worker that had none, the smallest step decides whether the candidate itself needs too much; what
+        Where it was a candidate's worker that had none, the smallest step decides whether it needs too much itself, and what
         comes after it is judged as before.
         """
-        before = [reference.memory for reference in self._references]
+        before, is_candidates = [reference.memory for reference in self._references], False
         while True:
             judgement = self._judge_at_this_step(contestant, players, tell)
             if judgement.verdict.reason_code is not ReasonCode.DEVICE_MEMORY:
-                return judgement
-            is_workers = not judgement.lacked_room
-            if not self._have_less(to_the_last=is_workers):
-                if is_workers:
-                    for reference, plan in zip(self._references, before):
-                        reference.restore_memory(plan)
-                return judgement
+                break
+            is_candidates |= not judgement.lacked_room and not contestant.is_baseline
+            if not self._have_less(to_the_last=not judgement.lacked_room):
+                break
             tell(f"no room on the device: once more with {sentence_of(self._references[0].memory)}")
+        if is_candidates:
+            for reference, plan in zip(self._references, before):
+                reference.restore_memory(plan)
+        return judgement
 
     def _have_less(self, *, to_the_last: bool) -> bool:
         """Go down one step of memory, or all of them; False where there is none below."""

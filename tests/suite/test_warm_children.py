@@ -69,7 +69,10 @@ def test_what_is_wrong_with_a_problem_is_told_and_the_process_stays(warm):
 
 
 def test_one_that_was_never_asked_is_let_go():
-    WarmChild("cpu", silent=True).close()
+    child = WarmChild("cpu", silent=True)
+    child.close()
+    child.interrupt()  # nor does an end that comes twice wait for anybody
+    assert child._child is None
 
 
 def test_what_a_reference_changes_of_pytorch_is_seen():
