@@ -81,13 +81,11 @@ def each_judged(
     """
     waiting = deque(enumerate(loaded, 1))
     together = len(devices) > 1 and len(loaded) < len(devices)
-    free = deque([tuple(devices)] if together else [(each,) for each in devices])
-    silent, warm = suite.options.json, {}
-    if not together:
-        warm = {
-            each: children.WarmChild(each, silent=silent, label=each if len(devices) > 1 else None) for each in devices
-        }
-    at_work: dict[Any, tuple[children.Child | children.WarmChild, _Asked, tuple[str, ...]]] = {}
+    silent, warm = suite.options.json, []
+    if not together:  # one process for each, and so for a device that is named twice
+        warm = [children.WarmChild(each, silent=silent, label=each if len(devices) > 1 else None) for each in devices]
+    free = deque(warm or [None])
+    at_work: dict[Any, tuple[children.Child | children.WarmChild, _Asked, children.WarmChild | None]] = {}
     try:
         while waiting or at_work:
             while waiting and free:
@@ -98,23 +96,23 @@ def each_judged(
                 if isinstance(asked, Outcome):
                     yield asked
                     continue
-                on = free.popleft()
-                child = warm.get(on[0])
-                if child is None:
-                    child = children.Child(children.judging(asked.fields, on, silent=silent))
+                place = free.popleft()
+                if place is None:
+                    child = children.Child(children.judging(asked.fields, devices, silent=silent))
                 else:
+                    child = place
                     child.ask(asked.fields)
-                at_work[child.pipe] = (child, asked, on)
+                at_work[child.pipe] = (child, asked, place)
             for pipe in wait(list(at_work)) if at_work else ():  # nothing at all would be waited for without end
-                child, asked, on = at_work.pop(pipe)
-                free.append(on)
+                child, asked, place = at_work.pop(pipe)
+                free.append(place)
                 yield _guarded(asked, lambda: asked.outcome([Path(each) for each in child.answer()]))
     except KeyboardInterrupt:
         for child, _, _ in at_work.values():
             child.interrupt()
         raise
     finally:
-        for child in warm.values():
+        for child in warm:
             child.close()
 
 

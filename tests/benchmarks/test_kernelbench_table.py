@@ -84,9 +84,8 @@ def test_capped_memory_has_totals_of_its_own_and_the_rows_are_of_all_memory(tabl
 def test_honest_kernels_among_the_lines_have_the_last_section(table):
     text = table.page([*LINES, line("softmax", "online", "imprecise", 50.0, 45.0, reason="too far"), line("softmax", "eager", "ok")])
     section = text[text.index("## Honest kernels"):]
-    assert [each for each in section.splitlines() if each.startswith("| softmax")] == [
-        "| softmax   | online   | imprecise | 50       | 45        | 1        |           | 0.5            |           | 1.5       |"
-    ]
+    rows = [[cell.strip() for cell in each.split("|")[1:-1]] for each in section.splitlines() if each.startswith("| softmax")]
+    assert rows == [["softmax", "online", "imprecise", "50", "45", "1", "", "0.5", "", "1.5"]]
     assert "softmax online: too far" in section
     assert "softmax" not in text[:text.index("## Honest kernels")]
 

@@ -31,6 +31,11 @@ SIZED_REFERENCE = """
 N = 4
 
 
+class Model:
+    def __init__(self, n):
+        self.n = n
+
+
 def get_init_inputs():
     return [N + EXTRA]
 """
