@@ -87,7 +87,10 @@ def hides_narrowing(narrowing: Spread, terms: float, elements: int) -> bool:
     there is nothing to hide.
     """
     allowed = of_one_sum(terms)
-    plain = narrowing.max_u == 0 or narrowing.max_u >= PLAIN * max(4 * allowed.rms_u, 8) or narrowing.rms_u >= PLAIN * (allowed.rms_u + 4)
+    plain = (
+        narrowing.max_u == 0 or narrowing.max_u >= PLAIN * max(4 * allowed.rms_u, 8)
+        or narrowing.rms_u >= PLAIN * (allowed.rms_u + 4)
+    )
     return elements < ROW_ELEMENTS or not plain
 
 

@@ -28,10 +28,11 @@ class Build:
     """The end of building one candidate. `verdict` None means that it may be run.
 
     It `is_bound` where it would be another one if the candidate lay elsewhere, and `is_of_init` where it may be another
-    one if `ModelNew` were constructed with something else. `failed` are the keys of calls that no compiler took. `seconds` is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0",
-    "g++ 12.2", "triton" or "python"; `headers` "slim" when all extensions were built with the stand-in for
-    PyTorch's headers, "stock" when one needed PyTorch's own; `log` the compilers' output; `warnings` what a reader of
-    the row should know and `compiler_warnings` what the compilers warned of in the candidate's own lines, one a line.
+    one if `ModelNew` were constructed with something else. `failed` are the keys of calls that no compiler took.
+    `seconds` is the time the build took (of the original one when `cached`); `built_by` is like "nvcc 13.0", "g++ 12.2",
+    "triton" or "python"; `headers` "slim" when all extensions were built with the stand-in for PyTorch's headers, "stock"
+    when one needed PyTorch's own; `log` the compilers' output; `warnings` what a reader of the row should know and
+    `compiler_warnings` what the compilers warned of in the candidate's own lines, one a line.
     """
 
     verdict: Verdict | None

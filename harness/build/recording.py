@@ -153,7 +153,8 @@ class Recorder:
         except Exception as error:
             certain = self._certain(self._refused(error, self.log[len(log):]), kind, key, arguments)
             if certain:
-                raise _Refused("\n".join(dict.fromkeys(as_told(each) for found in certain.values() for each in found))) from error
+                told = dict.fromkeys(as_told(each) for found in certain.values() for each in found)
+                raise _Refused("\n".join(told)) from error
             self._begin_again()
             self._slim_log, self.log = self.log[len(log):], log
             shutil.rmtree(place, ignore_errors=True)

@@ -60,9 +60,9 @@ class Launcher:
     ) -> tuple[list[dict[str, Any]], list[Any], float]:
         """Queue one launch per skeleton; returns (reports, laps, host µs of the last call with its launch).
 
-        What they return lies in the `places` of that choice. With `synchronised` the device is waited for within each call, as a
-        model may do by itself. A forward that raises ends the queue there: its report holds
-        the exception. The host's time is that of one whole call only for a queue of one, where the device is waited for
+        What they return lies in the `places` of that choice. With `synchronised` the device is waited for within each
+        call, as a model may do by itself. A forward that raises ends the queue there: its report holds the exception. The
+        host's time is that of one whole call only for a queue of one, where the device is waited for
         before and after it.
         """
         stage, reports, laps, host_us = self._stage, [], [], 0.0

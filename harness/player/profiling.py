@@ -55,8 +55,8 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     """Make launch `first` under the profiler.
 
     Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us",
-    "others_us", "others_began", "called_back", "idle_us", "reordered"}: when each kernel ran, up to when the form of the result is known;
-    the operators with their own time, and the time inside functions and operators of the candidate's extensions without that
+    "others_us", "others_began", "called_back", "idle_us", "reordered"}: when each kernel ran, up to when the form of the
+    result is known; the operators with their own time, and the time inside functions and operators of the candidate's extensions without that
     in operators which they called; on a CPU also what other threads of Python's had of a core meanwhile, whether threads or
     processes were begun, whether an extension had Python run something, and how long the call of a model that does nothing
     took, watched in the same way; and whether on a GPU the outputs were copied to the reference's order at the end.

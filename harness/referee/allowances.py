@@ -107,7 +107,6 @@ class Allowances:
         except Exception:  # no room, or a model that refuses them
             return [None] * len(self._elements)
 
-
     def _turns_with(self, inputs: InputSet, returned: Sequence[torch.Tensor]) -> bool:
         """Whether the outputs turn their signs with the inputs', to within what sums may lose."""
         turned = replace(inputs, region=inputs.region.clone())

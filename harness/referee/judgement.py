@@ -53,8 +53,8 @@ class Judgement:
     the launch that failed; `launched` how many kernels, copies and fills a call is on a GPU, 0 where nobody knows;
     `beside_control` is whether the verdict rests on what the control left behind. `memory` is the plan by which it had
     room, `lacked_room` whether that was still too much for the referee, `peak_bytes` the most that was seen in use.
-    `state_moved` is whether a call moved the model's state as the reference's does, None where that moves none; `unbuilt` are calls of
-    `load_inline` and `load` that the build had not seen, as the player told them.
+    `state_moved` is whether a call moved the model's state as the reference's does, None where that moves none;
+    `unbuilt` are calls of `load_inline` and `load` that the build had not seen, as the player told them.
     """
 
     verdict: Verdict = OK

@@ -185,7 +185,8 @@ class Reference:
         contracted = self.problem.accuracy.contracted
         try:
             return draw_set(
-                self._get_inputs, self.device, family, contracted, self.specs, seed, transient=self._can_draw_again and family is GIVEN
+                self._get_inputs, self.device, family, contracted, self.specs, seed,
+                transient=self._can_draw_again and family is GIVEN,
             )
         except InputError as error:
             raise InputError(error.message, self.problem.reference_path, hint=error.hint) from error

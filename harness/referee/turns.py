@@ -32,8 +32,8 @@ class Launch:
     """One launch as reported, with the referee's clock: µs from letting it go to the turn after it.
 
     `cooling_us` is how much of that passed before the timed window was opened; None on a GPU, whose queue does not wait
-    for the host to look. `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the forward
-    pass where a backward pass followed. `reordered` is whether the outputs lay in another order than the reference's, to
+    for the host to look. `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the
+    forward pass where a backward pass followed. `reordered` is whether the outputs lay in another order than the reference's, to
     which nothing was copied within the window.
     """
 

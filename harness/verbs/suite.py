@@ -84,7 +84,8 @@ def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[P
         files = owned.files
         if owned.nobodys:
             names = ", ".join(path.name for path in owned.nobodys[:5]) + (" …" if len(owned.nobodys) > 5 else "")
-            _say(options, f"belong to none of the problems by their names: {names} ({len(owned.nobodys)} file{'s' if len(owned.nobodys) > 1 else ''})")
+            files_of = f"{len(owned.nobodys)} file{'s' if len(owned.nobodys) > 1 else ''}"
+            _say(options, f"belong to none of the problems by their names: {names} ({files_of})")
     names = {path.stem for found in files.values() for path in found}
     if not names:
         where = shown(options.candidates) if options.candidates else "candidates/"

@@ -41,6 +41,28 @@ def get_init_inputs():
     return []
 """
 
+UNDESCRIBED = """
+import torch
+import torch.nn.functional as F
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        {layers}
+
+    def forward(self, *x):
+        return {result}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+
 CPU = torch.device("cpu")
 
 
@@ -68,6 +90,19 @@ def reference_of(problem_of):
 
     def make(source: str = PRODUCT, sizes: dict[str, int] | None = None, **fields: Any) -> Reference:
         return Reference(problem_of(source, **fields), {"M": 16} if sizes is None else sizes, CPU, seed=1)
+
+    return make
+
+
+@pytest.fixture
+def undescribed(reference_of):
+    """`undescribed(result, inputs, layers)`: a reference that returns `result` of `x` and the model's `layers`; nothing
+    says how long its sums are.
+    """
+
+    def make(result: str, inputs: str, layers: str = "pass") -> Reference:
+        source = UNDESCRIBED.format(result=result, inputs=inputs, layers=layers)
+        return reference_of(source, sizes={}, accuracy=AccuracyRule())
 
     return make
 

@@ -6,33 +6,14 @@ import pytest
 import torch
 
 from harness.accuracy.classes import within
-from harness.problem import AccuracyRule
 from harness.referee.comparing import judge_outputs
 
-SOURCE = """
-import torch
-
-
-class Model(torch.nn.Module):
-    def forward(self, *x):
-        return {result}
-
-
-def get_inputs():
-    return [{inputs}]
-
-
-def get_init_inputs():
-    return []
-"""
-
-
 @pytest.fixture
-def judged(reference_of):
+def judged(undescribed):
     """`judged(result, inputs, change)`: the verdict on what `change` makes of eager's outputs and the inputs."""
 
     def make(result, inputs, change):
-        reference = reference_of(SOURCE.format(result=result, inputs=inputs), sizes={}, accuracy=AccuracyRule())
+        reference = undescribed(result, inputs)
         drawn = reference.draw()
         outputs = change([each.clone() for each in reference.eager(drawn)], drawn.tensors())
         return within(judge_outputs(reference, drawn, reference.truth(drawn), outputs, "fp32"))

@@ -15,42 +15,8 @@ import torch.nn.functional as F
 from harness.accuracy.classes import classify
 from harness.inputs.families import GIVEN, SIGNS
 from harness.inputs.one_way import NAME, to_tf32
-from harness.problem import AccuracyRule
 from harness.referee.comparing import judge_outputs
 from harness.referee.rounding_noise import noisy_outputs
-
-SOURCE = """
-import torch
-import torch.nn.functional as F
-
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        {layers}
-
-    def forward(self, *x):
-        return {result}
-
-
-def get_inputs():
-    return [{inputs}]
-
-
-def get_init_inputs():
-    return []
-"""
-
-
-@pytest.fixture
-def reference(reference_of):
-    """`reference(result, inputs, layers)`: of a file that returns `result` of `x` and the model's `layers`."""
-
-    def make(result, inputs, layers="pass"):
-        source = SOURCE.format(result=result, inputs=inputs, layers=layers)
-        return reference_of(source, sizes={}, accuracy=AccuracyRule())
-
-    return make
 
 
 def figures_of(reference, way, families=None):
@@ -152,9 +118,9 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_honest_kernels_of_a_loss_are_right_and_narrower_inputs_are_not(reference, loss):
+def test_honest_kernels_of_a_loss_are_right_and_narrower_inputs_are_not(undescribed, loss):
     result, inputs, honest = LOSSES[loss]
-    made = reference(result, inputs)
+    made = undescribed(result, inputs)
     assert NAME in [family.name for family in made.families]
     for way in honest:
         for _ in range(3):
@@ -164,8 +130,8 @@ def test_honest_kernels_of_a_loss_are_right_and_narrower_inputs_are_not(referenc
         assert not is_ok(made, wrong)
 
 
-def test_such_inputs_may_be_timed_and_are_drawn_again_from_their_seed(reference):
-    made = reference(*LOSSES["mse"][:2])
+def test_such_inputs_may_be_timed_and_are_drawn_again_from_their_seed(undescribed):
+    made = undescribed(*LOSSES["mse"][:2])
     assert [family.name for family in made.timed_families] == [NAME]
     inputs = made.draw(made.families[-1])
     assert torch.equal(made.draw(made.family_named(NAME), inputs.seed).region, inputs.region)
@@ -175,8 +141,8 @@ def test_such_inputs_may_be_timed_and_are_drawn_again_from_their_seed(reference)
     ("torch.relu(x[0])", "torch.randn(64, 64)"), ("x[0] @ x[1]", "torch.rand(32, 64), torch.rand(64, 32)"),
     ("x[0].half() @ x[1].half()", "torch.rand(32, 64), torch.rand(64, 32)"), ("x[0].sum()", "torch.arange(64.)"),
 ])
-def test_inputs_in_tf32_that_show_by_themselves_or_cannot_show_need_no_family(reference, result, inputs):
-    assert reference(result, inputs).families == (GIVEN,)
+def test_inputs_in_tf32_that_show_by_themselves_or_cannot_show_need_no_family(undescribed, result, inputs):
+    assert undescribed(result, inputs).families == (GIVEN,)
 
 
 @pytest.mark.parametrize(("result", "way"), [
@@ -184,8 +150,8 @@ def test_inputs_in_tf32_that_show_by_themselves_or_cannot_show_need_no_family(re
     ("(x[0] * (torch.arange(8192) % 3 > 0)).flip(1).cumsum(1)",
      lambda x: (x * (torch.arange(8192) % 3 > 0)).flip(1).cumsum(1)),
 ])
-def test_long_sums_of_the_very_inputs_show_tf32_by_signs_and_a_single_chain_of_them_is_right(reference, result, way):
-    made = reference(result, "torch.rand(48, 8192)")
+def test_long_sums_of_the_very_inputs_show_tf32_by_signs_and_a_single_chain_of_them_is_right(undescribed, result, way):
+    made = undescribed(result, "torch.rand(48, 8192)")
     assert made.families == (GIVEN, SIGNS)
     assert is_ok(made, lambda arguments: way(*arguments))
     assert not is_ok(made, narrowed(made, "tf32"))
@@ -196,8 +162,8 @@ LSE = (
 )
 
 
-def test_a_product_below_a_logsumexp_is_held_to_what_is_left_of_its_sums(reference):
-    made = reference(*LSE)
+def test_a_product_below_a_logsumexp_is_held_to_what_is_left_of_its_sums(undescribed):
+    made = undescribed(*LSE)
     weight, bias = made.model.layer.weight.detach(), made.model.layer.bias.detach()
 
     def sequential(arguments):
@@ -214,8 +180,8 @@ def test_a_product_below_a_logsumexp_is_held_to_what_is_left_of_its_sums(referen
     assert given.bounds.max_u < 2 * 512**0.5  # which the longest sum alone would have allowed
 
 
-def test_a_sum_of_a_million_allows_no_more_than_one_chain(reference):
-    made = reference("x[0] - x[0].mean()", "torch.rand(1024, 1024)")
+def test_a_sum_of_a_million_allows_no_more_than_one_chain(undescribed):
+    made = undescribed("x[0] - x[0].mean()", "torch.rand(1024, 1024)")
     assert made.longest_sum == 1 << 20
     (first, *_) = figures_of(made, lambda arguments: arguments[0] - chain(arguments[0].flatten()[: 1 << 14]) / (1 << 14))
     assert first.bounds.max_u <= 260
@@ -223,54 +189,54 @@ def test_a_sum_of_a_million_allows_no_more_than_one_chain(reference):
     assert is_ok(made, lambda arguments: arguments[0] - blocks(arguments[0]) / (1 << 20))
 
 
-def test_eager_that_sums_badly_lets_no_tf32_through(reference):
+def test_eager_that_sums_badly_lets_no_tf32_through(undescribed):
     """On a CPU the norm of millions is off by hundreds of u, and ten times as much would let TF32 pass."""
-    made = reference("x[0] / torch.norm(x[0])", "torch.rand(2 << 20)")
+    made = undescribed("x[0] / torch.norm(x[0])", "torch.rand(2 << 20)")
     assert is_ok(made, eager(made))
     assert is_ok(made, lambda arguments: arguments[0] * torch.rsqrt(blocks(arguments[0] ** 2)))
     assert not is_ok(made, narrowed(made, "tf32"))
 
 
-def test_rows_that_are_nearly_zero_let_no_tf32_through(reference):
+def test_rows_that_are_nearly_zero_let_no_tf32_through(undescribed):
     """Their own scale is so small that eager itself is far off there, and TF32 as many times further."""
-    made = reference("torch.relu(x[0] @ x[1] - 5.5)", "torch.rand(2048, 16), torch.rand(16, 48)")
+    made = undescribed("torch.relu(x[0] @ x[1] - 5.5)", "torch.rand(2048, 16), torch.rand(16, 48)")
     (first, *_) = figures_of(made, eager(made))
     assert first.eager_max_u > 100
     assert is_ok(made, lambda arguments: torch.relu(chain(arguments[0].unsqueeze(1) * arguments[1].t()) - 5.5))
     assert not is_ok(made, narrowed(made, "tf32")) and not is_ok(made, zeros(made))
 
 
-def test_many_errors_below_the_largest_allowed_are_too_many(reference):
-    made = reference("torch.sigmoid(x[0])", "torch.randn(64, 64)")
+def test_many_errors_below_the_largest_allowed_are_too_many(undescribed):
+    made = undescribed("torch.sigmoid(x[0])", "torch.randn(64, 64)")
     (first, *_) = figures_of(made, lambda arguments: torch.sigmoid(arguments[0]) + 12 * 2.0**-24)
     assert first.max_u < first.bounds.max_u and first.rms_u > first.bounds.rms_u
     assert is_ok(made, lambda arguments: 1 / (1 + torch.exp(-arguments[0])))
 
 
-def test_the_mean_of_what_has_a_mean_of_zero_is_rounding_noise(reference):
-    made = reference("F.group_norm(x[0], 2).mean(dim=(1, 2))", "torch.rand(16, 8, 64)")
+def test_the_mean_of_what_has_a_mean_of_zero_is_rounding_noise(undescribed):
+    made = undescribed("F.group_norm(x[0], 2).mean(dim=(1, 2))", "torch.rand(16, 8, 64)")
     assert noisy_outputs(made) == (0,)
-    assert noisy_outputs(reference("F.group_norm(x[0], 2)", "torch.rand(16, 8, 64)")) == ()
-    assert noisy_outputs(reference("F.group_norm(x[0], 2).bfloat16()", "torch.rand(16, 8, 64)")) == ()
-    assert noisy_outputs(reference("torch.relu(x[0] - 2)", "torch.rand(16, 64)")) == ()  # zero, and exactly so
+    assert noisy_outputs(undescribed("F.group_norm(x[0], 2)", "torch.rand(16, 8, 64)")) == ()
+    assert noisy_outputs(undescribed("F.group_norm(x[0], 2).bfloat16()", "torch.rand(16, 8, 64)")) == ()
+    assert noisy_outputs(undescribed("torch.relu(x[0] - 2)", "torch.rand(16, 64)")) == ()  # zero, and exactly so
 
 
-def test_in_rounding_noise_nobody_is_condemned_for_noise_of_his_own(reference):
-    made = reference("F.group_norm(x[0], 2).mean(dim=(1, 2))", "torch.rand(48, 8, 64)")
+def test_in_rounding_noise_nobody_is_condemned_for_noise_of_his_own(undescribed):
+    made = undescribed("F.group_norm(x[0], 2).mean(dim=(1, 2))", "torch.rand(48, 8, 64)")
     assert is_ok(made, lambda arguments: 3 * F.group_norm(arguments[0], 2).mean(dim=(1, 2)))
     assert not is_ok(made, lambda arguments: F.group_norm(arguments[0], 2).mean(dim=(1, 2)) + 1e-3)
 
 
-def test_a_row_that_is_nearly_zero_is_judged_by_the_others(reference):
+def test_a_row_that_is_nearly_zero_is_judged_by_the_others(undescribed):
     """What is zero in float64 may be a little more than that in fp32, and the other way round."""
-    made = reference("torch.relu(x[0] - 1.0)", "torch.cat([torch.rand(63, 64) + 1, torch.ones(1, 64)])")
+    made = undescribed("torch.relu(x[0] - 1.0)", "torch.cat([torch.rand(63, 64) + 1, torch.ones(1, 64)])")
     assert is_ok(made, lambda arguments: torch.relu(arguments[0] - 1.0 + 2.0**-26))
     assert not is_ok(made, lambda arguments: torch.relu(arguments[0] - 1.0 + 2.0**-14))
 
 
-def test_each_output_has_bounds_of_its_own(reference):
+def test_each_output_has_bounds_of_its_own(undescribed):
     """A sum beside them leaves no room to others."""
-    made = reference("(x[0].sum(1), torch.sigmoid(x[0]))", "torch.rand(64, 4096)")
+    made = undescribed("(x[0].sum(1), torch.sigmoid(x[0]))", "torch.rand(64, 4096)")
     inputs = made.draw()
     truth, outputs = made.truth(inputs), made.eager(inputs)
     outputs[1] = outputs[1] * (1 + 40 * 2.0**-24)
@@ -297,8 +263,8 @@ IN_FP32 = {
 
 
 @pytest.mark.parametrize("kind", CASTS)
-def test_a_model_that_casts_inside_itself_condemns_neither_its_precision_nor_a_better_one(reference, kind):
-    made = reference(*CASTS[kind])
+def test_a_model_that_casts_inside_itself_condemns_neither_its_precision_nor_a_better_one(undescribed, kind):
+    made = undescribed(*CASTS[kind])
     assert made.truth_name == "float64"
     assert is_ok(made, eager(made))
     assert is_ok(made, lambda arguments: IN_FP32[kind](*arguments))
@@ -306,8 +272,8 @@ def test_a_model_that_casts_inside_itself_condemns_neither_its_precision_nor_a_b
     assert not is_ok(made, zeros(made))
 
 
-def test_a_product_under_autocast_is_neither_noise_nor_held_to_fp32(reference):
-    made = reference("self.layer(x[0])", "torch.rand(64, 256)", """self.layer = torch.nn.Linear(256, 64)
+def test_a_product_under_autocast_is_neither_noise_nor_held_to_fp32(undescribed):
+    made = undescribed("self.layer(x[0])", "torch.rand(64, 256)", """self.layer = torch.nn.Linear(256, 64)
 
     def __call__(self, x):
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -318,17 +284,17 @@ def test_a_product_under_autocast_is_neither_noise_nor_held_to_fp32(reference):
     assert not is_ok(made, narrowed(made, torch.float8_e4m3fn)) and not is_ok(made, zeros(made))
 
 
-def test_a_cast_that_cannot_be_left_out_allows_for_what_it_rounds(reference):
+def test_a_cast_that_cannot_be_left_out_allows_for_what_it_rounds(undescribed):
     """Its bytes are looked at, which are no float64's; then eager is the truth, and a kernel that rounds otherwise right."""
-    made = reference("(x[0] @ x[1]).half().view(torch.int16).view(torch.half).float()",
-                     "torch.rand(48, 256), torch.rand(256, 48)")
+    made = undescribed("(x[0] @ x[1]).half().view(torch.int16).view(torch.half).float()",
+                       "torch.rand(48, 256), torch.rand(256, 48)")
     assert made.truth_name == "eager"
     assert is_ok(made, lambda arguments: chain(arguments[0].unsqueeze(1) * arguments[1].t()).half().float())
     assert is_ok(made, lambda arguments: arguments[0] @ arguments[1])
     assert not is_ok(made, narrowed(made, torch.float8_e4m3fn))
 
 
-def test_a_constant_that_the_model_makes_is_no_cast(reference):
-    made = reference("torch.min(x[0] @ x[1], torch.tensor(8.0)) * torch.ones(48)", "torch.rand(48, 64), torch.rand(64, 48)")
+def test_a_constant_that_the_model_makes_is_no_cast(undescribed):
+    made = undescribed("torch.min(x[0] @ x[1], torch.tensor(8.0)) * torch.ones(48)", "torch.rand(48, 64), torch.rand(64, 48)")
     assert made.truth_name == "float64"
     assert is_ok(made, lambda arguments: chain(arguments[0].unsqueeze(1) * arguments[1].t()).clamp(max=8))
