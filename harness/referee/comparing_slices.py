@@ -11,7 +11,7 @@ import torch
 from harness.accuracy.classes import ErrorFigures, excess
 from harness.inputs.sets import Inputs
 from harness.records.evidence import Evidence, Spread
-from harness.referee.comparing import Returned, judge_launches, judge_outputs
+from harness.referee.comparing import Returned, is_drawn, judge_launches, judge_outputs, near_eager
 from harness.referee.evidence import recipe_of
 from harness.referee.reference import Reference
 from harness.referee.session import Session
@@ -31,15 +31,20 @@ def judge_launch(
 
 
 def judge_in_slices(
-    reference: Reference, inputs: Inputs, outputs: Sequence[torch.Tensor], precision_class: str
+    reference: Reference, inputs: Inputs, outputs: Sequence[torch.Tensor], precision_class: str, *, in_part: bool = False
 ) -> ErrorFigures:
     """The figures of the slice that is furthest over its bounds, or nearest to them, each judged as a launch of its own.
 
-    Places in them are those of the whole output.
+    `in_part` has the truth of some of them made, which are drawn now that the outputs are there; the others are held against
+    strict eager first, and against the truth where they are not near to that. Places are those of the whole output.
     """
     worst: tuple[ErrorFigures, int] | None = None
-    for stretch, part, truth, rows in reference.in_slices(inputs, outputs):
-        (figures,) = judge_launches(reference, [Returned(part, truth, rows)], precision_class)
+    for stretch, part, rows in reference.in_slices(inputs, outputs):
+        figures = None
+        if in_part and not is_drawn():
+            (figures,) = near_eager(reference, [Returned(part, reference.by_eager(part), rows)], precision_class)
+        if figures is None:
+            (figures,) = judge_launches(reference, [Returned(part, reference.truth(part), rows)], precision_class)
         if worst is None or excess(figures) > excess(worst[0]):
             worst = figures, stretch.start
     figures = _in_the_whole(*worst, [output.shape for output in outputs])

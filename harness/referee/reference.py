@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from harness.accuracy.without_terms import Spread
 from harness.errors import InputError, NoRoom
 from harness.inputs.drawing import Drawing
 from harness.inputs.families import GIVEN, Family, families_for, family_named
@@ -32,14 +33,17 @@ from harness.reference.slicing import Slicing, find_slicing
 from harness.referee.allowances import Allowances
 from harness.referee.ready import Ready
 from harness.referee.reference_checks import (
-    call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_lazy, refuse_other_shapes,
+    call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_lazy, refuse_other_shapes, seconds_of,
 )
+from harness.referee.spreads import spread_between
 from harness.referee.truths import Truth, Truths, eager_of, outputs_for
 from harness.wire import passes, tree
 from harness.wire.call_form import arguments_of, called
 from harness.wire.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes, without_strides
 
 _USUAL_BYTES = 8 << 30  # where nobody says what there is
+# A truth that takes so long, and so many times as long as eager's outputs, is made of some timed launches alone.
+_SLOW_TRUTH_S, _FAR_LONGER = 0.005, 2.0
 
 
 class Reference:
@@ -89,6 +93,7 @@ class Reference:
         self.sums_magnitudes, self.has_products = self._truths.sums_magnitudes, self._truths.has_products
         # One for each output; what eager differs by from itself counts as an error of its own.
         self.call_to_call_u = self._differing(first, eager)
+        self.is_truth_slow = self._takes_far_longer_in_float64(first)
         if problem.accuracy.terms is None or problem.accuracy.contracted is None:
             sample = self.sample_of(first)
             returned = eager if sample is first else self.eager(sample)
@@ -166,6 +171,16 @@ class Reference:
             (lambda: self.truth(inputs, with_eager=False).outputs) if in_float64 else None,
             self.longest_sum, self.problem.reference_path,
         )
+
+    def _takes_far_longer_in_float64(self, inputs: InputSet) -> bool:
+        """Whether a truth takes so much longer than a call of eager that not every timed output is held against one."""
+        if self.truth_name != "float64" or self._truths.sums_magnitudes:
+            return False
+        sample = self.sample_of(inputs)
+        truth_s = seconds_of(lambda: self.truth(sample, with_eager=False), self.device)
+        if truth_s < _SLOW_TRUTH_S:
+            return False
+        return truth_s > _FAR_LONGER * seconds_of(lambda: self.by_eager(sample), self.device)
 
     def _shaped(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         """`tensors`, outputs of one draw, where they have the shapes of the others'. Raises InputError otherwise."""
@@ -365,9 +380,19 @@ class Reference:
 
     def in_slices(
         self, inputs: Inputs, outputs: Sequence[torch.Tensor]
-    ) -> Iterator[tuple[range, InputSet, Truth, list[torch.Tensor]]]:
-        """Each slice of a call as a call of its own: its inputs, its truth, and those rows of the `outputs`."""
+    ) -> Iterator[tuple[range, InputSet, list[torch.Tensor]]]:
+        """What `Truths.in_slices` says of the model."""
         return self._truths.in_slices(inputs, outputs)
+
+    def by_eager(self, inputs: Inputs) -> Truth:
+        """What strict eager returns, in the place of a truth."""
+        return self._truths.by_eager(inputs)
+
+    @cached_property
+    def eager_spreads(self) -> list[Spread | None]:
+        """The errors of strict eager on one draw, output by output; None for whole numbers and what is empty."""
+        truth = self.truth(self.sample_of(self.draw()))
+        return spread_between(truth.eager, truth.outputs)
 
     def sample_of(self, inputs: Inputs) -> Inputs:
         """A slice of `inputs` where outputs are compared in slices, or all of them."""

@@ -7,6 +7,7 @@ candidate computes, is told by a note on the problem.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ _AT_ONCE = 1 << 24
 # of sums differs it is a hundred-millionth of that.
 _RANDOM_U = 8.0
 _CALLS = 4
+_NOT_SHORT_S = 0.05
 
 
 def refuse_lazy(model: torch.nn.Module, path: Path) -> None:
@@ -160,6 +162,20 @@ def call_to_call_u(
     for _ in range(_CALLS - 2):
         found = [max(pair) for pair in zip(found, _distances(first, call()))]
     return tuple(found)
+
+
+def seconds_of(call: Callable[[], object], device: torch.device) -> float:
+    """How long `call` takes on `device`; a short one is made twice, since the first may load its kernels."""
+    seconds = math.inf
+    for _ in range(2):
+        began = time.perf_counter()
+        call()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        seconds = min(seconds, time.perf_counter() - began)
+        if seconds > _NOT_SHORT_S:
+            break
+    return seconds
 
 
 def is_same_for_all_draws(

@@ -137,13 +137,18 @@ class Truths:
 
     def in_slices(
         self, inputs: Inputs, outputs: Sequence[torch.Tensor]
-    ) -> Iterator[tuple[range, InputSet, Truth, list[torch.Tensor]]]:
-        """Each slice of a call as a call of its own: its inputs, its truth with eager's, and those rows of `outputs`."""
+    ) -> Iterator[tuple[range, InputSet, list[torch.Tensor]]]:
+        """Each slice of a call as a call of its own: where it lies, its inputs, and those rows of `outputs`."""
         tensors = inputs.tensors()
         for stretch in self.slicing.stretches(self.slices):
             part = slice_of(inputs, self.slicing.cut(tensors, stretch))
-            truth = self._truth(part, *self._are_own_scales([part]), with_eager=True)
-            yield stretch, part, truth, [output[stretch.start : stretch.stop].to(part.region.device) for output in outputs]
+            yield stretch, part, [output[stretch.start : stretch.stop].to(part.region.device) for output in outputs]
+
+    def by_eager(self, inputs: Inputs) -> Truth:
+        """What strict eager returns, in the place of a truth; its errors are not known."""
+        eager, skeleton = eager_of(self._model, inputs)
+        outputs = [tensor.double() if tensor.is_floating_point() else tensor for tensor in eager]
+        return Truth(outputs, self._scales_of(outputs, None), [], tree.values_of(skeleton))
 
     def _in_float64(self, inputs: InputSet) -> torch.nn.Module | None:
         for self._is_without_casts in (False, True):
