@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -182,11 +183,13 @@ def toolchain_for(capability: str | None, archs: Sequence[str]) -> Toolchain:
 
 def queue_for(
     problem: Problem, sound: Sequence[Candidate], toolchain: Toolchain, settings: Settings, device: DeviceIdentity,
-    cache: Cache, wall: Wall, gently: bool = False,
+    cache: Cache, wall: Wall, gently: bool = False, pool: ThreadPoolExecutor | None = None,
 ) -> BuildQueue:
-    """The queue that builds candidates without fault for `problem` at all sizes of the `device`."""
+    """The queue that builds candidates without fault for `problem` at all sizes of the `device`; in a `pool` that others
+    share.
+    """
     init = _init_of(problem, device.kind)
-    return BuildQueue(sound, toolchain, cache, settings, wall, init, gently, facts_of(device))
+    return BuildQueue(sound, toolchain, cache, settings, wall, init, gently, facts_of(device), pool)
 
 
 def facts_of(device: DeviceIdentity) -> DeviceFacts | None:

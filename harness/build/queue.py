@@ -58,13 +58,14 @@ class BuildQueue:
     `with`.
 
     `problem_init` says how `ModelNew` is constructed, and `device` for which GPU (`Builders`). `gently` takes half as many
-    cores: with a compiler on every one, the steps of a run that is timing took 390 µs more.
+    cores: with a compiler on every one, the steps of a run that is timing took 390 µs more. Several queues may share a
+    `pool` of threads; its size is then how many builds there are at a time.
     """
 
     def __init__(
         self, candidates: Sequence[Candidate], toolchain: Toolchain, cache: Cache, settings: Settings,
         wall: Wall | None = None, problem_init: Mapping[str, Any] | None = None, gently: bool = False,
-        device: DeviceFacts | None = None,
+        device: DeviceFacts | None = None, pool: ThreadPoolExecutor | None = None,
     ) -> None:
         self._toolchain, self._cache, self._settings = toolchain, cache, settings
         self._builders = Builders(toolchain, settings.build_timeout_s, wall, dict(problem_init or {}), device)
@@ -74,7 +75,8 @@ class BuildQueue:
         self._done: dict[Candidate, Build] = {}
         self._coming: dict[Candidate, _UnderWay] = {}
         self._most = max(1, builders_at_once() // (2 if gently else 1))
-        self._pool = ThreadPoolExecutor(self._most, thread_name_prefix="builder")
+        self._own_pool = None if pool else ThreadPoolExecutor(self._most, thread_name_prefix="builder")
+        self._pool = pool or self._own_pool
         self.add(candidates)
 
     def __enter__(self) -> BuildQueue:
@@ -149,7 +151,9 @@ class BuildQueue:
         """Give up what is not built yet and end every child."""
         for under_way in list(self._coming.values()):
             self._end(under_way)
-        self._pool.shutdown(wait=True)
+        if self._own_pool is not None:
+            self._own_pool.shutdown(wait=True)
+        wait([each.build for each in self._coming.values()])
         self._lease.end()
         make_room(self._cache.root, self._limit_bytes)
 

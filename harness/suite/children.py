@@ -22,6 +22,8 @@ from harness.sandbox.ahead import start_ahead
 
 Work = Callable[[], Any]
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
 
 class ChildFailed(HarnessError):
     """Raised when a child ended without an answer, or could not do what it was asked; the text says which."""
@@ -166,22 +168,29 @@ def in_child(work: Work) -> Any:
 
     Raises NothingToRun where the child did, ChildFailed for every other end.
     """
-    return Child(work).answer()
+    return Child(work, daemon=True).answer()
 
 
 class Child:
     """A forked child that does its `work`; wait for `pipe`, then ask for its `answer`. One that `goes_on` has an answer
-    after the other, which its work yields.
+    after the other, which its work yields. One that is a `daemon` starts no child of its own, and ends with its parent.
     """
 
-    def __init__(self, work: Work, *, goes_on: bool = False) -> None:
+    def __init__(self, work: Work, *, goes_on: bool = False, daemon: bool = False) -> None:
         self._goes_on = goes_on
         context = multiprocessing.get_context("fork")
         self.pipe, sender = context.Pipe(duplex=False)
         sys.stdout.flush()
         sys.stderr.flush()
-        self._process = context.Process(target=_answer_each if goes_on else _answer, args=(work, sender))
-        self._process.start()
+        self._process = context.Process(
+            target=_answer_each if goes_on else _answer, args=(work, sender), daemon=daemon
+        )
+        # A signal that comes before the child knows what to do about it waits until it does.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         sender.close()
 
     def join(self) -> None:
@@ -225,13 +234,14 @@ def _answer(work: Callable[[], Any], sender: Connection) -> None:
 def _answer_each(work: Callable[[], Iterator[Any]], sender: Connection) -> None:
     """Send each answer of `work`, and after it how it ended, if that was not well."""
     def interrupted(*_: object) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM):  # once is enough: what follows puts things away
+        for each in _ENDING:  # once is enough: what follows puts things away
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in _ENDING:
         signal.signal(each, interrupted)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         for answer in work():
             sender.send(("done", answer))
     except NothingToRun as error:

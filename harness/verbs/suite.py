@@ -21,6 +21,7 @@ from harness.report import terminal
 from harness.sanitizer.tool import require_tool
 from harness.settings import check_one_size, load_settings
 from harness.suite import children
+from harness.suite.building_ahead import building_ahead
 from harness.suite.judging import Suite, each_judged
 from harness.suite.naming import own_folder, owned_files
 from harness.suite.problems import Loaded, is_suite, load_all, problem_paths
@@ -56,10 +57,12 @@ def run(options: argparse.Namespace) -> int:
     devices = children.devices_here(names, lambda text: _say(options, text)) if names else (options.device,)
     suite = Suite(options, settings, [children.identify(each) for each in devices] if options.resume else [])
     outcomes: list[Outcome] = []
+    later = [(each.problem, chosen.get(each.path, [])) for each in loaded[1:] if each.problem is not None]
     try:
-        for outcome in each_judged(loaded, chosen, suite, devices, lambda text: _say(options, text)):
-            outcomes.append(outcome)
-            _show(options, outcome)
+        with building_ahead(later, devices[0], settings):
+            for outcome in each_judged(loaded, chosen, suite, devices, lambda text: _say(options, text)):
+                outcomes.append(outcome)
+                _show(options, outcome)
     except KeyboardInterrupt:
         if outcomes:
             _report(options, outcomes)
