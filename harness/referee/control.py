@@ -24,6 +24,10 @@ LESS_SHARE = 0.01
 # The steps around a long call take longer than around a short one. So much more a control's may take for each ms that it
 # is longer than the candidate, and at most: on an H200 it was 12 µs at 2.7 ms, 26 at 6.6, 31 and 33 at 8, 37 at 72 and
 # 50 at 46. The flush alone, which is what leaving out would gain by, takes 77.
+# Where that hundredth of the steps is as much as the flush takes, nothing but larger steps (inputs filled in, outputs copied,
+# what was returned overwritten) can be missed, each of them a tenth of all or more. Around exact copies on an H100 steps of
+# 16 ms were up to 1.7 % shorter than around the control. docs/timing.md has the table of what is let through.
+_UNSEEN_FLUSH_US, _LESS_OF_LONG_STEPS = 77.0, 0.025
 _LONGER_US_PER_MS = {"cuda": 4.0, "cpu": 0.0}
 _LONGER_MOST_US = 40.0
 
@@ -98,7 +102,10 @@ class Control:
         differ; of that again the share counts at most, so that for a short call it is nothing.
         """
         share_us = LESS_SHARE * timing.time_us
-        allowed_us = max(APART_LEAST_US[kind] + self.longer_us(timing, kind), share_us, self.steps_share_us)
+        steps_us = self.steps_share_us
+        if kind == "cuda" and steps_us > _UNSEEN_FLUSH_US:
+            steps_us = _LESS_OF_LONG_STEPS * (self.overhead_us or 0.0)
+        allowed_us = max(APART_LEAST_US[kind] + self.longer_us(timing, kind), share_us, steps_us)
         seen = (self.overhead_us, self.unheld_overhead_us, self.synchronised_overhead_us, *self.others_us)
         known = [each for each in seen if each is not None]
         return allowed_us if self.is_held or not known else allowed_us + min(max(known) - min(known), share_us)

@@ -9,7 +9,7 @@ import pytest
 from harness.records.three_clocks import ThreeClocks
 from harness.referee import early
 from harness.referee.clock_checks import check_baseline, check_times
-from harness.referee.control import Control, reconcile
+from harness.referee.control import LESS_SHARE, Control, reconcile
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
 from harness.referee.timed import Timing
@@ -117,6 +117,27 @@ def test_what_less_than_the_steps_is_allowed_is_a_share_of_a_long_call_and_gains
     assert {held: replace(control, is_held=held).less_us(timing, "cuda") for held in allowed} == pytest.approx(allowed)
     gained = {us: L2_READ_US / time_us if us >= FLUSH_US else 0.0 for us in (before_us, held_us, unheld_us)}
     assert gained[before_us] == 0.0 and gained[held_us] <= 0.002 and gained[unheld_us] <= 0.004
+
+
+# The harness's own steps in µs; what they may seem shorter by; and what leaving out the flush, or a step that moves a tenth of
+# the bytes, would take of them.
+LONG_STEPS = [(400.0, 25.0), (3_000.0, 30.0), (7_600.0, 76.0), (7_800.0, 195.0), (16_000.0, 400.0), (60_000.0, 1_500.0)]
+
+
+@pytest.mark.parametrize(("steps_us", "less_us"), LONG_STEPS)
+def test_long_steps_may_seem_shorter_by_less_than_any_of_them_takes_but_the_flush(steps_us, less_us):
+    control = Control(overhead_us=steps_us, unheld_overhead_us=None, baseline_us=1_000.0)
+    allowed_us = control.less_us(timing_of(1_000.0, baseline_us=1_000.0), "cuda")
+    assert allowed_us == pytest.approx(less_us)
+    assert allowed_us < FLUSH_US or LESS_SHARE * steps_us >= FLUSH_US  # no flush is missed that was seen before
+    if steps_us >= 1_000.0:
+        assert allowed_us <= steps_us / 10 / 2
+
+
+def test_on_a_cpu_and_for_more_than_the_steps_the_hundredth_stays():
+    control = Control(overhead_us=16_000.0, unheld_overhead_us=None, baseline_us=1_000.0)
+    assert control.steps_share_us == pytest.approx(160.0)
+    assert control.less_us(timing_of(1_000.0, baseline_us=1_000.0), "cpu") == pytest.approx(1_500.0)
 
 
 def test_an_exact_copy_of_a_loop_of_thousands_of_kernels_is_neither_rejected_nor_doubted():
