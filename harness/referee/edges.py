@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from harness.inputs.sets import InputSet
 from harness.referee.differences import Difference, difference
-from harness.referee.element_errors import element_errors
+from harness.referee.element_errors import errors_over
 from harness.referee.truths import Truth
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def excused(
     an edge; None where none of them is.
     """
     expected, scale = truth.outputs[number], truth.scales[number]
-    wrong = element_errors(got, expected, scale) > allowed_u
     try:
+        wrong, _ = errors_over(got, expected, scale, allowed_u)
         right = _chosen_alike(reference, inputs, got, expected, number) if got.dtype is torch.int64 else None
         if right is not None:
             return difference(got, torch.where(wrong & right, got, expected), None) if bool((wrong & right).any()) else None
@@ -99,8 +99,8 @@ def _nearest(
     """`expected` with the values of another evaluation where `got` is over `allowed_u` from it and not from that."""
     for other in evaluations:
         other = other.to(expected.dtype)
-        wrong = element_errors(got, expected, scale) > allowed_u
-        right = wrong & (element_errors(got, other, scale) <= allowed_u)
+        wrong, _ = errors_over(got, expected, scale, allowed_u)
+        right = wrong & ~errors_over(got, other, scale, allowed_u)[0]
         if bool(right.any()):
             expected = torch.where(right, other, expected)
     return expected

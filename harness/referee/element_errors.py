@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 
 from harness.accuracy.bounds import error_unit
+
+
+# Of larger outputs errors are found a piece after the other: in float64 they take many times what an output does.
+_AT_ONCE = 1 << 24
 
 
 def element_errors(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
@@ -24,3 +29,33 @@ def element_errors(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tenso
     same = (wide == expected) | (wide.isnan() & expected.isnan())
     error = torch.where(same, 0.0, error)
     return torch.where(error.isnan(), math.inf, error)
+
+
+def errors_over(
+    got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None, limit_u: float
+) -> tuple[torch.Tensor, float]:
+    """Of which elements the error is over `limit_u`, and the largest error, found in pieces."""
+    over, largest = torch.zeros(got.shape, dtype=torch.bool, device=got.device), 0.0
+    for places, *piece in in_pieces(over, got, expected, scale):
+        errors = element_errors(*piece)
+        places.copy_(errors > limit_u)
+        largest = max(largest, float(errors.max()))
+    return over, largest
+
+
+def in_pieces(first: torch.Tensor, *others: torch.Tensor | None) -> Iterator[tuple[torch.Tensor | None, ...]]:
+    """Views of tensors of one shape that cover all of each, of some sixteen million elements at a time; None stays None.
+    Nothing of what is empty.
+    """
+    tensors = (first, *others)
+    if first.numel() <= _AT_ONCE:
+        if first.numel():
+            yield tensors
+        return
+    rows = max(1, _AT_ONCE * first.shape[0] // first.numel())
+    for start in range(0, first.shape[0], rows):
+        piece = [None if each is None else each[start : start + rows] for each in tensors]
+        if rows > 1 or first.dim() == 1:
+            yield tuple(piece)
+        else:
+            yield from in_pieces(*(None if each is None else each[0] for each in piece))

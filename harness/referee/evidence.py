@@ -17,7 +17,7 @@ from harness.inputs.sets import InputSet
 from harness.records.evidence import (
     MOST_ELEMENTS, PICTURE_COLUMNS, PICTURE_ROWS, RAMP, Evidence, Mistakes, Recipe, Spread, WrongElement, jsonable,
 )
-from harness.referee.element_errors import element_errors
+from harness.referee.element_errors import element_errors, errors_over
 
 if TYPE_CHECKING:
     from harness.referee.reference import Reference
@@ -78,20 +78,19 @@ def _worst(
                 continue
             if got.numel() == 0 or (truth.eager and torch.equal(got, truth.eager[number])):
                 continue
-            errors = element_errors(got, expected, scale)
-            largest = float(errors.max())
+            wrong, largest = errors_over(got, expected, scale, limit_u)
             if largest > max(limit_u, worst):
-                worst, found = largest, mistakes_in(number, got, expected, errors, limit_u)
+                worst, found = largest, mistakes_in(number, got, expected, scale, wrong, limit_u)
         if found is not None:
             return found
     return None
 
 
 def mistakes_in(
-    number: int, got: torch.Tensor, expected: torch.Tensor, errors: torch.Tensor, allowed_u: float
+    number: int, got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None, wrong: torch.Tensor,
+    allowed_u: float,
 ) -> Mistakes:
-    """The elements of output `number` whose error is over `allowed_u`; there must be one."""
-    wrong = errors > allowed_u
+    """The elements of output `number` that are `wrong`, for their error is over `allowed_u`; there must be one."""
     rows, columns = (1, *wrong.shape)[-2:] if wrong.dim() else (1, 1)
     stack = wrong.reshape(-1, rows, columns)
     count = int(stack.sum())
@@ -102,7 +101,7 @@ def mistakes_in(
         above = count - below - on
     return Mistakes(
         output=number, shape=tuple(got.shape), dtype=str(got.dtype).removeprefix("torch."), allowed_u=allowed_u,
-        wrong=count, elements=got.numel(), first=_first(got, expected, errors, wrong),
+        wrong=count, elements=got.numel(), first=_first(got, expected, scale, wrong),
         batches=_spread(stack.any(2).any(1)), rows=_spread(stack.any(2).any(0)), columns=_spread(stack.any(1).any(0)),
         below_diagonal=below, on_diagonal=on, above_diagonal=above, picture=picture_of(stack),
     )
@@ -125,7 +124,7 @@ def picture_of(stack: torch.Tensor) -> tuple[str, ...]:
 
 
 def _first(
-    got: torch.Tensor, expected: torch.Tensor, errors: torch.Tensor, wrong: torch.Tensor
+    got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None, wrong: torch.Tensor
 ) -> tuple[WrongElement, ...]:
     """The first wrong elements in row-major order, searched piece by piece: all may take more room than the output."""
     flat, found = wrong.flatten(), []
@@ -136,7 +135,8 @@ def _first(
     elements = []
     for position in found[:MOST_ELEMENTS]:
         index = tuple(int(each) for each in torch.unravel_index(torch.tensor(position), got.shape))
-        values = (jsonable(tensor[index].item()) for tensor in (got, expected, errors))
+        error = element_errors(got[index], expected[index], None if scale is None else scale[index])
+        values = (jsonable(each.item()) for each in (got[index], expected[index], error))
         elements.append(WrongElement(index, *values))
     return tuple(elements)
 

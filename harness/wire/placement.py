@@ -38,7 +38,8 @@ class Placement:
         """For a queue whose calls return tensors of these sizes, hold the blocks that `choice` says, and no others.
 
         Up to three of each output's size, so that the next one, and a temporary as large, lies in one of four places; and
-        a padding of up to 2 MiB. None where the device has no memory for it.
+        a padding of up to 2 MiB. None where the device has no memory for it, nor beside large outputs alone: a padding cut
+        from the block of gigabytes that the next call needs whole left an H100 without room.
         """
         self._held = []
         choice, steps = divmod(choice, _PADDING_BYTES // _STEP_BYTES)
@@ -47,7 +48,7 @@ class Placement:
             if 0 < size_bytes <= _MOST_BYTES:
                 choice, blocks = divmod(choice, _PLACES)
                 sizes += [size_bytes] * blocks
-        if output_bytes:
+        if any(size_bytes <= _MOST_BYTES for size_bytes in output_bytes):
             sizes.append(_STEP_BYTES * (1 + steps))
         with contextlib.suppress(torch.OutOfMemoryError):
             for size_bytes in sizes:

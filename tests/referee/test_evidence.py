@@ -13,7 +13,8 @@ from harness.inputs.families import PRODUCT_FAMILIES, family_named
 from harness.records.evidence import RAMP, Evidence
 from harness.referee import checking
 from harness.referee.comparing import judge_outputs
-from harness.referee.element_errors import element_errors
+from harness.referee import element_errors as errors_module
+from harness.referee.element_errors import element_errors, errors_over, in_pieces
 from harness.referee.evidence import evidence_of, mistakes_in, picture_of, recipe_of
 from harness.referee.failures import Failed
 from harness.referee.turns import Launch, Launches
@@ -23,7 +24,7 @@ def mistakes_of(wrong: torch.Tensor):
     """The mistakes of an output of zeros that is one where `wrong`, with a scale of one."""
     got = wrong.float()
     expected = torch.zeros(got.shape, dtype=torch.float64)
-    return mistakes_in(0, got, expected, element_errors(got, expected, torch.ones_like(expected)), 8.0)
+    return mistakes_in(0, got, expected, torch.ones_like(expected), wrong, 8.0)
 
 
 def mask(*shape: int) -> torch.Tensor:
@@ -206,3 +207,57 @@ def test_a_fault_of_form_keeps_the_recipe_alone(reference_of):
         checking.verify(OneWrong(sets, 0), reference, sets, made, "fp32")
     assert caught.value.evidence.mistakes is None
     assert caught.value.evidence.recipe.seed == sets[0].seed
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(errors_module, "_AT_ONCE", 10)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (25,), (1, 30), (7, 4), (3, 33), (1, 1, 12, 3), (2, 0, 50), (2, 3, 5, 7)])
+def test_pieces_cover_each_element_once(small_pieces, shape):
+    counted, numbers = torch.zeros(shape), torch.arange(math.prod(shape)).reshape(shape)
+    for places, same, nothing in in_pieces(counted, numbers, None):
+        assert nothing is None and places.shape == same.shape and places.numel() <= 10
+        places += 1
+    assert torch.equal(counted, torch.ones(shape))
+
+
+@pytest.mark.parametrize("shape", [(25,), (7, 4), (3, 33), (2, 3, 5, 7)])
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_errors_in_pieces_are_those_of_the_whole(small_pieces, shape, is_whole):
+    torch.manual_seed(3)
+    got, expected = torch.rand(shape), torch.rand(shape).double()
+    got.view(-1)[4] = math.nan
+    scale = None if is_whole else torch.rand(shape[:-1] + (1,)).double().expand(shape)
+    if is_whole:
+        got, expected = (10 * got.nan_to_num()).int(), (10 * expected).int()
+    over, largest = errors_over(got, expected, scale, 5e6)
+    whole = element_errors(got, expected, scale)
+    assert torch.equal(over, whole > 5e6) and largest == float(whole.max())
+
+
+def test_mistakes_of_an_output_in_pieces_are_those_of_the_whole(reference_of, monkeypatch):
+    reference = reference_of()
+    inputs = reference.draw()
+    truth, wrong = reference.truth(inputs), [reference.eager(inputs)[0].clone()]
+    wrong[0][5:9, 3] += 1
+    found = []
+    for at_once in (1 << 24, 50, 7):
+        monkeypatch.setattr(errors_module, "_AT_ONCE", at_once)
+        found.append(judge_outputs(reference, inputs, truth, wrong, "fp32").evidence.mistakes)
+    assert found[0] == found[1] == found[2] and found[0].wrong == 4
+
+
+def test_where_there_is_no_room_for_errors_the_verdict_stays(reference_of, monkeypatch):
+    reference = reference_of()
+    inputs = reference.draw()
+    truth, wrong = reference.truth(inputs), [reference.eager(inputs)[0] + 1]
+
+    def no_room(*_):
+        raise torch.OutOfMemoryError
+
+    figures = judge_outputs(reference, inputs, truth, wrong, "fp32")
+    monkeypatch.setattr(errors_module, "element_errors", no_room)
+    again = judge_outputs(reference, inputs, truth, wrong, "fp32")
+    assert again == figures and again.evidence.mistakes is None and again.evidence.recipe is not None

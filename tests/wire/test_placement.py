@@ -33,10 +33,13 @@ def test_each_number_of_blocks_comes_about_as_often_and_one_choice_is_always_the
     assert len({sizes_held([1000], choice)[-1] for choice in choices}) > 300
 
 
-@pytest.mark.parametrize("of", [[], [0], [(8 << 20) + 512]])
-def test_nothing_as_large_as_an_empty_or_a_large_output_is_held(of):
+LARGE = (8 << 20) + 512
+
+
+@pytest.mark.parametrize(("of", "count"), [([], 0), ([0], 1), ([LARGE], 0), ([LARGE, LARGE], 0), ([LARGE, 0], 1)])
+def test_nothing_as_large_as_an_empty_or_a_large_output_is_held_and_beside_large_ones_alone_no_padding(of, count):
     held = sizes_held(of, any_choice())
-    assert len(held) == len(of[:1]) and all(size <= 2 << 20 for size in held)
+    assert len(held) == count and all(size <= 2 << 20 for size in held)
 
 
 def test_of_more_outputs_than_a_choice_has_digits_for_the_last_have_no_blocks():
