@@ -2,8 +2,8 @@
 
     python benchmarks/kernelbench_table.py FILE.jsonl … [--write docs/kernelbench.md]
 
-Of two lines on the same question the later one counts. What is not as it should be stands in a list of its own with its
-figures: an honest copy that is not `ok`, and zeros or a copy that is narrower inside whose values passed. Lines that
+Of two lines on the same question the later one counts. Lists with figures name each honest copy that is not `ok`, and zeros
+and copies narrower inside whose values passed: what is not as it should be, what was refused or told, what is exact. Lines that
 `benchmarks/honest_kernels.py --out` wrote may be among the files; they become the last section.
 """
 
@@ -29,6 +29,11 @@ from timing_flags import carried_out  # noqa: E402
 
 from harness.errors import InputError  # noqa: E402
 
+_WRONG = "Not as it should be"
+_REFUSED = "Refused, since nothing could be compared with it"
+_TOLD = "Passed where nothing can be seen: the problem has a note, and these have no rank and no score"
+_EXACT = "Narrower inside, and within fp32's bounds all the same: the output depends so little on the bits that are lost"
+_HEADS = (_WRONG, _REFUSED, _TOLD, _EXACT)
 VARIANTS = {"honest": "honest copy", "zeros": "zeros", "bf16": "bf16 inside", "tf32": "TF32 inside"}
 _VALUES_PASSED = ("ok", "unsure")
 # Statuses that say what its values or its conduct were; with any other nothing was compared.
@@ -83,16 +88,27 @@ def rows_of(lines: Sequence[Line], memory_gb: float | None) -> list[Row]:
     return [Row(problem, found[problem]) for problem in ordered]
 
 
-def exceptions(rows: Sequence[Row]) -> list[str]:
-    """A sentence or two on everything that is not as it should be."""
-    said = []
+def exceptions(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """A sentence or two on each candidate that ended otherwise than one of its kind should, by the heads they come under."""
+    heads: dict[str, list[str]] = {}
     for row in rows:
         for candidate, words in VARIANTS.items():
-            status = row.status(candidate)
-            is_one = status not in ("", "ok") if candidate == "honest" else status in _VALUES_PASSED
-            if is_one:
-                said.append(f"**{row.problem}** {row.name}, {words}: {explanation(row.lines[candidate])}")
-    return said
+            if candidate in row.lines and (head := _head_of(row.lines[candidate])) is not None:
+                sentence = f"**{row.problem}** {row.name}, {words}: {explanation(row.lines[candidate])}"
+                heads.setdefault(head, []).append(sentence)
+    return {head: heads[head] for head in _HEADS if head in heads}
+
+
+def _head_of(line: Line) -> str | None:
+    """What an ending comes under; None for one that is as it should be, and for what the problem's honest copy says too."""
+    status, candidate = line["status"], line["candidate"]
+    if candidate == "honest":
+        return {"ok": None, "refused": _REFUSED}.get(status, _WRONG)
+    if status not in _VALUES_PASSED:
+        return None
+    if line.get("problem_note"):
+        return _TOLD
+    return _EXACT if candidate != "zeros" and status == "ok" else _WRONG
 
 
 def explanation(line: Line) -> str:
@@ -156,8 +172,8 @@ def page(lines: Sequence[Line]) -> str:
         rows = rows_of(lines, cap)
         parts += [f"## {_title(cap)}", "", totals(rows), ""]
         parts += [f"Problems at each memory step: {steps(rows)}.", ""] if steps(rows) else []
-        found = exceptions(rows)
-        parts += ["### Not as it should be", "", *(f"- {each}" for each in found), ""] if found else []
+        for head, sentences in exceptions(rows).items():
+            parts += [f"### {head}", "", *(f"- {each}" for each in sentences), ""]
     parts += [f"## Each problem, {_title(caps[0]).lower()}", "", _LEGEND, "", each_problem(rows_of(lines, caps[0])), ""]
     parts += ["## Honest kernels", "", _HONEST, "", honest_table(honest), ""] if honest else []
     return "\n".join(parts)

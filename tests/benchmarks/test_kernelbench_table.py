@@ -62,12 +62,26 @@ def test_totals_are_by_level_and_candidate_and_judged_is_what_had_its_values_com
     assert cells(text, "all")[-1] == "4.5 (14)"
 
 
-def test_what_is_not_as_it_should_be_is_told_with_its_figures(table):
-    assert table.exceptions(table.rows_of(LINES, None)) == [
-        "**1/2** A problem, TF32 inside: `unsure` with 7 u of 40 u allowed, eager 0.5 u.",
-        "**2/9** A problem, honest copy: `out_of_memory`. it needs 90 GB for its outputs",
-        "**2/10** A problem, zeros: `ok`, 9.50× with 0 u of 8 u allowed, eager 0.5 u. same_output",
+def test_what_ended_otherwise_than_it_should_is_told_with_its_figures_under_its_head(table):
+    more = [
+        line("2/66", "honest", "refused", reason="Model is random"), line("2/66", "zeros", "refused"),
+        line("3/1", "tf32", "ok", 28.0, 33.0), line("3/1", "zeros", "ok", 1.0, 8.0), line("3/1", "honest", "ok", 1.0, 8.0),
     ]
+    assert table.exceptions(table.rows_of([*LINES, *more], None)) == {
+        "Not as it should be": [
+            "**1/2** A problem, TF32 inside: `unsure` with 7 u of 40 u allowed, eager 0.5 u.",
+            "**2/9** A problem, honest copy: `out_of_memory`. it needs 90 GB for its outputs",
+            "**3/1** A problem, zeros: `ok` with 1 u of 8 u allowed, eager 0.5 u.",
+        ],
+        table._REFUSED: ["**2/66** A problem, honest copy: `refused`. Model is random"],
+        table._TOLD: ["**2/10** A problem, zeros: `ok`, 9.50× with 0 u of 8 u allowed, eager 0.5 u. same_output"],
+        table._EXACT: ["**3/1** A problem, TF32 inside: `ok` with 28 u of 33 u allowed, eager 0.5 u."],
+    }
+
+
+def test_a_list_without_entries_has_no_head(table):
+    text = table.page([line("1/2", "honest", "ok", 3.0, 40.0), line("1/2", "zeros", "incorrect", 1.7e7, 40.0)])
+    assert "###" not in text
 
 
 def test_capped_memory_has_totals_of_its_own_and_the_rows_are_of_all_memory(table):
