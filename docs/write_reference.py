@@ -76,6 +76,8 @@ CODES = {
     ReasonCode.NO_GPU: "there is no GPU here",
     ReasonCode.NO_NVCC: "there is no `nvcc` here, or no header of a CUDA library that it names",
     ReasonCode.NO_TRITON: "there is no Triton here",
+    ReasonCode.NO_CXX: "there is no C++ compiler here, or none where `CXX` says",
+    ReasonCode.NO_DISK: "a disk of this machine is full, or a folder cannot be written",
     ReasonCode.NEEDS_ARCH: "it is for another GPU architecture",
     ReasonCode.NEEDS_CPU: "it is C++ for the CPU",
     ReasonCode.DEVICE_LOST: "the device stopped answering earlier in the run",

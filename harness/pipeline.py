@@ -25,7 +25,7 @@ from harness.records.sizes import sizes_text
 from harness.records.writer import RunFiles, device_slug
 from harness.referee.sanitizing import open_examiner
 from harness.report.progress import Progress
-from harness.sandbox.walls import best_wall
+from harness.sandbox.walls import best_wall, why_no_wall
 from harness.sanitizer.tool import require_tool
 from harness.settings import Settings
 from harness.turn import Turn
@@ -74,6 +74,9 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
     if request.archs and bench.kind != "cpu":
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
+    unwalled = why_no_wall(best_wall())
+    if unwalled is not None:
+        progress.note(unwalled)
     utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
     for each in request.kept:

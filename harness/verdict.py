@@ -81,6 +81,8 @@ class ReasonCode(str, Enum):
     NO_GPU = "no_gpu"
     NO_NVCC = "no_nvcc"
     NO_TRITON = "no_triton"
+    NO_CXX = "no_cxx"
+    NO_DISK = "no_disk"
     NEEDS_ARCH = "needs_arch"
     NEEDS_CPU = "needs_cpu"
     DEVICE_LOST = "device_lost"
@@ -109,8 +111,8 @@ _CODES = {
     Status.UNSURE: [ReasonCode.NOISY, ReasonCode.THROTTLED],
     Status.COMPILED: [ReasonCode.NO_GPU],
     Status.SKIPPED: [
-        ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NEEDS_ARCH, ReasonCode.NEEDS_CPU,
-        ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE,
+        ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NO_CXX, ReasonCode.NO_DISK,
+        ReasonCode.NEEDS_ARCH, ReasonCode.NEEDS_CPU, ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE,
     ],
 }
 CODES_OF: dict[Status, frozenset[ReasonCode]] = {status: frozenset(codes) for status, codes in _CODES.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,6 +109,8 @@ class Builders:
             # torch starts ninja by name, and ninja may have come as a wheel.
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         }
+        if not os.environ.get("CXX") and shutil.which("c++") is None and shutil.which("g++"):
+            extra["CXX"] = "g++"  # PyTorch asks for c++ alone
         if self.toolchain.nvcc_path and not self.toolchain.compile_only:
             home = extra["CUDA_HOME"] = cuda_home(self.toolchain.nvcc_path)
             if slim.is_wanted():  # else a build is to be what torch itself makes of it

@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.build.diagnostics import explain, first_warnings, missing_cuda_header, needs_architecture
 from harness.build.environment import NVCC_HINT, Toolchain
+from harness.build.machine_faults import machine_fault, without_compiler
 from harness.build.product import Build, BuiltExtension
 from harness.build.report import KernelReport, kernel_reports, summary
 from harness.candidate import Candidate
@@ -57,7 +58,14 @@ def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
         return Build(_no_triton(), built_by="triton")
     if candidate.language == "cuda" and toolchain.nvcc_path is None and "load_inline" in candidate.source:
         return Build(_no_nvcc())
+    if candidate.language in ("cuda", "cpp") and _compiles(candidate.source):  # nvcc needs a host compiler too
+        missing = without_compiler()
+        return None if missing is None else Build(missing)
     return None
+
+
+def _compiles(source: str) -> bool:
+    return "load_inline" in source or "cpp_extension" in source
 
 
 def saved_meanwhile(candidate: Candidate) -> Verdict:
@@ -84,7 +92,8 @@ def _judge(
     timeout_s: float,
 ) -> tuple[Build, list[str]]:
     if ending.answer is None:
-        return Build(_without_answer(ending, timeout_s), seconds=seconds, log=ending.output), []
+        verdict = machine_fault(ending.output, [private.parent]) or _without_answer(ending, timeout_s)
+        return Build(verdict, seconds=seconds, log=ending.output), []
     answer = ending.answer
     log = _shortened(answer["log"])
     generated = _generated(private)
@@ -92,7 +101,8 @@ def _judge(
     kernels = kernel_reports(log)
     verdict = None
     if answer["failure"] is not None:
-        verdict = _failure(answer["failure"], log, candidate, generated)
+        said = f"{answer['failure']['message']}\n{answer['failure'].get('log', '')}\n{log}"
+        verdict = machine_fault(said, [private.parent]) or _failure(answer["failure"], log, candidate, generated)
     elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
         reason = f"for {_compiled_for(answer['extensions'], kernels, toolchain)}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import torch
 
+from harness.build.cache import default_root
+from harness.build.machine_faults import machine_fault
 from harness.device.bench import Bench
 from harness.launch.memory_plan import sentence_of
 from harness.reading.text_files import shown
@@ -36,6 +38,7 @@ from harness.wire.cuda_driver import DriverError
 from harness.wire.gpu_wanted import wants_gpu
 
 _OF_THREE_LOOKS = 2
+_RAISES_FOR_WANT = (ReasonCode.RAISED, ReasonCode.EXITED)
 
 
 class Judge:
@@ -161,7 +164,10 @@ class Judge:
             if self._examiner is not None and not contestant.is_baseline:
                 sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
         except Failed as failure:
-            other = self._for_the_cpu(contestant, failure.verdict) or self._for_a_gpu(contestant, failure.verdict)
+            other = (
+                _for_the_machine(failure.verdict) or self._for_the_cpu(contestant, failure.verdict)
+                or self._for_a_gpu(contestant, failure.verdict)
+            )
             judgement.verdict = other or failure.verdict
             judgement.beside_control = failure.beside_control
             judgement.unbuilt = failure.calls if isinstance(failure, failures.Unbuilt) else []
@@ -256,6 +262,11 @@ class Judge:
 def _told_of(tell: Callable[[str], None], position: int, players: int) -> Callable[[str], None]:
     """`tell`, with the number of the process where there are several."""
     return tell if players == 1 else lambda text: tell(f"{text}, in process {position + 1} of {players}")
+
+
+def _for_the_machine(verdict: Verdict) -> Verdict | None:
+    """Whoever raises for want of a compiler or of room on a disk, which this machine does lack, is not wrong."""
+    return machine_fault(verdict.reason, [default_root()]) if verdict.reason_code in _RAISES_FOR_WANT else None
 
 
 def _is_doubted(judgement: Judgement) -> bool:
