@@ -136,6 +136,22 @@ def test_cpp_that_refuses_cuda_tensors_is_for_another_device(judge_of):
     assert judge_of(timing_of(), checking=refusal, language="cpp", kind="cpu").verdict.status is Status.INCORRECT
 
 
+@pytest.mark.parametrize(("compilers", "status"), [((), Status.SKIPPED), (("g++",), Status.INCORRECT)])
+def test_who_raises_for_want_of_a_compiler_is_skipped_where_the_machine_has_none(
+    judge_of, monkeypatch, tmp_path, compilers, status
+):
+    for name in compilers:
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    said = "raised InductorError: InvalidCxxCompiler: No working C++ compiler found in forward"
+    verdict = judge_of(timing_of(), checking=failed(Status.INCORRECT, ReasonCode.RAISED, said)).verdict
+    assert verdict.status is status
+    if status is Status.SKIPPED:
+        assert verdict.reason_code is ReasonCode.NO_CXX and "apt install g++" in verdict.reason
+
+
 def test_deciding_on_nothing_but_good_figures_raises_nothing(reference_of):
     from harness.referee.comparing import judge_outputs
 
