@@ -70,16 +70,18 @@ class Referee:
     """Judges candidates on one device for as long as it is open; use it in a `with`.
 
     `out_dir` keeps the records on disk as a run does, one CSV for each problem; without it they are in the answers
-    alone. It holds the device's lock only while it judges, and turns TF32 off in this process. Raises HarnessError for
-    what is the caller's or the machine's fault; whatever a candidate does is its record.
+    alone. It turns TF32 off in this process. It holds the device's lock only while it judges, and waits for it at most
+    `wait_s`, by default an hour. Raises HarnessError for what is the caller's or the machine's fault; whatever a candidate
+    does is its record.
     """
 
     def __init__(
-        self, device: str = "auto", *, out_dir: Path | str | None = None, progress: Progress | None = None
+        self, device: str = "auto", *, out_dir: Path | str | None = None, progress: Progress | None = None,
+        wait_s: float | None = None,
     ) -> None:
         check_device_name(device)
         start_ahead()
-        self._progress = progress or NullProgress()
+        self._progress, self._wait_s = progress or NullProgress(), wait_s
         self._out_dir = None if out_dir is None else Path(out_dir)
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-jobs-"))
         self._contests: OrderedDict[tuple[Any, ...], _Warm] = OrderedDict()
@@ -140,7 +142,7 @@ class Referee:
             self._contests.move_to_end(key)
         return CandidateQueue(
             problem, settings, self._bench, self._progress, self._contests.get(key),
-            lambda workshop: self._opened(problem, settings, workshop),
+            lambda workshop: self._opened(problem, settings, workshop), self._wait_s,
         )
 
     def csv_of(self, problem: Problem, settings: Settings) -> Path | None:

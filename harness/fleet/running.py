@@ -40,7 +40,7 @@ def run(
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     with ExitStack() as stack:
         if "cpu" in devices:
-            stack.enter_context(Turn(None, "this CPU", progress)).wait()
+            stack.enter_context(Turn(None, "this CPU", progress, wait_s=request.wait_s).held())
         return _Fleet(request, devices, progress, stack, early).run()
 
 
@@ -88,7 +88,7 @@ class _Fleet:
         asked = self._request
         return Assignment(
             asked.problem, asked.candidates, asked.settings, device, self._utc, asked.command, asked.sanitize,
-            asked.archs, asked.extras,
+            asked.archs, asked.extras, asked.wait_s,
         )
 
     def _all_is_judged(self) -> bool:

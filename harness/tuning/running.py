@@ -69,7 +69,7 @@ class Tuned:
 
 def tune(
     problem: Problem, candidate: Candidate, settings: Settings, device: str, trials: int, out_dir: Path,
-    progress: Progress,
+    progress: Progress, wait_s: float | None = None,
 ) -> Tuned:
     """Search the `PARAMETERS` of `candidate` (read without its tuned values) in up to `trials` trials.
 
@@ -81,7 +81,7 @@ def tune(
         raise InputError("declares no PARAMETERS to tune", shown(candidate.path), hint=hint)
     search = search_for(allowed, trials)
     made: list[Trial] = []
-    with Referee(device, out_dir=out_dir, progress=progress) as referee:
+    with Referee(device, out_dir=out_dir, progress=progress, wait_s=wait_s) as referee:
         def judged(choices: Sequence[Mapping[str, Value]]) -> list[Trial]:
             variants = [candidate.with_parameters(values) for values in choices]
             records = {found.record.source_hash: found.record for found in referee.judge(problem, variants, settings)}

@@ -53,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
 
     out_dir = _OUT if str(options.out) == "results" else options.out
     with open_progress(silent=options.json) as progress:
-        tuned = tune(problem, candidate, settings, options.device, options.trials, out_dir, progress)
+        tuned = tune(
+            problem, candidate, settings, options.device, options.trials, out_dir, progress, options.wait
+        )
     path = candidate.path.with_suffix(".yaml")
     if tuned.why_not_written is None:
         write(path, yaml_text(candidate, tuned, _command(options)))
