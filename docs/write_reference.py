@@ -67,7 +67,7 @@ CODES = {
     ReasonCode.EXITED: "its process ended by itself",
     ReasonCode.CUDA_ERROR: "a CUDA call or kernel failed",
     ReasonCode.BUILD_TIMEOUT: "its build took longer than `build_timeout_s`",
-    ReasonCode.LOAD_TIMEOUT: "its process took longer than `load_timeout_s` to start or load",
+    ReasonCode.LOAD_TIMEOUT: "it took longer than `load_timeout_s` to import or load, compilers not counted",
     ReasonCode.LAUNCH_TIMEOUT: "calls took longer than `launch_timeout_s`",
     ReasonCode.DEVICE_MEMORY: "no room on the device",
     ReasonCode.HOST_MEMORY: "no room in the machine's memory, or over the limit of its process",

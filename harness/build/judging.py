@@ -32,7 +32,8 @@ _FAILURE_CODES = {
 
 @dataclass(frozen=True)
 class Ending:
-    """How one builder ended: its `answer` or the `problem` ("timeout", "protocol: …", "died"), and its death.
+    """How one builder ended: its `answer` or the `problem` ("timeout", "import timeout", "protocol: …", "died"), and its
+    death.
     """
 
     answer: Mapping[str, Any] | None
@@ -41,6 +42,7 @@ class Ending:
     death: str = ""
     out_of_memory: bool = False
     output: str = ""
+    import_limit_s: float = 0.0
 
 
 def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
@@ -150,6 +152,9 @@ def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
     if ending.problem == "timeout":
         reason = f"not built after {timeout_s:.0f} s, and stopped"
         return Verdict(Status.TIMED_OUT, ReasonCode.BUILD_TIMEOUT, reason)
+    if ending.problem == "import timeout":
+        reason = f"its import did not end within {ending.import_limit_s:g} s, compilers not counted, and was stopped"
+        return Verdict(Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, reason)
     if ending.problem.startswith("protocol"):
         reason = f"its build broke the protocol: {ending.problem[10:]}"
         return Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason)

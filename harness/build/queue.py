@@ -69,7 +69,9 @@ class BuildQueue:
         device: DeviceFacts | None = None,
     ) -> None:
         self._toolchain, self._cache, self._settings = toolchain, cache, settings
-        self._builders = Builders(toolchain, settings.build_timeout_s, wall, dict(problem_init or {}), device)
+        self._builders = Builders(
+            toolchain, settings.build_timeout_s, settings.load_timeout_s, wall, dict(problem_init or {}), device
+        )
         self._init_digest = _digest_of_init(self._builders.init)
         self._limit_bytes, self._lease = limit_bytes(), Lease(cache.root)
         self._lock = threading.Lock()
