@@ -69,6 +69,7 @@ CODES = {
     ReasonCode.BUILD_TIMEOUT: "its build took longer than `build_timeout_s`",
     ReasonCode.LOAD_TIMEOUT: "it took longer than `load_timeout_s` to import or load, compilers not counted",
     ReasonCode.LAUNCH_TIMEOUT: "calls took longer than `launch_timeout_s`",
+    ReasonCode.ROW_TIMEOUT: "its checks took longer than `row_budget_s`, or ten times as long as eager's own row",
     ReasonCode.DEVICE_MEMORY: "no room on the device",
     ReasonCode.HOST_MEMORY: "no room in the machine's memory, or over the limit of its process",
     ReasonCode.NOISY: "the clocks cannot be held against a quiet control, or the speedup is not known to 5 % on a GPU",

@@ -71,6 +71,7 @@ class ReasonCode(str, Enum):
     BUILD_TIMEOUT = "build_timeout"
     LOAD_TIMEOUT = "load_timeout"
     LAUNCH_TIMEOUT = "launch_timeout"
+    ROW_TIMEOUT = "row_timeout"
     # out_of_memory
     DEVICE_MEMORY = "device_memory"
     HOST_MEMORY = "host_memory"
@@ -106,7 +107,9 @@ _CODES = {
         ReasonCode.SYNTAX_ERROR, ReasonCode.COMPILE_ERROR, ReasonCode.IMPORT_ERROR, ReasonCode.NO_MODEL_NEW,
     ],
     Status.CRASHED: [ReasonCode.SIGNAL, ReasonCode.EXITED, ReasonCode.CUDA_ERROR],
-    Status.TIMED_OUT: [ReasonCode.BUILD_TIMEOUT, ReasonCode.LOAD_TIMEOUT, ReasonCode.LAUNCH_TIMEOUT],
+    Status.TIMED_OUT: [
+        ReasonCode.BUILD_TIMEOUT, ReasonCode.LOAD_TIMEOUT, ReasonCode.LAUNCH_TIMEOUT, ReasonCode.ROW_TIMEOUT,
+    ],
     Status.OUT_OF_MEMORY: [ReasonCode.DEVICE_MEMORY, ReasonCode.HOST_MEMORY],
     Status.UNSURE: [ReasonCode.NOISY, ReasonCode.THROTTLED],
     Status.COMPILED: [ReasonCode.NO_GPU],

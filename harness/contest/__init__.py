@@ -152,6 +152,7 @@ class Contest:
             before, (references, model_seed) = self._judge, self._references()
             self._judge = self._judge_with(references, model_seed)
             self._judge.control, self._judge.eagers = before.control, before.eagers
+            self._judge.control_row_s = before.control_row_s
         self._judge.renew = self._renew_when_quiet
         if self._judge.control is None:
             self._one(BASELINES["eager"], None)
