@@ -33,6 +33,8 @@ from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
 from harness.wire.layout import plan, region_bytes
 from harness.wire.placement import any_choice
 
+_LONG_SHARE = 0.25
+
 
 class Session:
     """The referee's end of a player. `load_timeout_s` and `launch_timeout_s` bound every wait, in seconds."""
@@ -173,6 +175,11 @@ class Session:
                 index = len(sets) - 1 if failure.launch is None else failure.launch
                 failure.evidence = Evidence(recipe_of(self._opened, sets, index, digest=False))
             raise
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether its calls so far took so long that two in one queue might not end within the limit."""
+        return self._calls_s > _LONG_SHARE * self.launch_timeout_s * self._calls
 
     def draw_places(self) -> None:
         """Have the outputs and temporaries of the queues from now on elsewhere; of all of them alike."""

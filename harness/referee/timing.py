@@ -143,7 +143,10 @@ class Rounds:
     def _size_segments(self) -> None:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
+        if self._session.takes_long:
+            self._parts.lead_ins, self._parts.counts["A"] = 0, 1
         self._sizing = sizing = self._part("AB", hold=False)
+        self._parts.lead_ins = 1
         self._parts.counts = self._counts_for(sizing)
         self.timing.is_brief = not self._is_control and self._is_far_slower(sizing)
         self.timing.wants_inside = self._is_short(sizing) and not self.timing.is_brief

@@ -71,6 +71,19 @@ def test_the_interval_holds_twice_what_was_seen_and_the_baselines_usual_time(rou
     assert timing.word == "SLOWER"
 
 
+def test_of_a_call_that_may_reach_the_limit_no_two_are_queued(scripted, small_regions, reference_of, settings):
+    from harness.referee.timing import Rounds
+
+    log = []
+    session = scripted.Session(lambda _: 2e7, log)
+    session.takes_long = True
+    timing = Rounds(
+        session, scripted.Bench(1000.0, []), reference_of(), settings, lambda sets, made, only=None: None, {1}
+    ).run()
+    assert [count for kind, count, *_ in (each for each in log if each[0] == "A")] == [1] * 5
+    assert timing.word == "SLOWER"
+
+
 def _rounds(scripted, reference_of, settings, a_us, b_us, ends_s):
     from harness.referee.timing import Rounds
 
