@@ -22,6 +22,7 @@ from harness.contest.candidate_queue import CandidateQueue
 from harness.device.choose import check_device_name, open_bench
 from harness.errors import InputError
 from harness.kernelbench import result_fields
+from harness.pipeline import note_no_wall
 from harness.problem import Problem, find_problem, in_mode, load_problem
 from harness.records.evidence import Evidence
 from harness.records.ranking import rank
@@ -87,6 +88,7 @@ class Referee:
         self._contests: OrderedDict[tuple[Any, ...], _Warm] = OrderedDict()
         try:
             self._bench = open_bench(device)
+            note_no_wall(self._progress)
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise

@@ -76,9 +76,7 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
     if request.archs and bench.kind != "cpu":
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
-    unwalled = why_no_wall(best_wall())
-    if unwalled is not None:
-        progress.note(unwalled)
+    note_no_wall(progress)
     utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
     for each in request.kept:
@@ -107,6 +105,13 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
     if trouble:
         progress.note(trouble)
     return RunResult(records, files.csv_path)
+
+
+def note_no_wall(progress: Progress) -> None:
+    """Tell the user where nothing but a process group stands between the machine and candidates."""
+    lacks = why_no_wall(best_wall())
+    if lacks is not None:
+        progress.note(lacks)
 
 
 def nothing_ran(records: Sequence[Record]) -> bool:
