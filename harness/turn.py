@@ -69,14 +69,12 @@ class Turn:
     def lent(self) -> Iterator[Callable[[], bool]]:
         """Let other runs have the device meanwhile, and wait for it again at the end. Raises DeviceBusy.
 
-        What it gives says, once the device is back, whether another run has had it.
+        What it gives says, once the device is back, whether another run has had it. An exception gives the device up.
         """
         waited: list[bool] = []
         self._lock.release()
-        try:
-            yield lambda: any(waited)
-        finally:
-            waited.append(self._take())
+        yield lambda: any(waited)
+        waited.append(self._take())
 
     def _take(self, is_built: Callable[[], bool] | None = None) -> bool:
         """Return once the device is this run's own; whether it was waited for. Raises DeviceBusy."""

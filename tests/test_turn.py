@@ -136,6 +136,14 @@ def test_a_device_that_is_lent_is_another_runs_until_that_ends():
     other.release()
 
 
+def test_who_ends_while_the_device_is_lent_does_not_wait_for_it():
+    turn, other = Turn.on(bench(), Noted(), wait_s=0.0), device_lock(UUID)
+    with pytest.raises(KeyboardInterrupt), turn.held(), turn.lent():
+        assert other.take()
+        raise KeyboardInterrupt  # which DeviceBusy would take the place of
+    other.release()
+
+
 def test_the_cpu_is_no_gpu_and_has_a_lock_of_its_own(other_run):
     noted = Noted()
     with alone_on(bench("cpu", None), noted):

@@ -164,15 +164,28 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
         contest.judge_each(_asked_for(pipe, entries, builds, contest))
 
 
+class _Dismissed(Exception):
+    """Raised when the parent has nothing more to judge; the device is not taken again for that."""
+
+
+def _delivered(pipe: Connection, contest: Any) -> Delivery:
+    """What the parent sends next. Raises _Dismissed."""
+    with nullcontext() if pipe.poll(_AT_ONCE_S) else contest.idle():
+        delivery = pipe.recv()
+        if delivery is None:
+            raise _Dismissed
+    return delivery
+
+
 def _asked_for(
     pipe: Connection, entries: Sequence[Baseline | Candidate], builds: DeliveredBuilds, contest: Any
 ) -> Iterator[tuple[Baseline | Candidate, Baseline | Candidate | None]]:
     """Entry after entry as the parent gives them out, each with the one that follows it, if that is known."""
     while True:
         pipe.send(("free", contest.lost))
-        with nullcontext() if pipe.poll(_AT_ONCE_S) else contest.idle():
-            delivery = pipe.recv()
-        if delivery is None:
+        try:
+            delivery = _delivered(pipe, contest)
+        except _Dismissed:
             return
         builds.take(delivery)
         following = delivery.job.following
