@@ -101,8 +101,7 @@ class Turn:
         process, since_s = self._lock.holder(), self._lock.taken_at_s()
         known = [] if process is None else [f"process {process}{_command_of(process)}"]
         if since_s is not None:
-            minutes = (time.time() - since_s) / 60
-            known.append(f"since {datetime.fromtimestamp(since_s):%H:%M:%S}" + (f", {minutes:.0f} min ago" if minutes >= 1 else ""))
+            known.append(f"since {datetime.fromtimestamp(since_s):%H:%M:%S}")
         return f"another run ({', '.join(known)})" if known else "another run"
 
 

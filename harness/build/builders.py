@@ -32,8 +32,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 class Builders:
     """What all builders of a run have in common.
 
-    A build may take `timeout_s`, and in it the import `import_timeout_s`, without what is compiled meanwhile. `init` says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `device` is the GPU that the
-    run is for, None where there is none.
+    A build may take `timeout_s`, and in it the import `import_timeout_s`, without what is compiled meanwhile. `init`
+    says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `device` is the GPU that the run
+    is for, None where there is none.
     """
 
     toolchain: Toolchain

@@ -76,7 +76,8 @@ class CandidateQueue(Generic[Answer]):
         if candidate is None:
             return None
         needs_launch = self._needs_launch(candidate)
-        with self._turn.held() if needs_launch else nullcontext():  # which may not come for an hour, and is then waited for anew
+        # The device may not be free for an hour, and is then waited for anew.
+        with self._turn.held() if needs_launch else nullcontext():
             self.left.remove(candidate)
             return self._contest.judge(candidate, self._workshop)
 

@@ -91,7 +91,8 @@ class Play:
                 with told_why_it_scatters(timing, self._bench.kind, lambda: self._count_kernels(session)):
                     with _undoubted_where(timing.is_brief), self._settled_by_the_profiler(session, contestant, timing):
                         check_times(timing, self._bench.kind, self._floor_us, control)
-                    if not (contestant.is_baseline or timing.is_brief):  # which gains nothing by it, and whose interval is there to be read
+                    # Neither gains anything by it, and a baseline's interval is there to be read.
+                    if not (contestant.is_baseline or timing.is_brief):
                         check_evenness(timing, self._bench.kind)
                         check_spread(timing, self._bench.kind, settings.half_width)
             judgement.timings.append(timing)

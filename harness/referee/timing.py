@@ -49,7 +49,8 @@ class Rounds:
     """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
     The control is the baseline itself, and what a process adds to both leaves their ratio. Any other's, where the baseline is
-    short, is over its mean `over_processes`, if there is one. From `ends_s` on (by time.monotonic()) the row's budget is spent.
+    short, is over its mean `over_processes`, if there is one. From `ends_s` on, by time.monotonic(), the row's budget is
+    spent.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The limits of a build: its import has its own, in which compilers do not count, and nothing said of it stretches the other."""
+"""The limits of a build: its import has its own, in which compilers do not count, and no words stretch the other."""
 
 from __future__ import annotations
 
