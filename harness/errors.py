@@ -3,6 +3,7 @@
     HarnessError                 something went wrong that we can put in words          exit 1
     ├── InputError               a file, a key, a flag of the user's is wrong           exit 2
     ├── NothingToRun             no device, or nothing left after --only and --skip     exit 4
+    │   └── DeviceBusy           another run has the device for longer than one waits   exit 4
     └── NoRoom                   a call of the reference does not fit on the device     exit 4
 
 A candidate that fails is never an error of the run: it is a record (see `verdict`).
@@ -43,6 +44,10 @@ class NothingToRun(HarnessError):
     """Raised when no candidate could be run at all: no device for any, or none selected."""
 
     exit_code = 4
+
+
+class DeviceBusy(NothingToRun):
+    """Raised when another run still has the device after as long as this one was to wait."""
 
 
 class NoRoom(HarnessError):

@@ -22,6 +22,7 @@ from harness.contest.candidate_queue import CandidateQueue
 from harness.device.choose import check_device_name, open_bench
 from harness.errors import InputError
 from harness.kernelbench import result_fields
+from harness.pipeline import note_no_wall
 from harness.problem import Problem, find_problem, in_mode, load_problem
 from harness.records.evidence import Evidence
 from harness.records.ranking import rank
@@ -70,21 +71,24 @@ class Referee:
     """Judges candidates on one device for as long as it is open; use it in a `with`.
 
     `out_dir` keeps the records on disk as a run does, one CSV for each problem; without it they are in the answers
-    alone. It holds the device's lock only while it judges, and turns TF32 off in this process. Raises HarnessError for
-    what is the caller's or the machine's fault; whatever a candidate does is its record.
+    alone. It turns TF32 off in this process. It holds the device's lock only while it judges, and waits for it at most
+    `wait_s`, by default an hour. Raises HarnessError for what is the caller's or the machine's fault; whatever a candidate
+    does is its record.
     """
 
     def __init__(
-        self, device: str = "auto", *, out_dir: Path | str | None = None, progress: Progress | None = None
+        self, device: str = "auto", *, out_dir: Path | str | None = None, progress: Progress | None = None,
+        wait_s: float | None = None,
     ) -> None:
         check_device_name(device)
         start_ahead()
-        self._progress = progress or NullProgress()
+        self._progress, self._wait_s = progress or NullProgress(), wait_s
         self._out_dir = None if out_dir is None else Path(out_dir)
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-jobs-"))
         self._contests: OrderedDict[tuple[Any, ...], _Warm] = OrderedDict()
         try:
             self._bench = open_bench(device)
+            note_no_wall(self._progress)
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
@@ -140,7 +144,7 @@ class Referee:
             self._contests.move_to_end(key)
         return CandidateQueue(
             problem, settings, self._bench, self._progress, self._contests.get(key),
-            lambda workshop: self._opened(problem, settings, workshop),
+            lambda workshop: self._opened(problem, settings, workshop), self._wait_s,
         )
 
     def csv_of(self, problem: Problem, settings: Settings) -> Path | None:

@@ -28,6 +28,7 @@ _LONGEST_NAME = 32
 _MOST_NAMED = 3  # rows by name that have the same note
 # How many times as long eager may take beside one row as in its own: on an H200 1.001 was seen, on a busy CPU 1.9.
 _AT_ODDS = 1.25
+_FAR_SLOWER = 100.0
 _DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by")  # what a narrow terminal loses, in order
 
 
@@ -242,6 +243,7 @@ def _at_odds(group: list[Record]) -> list[str]:
     apart = {
         position: abs(math.log(each.baseline_us / own_us[each.uuid])) for position, each in enumerate(group)
         if each.baseline == "eager" and (each.baseline_us or 0.0) > 0.0 and (own_us.get(each.uuid) or 0.0) > 0.0
+        and (each.time_us or 0.0) < _FAR_SLOWER * each.baseline_us  # else it waits between calls, and is slower after that
     }
     if not apart or max(apart.values()) < math.log(_AT_ODDS):
         return []

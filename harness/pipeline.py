@@ -25,7 +25,7 @@ from harness.records.sizes import sizes_text
 from harness.records.writer import RunFiles, device_slug
 from harness.referee.sanitizing import open_examiner
 from harness.report.progress import Progress
-from harness.sandbox.walls import best_wall
+from harness.sandbox.walls import best_wall, why_no_wall
 from harness.sanitizer.tool import require_tool
 from harness.settings import Settings
 from harness.turn import Turn
@@ -37,7 +37,8 @@ from harness.workshop import Workshop
 class RunRequest:
     """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go,
     whether kernels are to be put under compute-sanitizer, what to type to run the problem again in the same way, the
-    architectures to compile for without a GPU, and what is to be measured besides (`referee.extras`).
+    architectures to compile for without a GPU, what is to be measured besides (`referee.extras`), and for how long a
+    device that another run has is waited for (None: as long as `turn` says).
 
     `kept` are records of an earlier run that stand for candidates which are not judged again.
     """
@@ -52,6 +53,7 @@ class RunRequest:
     kept: Sequence[Kept] = ()
     archs: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
+    wait_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,35 +76,42 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
     if request.archs and bench.kind != "cpu":
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
+    note_no_wall(progress)
     utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
     for each in request.kept:
         files.append(each.record, each.samples())
-    with Turn.on(bench, progress) as turn:
-        if bench.kind == "cpu":
-            turn.wait()  # compilers would take the very cores that the other run is timing
-        for at_one in problem.each_size():
-            if problem.more_sizes:
-                progress.note(f"at {sizes_text(at_one.timed_sizes(bench.kind))}")
-            with Workshop(
-                at_one, request.candidates, bench, settings, request.archs, gently=turn.is_awaited
-            ) as workshop:
-                turn.wait(lambda: workshop.is_quiet)
-                if bench.kind == "cpu":
-                    # Compilers would take the very cores that are about to be timed.
-                    progress.note("building all candidates before the CPU is timed")
-                    workshop.wait_for_builds(progress.note)
+    turn = Turn.on(bench, progress, request.wait_s)
+    for at_one in problem.each_size():
+        if problem.more_sizes:
+            progress.note(f"at {sizes_text(at_one.timed_sizes(bench.kind))}")
+        with Workshop(
+            at_one, request.candidates, bench, settings, request.archs, gently=turn.is_another_runs
+        ) as workshop:
+            if bench.kind == "cpu":
+                # Compilers would take the very cores that are about to be timed.
+                progress.note("building all candidates before the CPU is timed")
+                workshop.wait_for_builds(progress.note)
+            with turn.held(lambda: workshop.is_quiet):
                 contest = Contest(
-                    at_one, settings, bench, workshop, files, progress, utc, examiner, request.command, request.extras
+                    at_one, settings, bench, workshop, files, progress, utc, examiner, request.command, request.extras,
+                    turn.lent,
                 )
                 contest.run(request.candidates)
-            del contest  # its references, before those of the next sizes are made
-            bench.release_memory()
+        del contest  # its references, before those of the next sizes are made
+        bench.release_memory()
     records = rank(files.records, problem.kinds, problem.accuracy.precision_class)
     trouble = files.finish(records)
     if trouble:
         progress.note(trouble)
     return RunResult(records, files.csv_path)
+
+
+def note_no_wall(progress: Progress) -> None:
+    """Tell the user where nothing but a process group stands between the machine and candidates."""
+    lacks = why_no_wall(best_wall())
+    if lacks is not None:
+        progress.note(lacks)
 
 
 def nothing_ran(records: Sequence[Record]) -> bool:

@@ -39,9 +39,10 @@ class Profile:
 
 
 def profile(
-    problem: Problem, candidate: Candidate, device: str, settings: Settings, progress: Progress
+    problem: Problem, candidate: Candidate, device: str, settings: Settings, progress: Progress,
+    wait_s: float | None = None,
 ) -> Profile:
-    """Count what `candidate` does in one call.
+    """Count what `candidate` does in one call, on a device that is waited for at most `wait_s` (as `turn` does).
 
     Raises HarnessError where it cannot be built, NothingToRun without a GPU or without ncu.
     """
@@ -51,7 +52,7 @@ def profile(
         why = why_no_gpu() if device != "cpu" else "--device cpu is none"
         raise NothingToRun(f"profile reads a GPU's counters: {why}. `python run.py doctor` says more")
     program = require_tool()
-    with Workshop(problem, [candidate], bench, settings) as workshop, alone_on(bench, progress):
+    with Workshop(problem, [candidate], bench, settings) as workshop:
         if candidate.fault is None:
             workshop.wait_for_builds(progress.note)
         verdict = None if candidate.fault else workshop.build_of(candidate).verdict
@@ -70,12 +71,13 @@ def profile(
             # The process under the tool has no network, not even one of its own.
             "NV_COMPUTE_PROFILER_LOCAL_CONNECTION_OVERRIDE": "uds",
         }
-        progress.stage(candidate.name, "counting one call under ncu")
         bench.release_memory()
         try:
-            read = measure(
-                program, launch, scrubbed(os.environ, extra), best_wall(), _LIMIT_S, contestant.triton_cache
-            )
+            with alone_on(bench, progress, wait_s):
+                progress.stage(candidate.name, "counting one call under ncu")
+                read = measure(
+                    program, launch, scrubbed(os.environ, extra), best_wall(), _LIMIT_S, contestant.triton_cache
+                )
         except OSError as error:
             raise HarnessError(f"ncu could not be started: {error}") from None
         finally:

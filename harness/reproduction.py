@@ -27,7 +27,6 @@ from harness.referee.session import Session
 from harness.report.progress import Progress
 from harness.settings import Settings
 from harness.verdict import OK, Verdict
-from harness.turn import alone_on
 from harness.workshop import Workshop
 
 
@@ -67,7 +66,7 @@ def reproduce(
     """Make the launch of `recipe` again on `device`. Raises HarnessError where the candidate cannot be built."""
     progress.note("opening the device")
     bench = open_bench(device)
-    with Workshop(problem, [candidate], bench, settings) as workshop, alone_on(bench, progress):
+    with Workshop(problem, [candidate], bench, settings) as workshop:  # without the device's lock: nothing is timed
         workshop.wait_for_builds(progress.note)
         verdict = workshop.build_of(candidate).verdict
         if verdict is not None:

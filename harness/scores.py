@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.records.changes import speedup_interval
+from harness.records.comparison import newest_rows
 from harness.records.ranking import shows_its_work
 from harness.records.runs import Run
 from harness.records.schema import Record
@@ -85,23 +86,34 @@ def scores_of(runs: Iterable[Run], without_candidate: Sequence[str] = ()) -> lis
 
 
 def _share(devices: Sequence[Sequence[Run]]) -> bool:
-    """Whether no candidate has a row on two of the devices, as after a run with --devices."""
-    judged = [
-        {(record.problem, record.sizes, record.mode, record.candidate)
-         for run in runs for record in run.records if record.role == "candidate"}
-        for runs in devices
-    ]
+    """Whether no candidate has a row on two of the devices in their newest runs, as after a run with --devices."""
+    judged = []
+    for runs in devices:
+        newest = {name: records for run in sorted(runs, key=lambda run: run.utc) for name, records in _by_problem(run).items()}
+        judged.append({(name, record.candidate) for name, records in newest.items() for record in records})
     return sum(map(len, judged)) == len(set().union(*judged))
 
 
+def _by_problem(run: Run) -> dict[str, list[Record]]:
+    """The candidates' rows of a run by what was asked: problem, sizes and mode."""
+    found: dict[str, list[Record]] = {}
+    for record in run.records:
+        if record.role == "candidate":
+            mode = "" if record.mode in (None, "forward") else record.mode
+            found.setdefault(" ".join(filter(None, (record.problem, record.sizes, mode))), []).append(record)
+    return found
+
+
 def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceScores:
-    problems: dict[str, dict[str, Record]] = {}
-    for run in sorted(runs, key=lambda run: run.utc):  # a candidate that was judged twice is one sample: its newest
-        for record in run.records:
-            if record.role == "candidate":
-                mode = "" if record.mode in (None, "forward") else record.mode
-                name = " ".join(filter(None, (record.problem, record.sizes, mode)))
-                problems.setdefault(name, {})[record.candidate] = record
+    played: dict[str, list[tuple[Run, list[Record]]]] = {}
+    for run in sorted(runs, key=lambda run: run.utc):
+        for name, records in _by_problem(run).items():
+            played.setdefault(name, []).append((run, records))
+    # A candidate that was judged twice is one sample: its newest.
+    problems = {
+        name: {record.candidate: record for _, record in sorted(newest_rows(each), key=lambda row: row[0].utc)}
+        for name, each in played.items()
+    }
     best, every, unsolved, left_out, not_tried, unshown = [], [], list(without_candidate), [], 0, []
     for name, by_candidate in problems.items():
         records = [record for record in by_candidate.values() if shows_its_work(record)]

@@ -26,7 +26,8 @@ class Settings:
     after `budget_s` of measuring, whichever comes first. `looks` are the counts of rounds after which the
     interval is looked at. `check_launches` is how often the timed size is checked before any timing. `eager_players` is in
     how many processes of its own eager is timed where it is short, on a GPU; those that its row has count. `memory_gb` is
-    how much of the device's memory the harness and its workers may use together, in 10⁹ bytes.
+    how much of the device's memory the harness and its workers may use together, in 10⁹ bytes. `row_budget_s` is how long
+    all of a candidate's row may take once it is built; where ten times as long as eager's own row is more, that is.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Settings:
     load_timeout_s: float = 60.0
     launch_timeout_s: float = 30.0
     build_timeout_s: float = 600.0
+    row_budget_s: float = 300.0
     confidence: float = 0.99
     eager_players: int = 1
     memory_gb: float | None = None
@@ -51,8 +53,12 @@ class Settings:
 
     @property
     def hash(self) -> str:
-        """The first 16 hex digits of the SHA-256 over all values: two files of one name are told apart."""
-        values = {name: value for name, value in asdict(self).items() if name != "name" and value is not None}
+        """The first 16 hex digits of the SHA-256 over all values: two files of one name are told apart.
+
+        The name is left out, and so is the budget of a row, which no row that is ok has used up.
+        """
+        left_out = ("name", "row_budget_s")
+        values = {name: value for name, value in asdict(self).items() if name not in left_out and value is not None}
         return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()[:16]
 
 

@@ -71,6 +71,7 @@ class ReasonCode(str, Enum):
     BUILD_TIMEOUT = "build_timeout"
     LOAD_TIMEOUT = "load_timeout"
     LAUNCH_TIMEOUT = "launch_timeout"
+    ROW_TIMEOUT = "row_timeout"
     # out_of_memory
     DEVICE_MEMORY = "device_memory"
     HOST_MEMORY = "host_memory"
@@ -81,6 +82,8 @@ class ReasonCode(str, Enum):
     NO_GPU = "no_gpu"
     NO_NVCC = "no_nvcc"
     NO_TRITON = "no_triton"
+    NO_CXX = "no_cxx"
+    NO_DISK = "no_disk"
     NEEDS_ARCH = "needs_arch"
     NEEDS_CPU = "needs_cpu"
     DEVICE_LOST = "device_lost"
@@ -104,13 +107,15 @@ _CODES = {
         ReasonCode.SYNTAX_ERROR, ReasonCode.COMPILE_ERROR, ReasonCode.IMPORT_ERROR, ReasonCode.NO_MODEL_NEW,
     ],
     Status.CRASHED: [ReasonCode.SIGNAL, ReasonCode.EXITED, ReasonCode.CUDA_ERROR],
-    Status.TIMED_OUT: [ReasonCode.BUILD_TIMEOUT, ReasonCode.LOAD_TIMEOUT, ReasonCode.LAUNCH_TIMEOUT],
+    Status.TIMED_OUT: [
+        ReasonCode.BUILD_TIMEOUT, ReasonCode.LOAD_TIMEOUT, ReasonCode.LAUNCH_TIMEOUT, ReasonCode.ROW_TIMEOUT,
+    ],
     Status.OUT_OF_MEMORY: [ReasonCode.DEVICE_MEMORY, ReasonCode.HOST_MEMORY],
     Status.UNSURE: [ReasonCode.NOISY, ReasonCode.THROTTLED],
     Status.COMPILED: [ReasonCode.NO_GPU],
     Status.SKIPPED: [
-        ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NEEDS_ARCH, ReasonCode.NEEDS_CPU,
-        ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE,
+        ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NO_CXX, ReasonCode.NO_DISK,
+        ReasonCode.NEEDS_ARCH, ReasonCode.NEEDS_CPU, ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE,
     ],
 }
 CODES_OF: dict[Status, frozenset[ReasonCode]] = {status: frozenset(codes) for status, codes in _CODES.items()}

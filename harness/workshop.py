@@ -72,7 +72,8 @@ class Workshop:
         )
         self._builds: Builds = builds or self._queue
         self._builders = Builders(
-            self._toolchain, settings.build_timeout_s, self.wall, _init_of(problem, bench.kind), facts_of(bench.identity)
+            self._toolchain, settings.build_timeout_s, settings.load_timeout_s, self.wall, _init_of(problem, bench.kind),
+            facts_of(bench.identity),
         )
         self._extended: dict[Candidate, Build] = {}  # builds to which came what was asked for at run time
 

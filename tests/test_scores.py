@@ -138,3 +138,27 @@ def test_a_candidate_that_was_judged_in_two_runs_is_one_sample_and_the_newest_co
     [found] = scores_of([newer, older])
     assert found.of_candidates.n == 2
     assert found.of_candidates.fast[-1] == 0.5
+
+
+def test_a_later_run_of_one_candidate_leaves_the_samples_of_the_others():
+    first = Run(Path("a.csv"), (row("p", 5.0, name="fast"), row("p", 1.2, name="edited")))
+    later = "2026-05-08T12:30:05Z"
+    second = Run(Path("b.csv"), (row("p", status="incorrect", name="edited", utc=later),))
+    [found] = scores_of([second, first])
+    assert (found.of_problems.fast[-1], found.of_candidates.n, found.of_candidates.correct) == (1.0, 2, 1)
+
+
+def test_rows_of_an_earlier_text_of_the_problem_are_no_samples():
+    first = Run(Path("a.csv"), (row("p", 5.0, name="fast", problem_hash="a" * 16),))
+    second = Run(Path("b.csv"), (row("p", 1.2, name="new", problem_hash="b" * 16, utc="2026-05-08T12:30:05Z"),))
+    assert scores_of([first, second])[0].of_candidates.n == 1
+
+
+def test_cards_that_shared_each_run_have_scores_in_common_whoever_judged_what_before():
+    def run(path, utc, **of):
+        return [Run(Path(path), (row("p", 2.0, name=name, uuid=uuid, utc=utc),)) for name, uuid in of.items()]
+
+    runs = [*run("a.csv", "2026-05-01T12:30:05Z", x="GPU-1", y="GPU-2"),
+            *run("b.csv", "2026-05-08T12:30:05Z", x="GPU-2", y="GPU-1")]
+    [found] = scores_of(runs)
+    assert found.of_candidates.n == 2

@@ -25,19 +25,28 @@ def _message(folder: Path, text: str) -> str:
     return str(caught.value).replace(f"{folder}/", "")
 
 
-@pytest.mark.parametrize(("name", "half_width", "budget_s", "players", "warmup_s", "check_launches", "segment_ms", "eagers"), [
-    ("quick", 0.005, 1.0, 1, 0.2, 2, 0.75, 1),
-    ("default", 0.001, 3.0, 1, 0.5, 3, 3.0, 3),
-    ("rigorous", 0.0005, 10.0, 5, 1.0, 5, 3.0, 5),
+@pytest.mark.parametrize(("name", "half_width", "budget_s", "players", "warmup_s", "check_launches", "segment_ms", "eagers", "row_s"), [
+    ("quick", 0.005, 1.0, 1, 0.2, 2, 0.75, 1, 120.0),
+    ("default", 0.001, 3.0, 1, 0.5, 3, 3.0, 3, 300.0),
+    ("rigorous", 0.0005, 10.0, 5, 1.0, 5, 3.0, 5, 900.0),
 ])
 def test_the_shipped_settings_are_those_of_the_design(
     name: str, half_width: float, budget_s: float, players: int, warmup_s: float, check_launches: int, segment_ms: float,
-    eagers: int,
+    eagers: int, row_s: float,
 ) -> None:
     looks = (8, 12, 16) if name == "quick" else (10, 20, 40, 80)
     assert load_settings(name) == Settings(
-        name, half_width, budget_s, players, warmup_s, check_launches, looks=looks, segment_ms=segment_ms, eager_players=eagers
+        name, half_width, budget_s, players, warmup_s, check_launches, looks=looks, segment_ms=segment_ms, eager_players=eagers,
+        row_budget_s=row_s,
     )
+
+
+def test_the_budget_of_a_row_is_no_other_way_to_measure(tmp_path: Path) -> None:
+    plain, longer, warmer = (
+        load_settings(_write(tmp_path, text)).hash
+        for text in (REQUIRED, f"{REQUIRED}row_budget_s: 7\n", REQUIRED.replace("warmup_s: 0.5", "warmup_s: 9"))
+    )
+    assert plain == longer != warmer
 
 
 def test_the_names_go_from_quick_to_rigorous_and_leave_out_the_gpus() -> None:

@@ -1,8 +1,10 @@
-"""One job times on a device at a time: who comes second waits, is told so, and builds meanwhile on a GPU."""
+"""One job times on a device at a time: who comes second builds meanwhile, waits, and is told for whom since when."""
 
 from __future__ import annotations
 
 import os
+import pwd
+import re
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -11,6 +13,7 @@ import pytest
 from harness import pipeline
 from harness.candidate import find_candidates
 from harness.device.choose import device_lock
+from harness.errors import DeviceBusy
 from harness.problem import REPOSITORY, load_problem
 from harness.report.progress import NullProgress
 from harness.settings import load_settings
@@ -18,6 +21,7 @@ from harness.turn import Turn, alone_on
 
 UUID = "GPU-0b5e55ed-turn"
 TOLD = "is timing on NVIDIA H200 (GPU-0b5e55ed): waiting for it to end"
+SINCE = r"since \d\d:\d\d:\d\d"
 
 
 class Noted(NullProgress):
@@ -51,16 +55,19 @@ def bench(kind: str = "cuda", uuid: str | None = UUID) -> SimpleNamespace:
 
 def test_a_free_device_is_taken_at_once_without_a_word_and_given_back_at_the_end():
     noted = Noted()
-    with Turn.on(bench(), noted) as turn:
-        turn.wait(lambda: False)
-        with Turn.on(bench(), noted) as second:
-            assert (turn.is_awaited, second.is_awaited) == (False, True)
-    with Turn.on(bench(), noted) as third:
-        assert not third.is_awaited
+    first, second = Turn.on(bench(), noted), Turn.on(bench(), noted)
+    with first.held(lambda: False):
+        assert (first.is_another_runs, second.is_another_runs) == (False, True)
+    assert not second.is_another_runs
     assert noted.notes == []
 
 
-def test_who_waits_is_told_for_what_and_when_everything_is_built_meanwhile(other_run):
+def test_nothing_is_held_before_it_is_asked_for():
+    first, second = Turn.on(bench(), Noted()), Turn.on(bench(), Noted())
+    assert not first.is_another_runs and not second.is_another_runs
+
+
+def test_who_waits_is_told_for_whom_since_when_and_when_everything_is_built_meanwhile(other_run):
     noted, looks = Noted(), []
 
     def is_built():
@@ -69,47 +76,83 @@ def test_who_waits_is_told_for_what_and_when_everything_is_built_meanwhile(other
             other_run.release()
         return len(looks) == 3
 
-    with Turn.on(bench(), noted) as turn:
-        turn.wait(is_built)
-        assert not turn.is_awaited
-    assert noted.notes == [
-        f"another run (process {os.getpid()}) {TOLD}, and building meanwhile",
-        "all candidates are built; still waiting for the other run on NVIDIA H200 (GPU-0b5e55ed)",
-    ]
+    turn = Turn.on(bench(), noted)
+    with turn.held(is_built):
+        assert not turn.is_another_runs
+    first, second = noted.notes
+    user = pwd.getpwuid(os.getuid()).pw_name
+    known = rf"process {os.getpid()} of {user}: .*python.*, {SINCE}"
+    assert re.fullmatch(rf"another run \({known}\) {re.escape(TOLD)}, and building meanwhile", first)
+    assert second == "all candidates are built; still waiting for the other run on NVIDIA H200 (GPU-0b5e55ed)"
 
 
-def test_with_nothing_to_build_only_the_waiting_is_told(other_run):
-    noted = Noted()
-    with Turn.on(bench(), noted) as turn:
-        other_run.release()
-        turn.wait(lambda: True)
-    assert noted.notes == [f"another run {TOLD}"]
+def test_of_a_run_that_has_just_ended_only_the_time_is_told(other_run, monkeypatch):
+    noted, lock = Noted(), type(other_run)
+    takes = iter([False, True])
+    monkeypatch.setattr(lock, "holder", lambda self: None)
+    monkeypatch.setattr(lock, "take", lambda self, timeout_s=0.0: next(takes))
+    with Turn.on(bench(), noted).held(lambda: True):
+        pass
+    assert re.fullmatch(rf"another run \({SINCE}\) {re.escape(TOLD)}", noted.notes[0])
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.1])
+def test_who_was_told_how_long_to_wait_gives_up_with_the_exit_code_of_what_could_not_run(other_run, wait_s):
+    with pytest.raises(DeviceBusy, match=rf"still has NVIDIA H200 .* after {wait_s:g} s\. .*--wait SECONDS") as gave_up:
+        with Turn.on(bench(), Noted(), wait_s).held():
+            pytest.fail("it was not free")
+    assert gave_up.value.exit_code == 4
 
 
 def test_what_is_idle_and_empty_is_measured_anew_after_a_wait_and_only_then(other_run):
     waited, settled = bench(), []
     waited.settle = lambda: settled.append(other_run.is_taken)
-    with Turn.on(waited, Noted()) as turn:
-        other_run.release()
-        turn.wait()
-        turn.wait()
-    with Turn.on(waited, Noted()) as free:
-        free.wait()
+
+    class OtherEnds(Noted):
+        def note(self, text):
+            other_run.release()
+
+    turn = Turn.on(waited, OtherEnds())
+    for _ in range(2):
+        with turn.held():
+            pass
     assert settled == [False]
+
+
+def test_a_device_that_is_lent_is_another_runs_until_that_ends():
+    class OtherEnds(Noted):
+        def note(self, text):
+            other.release()
+
+    turn, other = Turn.on(bench(), OtherEnds()), device_lock(UUID)
+    with turn.held():
+        with turn.lent() as was_another_runs:
+            assert other.take()
+        assert was_another_runs() and not other.take()
+        with turn.lent() as was_another_runs:
+            pass
+        assert not was_another_runs() and not other.take()
+    assert other.take()
+    other.release()
+
+
+def test_who_ends_while_the_device_is_lent_does_not_wait_for_it():
+    turn, other = Turn.on(bench(), Noted(), wait_s=0.0), device_lock(UUID)
+    with pytest.raises(KeyboardInterrupt), turn.held(), turn.lent():
+        assert other.take()
+        raise KeyboardInterrupt  # which DeviceBusy would take the place of
+    other.release()
 
 
 def test_the_cpu_is_no_gpu_and_has_a_lock_of_its_own(other_run):
     noted = Noted()
-    with alone_on(bench("cpu", None), noted), Turn(None, "this CPU", noted) as second:
-        assert second.is_awaited
+    with alone_on(bench("cpu", None), noted):
+        assert Turn(None, "this CPU", noted).is_another_runs
     assert noted.notes == []
 
 
-@pytest.mark.parametrize(("kind", "order"), [
-    ("cuda", ["building, gently", "the other run ends", "judging"]),
-    ("cpu", ["the other run ends", "building", "judging"]),
-])
-def test_a_run_builds_while_it_waits_for_a_gpu_and_on_a_cpu_only_then(kind, order, monkeypatch, tmp_path):
+@pytest.mark.parametrize("kind", ["cuda", "cpu"])
+def test_a_run_builds_gently_while_it_waits_for_another(kind, monkeypatch, tmp_path):
     """What builds and judges is replaced by a list of what was done."""
     done, lock = [], device_lock(UUID)
 
@@ -132,4 +175,4 @@ def test_a_run_builds_while_it_waits_for_a_gpu_and_on_a_cpu_only_then(kind, orde
     request = pipeline.RunRequest(problem, candidates, "auto", load_settings("quick"), tmp_path)
     with lock:
         pipeline.run(request, OtherEnds())
-    assert done == order
+    assert done == ["building, gently", "the other run ends", "judging"]

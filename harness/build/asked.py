@@ -16,6 +16,7 @@ from typing import Any
 from harness.build import judging
 from harness.build.builders import Builders
 from harness.build.cache import Cache, digests_of
+from harness.build.machine_faults import without_room
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.verdict import ReasonCode, Status, Verdict
@@ -38,7 +39,8 @@ def build_asked(
     try:
         return _built(candidate, build, calls, builders, cache, jobs)
     except OSError as error:
-        return build, Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, f"could not be built in {cache.root} ({error})")
+        reason = f"could not be built in {cache.root} ({error})"
+        return build, without_room([cache.root]) or Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
 
 
 def _built(

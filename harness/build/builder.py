@@ -3,7 +3,7 @@ came.
 
 Runs untrusted code: behind the wall, without a GPU, one fresh process per candidate. It answers with one
 frame: the extensions, the compilers' output, and the failure, if any, without a frame of ours in its
-traceback. One may come before it, which says that something is built again with PyTorch's own headers.
+traceback. Before it come words on what it does (`stages`), by which it is given its time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import importlib.util
 import os
 import socket
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from harness.build.device_answers import answer_for
 from harness.build.missing_extension import WENT_ON, NoCompiler, NotCompiled, OnlyCompiled
 from harness.build.opened_files import OpenedFiles
-from harness.build.slim import BEGINS_AGAIN
+from harness.build.stages import Speaker
 from harness.reading.reference_source import with_sizes
 from harness.sandbox.mounts import SCRATCH
 from harness.wire.frames import Channel
@@ -54,34 +53,30 @@ def main() -> None:
         os.nice(19)  # a compiler has time; the referee's clock beside it has not
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     request = channel.receive()
-    once = threading.Lock()
-
-    def begin_again() -> None:
-        if once.acquire(blocking=False):  # a candidate may build in threads
-            channel.send(BEGINS_AGAIN)
-
-    answer = build(request, begin_again)
+    answer = build(request, Speaker(channel.send))
     channel.send(answer)
     os._exit(0)
 
 
-def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def build(request: dict[str, Any], speaker: Speaker) -> dict[str, Any]:
     """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, own_scratch, reference, sizes: a mapping
     for each at which it will be constructed, device: the properties of the GPU that it may ask for, or None; calls: what is
-    to be built in place of what its import builds, or None). Returns the answer's frame. `begin_again` is called as
-    something is built again with PyTorch's own headers.
+    to be built in place of what its import builds, or None). Returns the answer's frame. `speaker` says meanwhile
+    what is being done.
     """
     from harness.build.recording import Recorder
 
     recorder = Recorder(
         Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"],
-        without_gpu=request["without_gpu"], slim_headers=request["slim_headers"], begin_again=begin_again,
+        without_gpu=request["without_gpu"], slim_headers=request["slim_headers"], speaker=speaker,
     )
     recorder.install()
     private = Path(request["folder"]).parent
     not_its_own = private, Path(_OURS), Path(request.get("reference") or _OURS)
     opened = OpenedFiles(Path(request["candidate"]), not_its_own)
-    went = _went(lambda: _make(request["calls"], recorder), request) if request["calls"] else _imported(request, recorder)
+    went = _went(lambda: _make(request["calls"], recorder), request) if request["calls"] else _imported(
+        request, recorder, speaker
+    )
     warnings = [note for note in (went.note, went.wanted) if note]
     if went.failure is None and recorder.failures:
         warnings.append(WENT_ON)
@@ -94,7 +89,7 @@ def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: Non
     }
 
 
-def _imported(request: dict[str, Any], recorder: Recorder) -> _Attempt:
+def _imported(request: dict[str, Any], recorder: Recorder, speaker: Speaker) -> _Attempt:
     """Import the candidate and construct it, its questions about the device answered as for the one that the run is for.
 
     Where that ends it, once more with the other answers: for a run on a GPU those of this machine, which has none, and for
@@ -103,10 +98,12 @@ def _imported(request: dict[str, Any], recorder: Recorder) -> _Attempt:
     of_this_machine, of_a_gpu = None, request["device"]
     first, other = (of_this_machine, of_a_gpu) if request["without_gpu"] else (of_a_gpu, of_this_machine)
     answer_for(first)
+    speaker.imports()
     attempt = _went(lambda: _import_and_construct(request, recorder), request)
     if first == other or recorder.extensions or not attempt.may_go_otherwise:
         return attempt
     answer_for(other)
+    speaker.imports()
     again = _went(lambda: _import_and_construct(request, recorder), request)
     if again.failure is not None and again.failure["kind"] == "import_error":
         return attempt

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from harness.build import side_by_side, slim
 from harness.build.device_answers import DeviceFacts, card_of
 from harness.build.environment import Toolchain, cuda_home
 from harness.build.judging import Ending
+from harness.build.stages import BuildLimits
 from harness.candidate import Candidate
 from harness.clocks.spinning import SPIN
 from harness.sandbox.ahead import PRELOADED
@@ -29,12 +32,14 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 class Builders:
     """What all builders of a run have in common.
 
-    `init` says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `device` is the GPU that the
-    run is for, None where there is none.
+    A build may take `timeout_s`, and in it the import `import_timeout_s`, without what is compiled meanwhile. `init`
+    says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `device` is the GPU that the run
+    is for, None where there is none.
     """
 
     toolchain: Toolchain
     timeout_s: float
+    import_timeout_s: float
     wall: Wall | None
     init: Mapping[str, Any]
     device: DeviceFacts | None = None
@@ -53,14 +58,15 @@ class Builders:
             repository=REPOSITORY, limits=default_limits(gpu=False), wall=self.wall, preloaded=PRELOADED,
         )
         answer, problem = None, ""
+        limits = BuildLimits(self.timeout_s, self.import_timeout_s, time.monotonic)
         try:
             begun(child)
             child.channel.send(self._request(candidate, private, folder, calls, child.wall), timeout_s=60)
-            answer = child.channel.receive(self.timeout_s)
-            if answer == slim.BEGINS_AGAIN:  # what was tried in vain is not to cost the candidate its time
-                answer = child.channel.receive(self.timeout_s)
+            while answer is None:
+                frame = child.channel.receive(limits.left_s)
+                answer = None if limits.heed(frame) else frame
         except FrameTimeout:
-            problem = "timeout"
+            problem = "import timeout" if limits.is_import_over else "timeout"
         except BadFrame as error:
             problem = f"protocol: {error}"
         except ChannelClosed:
@@ -69,7 +75,7 @@ class Builders:
         finally:
             code, death = child.poll(), child.death()
             child.kill()
-        return Ending(answer, problem, code, death, child.ran_out_of_memory, child.output())
+        return Ending(answer, problem, code, death, child.ran_out_of_memory, child.output(), self.import_timeout_s)
 
     def _request(
         self, candidate: Candidate, private: Path, folder: Path, calls: Sequence[Mapping[str, Any]], wall: Wall
@@ -108,6 +114,8 @@ class Builders:
             # torch starts ninja by name, and ninja may have come as a wheel.
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         }
+        if not os.environ.get("CXX") and shutil.which("c++") is None and shutil.which("g++"):
+            extra["CXX"] = "g++"  # PyTorch asks for c++ alone
         if self.toolchain.nvcc_path and not self.toolchain.compile_only:
             home = extra["CUDA_HOME"] = cuda_home(self.toolchain.nvcc_path)
             if slim.is_wanted():  # else a build is to be what torch itself makes of it

@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.build.diagnostics import explain, first_warnings, missing_cuda_header, needs_architecture
 from harness.build.environment import NVCC_HINT, Toolchain
+from harness.build.machine_faults import machine_fault, without_compiler
 from harness.build.product import Build, BuiltExtension
 from harness.build.report import KernelReport, kernel_reports, summary
 from harness.candidate import Candidate
@@ -31,7 +32,8 @@ _FAILURE_CODES = {
 
 @dataclass(frozen=True)
 class Ending:
-    """How one builder ended: its `answer` or the `problem` ("timeout", "protocol: …", "died"), and its death.
+    """How one builder ended: its `answer` or the `problem` ("timeout", "import timeout", "protocol: …", "died"), and its
+    death.
     """
 
     answer: Mapping[str, Any] | None
@@ -40,6 +42,7 @@ class Ending:
     death: str = ""
     out_of_memory: bool = False
     output: str = ""
+    import_limit_s: float = 0.0
 
 
 def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
@@ -57,7 +60,14 @@ def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
         return Build(_no_triton(), built_by="triton")
     if candidate.language == "cuda" and toolchain.nvcc_path is None and "load_inline" in candidate.source:
         return Build(_no_nvcc())
+    if candidate.language in ("cuda", "cpp") and _compiles(candidate.source):  # nvcc needs a host compiler too
+        missing = without_compiler()
+        return None if missing is None else Build(missing)
     return None
+
+
+def _compiles(source: str) -> bool:
+    return "load_inline" in source or "cpp_extension" in source
 
 
 def saved_meanwhile(candidate: Candidate) -> Verdict:
@@ -84,7 +94,8 @@ def _judge(
     timeout_s: float,
 ) -> tuple[Build, list[str]]:
     if ending.answer is None:
-        return Build(_without_answer(ending, timeout_s), seconds=seconds, log=ending.output), []
+        verdict = machine_fault(ending.output, [private.parent]) or _without_answer(ending, timeout_s)
+        return Build(verdict, seconds=seconds, log=ending.output), []
     answer = ending.answer
     log = _shortened(answer["log"])
     generated = _generated(private)
@@ -92,7 +103,8 @@ def _judge(
     kernels = kernel_reports(log)
     verdict = None
     if answer["failure"] is not None:
-        verdict = _failure(answer["failure"], log, candidate, generated)
+        said = f"{answer['failure']['message']}\n{answer['failure'].get('log', '')}\n{log}"
+        verdict = machine_fault(said, [private.parent]) or _failure(answer["failure"], log, candidate, generated)
     elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
         reason = f"for {_compiled_for(answer['extensions'], kernels, toolchain)}; there is no GPU here to run it"
         verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
@@ -140,6 +152,9 @@ def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
     if ending.problem == "timeout":
         reason = f"not built after {timeout_s:.0f} s, and stopped"
         return Verdict(Status.TIMED_OUT, ReasonCode.BUILD_TIMEOUT, reason)
+    if ending.problem == "import timeout":
+        reason = f"its import did not end within {ending.import_limit_s:g} s, compilers not counted, and was stopped"
+        return Verdict(Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, reason)
     if ending.problem.startswith("protocol"):
         reason = f"its build broke the protocol: {ending.problem[10:]}"
         return Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import secrets
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, digests_of, sha256_
 from harness.build.cache_space import Lease, limit_bytes, make_room
 from harness.build.device_answers import DeviceFacts
 from harness.build.environment import Toolchain
+from harness.build.machine_faults import without_room
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.sandbox.descriptors import allow_descriptors
@@ -68,7 +70,9 @@ class BuildQueue:
         device: DeviceFacts | None = None, pool: ThreadPoolExecutor | None = None,
     ) -> None:
         self._toolchain, self._cache, self._settings = toolchain, cache, settings
-        self._builders = Builders(toolchain, settings.build_timeout_s, wall, dict(problem_init or {}), device)
+        self._builders = Builders(
+            toolchain, settings.build_timeout_s, settings.load_timeout_s, wall, dict(problem_init or {}), device
+        )
         self._init_digest = _digest_of_init(self._builders.init)
         self._limit_bytes, self._lease = limit_bytes(), Lease(cache.root)
         self._lock = threading.Lock()
@@ -170,13 +174,19 @@ class BuildQueue:
         try:
             return self._build_or_raise(under_way)
         except OSError as error:
-            another = f"name another folder in {ENVIRONMENT_VARIABLE}"
-            reason = f"could not be built in {self._cache.root} ({error}); {another}"
-            return Build(Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason))
+            return Build(self._cache_fault(error))
         except Exception as error:
             # What a hostile builder left got past the checks on it: its own row pays, not the run.
             reason = f"what its build left could not be made sense of ({type(error).__name__}: {error})"
             return Build(Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason))
+
+    def _cache_fault(self, error: OSError) -> Verdict:
+        """The verdict on a build that the cache could not take: the machine's fault where nothing can be written there."""
+        fault = without_room([self._cache.root, Path(tempfile.gettempdir())])
+        if fault is not None:
+            return fault
+        reason = f"could not be built in {self._cache.root} ({error}); name another folder in {ENVIRONMENT_VARIABLE}"
+        return Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
 
     def _build_or_raise(self, under_way: _UnderWay) -> Build:
         candidate, key = under_way.candidate, under_way.key

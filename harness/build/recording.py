@@ -23,6 +23,7 @@ from harness.build.device_linking import with_device_linking
 from harness.build.diagnostics import Diagnostic, as_told, diagnostics, needs_architecture, why_refused
 from harness.build.missing_extension import CompiledStandIn, NoCompiler, NotCompiled
 from harness.build.printed import printed_to
+from harness.build.stages import Speaker
 from harness.wire.extension_key import extension_key, names_folder
 
 _FLAG = "-Xptxas=-v"
@@ -40,13 +41,13 @@ class Recorder:
 
     def __init__(
         self, folder: Path, own_folder: Path, *, nvcc: str | None, sms: Sequence[str], without_gpu: bool,
-        slim_headers: bool = True, begin_again: Callable[[], None] = lambda: None,
+        slim_headers: bool = True, speaker: Speaker | None = None,
     ) -> None:
-        """`begin_again` is called as a build is done again without the stand-in."""
+        """`speaker` says when compilers are waited for, and when a build is done again without the stand-in."""
         self.folder, self.own_folder = folder, own_folder
         self.nvcc, self.sms, self.without_gpu = nvcc, sms, without_gpu
         self.slim_headers, self.names_folder = slim_headers, False
-        self._begin_again = begin_again
+        self._speaker = speaker or Speaker(lambda frame: None)
         self.extensions: list[dict[str, Any]] = []
         self.files: set[str] = set()
         self.failures: list[NotCompiled] = []
@@ -96,7 +97,8 @@ class Recorder:
             self.names_folder |= names_folder(kind, arguments, self.own_folder)
             self.built_in_init |= self.is_in_init
             try:
-                self._modules[key] = self._build(kind, self._real[kind], key, arguments)
+                with self._speaker.compiling():
+                    self._modules[key] = self._build(kind, self._real[kind], key, arguments)
             except NotCompiled:
                 self.failed.add(key)
                 raise
@@ -155,7 +157,7 @@ class Recorder:
             if certain:
                 told = dict.fromkeys(as_told(each) for found in certain.values() for each in found)
                 raise _Refused("\n".join(told)) from error
-            self._begin_again()
+            self._speaker.begin_again()
             self._slim_log, self.log = self.log[len(log):], log
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True, exist_ok=True)

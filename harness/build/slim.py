@@ -14,8 +14,6 @@ from pathlib import Path
 
 from harness.build.questions import ask_of_pytorchs, may_ask_of_pythons
 
-# What a builder says, once, as something is built again without the stand-in: its time is counted anew from then on.
-BEGINS_AGAIN = {"begins_again": True}
 STOCK_VARIABLE = "KERNEL_REFEREE_STOCK_HEADERS"
 _OPEN = "#pragma once\n#pragma GCC system_header\n"
 _CORE, _PYTHON, _CUDA = "kernel_referee/tensor.h", "kernel_referee/python.h", "kernel_referee/cuda_context.h"

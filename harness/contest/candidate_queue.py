@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import nullcontext
 from typing import Generic, Protocol, TypeVar
 
 from harness.candidate import Candidate
@@ -16,7 +16,7 @@ from harness.device.bench import Bench
 from harness.problem import Problem
 from harness.report.progress import Progress
 from harness.settings import Settings
-from harness.turn import Turn, alone_on
+from harness.turn import Turn
 from harness.workshop import Workshop
 
 Answer = TypeVar("Answer", covariant=True)
@@ -31,31 +31,29 @@ class OpenContest(Protocol[Answer]):
 class CandidateQueue(Generic[Answer]):
     """Use it in a `with`, whose end gives up what is still being built. `left` are those without a verdict.
 
-    Without a `contest` one is opened by `open_contest`, before anything is judged. On a CPU that, and all that builds,
-    is done before anything is timed, and after the run that another process is timing there: compilers would take the
-    very cores. A GPU is held only while something is judged on it.
+    Without a `contest` one is opened by `open_contest`, before anything is judged. On a CPU all that builds is built
+    before anything is timed: compilers would take the very cores. The device is held while the contest is opened and
+    while a candidate is judged, and waited for at most `wait_s` (as `turn` does).
     """
 
     def __init__(
         self, problem: Problem, settings: Settings, bench: Bench, progress: Progress,
         contest: OpenContest[Answer] | None, open_contest: Callable[[Workshop], OpenContest[Answer]],
+        wait_s: float | None = None,
     ) -> None:
         self._bench, self._progress = bench, progress
         self._contest, self._open_contest = contest, open_contest
-        self._held = ExitStack()
-        self._has_cpu = False
-        with Turn.on(bench, progress) as turn:
-            gently = turn.is_awaited
-        self._workshop = Workshop(problem, [], bench, settings, gently=gently)
+        self._turn = Turn.on(bench, progress, wait_s)
+        self._workshop = Workshop(problem, [], bench, settings, gently=self._turn.is_another_runs)
         self._new: list[Candidate] = []
         self.left: list[Candidate] = []
 
     def __enter__(self) -> CandidateQueue[Answer]:
-        self._held.enter_context(self._workshop)
+        self._workshop.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
+    def __exit__(self, *error: object) -> None:
+        self._workshop.__exit__(*error)
 
     def add(self, candidates: Sequence[Candidate]) -> None:
         """Put these at the end of the queue, in the place of what was read of the same files before."""
@@ -78,16 +76,14 @@ class CandidateQueue(Generic[Answer]):
         if candidate is None:
             return None
         needs_launch = self._needs_launch(candidate)
-        with self._turn() if needs_launch else nullcontext():  # which may not come for an hour, and is then waited for anew
+        # The device may not be free for an hour, and is then waited for anew.
+        with self._turn.held() if needs_launch else nullcontext():
             self.left.remove(candidate)
             return self._contest.judge(candidate, self._workshop)
 
     def _begin(self) -> None:
         """Open the contest, and let those that have come be built."""
         if self._bench.kind == "cpu":
-            if not self._has_cpu:
-                self._held.enter_context(alone_on(self._bench, self._progress))
-                self._has_cpu = True
             self._open()
         if self._new:
             self._workshop.add(self._new)
@@ -98,14 +94,11 @@ class CandidateQueue(Generic[Answer]):
         if self._contest is not None:
             return
         try:
-            with self._turn():
+            with self._turn.held():
                 self._contest = self._open_contest(self._workshop)
         except BaseException:
             self.left, self._new = [], []
             raise
-
-    def _turn(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._has_cpu else alone_on(self._bench, self._progress)
 
     def _built(self, within_s: float | None) -> Candidate | None:
         """The next one that could be judged, waited for at most so long."""

@@ -65,7 +65,7 @@ class CpuBench:
         self._glimpses = Glimpses(self.torch_device)
         self.identity = DeviceIdentity(
             kind="cpu", name=cpu_name(), sm_count=os.cpu_count(), l2_bytes=self._cache_bytes,
-            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), torch=torch.__version__,
+            memory_bytes=_machine_bytes(), torch=torch.__version__,
         )
 
     def prepare_command(self) -> dict[str, Any]:
@@ -238,6 +238,12 @@ class CpuBench:
         for index in range(count):
             region = self.arena.named(f"{kind} {index}", size_bytes)
             regions.append((region, self.arena.map(**region)))
+
+
+def _machine_bytes() -> int:
+    """The machine's memory to the 10⁹ bytes: the system itself takes some kB more or less from one start to the next."""
+    machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, round(machine_bytes / 1e9)) * 10**9
 
 
 def _fresh_word() -> int:

@@ -20,7 +20,7 @@ from harness.build.environment import NVCC_HINT, Toolchain
 from harness.counters import tool as counters
 from harness.diagnosis.finding import MISSING, NOTE, OK, Finding
 from harness.provenance.device_code import find_cuobjdump
-from harness.sandbox.walls import NO_WALL, best_wall
+from harness.sandbox.walls import NO_WALL, NO_WALL_HINT, best_wall
 from harness.sanitizer.tool import HINT, find_tool
 
 _LEAST_FREE_BYTES = 5 << 30
@@ -117,8 +117,7 @@ def profiler_finding(*, on_gpu: bool) -> Finding | None:
 def wall_finding() -> Finding:
     wall = best_wall()
     if wall.name == NO_WALL.name:
-        hint = "apt install bubblewrap or util-linux, on a system that lets you make user namespaces"
-        return Finding("sandbox wall", NOTE, f"{wall.text}; candidates can read and write what you can", hint)
+        return Finding("sandbox wall", NOTE, f"{wall.text}; candidates can read and write what you can", NO_WALL_HINT)
     if not wall.cgroup:
         hint = "a candidate's memory is held only where this user may write a cgroup (version 2)"
         return Finding("sandbox wall", NOTE, wall.text, hint)

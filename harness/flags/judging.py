@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 from harness.flags.parser import EXIT_CODES
@@ -57,6 +58,7 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
     )
     run.add_argument("--trials", type=int, default=32, metavar="N", help="how many choices --tune tries (default: 32)")
     run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
+    add_wait(run)
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
     run.add_argument("--energy", action="store_true", help="measure the energy of a call too, in seconds of calls")
     run.add_argument(
@@ -77,6 +79,7 @@ def add_profile(verbs: argparse._SubParsersAction) -> None:
     profile.add_argument("--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
                          help="count gradients too, or not, whatever the problem says")
     profile.add_argument("--config", default="default", metavar="NAME", help="settings; their time limits count")
+    add_wait(profile)
     profile.add_argument("--json", action="store_true", help="print JSON, with every counter")
 
 
@@ -89,6 +92,7 @@ def add_serve(verbs: argparse._SubParsersAction) -> None:
     serve.add_argument("--device", default="auto", metavar="auto|cuda:0|cpu", help="where to run (default: auto)")
     serve.add_argument("--config", default="default", metavar="NAME", help="settings of jobs that name none")
     serve.add_argument("--out", type=Path, metavar="DIR", help="keep records on disk too, as a run does")
+    add_wait(serve)
     serve.add_argument("--verbose", action="store_true", help="tell on stderr what is being done")
 
 
@@ -117,6 +121,25 @@ def add_selftest(verbs: argparse._SubParsersAction) -> None:
         "--config", default="quick", metavar="NAME", help="how long eager and the waits are timed (default: quick)"
     )
     selftest.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_wait(verb: argparse.ArgumentParser) -> None:
+    """--wait, for whoever times on a device."""
+    verb.add_argument(
+        "--wait", type=_seconds, metavar="SECONDS",
+        help="give up, with exit code 4, where another run has the device for longer (default: an hour)",
+    )
+
+
+def _seconds(text: str) -> float:
+    """A number of seconds, 0 or more. Raises ArgumentTypeError, which argparse puts into words."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
+    return seconds
 
 
 def add_devices(verb: argparse.ArgumentParser) -> None:

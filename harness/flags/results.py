@@ -36,7 +36,7 @@ def add_scores(verbs: argparse._SubParsersAction) -> None:
     scores = verbs.add_parser("scores", help="KernelBench's fast_p, mean speedup and correctness over results")
     scores.add_argument(
         "paths", nargs="+", type=Path, metavar="CSV|DIR|GLOB",
-        help="a DIR stands for the newest run of each problem on each device in it",
+        help="a DIR stands for the newest row of each candidate on each device in it",
     )
     scores.add_argument("--json", action="store_true", help="print JSON")
 

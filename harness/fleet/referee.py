@@ -27,6 +27,10 @@ from harness.sandbox.ahead import start_ahead, uncollected
 from harness.settings import Settings
 
 
+# Where the parent has nothing built for so long, other runs may have the device.
+_AT_ONCE_S = 1.0
+
+
 @dataclass(frozen=True)
 class Assignment:
     """What all referees of a run are told at the start. `device` is as this process counts."""
@@ -40,6 +44,7 @@ class Assignment:
     sanitize: bool
     archs: tuple[str, ...]
     extras: tuple[str, ...]
+    wait_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.referee.sanitizing import open_examiner
     from harness.sandbox.walls import best_wall
     from harness.sanitizer.tool import require_tool
-    from harness.turn import alone_on
+    from harness.turn import Turn
     from harness.workshop import Workshop
 
     progress, builds = _Told(pipe), DeliveredBuilds(pipe)
@@ -149,14 +154,27 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     problem, candidates, settings = assigned.problem, assigned.candidates, assigned.settings
     workshop = Workshop(problem, candidates, bench, settings, assigned.archs, builds)
     # On a CPU, where all would share the one lock, the parent has it.
-    lock = nullcontext() if bench.kind == "cpu" else alone_on(bench, progress)
-    with workshop, lock:
+    turn = None if bench.kind == "cpu" else Turn.on(bench, progress, assigned.wait_s)
+    with workshop, nullcontext() if turn is None else turn.held():
         contest = Contest(
             problem, settings, bench, workshop, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
-            assigned.extras,
+            assigned.extras, None if turn is None else turn.lent,
         )
         entries = entries_of(problem, bench.kind, candidates)
         contest.judge_each(_asked_for(pipe, entries, builds, contest))
+
+
+class _Dismissed(Exception):
+    """Raised when the parent has nothing more to judge; the device is not taken again for that."""
+
+
+def _delivered(pipe: Connection, contest: Any) -> Delivery:
+    """What the parent sends next. Raises _Dismissed."""
+    with nullcontext() if pipe.poll(_AT_ONCE_S) else contest.idle():
+        delivery = pipe.recv()
+        if delivery is None:
+            raise _Dismissed
+    return delivery
 
 
 def _asked_for(
@@ -165,8 +183,9 @@ def _asked_for(
     """Entry after entry as the parent gives them out, each with the one that follows it, if that is known."""
     while True:
         pipe.send(("free", contest.lost))
-        delivery = pipe.recv()
-        if delivery is None:
+        try:
+            delivery = _delivered(pipe, contest)
+        except _Dismissed:
             return
         builds.take(delivery)
         following = delivery.job.following

@@ -17,7 +17,7 @@ from harness.errors import HarnessError, InputError
 from harness.fleet.processes import RefereeProcess, error_of, started
 from harness.fleet.referee import Assignment
 from harness.fleet.team import Team
-from harness.pipeline import RunRequest, RunResult
+from harness.pipeline import RunRequest, RunResult, note_no_wall
 from harness.pipeline import run as run_on_one
 from harness.records.schema import Record
 from harness.report.progress import Progress, name_on
@@ -40,7 +40,7 @@ def run(
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     with ExitStack() as stack:
         if "cpu" in devices:
-            stack.enter_context(Turn(None, "this CPU", progress)).wait()
+            stack.enter_context(Turn(None, "this CPU", progress, wait_s=request.wait_s).held())
         return _Fleet(request, devices, progress, stack, early).run()
 
 
@@ -68,6 +68,7 @@ class _Fleet:
 
     def run(self) -> list[RunResult]:
         self._progress.note(f"opening {len(self._referees)} devices, a referee on each")
+        note_no_wall(self._progress)
         for number, referee in self._referees.items():
             referee.pipe.send(self._assignment(referee.device_inside))
         while self._referees and not self._all_is_judged():
@@ -88,7 +89,7 @@ class _Fleet:
         asked = self._request
         return Assignment(
             asked.problem, asked.candidates, asked.settings, device, self._utc, asked.command, asked.sanitize,
-            asked.archs, asked.extras,
+            asked.archs, asked.extras, asked.wait_s,
         )
 
     def _all_is_judged(self) -> bool:

@@ -64,6 +64,7 @@ class SettingsSchema:
     load_timeout_s: float | None = _seconds("load_timeout_s: 60", default=None)
     launch_timeout_s: float | None = _seconds("launch_timeout_s: 30", default=None)
     build_timeout_s: float | None = _seconds("build_timeout_s: 600", default=None)
+    row_budget_s: float | None = _seconds("row_budget_s: 300", default=None)
     confidence: float | None = key(
         core_schema.float_schema(ge=0.5, lt=1), "a number from 0.5 to below 1", example="confidence: 0.99", default=None
     )

@@ -154,6 +154,31 @@ def _method(records: Sequence[Record]) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(_word(value) for value in values if value is not None) for values in found)
 
 
+def is_measured_alike(record: Record, others: Sequence[Record]) -> bool:
+    """Whether `record` is of the same problem as `others`, and was measured by the same method, as far as it was."""
+    own = _method([record])
+    return all(not mine or not theirs or mine <= theirs for mine, theirs in zip(own, _method(others)))
+
+
+def newest_rows(played: Sequence[tuple[Run, Sequence[Record]]]) -> list[tuple[Run, Record]]:
+    """The newest row of each candidate and baseline, with its run: all of the newest run's first, then those of older ones.
+
+    `played` has runs from the oldest to the newest, each with its records of one problem, sizes, dtype and mode. Older
+    rows count where they are of the newest run's problem and method.
+    """
+    newest_run, newest = played[-1]
+    found = [(newest_run, record) for record in newest]
+    seen = {(record.candidate, record.role) for record in newest}
+    for run, records in reversed(played[:-1]):
+        alike = [
+            each for each in records
+            if (each.candidate, each.role) not in seen and is_measured_alike(each, newest)
+        ]
+        found += [(run, record) for record in alike]
+        seen |= {(record.candidate, record.role) for record in alike}
+    return found
+
+
 def _copied_sources(runs: Sequence[list[Record]]) -> set[str]:
     """Sources that one run holds under several names: those are joined by name as well."""
     copied: set[str] = set()

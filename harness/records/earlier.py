@@ -18,6 +18,7 @@ from harness.errors import InputError
 from harness.problem import Problem
 from harness.records.assembling import harness_hash
 from harness.records.reader import read_records
+from harness.records.runs import memory_gb
 from harness.records.schema import Record
 from harness.records.sizes import sizes_text
 from harness.records.writer import device_slug
@@ -81,8 +82,7 @@ def kept_rows(
     wanted = {
         "problem_hash": problem.hash, "sizes": sizes_text(problem.timed_sizes(device.kind)), "dtype": problem.dtype,
         "mode": problem.mode, "harness_hash": harness_hash(), "config_hash": settings.hash, "device_kind": device.kind,
-        "device_name": device.name, "uuid": device.uuid, "memory_bytes": device.memory_bytes, "torch": device.torch,
-        "cuda": device.cuda, "driver": device.driver,
+        "device_name": device.name, "uuid": device.uuid, "torch": device.torch, "cuda": device.cuda, "driver": device.driver,
     }
     sources = {each.name: each.source_hash for each in candidates}
     found: dict[str, Kept] = {}
@@ -94,6 +94,7 @@ def kept_rows(
         for record in records:
             is_wanted = record.role == "candidate" and sources.get(record.candidate) == record.source_hash
             if is_wanted and record.status not in _TRIED_AGAIN and record.candidate not in found:
-                if all(getattr(record, name) == value for name, value in wanted.items()):
+                is_same_size = memory_gb(record.memory_bytes) == memory_gb(device.memory_bytes)
+                if is_same_size and all(getattr(record, name) == value for name, value in wanted.items()):
                     found[record.candidate] = Kept(record, path)
     return found

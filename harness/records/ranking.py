@@ -50,7 +50,7 @@ def grouped(records: Iterable[Record]) -> list[list[Record]]:
     groups: dict[tuple[str | None, ...], list[Record]] = {}
     for record in records:
         groups.setdefault((record.problem, record.sizes, record.dtype, record.mode), []).append(record)
-    return [sorted(group, key=_place) for group in groups.values()]
+    return [sorted(group, key=place_in_table) for group in groups.values()]
 
 
 def class_of(group: Iterable[Record]) -> str | None:
@@ -69,7 +69,7 @@ def class_of(group: Iterable[Record]) -> str | None:
     return shared.pop() if len(shared) == 1 else None
 
 
-def _place(record: Record) -> tuple[object, ...]:
+def place_in_table(record: Record) -> tuple[object, ...]:
     """Timed rows by time, then the rest by status and name; baselines among them in order of time."""
     shown = shown_time(record)
     return (shown is None, shown or 0.0, _STATUS_ORDER[record.status], record.candidate)

@@ -1,6 +1,6 @@
 """Finds the runs that a person means by a list of files, folders and globs; a run is what one CSV holds of one device.
 
-A file stands for itself, a folder for the newest run of each problem on each device below it.
+A file stands for itself, a folder for the newest run of each problem on each device below it, or for all of them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,14 @@ class Run:
         """When it began; a run that took over rows of an earlier one is as new as its newest row."""
         return max(record.utc for record in self.records)
 
+    @property
+    def known_device(self) -> tuple[object, ...]:
+        """As `device`, but that the name stands for a GPU whose UUID nobody knows."""
+        return self.device if self.device[0] != "file" else (self.device_name,)
+
     @cached_property
     def device(self) -> tuple[object, ...]:
-        """Equal for two runs on the very same device: the GPU's UUID; for a CPU its name, cores and memory.
+        """Equal for two runs on the very same device: the GPU's UUID; for a CPU its name, cores and memory in GB.
 
         A GPU without a UUID is like no other but of its own file: two cards of one model are two cards.
         """
@@ -50,30 +55,36 @@ def device_of(record: Record, path: Path) -> tuple[object, ...]:
     if record.uuid:
         return ("uuid", record.uuid)
     if record.device_kind == "cpu":
-        return ("cpu", record.device_name, record.sm_count, record.memory_bytes)
+        return ("cpu", record.device_name, record.sm_count, memory_gb(record.memory_bytes))
     return ("file", str(path), record.device_name)
 
 
-def find_runs(paths: Iterable[Path | str]) -> tuple[list[Run], list[str]]:
+def memory_gb(memory_bytes: int | None) -> int | None:
+    """Memory in whole 10⁹ bytes: what the system leaves of it differs by some kB from one start to the next."""
+    return None if memory_bytes is None else round(memory_bytes / 1e9)
+
+
+def find_runs(paths: Iterable[Path | str], *, history: bool = False) -> tuple[list[Run], list[str]]:
     """The runs in the order named, each once, and notes on what was passed over.
 
-    Raises InputError for a file that is missing, no CSV of ours or without records, for a folder without runs, and
+    With `history` a folder stands for all runs below it. Raises InputError for a file that is missing, no CSV of ours or
+    without records, for a folder without runs, and
     for a glob that nothing matches. A file below a folder or of a glob that cannot be read is passed over with a
     note: nobody named it.
     """
     notes: list[str] = []
     runs: dict[tuple[object, ...], Run] = {}
     for path in paths:
-        for run in _meant_by(Path(path), notes):
+        for run in _meant_by(Path(path), notes, history=history):
             runs.setdefault((run.path.resolve(), *run.device), run)
     return list(runs.values()), notes
 
 
-def _meant_by(path: Path, notes: list[str]) -> list[Run]:
+def _meant_by(path: Path, notes: list[str], *, history: bool) -> list[Run]:
     if path.is_dir():
-        return _newest_below(path, notes)
+        return _runs_below(path, notes, history=history)
     if not path.exists() and glob.has_magic(str(path)):
-        return _matching(path, notes)
+        return _matching(path, notes, history=history)
     if path.suffix == ".jsonl" and path.is_file():
         beside = path.with_suffix(".csv")
         hint = f"Name {beside}" if beside.exists() else "Name a CSV"
@@ -105,24 +116,25 @@ def _runs_in(path: Path, notes: list[str] | None = None) -> list[Run]:
     return [Run(path, tuple(each)) for each in by_device.values()]
 
 
-def _matching(pattern: Path, notes: list[str]) -> list[Run]:
+def _matching(pattern: Path, notes: list[str], *, history: bool) -> list[Run]:
     found = [Path(each) for each in sorted(glob.glob(str(pattern), recursive=True))]
     if not found:
         raise InputError("no file matches this pattern", pattern, hint="`python run.py PROBLEM` writes results")
     runs: list[Run] = []
     for path in found:
-        runs += _newest_below(path, notes) if path.is_dir() else _readable(path, notes)
+        runs += _runs_below(path, notes, history=history) if path.is_dir() else _readable(path, notes)
     if not runs:
         raise InputError(f"none of the {len(found)} files is one of results", pattern, hint=_first_of(notes))
     return runs
 
 
-def _newest_below(folder: Path, notes: list[str]) -> list[Run]:
+def _runs_below(folder: Path, notes: list[str], *, history: bool) -> list[Run]:
     newest: dict[tuple[object, ...], Run] = {}
     for path in sorted(folder.rglob("*.csv")):
         for run in _readable(path, notes):
-            device = run.device if run.device[0] != "file" else (run.device_name,)  # without a UUID its name must do
-            key = (frozenset((record.problem, record.mode or "forward") for record in run.records), *device)
+            key = (frozenset((record.problem, record.mode or "forward") for record in run.records), *run.known_device)
+            if history:
+                key = (str(path), *key)
             if key not in newest or (newest[key].utc, newest[key].path.name) < (run.utc, path.name):
                 newest[key] = run
     if not newest:

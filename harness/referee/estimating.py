@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import statistics as stdlib_statistics
+from dataclasses import replace
 
 from harness.referee.timed import Timing
 from harness.settings import Settings
 from harness.statistics import (
-    UNCOUNTED, call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, lowered, margin, narrows_by, next_look,
-    process_share, reaching, shifted, should_stop, spanning, unseen, width_for, with_share,
+    UNCOUNTED, Interval, call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, lowered, margin, narrows_by,
+    next_look, process_share, reaching, shifted, should_stop, spanning, trimmed_mean, unseen, width_for, with_share,
 )
 from harness.statistics.two_baselines import APART_LEAST_US
 
 _FEWEST_ROUNDS = 4
+_FEWEST_OF_ALL = 2  # which an interval takes
 # Stop at a look where the rounds to the next one would narrow the interval by less than this: noise alone would let
 # half as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200 (rounds that
 # scatter by 0.43 % at 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) and looks at 10, 20, 40 and 80, a budget of
@@ -27,11 +29,16 @@ _AHEAD = 1.25  # times as many rounds as now, at least: looks are further apart 
 _SHORT_US, _SHORT_SHARE = 50.0, 0.42
 # Beside what another process would get, this share of that is little: it makes the interval wider by a twentieth.
 _LITTLE_BESIDE = 0.3
+_BRIEFLY = 2.0  # times as far as what was seen an interval of a few calls reaches
 
 
-def enough(timing: Timing, settings: Settings, elapsed_s: float) -> bool:
-    """Whether no more rounds are to be made after those in `timing`, which took `elapsed_s`."""
+def enough(timing: Timing, settings: Settings, elapsed_s: float, *, is_late: bool = False) -> bool:
+    """Whether no more rounds are to be made after those in `timing`, which took `elapsed_s`; `is_late` where the time of the
+    whole row is over.
+    """
     looks, rounds = settings.looks, len(timing.log_ratios)
+    if is_late and rounds >= _FEWEST_OF_ALL:
+        return True
     if rounds + timing.dropped >= looks[-1]:
         return True
     if elapsed_s > settings.budget_s and rounds + timing.dropped >= _FEWEST_ROUNDS:
@@ -105,6 +112,33 @@ def allow_for_other_processes(
     if timing.is_pooled:
         timing.speedup = lowered(timing.speedup, timing.over_processes, timing.baseline_time_us)
     timing.word = call(timing.speedup, timing.shorter_us)
+
+
+def estimate_briefly(timing: Timing, confidence: float) -> None:
+    """Give a brief `timing` its speedup, with an interval of twice as far as what was seen reaches to either side.
+
+    Three rounds have no interval of their own on a machine that is busy, and need none: what is told apart is a factor of
+    ten or more.
+    """
+    timing.confidence = confidence
+    least = min(timing.baseline_us) / max(timing.candidate_us)
+    most = max(timing.baseline_us) / min(timing.candidate_us)
+    timing.speedup = Interval(math.exp(trimmed_mean(timing.log_ratios)), least / _BRIEFLY, most * _BRIEFLY)
+    if timing.is_pooled:
+        timing.speedup = shifted(timing.speedup, timing.over_processes)
+    timing.scattered = timing.of_this_process = timing.speedup
+    allow_for_other_processes(timing, confidence)
+
+
+def span_usual_baseline(timing: Timing, usual_us: float, confidence: float) -> None:
+    """Have the interval of a brief `timing` reach what it would be over the baseline's usual time, where that took longer
+    beside the candidate: a device that waits for seconds in between has slowed down by the next call.
+    """
+    times = timing.baseline_time_us / usual_us
+    if times <= 1 or timing.of_this_process is None:
+        return
+    timing.of_this_process = replace(timing.of_this_process, lo=timing.of_this_process.lo / times)
+    allow_for_other_processes(timing, confidence)
 
 
 def _share(timing: Timing, confidence: float, kernels: int, baseline_kernels: int = UNCOUNTED) -> float:

@@ -94,6 +94,15 @@ def from_fault(fault: Any, where: str) -> Failed:
     return failed(Status.REJECTED, ReasonCode.PROTOCOL, f"the player reported a fault that there is not: {reason}")
 
 
+def row_timeout(calls: int, seconds: float) -> Failed:
+    """The verdict on a candidate whose checks have not ended with its row's budget, after so many calls in `seconds`."""
+    each = f", in calls of {seconds / calls:.3g} s each" if calls else ""
+    return failed(
+        Status.TIMED_OUT, ReasonCode.ROW_TIMEOUT,
+        f"it was still being checked when the time that a row may take was over (row_budget_s){each}",
+    )
+
+
 def protocol(what: str) -> Failed:
     return failed(Status.REJECTED, ReasonCode.PROTOCOL, f"the candidate's process broke the protocol: {what}")
 

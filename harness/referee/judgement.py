@@ -54,7 +54,8 @@ class Judgement:
     `beside_control` is whether the verdict rests on what the control left behind. `memory` is the plan by which it had
     room, `lacked_room` whether that was still too much for the referee, `peak_bytes` the most that was seen in use.
     `state_moved` is whether a call moved the model's state as the reference's does, None where that moves none;
-    `unbuilt` are calls of `load_inline` and `load` that the build had not seen, as the player told them.
+    `unbuilt` are calls of `load_inline` and `load` that the build had not seen, as the player told them. `ends_s` is when
+    its row's budget ends, by time.monotonic().
     """
 
     verdict: Verdict = OK
@@ -76,6 +77,7 @@ class Judgement:
     peak_bytes: int | None = None
     state_moved: bool | None = None
     unbuilt: list[dict[str, Any]] = field(default_factory=list)
+    ends_s: float = math.inf
 
     @property
     def timing(self) -> Timing | None:

@@ -7,13 +7,17 @@ is `playing`'s.
 from __future__ import annotations
 
 import gc
+import math
 import re
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from harness.build.cache import default_root
+from harness.build.machine_faults import machine_fault
 from harness.device.bench import Bench
 from harness.launch.memory_plan import sentence_of
 from harness.reading.text_files import shown
@@ -36,6 +40,8 @@ from harness.wire.cuda_driver import DriverError
 from harness.wire.gpu_wanted import wants_gpu
 
 _OF_THREE_LOOKS = 2
+_TIMES_CONTROLS_ROW = 10
+_RAISES_FOR_WANT = (ReasonCode.RAISED, ReasonCode.EXITED)
 
 
 class Judge:
@@ -60,6 +66,17 @@ class Judge:
         self.control: Control | None = None
         self.eagers = Eagers(0 if bench.kind == "cpu" else settings.eager_players)
         self.renew: Callable[[], None] | None = None
+        self.control_row_s = 0.0  # how long the control's own row took
+        self._ends_s = math.inf
+
+    @property
+    def _row_budget_s(self) -> float:
+        """How long a candidate's row may take: what takes eager itself long takes candidates long too."""
+        return max(self._settings.row_budget_s, _TIMES_CONTROLS_ROW * self.control_row_s)
+
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._ends_s
 
     @property
     def has_parameters(self) -> bool:
@@ -83,19 +100,24 @@ class Judge:
         that is such a doubt too.
         One that was given a single process, in which eager took longer or shorter than two processes usually differ by, or
         could not be timed for a queue that came late, is judged in another, whatever that says: what a process adds to a
-        short call stays for its life.
+        short call stays for its life. Nothing is begun anew once the budget of the row is spent.
         """
         if self.control is None and self.renew is not None and not contestant.is_baseline:
             self.renew()
         former = self.control
+        began_s = time.monotonic()
+        self._ends_s = math.inf if contestant.is_baseline else began_s + self._row_budget_s
         judgement = self._judge_once(contestant, players, tell)
-        if judgement.verdict == OK and len(players) == 1 and judgement.timings[0].deserves_another_process:
+        if contestant.is_control:
+            self.control_row_s = time.monotonic() - began_s
+        is_one = judgement.verdict == OK and len(players) == 1
+        if is_one and judgement.timings[0].deserves_another_process and not self._is_late:
             tell("what its process adds to a call is in doubt: once more in another")
             judgement = self._judge_once(contestant, players, tell)
         # A control that was disturbed itself leaves every row rejected until it is timed again.
         rejections = int(judgement.beside_control and judgement.verdict.status is Status.REJECTED)
         doubts, clean = int(_is_doubted(judgement)) + rejections, 0
-        while self.renew is not None and 0 < doubts < _OF_THREE_LOOKS and clean < _OF_THREE_LOOKS:
+        while self.renew is not None and 0 < doubts < _OF_THREE_LOOKS and clean < _OF_THREE_LOOKS and not self._is_late:
             said = judgement.verdict.reason or "without a fault this time, which two looks of three have to be"
             is_renewed = not clean or self._allows_more_than(former)
             tell(f"in doubt ({said}): {'timing the control again, and then it' if is_renewed else 'once more'}")
@@ -152,16 +174,21 @@ class Judge:
         self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
     ) -> Judgement:
         judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms)
-        judgement.memory = self._references[0].memory
+        judgement.memory, judgement.ends_s = self._references[0].memory, self._ends_s
         try:
             for position, start in enumerate(players):
+                if position and (self._is_late or judgement.timing.is_brief):
+                    break
                 told = _told_of(tell, position, len(players))
                 self._play(contestant, start, judgement, self._control_now(), told, first=position == 0)
             self._conclude(contestant, judgement)
             if self._examiner is not None and not contestant.is_baseline:
                 sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
         except Failed as failure:
-            other = self._for_the_cpu(contestant, failure.verdict) or self._for_a_gpu(contestant, failure.verdict)
+            other = (
+                _for_the_machine(failure.verdict) or self._for_the_cpu(contestant, failure.verdict)
+                or self._for_a_gpu(contestant, failure.verdict)
+            )
             judgement.verdict = other or failure.verdict
             judgement.beside_control = failure.beside_control
             judgement.unbuilt = failure.calls if isinstance(failure, failures.Unbuilt) else []
@@ -256,6 +283,11 @@ class Judge:
 def _told_of(tell: Callable[[str], None], position: int, players: int) -> Callable[[str], None]:
     """`tell`, with the number of the process where there are several."""
     return tell if players == 1 else lambda text: tell(f"{text}, in process {position + 1} of {players}")
+
+
+def _for_the_machine(verdict: Verdict) -> Verdict | None:
+    """Whoever raises for want of a compiler or of room on a disk, which this machine does lack, is not wrong."""
+    return machine_fault(verdict.reason, [default_root()]) if verdict.reason_code in _RAISES_FOR_WANT else None
 
 
 def _is_doubted(judgement: Judgement) -> bool:

@@ -28,7 +28,7 @@ class Parts:
     """Makes them for one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
     `hold` says whether queues are held: once one of them was late none is. `counts` are the launches of a segment of either
-    arm, lead-ins with them, `inside` the baseline in the player, and `looking` looks at the candidate. `waits` says whether
+    arm, `lead_ins` with them, `inside` the baseline in the player, and `looking` looks at the candidate. `waits` says whether
     it was the candidate's own queue that was late.
     """
 
@@ -37,6 +37,7 @@ class Parts:
         self.hold, self.inside = bench.kind != "cpu", Inside()
         self.waits = False
         self.counts = {"A": 2, "B": 2}
+        self.lead_ins = 1  # of the candidate's segments; the baseline's always have one
         self._of_baseline: list[InputSet] = []
         self._drawn: list[InputSet] = []  # for the next segment of the candidate's
         self._backlog = Backlog(bench.synchronize)
@@ -100,7 +101,7 @@ class Parts:
                     )
                 )
                 if is_tight:
-                    self._backlog.add(functools.partial(self._verify, drawn, made, _to_verify(len(drawn))))
+                    self._backlog.add(functools.partial(self._verify, drawn, made, self._to_verify(len(drawn))))
                     self._backlog.settle()  # before the baseline takes the memory
                 if hold:  # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
                     self.waits = made.hidden is False
@@ -111,9 +112,9 @@ class Parts:
                 local = self._own_launches(own, hold=hold and self.hold)
         self._backlog.settle()
         if not is_tight:
-            self._backlog.add(lambda: self._verify(drawn, made, _to_verify(len(drawn))))
+            self._backlog.add(lambda: self._verify(drawn, made, self._to_verify(len(drawn))))
         part = Part(
-            made.launches[1:], _cut(local.times_us[1:] if local else [], order.count("B")), made.tail_us,
+            made.launches[self.lead_ins :], _cut(local.times_us[1:] if local else [], order.count("B")), made.tail_us,
             local.forward_us[1:] if local else [], inside_us,
         )
         if hold or not self.hold:
@@ -155,6 +156,12 @@ class Parts:
     def _time_inside(self, own: Sequence[InputSet], *, hold: bool) -> list[float]:
         return self.inside.times_us(self._session, self._backlog, own, hold=hold)
 
+    def _to_verify(self, count: int) -> Collection[int] | None:
+        """Of the `count` launches of a segment those whose outputs are verified: all that are timed, and of the lead-ins,
+        whose times nobody sees, one in four by chance.
+        """
+        return None if secrets.randbelow(_LEAD_IN_ONE_OF) == 0 else range(self.lead_ins, count)
+
     def _take(self) -> list[InputSet]:
         """Inputs for one segment of the candidate's."""
         drawn, self._drawn = self._drawn or self._draw(), []
@@ -189,10 +196,3 @@ def _cut(times_us: list[float], segments: int) -> list[list[float]]:
 def _segments(order: str) -> Iterable[str]:
     """The arms of `order` by segments: B once where two of it are one."""
     return order.replace("BB", "B")
-
-
-def _to_verify(count: int) -> Collection[int] | None:
-    """Of the `count` launches of a segment those whose outputs are verified: all that are timed, and of the lead-ins,
-    whose times nobody sees, one in four by chance.
-    """
-    return None if secrets.randbelow(_LEAD_IN_ONE_OF) == 0 else range(1, count)

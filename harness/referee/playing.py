@@ -7,6 +7,7 @@ kernels ran. Nothing that was not verified is timed, and nothing is reported tha
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,6 +20,7 @@ from harness.provenance.kinds import Provenance, claiming_least
 from harness.referee import checking, extras, failures
 from harness.referee.clock_checks import check_baseline, check_times
 from harness.referee.control import Control, reconcile
+from harness.referee.estimating import span_usual_baseline
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.loading import Loader
@@ -75,17 +77,22 @@ class Play:
         session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
         try:
             tell("loading")
+            session.ends_s = judgement.ends_s
             reload = Loader(session, contestant, self._model_seed)
             self._check(session, contestant, judgement, reload, tell, first=first)
             tell("timing")
+            session.ends_s = math.inf  # what is right is to have its time
             timing = self._time(session, contestant, judgement, control.over_processes if control else None)
+            if timing.is_brief and control is not None:
+                span_usual_baseline(timing, control.baseline_us, settings.confidence)
             if timing.candidate_us:
                 if first:
                     judgement.clocks = reconcile(timing, control, None, self._bench.kind)
                 with told_why_it_scatters(timing, self._bench.kind, lambda: self._count_kernels(session)):
-                    with self._settled_by_the_profiler(session, contestant, timing):
+                    with _undoubted_where(timing.is_brief), self._settled_by_the_profiler(session, contestant, timing):
                         check_times(timing, self._bench.kind, self._floor_us, control)
-                    if not contestant.is_baseline:  # which gains nothing by it, and whose interval is there to be read
+                    # Neither gains anything by it, and a baseline's interval is there to be read.
+                    if not (contestant.is_baseline or timing.is_brief):
                         check_evenness(timing, self._bench.kind)
                         check_spread(timing, self._bench.kind, settings.half_width)
             judgement.timings.append(timing)
@@ -112,7 +119,7 @@ class Play:
             ending = sys.exc_info()[1]
             interrupted = ending is not None and not isinstance(ending, Exception)
             session.stop(None if interrupted else self._get_on)
-        if timing.candidate_us:
+        if timing.candidate_us and not timing.is_brief:
             check_baseline(timing, self._bench.kind, control, self._eager_alone_us)
 
     @contextlib.contextmanager
@@ -224,7 +231,7 @@ class Play:
         before = session.compilations() if contestant.is_baseline else 0
         timing = Rounds(
             session, self._bench, reference, self._settings, verify, own_pids, is_control=contestant.is_control,
-            over_processes=over_processes,
+            over_processes=over_processes, ends_s=judgement.ends_s,
         ).run()
         if contestant.is_baseline:
             timing.notes += compilation_notes(contestant.name, before, session.compilations())
@@ -262,6 +269,18 @@ class Play:
         found = claiming_least(judgement.provenance, traced)
         judgement.warnings += [note for note in found.notes if note not in judgement.warnings]
         return found
+
+
+@contextlib.contextmanager
+def _undoubted_where(is_brief: bool) -> Iterator[None]:
+    """A doubt about a clock changes nothing of a call that takes a hundred times as long as the baseline's; what is certain
+    does. Raises Failed.
+    """
+    try:
+        yield
+    except Failed as failure:
+        if not is_brief or failure.verdict.reason_code is not ReasonCode.NOISY:
+            raise
 
 
 def _reconcile(timing: Timing, judgement: Judgement, control: Control | None, kind: str) -> None:

@@ -33,7 +33,8 @@ from harness.reference.slicing import Slicing, find_slicing
 from harness.referee.allowances import Allowances
 from harness.referee.ready import Ready
 from harness.referee.reference_checks import (
-    call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_lazy, refuse_other_shapes, seconds_of,
+    call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_contracted, refuse_lazy, refuse_other_shapes,
+    seconds_of,
 )
 from harness.referee.spreads import spread_between
 from harness.referee.truths import Truth, Truths, eager_of, outputs_for
@@ -146,6 +147,8 @@ class Reference:
         )
         if not self._drawing.settle(self.draw):
             self.notes.append(ProblemNote.SAME_INPUTS)
+        if self.problem.accuracy.contracted is not None:
+            refuse_contracted(self.problem, self.draw().specs)
         self.model, forward_outputs = passes.as_called(self._constructed, passes.FORWARD, by_name=self.by_name), None
         if self.mode == passes.FORWARD_BACKWARD:
             forward_outputs = self._outputs_of(self.draw())[0]

@@ -17,6 +17,8 @@ import torch
 from harness.accuracy.bounds import ROW_ELEMENTS, error_unit, fp32_bounds
 from harness.errors import InputError
 from harness.inputs.sets import InputSet
+from harness.problem import Problem
+from harness.reading.yaml_lines import YAML_SUFFIXES, read_yaml
 from harness.wire import tree
 from harness.wire.layout import TensorSpec, without_strides
 
@@ -46,6 +48,37 @@ def refuse_lazy(model: torch.nn.Module, path: Path) -> None:
             f"Model of the reference has a parameter without a shape before its first call ({names[0]}), which no "
             "candidate can be given", path, hint="Name its sizes, as in nn.Linear(in_features, …) for nn.LazyLinear",
         )
+
+
+def refuse_contracted(problem: Problem, specs: Sequence[TensorSpec]) -> None:
+    """Raise InputError, with the line of the YAML, where `accuracy.contracted` does not fit the inputs in `specs`."""
+    contracted = problem.accuracy.contracted
+    factors = [spec for spec in specs if spec.torch_dtype.is_floating_point]
+    shapes = " and ".join(str(list(spec.shape)) for spec in factors) or "none"
+    if len(contracted) != len(factors):
+        raise _of_contracted(
+            problem, len(contracted) - 1, f"names {len(contracted)} axes, and the reference has {len(factors)} "
+            f"floating-point input{'' if len(factors) == 1 else 's'} ({shapes})",
+        )
+    for index, (axis, spec) in enumerate(zip(contracted, factors)):
+        if axis >= len(spec.shape):
+            raise _of_contracted(
+                problem, index, f"[{index}] is {axis}, and input {index + 1} has {len(spec.shape)} axes, counted from 0 "
+                f"({list(spec.shape)})",
+            )
+    other = next((spec for spec in factors if len(spec.shape) != 2), None)
+    if other is not None:
+        raise _of_contracted(problem, 0, f"is for products of matrices, and an input has the shape {list(other.shape)}")
+
+
+def _of_contracted(problem: Problem, index: int, fault: str) -> InputError:
+    keys = ("accuracy", "contracted", index)
+    is_yaml = problem.path.suffix in YAML_SUFFIXES and problem.path.is_file()
+    space = "" if fault.startswith("[") else " "
+    return InputError(
+        f"accuracy.contracted{space}{fault}", problem.path, read_yaml(problem.path).line_of(keys) if is_yaml else None,
+        hint="Name the axis of each factor that is summed over, or leave contracted out where this is no product",
+    )
 
 
 def outputs_of(model: torch.nn.Module, inputs: InputSet, state: Mapping[str, torch.Tensor], path: Path) -> tuple[

@@ -8,6 +8,8 @@ readings beside it.
 from __future__ import annotations
 
 import ast
+import math
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +33,8 @@ from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
 from harness.wire.layout import plan, region_bytes
 from harness.wire.placement import any_choice
 
+_LONG_SHARE = 0.25
+
 
 class Session:
     """The referee's end of a player. `load_timeout_s` and `launch_timeout_s` bound every wait, in seconds."""
@@ -47,6 +51,8 @@ class Session:
         self._count, self._is_closed = 0, False
         self.reordered = False  # whether an output of what is loaded lay in another order than the reference's
         self._may_ask = False
+        self.ends_s = math.inf  # when its row's budget ends, by time.monotonic(); no launch begins after that
+        self._calls, self._calls_s = 0, 0.0
 
     def load(
         self, path: str, reference: Reference, manifest: Mapping[str, Any], seed: int, refused: Collection[str] = (), *,
@@ -142,12 +148,16 @@ class Session:
         it, and beforehand where it is not held. `synchronised` has the harness wait for the device within each call, which
         only the control is told.
         """
+        began_s = time.monotonic()
+        if began_s > self.ends_s:
+            raise failures.row_timeout(self._calls, self._calls_s)
         self.reopen()
         command = {**self._launch_command(sets), "synchronised": synchronised}
         run = self._run(len(sets), hold, timeout_s, early_s, inspect)
         prepare = self._prepare(sets, incomplete, meanwhile, hold=hold)
         try:
             reply = run.conduct(command, prepare)
+            self._calls, self._calls_s = self._calls + len(sets), self._calls_s + time.monotonic() - began_s
             self._take_outputs(len(sets))
             self._sequence += len(sets) + 1
             self._raise_unbuilt(reply)
@@ -165,6 +175,11 @@ class Session:
                 index = len(sets) - 1 if failure.launch is None else failure.launch
                 failure.evidence = Evidence(recipe_of(self._opened, sets, index, digest=False))
             raise
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether its calls so far took so long that two in one queue might not end within the limit."""
+        return self._calls_s > _LONG_SHARE * self.launch_timeout_s * self._calls
 
     def draw_places(self) -> None:
         """Have the outputs and temporaries of the queues from now on elsewhere; of all of them alike."""

@@ -111,6 +111,7 @@ class Timing:
     of_this_process: Interval | None = None  # the same without what another process would get
     confidence: float | None = None
     word: str | None = None
+    is_brief: bool = False  # whether a few calls were enough, of what takes so much longer than the baseline
 
     def keep(self, *parts: Part) -> None:
         """Add a round of two parts: its log-ratio, and what was read of each launch."""

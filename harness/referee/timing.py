@@ -8,6 +8,7 @@ A I B I A, and that queue is A's as often as I's.
 
 from __future__ import annotations
 
+import math
 import statistics as stdlib_statistics
 import time
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from dataclasses import replace
 from harness.device.bench import Bench
 from harness.device.nvml import is_thermal
 from harness.referee.drawn_looks import DrawnLooks, Look
-from harness.referee.estimating import enough, estimate
+from harness.referee.estimating import enough, estimate, estimate_briefly
 from harness.referee.inside import Inside
 from harness.referee.looking import Verifier
 from harness.referee.parts import Parts
@@ -37,22 +38,29 @@ _END_TO_END_CALLS = 5
 _INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 _AS_LONG = 0.1
 _FAR_MORE = 2  # times as many launches: fewer are not worth opening memory anew
+# Rounds take a candidate about so many calls with all that is done around them. One that takes as many times as long as the
+# baseline, or fewer where its row has no time for all, is timed in few calls: no interval is needed to call it SLOWER.
+_CALLS_OF_ROUNDS = 35
+_FAR_SLOWER, _SLOWER = 100.0, 10.0
+_BRIEF_ROUNDS = 3
 
 
 class Rounds:
     """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
     The control is the baseline itself, and what a process adds to both leaves their ratio. Any other's, where the baseline is
-    short, is over its mean `over_processes`, if there is one.
+    short, is over its mean `over_processes`, if there is one. From `ends_s` on, by time.monotonic(), the row's budget is
+    spent.
     """
 
     def __init__(
         self, session: Session, bench: Bench, reference: Reference, settings: Settings, verify: Verifier,
         own_pids: set[int], *, is_control: bool = False, over_processes: OverProcesses | None = None,
+        ends_s: float = math.inf,
     ) -> None:
         self._session, self._bench, self._reference = session, bench, reference
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
-        self._is_control = is_control
+        self._is_control, self._ends_s = is_control, ends_s
         self._parts = Parts(session, bench, reference, verify)
         kinds = [what for what in Look if what is not Look.VALUES or reference.timed_families]
         self._looks, self._segments = DrawnLooks(kinds), 0  # so many of the candidate's in rounds
@@ -67,6 +75,8 @@ class Rounds:
     def run(self) -> Timing:
         """Warm up, keep rounds until the interval is narrow or the budget spent, and estimate."""
         self._size_segments()
+        if self.timing.is_brief:
+            return self._time_briefly()
         self._warm_up()
         settings, timing = self._settings, self.timing
         before = self._bench.violations()
@@ -88,7 +98,8 @@ class Rounds:
                 timing.dropped += 1
             else:
                 timing.keep(*parts)
-            if enough(timing, settings, time.monotonic() - started_s):
+            is_late = time.monotonic() > self._ends_s
+            if enough(timing, settings, time.monotonic() - started_s, is_late=is_late):
                 break
         timing.violations = self._bench.violations().since(before)
         timing.inside_fault = self._parts.inside.fault
@@ -99,13 +110,48 @@ class Rounds:
         self._measure_end_to_end()
         return timing
 
+    def _time_briefly(self) -> Timing:
+        """A few calls of a candidate that takes far longer than the baseline, each beside a segment of that."""
+        timing = self.timing
+        self._parts.lead_ins, self._parts.counts["A"] = 0, 1
+        timing.launches_per_segment = 1
+        started_s = time.monotonic()
+        while len(timing.log_ratios) < _BRIEF_ROUNDS:
+            was_held = self._parts.hold
+            part = self._part("BA" if len(timing.log_ratios) % 2 else "AB", hold=was_held)
+            if was_held and not self._parts.hold:
+                timing.forget_rounds()  # at most once: from now on no queue is held
+                continue
+            timing.telemetry.append(self._bench.telemetry(self._own_pids))
+            timing.read_at_s.append(time.monotonic() - started_s)
+            timing.read_kept.append(True)
+            timing.keep(part)
+        self._parts.settle()
+        estimate_briefly(timing, self._settings.confidence)
+        times = timing.time_us / timing.baseline_time_us
+        timing.notes.append(f"it takes about {times:,.0f} times as long as eager, so {_BRIEF_ROUNDS} calls were timed")
+        self._measure_end_to_end(calls=1)
+        return timing
+
+    def _is_far_slower(self, sizing: Part) -> bool:
+        """Whether a few calls tell all that there is to tell of a candidate."""
+        candidate_us, baseline_us = map(stdlib_statistics.median, (sizing.candidate_us, sizing.baseline_us))
+        rounds_s = _CALLS_OF_ROUNDS * candidate_us / 1e6
+        if candidate_us > _FAR_SLOWER * baseline_us:
+            return rounds_s > self._settings.budget_s
+        return candidate_us > _SLOWER * baseline_us and time.monotonic() + rounds_s > self._ends_s
+
     def _size_segments(self) -> None:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
+        if self._session.takes_long:
+            self._parts.lead_ins, self._parts.counts["A"] = 0, 1
         self._sizing = sizing = self._part("AB", hold=False)
+        self._parts.lead_ins = 1
         self._parts.counts = self._counts_for(sizing)
-        self.timing.wants_inside = self._is_short(sizing)
-        shows_inside = self._shows_inside(sizing)
+        self.timing.is_brief = not self._is_control and self._is_far_slower(sizing)
+        self.timing.wants_inside = self._is_short(sizing) and not self.timing.is_brief
+        shows_inside = self._shows_inside(sizing) and not self.timing.is_brief
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
         most = min(self._reference.memory.launches, 1 + MOST_LAUNCHES)
         self._joined = not shows_inside and self._parts.launches_of_baseline(2) <= most
@@ -246,10 +292,10 @@ class Rounds:
     def _order(self, index: int) -> tuple[str, str]:
         return order_of_round(index, beside=self._parts.inside.is_timed, joined=self._joined)
 
-    def _measure_end_to_end(self) -> None:
+    def _measure_end_to_end(self, calls: int = _END_TO_END_CALLS) -> None:
         """Single calls with nothing queued ahead, so that the launch overhead shows."""
         host_us = []
-        for _ in range(_END_TO_END_CALLS):
+        for _ in range(calls):
             sets = [self._reference.draw()]
             self._bench.synchronize()
             made = self._session.launch(sets, hold=False)

@@ -56,7 +56,7 @@ def trace(
     """
     found, unlike, too_long = UNKNOWN, None, 0
     alike: list[Provenance] = []
-    for _ in range(_TRIES):
+    for _ in range(1 if timing.is_brief else _TRIES):  # of what takes seconds, one is enough
         try:
             beside_us = session.core_time_beside_us() if device_kind == "cpu" else 0.0
             listing = _profiled(session, reference, contestant)

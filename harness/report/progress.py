@@ -1,13 +1,16 @@
 """What a run tells the person who waits for it: stages while it works, one line for each finished candidate.
 
 Everything goes to stderr, so that stdout holds the leaderboard alone. With a terminal the stages are live
-lines (rich), without one they are plain lines with the time of day before each, and `NullProgress` says nothing.
+lines (rich), without one they are plain lines with the time of day before each, and `NullProgress` says nothing. Whoever
+speaks repeats after half a minute of silence what is being waited for.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from datetime import datetime
 from types import TracebackType
 from typing import TextIO
@@ -17,16 +20,25 @@ from harness.report import terminal
 from harness.verdict import Status
 
 
+SILENCE_S = 30.0
+
+
 class Progress:
     """Plain lines, `21:04:05.6 candidate: text`; also the seam that the twins below fill. Use it in a `with`."""
+
+    speaks = True
 
     def __init__(self, stream: TextIO, total: int | None = None, device: str | None = None) -> None:
         self.stream, self.total, self.finished = stream, total, 0
         self._device = device  # named before every line, where several processes tell of one each
         self._said: dict[str, str] = {}
+        self._doing, self._since_s = "", time.monotonic()
+        self._last_line_s = time.monotonic()
+        self._is_over, self._breaker = threading.Event(), None
 
     def stage(self, candidate: str, text: str) -> None:
         """Say what is being done with a candidate; the same words twice running are said once."""
+        self._begin(f"{candidate}: {text}")
         if self._said.get(candidate) != text:
             self._said[candidate] = text
             self._line(name_on(self._device, f"{candidate}: {text}"), "dim")
@@ -34,6 +46,7 @@ class Progress:
     def done(self, record: Record, device: str | None = None) -> None:
         """Say what became of a candidate or baseline; on which `device`, where there are several."""
         self.finished += 1
+        self._begin("")
         self._said.pop(name_on(device, record.candidate), None)
         count = f"[{self.finished}/{self.total}] " if self.total else ""
         said = count + name_on(device or self._device, outcome_text(record))
@@ -41,17 +54,43 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Say something that belongs to no candidate."""
+        self._begin(text)
         self._line(name_on(self._device, text), "bold")
 
     def __enter__(self) -> Progress:
+        if self.speaks:
+            self._is_over.clear()
+            self._breaker = threading.Thread(target=self._break_silences, name="progress", daemon=True)
+            self._breaker.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        return None
+        self._is_over.set()
+        if self._breaker is not None:
+            self._breaker.join()
+
+    @property
+    def _moves(self) -> bool:
+        """Whether something that moves on the screen shows that work goes on."""
+        return False
+
+    def _begin(self, doing: str) -> None:
+        if doing != self._doing:
+            self._doing, self._since_s = doing, time.monotonic()
+
+    def _break_silences(self) -> None:
+        """Say again and again what is being done, where nothing else has been said for `SILENCE_S`."""
+        while not self._is_over.wait(max(0.0, self._last_line_s + SILENCE_S - time.monotonic())):
+            if self._moves:
+                self._last_line_s = time.monotonic()
+            elif time.monotonic() - self._last_line_s >= SILENCE_S:
+                doing = f": {self._doing}" if self._doing else ""
+                self._line(name_on(self._device, f"still at it after {time.monotonic() - self._since_s:.0f} s{doing}"), "dim")
 
     def _line(self, text: str, style: str) -> None:
+        self._last_line_s = time.monotonic()
         try:
             print(f"{datetime.now():%H:%M:%S.%f}"[:-5], text, file=self.stream, flush=True)
         except (OSError, ValueError):  # a closed pipe costs the line, not the run
@@ -60,6 +99,8 @@ class Progress:
 
 class NullProgress(Progress):
     """Says nothing: for `--json` and for tests."""
+
+    speaks = False
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -86,6 +127,7 @@ class LiveProgress(Progress):
 
     def stage(self, candidate: str, text: str) -> None:
         described = f"{candidate}: {text}"
+        self._begin(described)
         if candidate in self._at_work:
             self._bars.update(self._at_work[candidate], description=described)
         else:
@@ -97,16 +139,22 @@ class LiveProgress(Progress):
             self._bars.remove_task(self._at_work.pop(name))
         super().done(record, device)
 
+    @property
+    def _moves(self) -> bool:
+        return bool(self._at_work)
+
     def __enter__(self) -> Progress:
         self._bars.start()
-        return self
+        return super().__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        super().__exit__(kind, error, trace)
         self._bars.stop()
 
     def _line(self, text: str, style: str) -> None:
+        self._last_line_s = time.monotonic()
         try:
             self._console.print(text, style=style, soft_wrap=True)
         except (OSError, ValueError):

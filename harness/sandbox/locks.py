@@ -53,6 +53,8 @@ class Lock:
                 if left_s <= 0:
                     return False
                 time.sleep(min(left_s, _LOOK_S))
+            with contextlib.suppress(OSError):
+                os.utime(descriptor)  # whoever waits reads from the file's time since when it is taken
             self._descriptor, descriptor = descriptor, None
         finally:
             if descriptor is not None:
@@ -64,6 +66,12 @@ class Lock:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+    def taken_at_s(self) -> float | None:
+        """When it was last taken, in seconds since 1970; None where that cannot be told."""
+        with contextlib.suppress(OSError):
+            return self._path.stat().st_mtime
+        return None
 
     def holder(self) -> int | None:
         """The number of the process that has it, None where nobody has or it cannot be told."""

@@ -83,6 +83,16 @@ class Wall:
 
 
 NO_WALL = Wall("process group only")
+NO_WALL_HINT = "apt install bubblewrap or util-linux, on a system that lets you make user namespaces"
+
+
+def why_no_wall(wall: Wall) -> str | None:
+    """One sentence on what this machine lacks where nothing but a process group stands between it and candidates."""
+    if wall.name != NO_WALL.name:
+        return None
+    tools = [name for name in ("bwrap", "unshare") if shutil.which(name)]
+    lacks = f"{' and '.join(tools)} may make no namespaces here" if tools else "neither bwrap nor unshare is on the PATH"
+    return f"candidates run without a sandbox and can read and write what you can: {lacks}; {NO_WALL_HINT}"
 
 
 def _tool(name: str) -> str:

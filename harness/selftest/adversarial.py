@@ -14,7 +14,6 @@ from pathlib import Path
 from harness.build.cache import Cache
 from harness.build.environment import arch_of, cuda_home, find_toolchain
 from harness.candidate import read_candidate
-from harness.device.choose import device_lock
 from harness.errors import InputError, NothingToRun
 from harness.fleet.running import run as judge_all
 from harness.pipeline import RunRequest
@@ -26,6 +25,7 @@ from harness.selftest.control import new_folder
 from harness.selftest.corpus import CORPUS, PROBLEMS, Case, cases_for
 from harness.selftest.matrix import NaiveResult, Row, all_as_expected, in_order, row_of, totals
 from harness.settings import load_settings
+from harness.turn import Turn
 from harness.verdict import Status
 
 SETTINGS = REPOSITORY / "configs" / "selftest.yaml"
@@ -129,7 +129,8 @@ def _ask_naive_judge(rounds: Sequence[_Round], device_kind: str, progress: Progr
     total, said = len(waiting), {}
 
     def ask_on(uuid: str | None) -> None:
-        with device_lock(uuid), NaiveJudge(device_kind, uuid if device_kind == "cuda" else None, toolkit) as judge:
+        turn = Turn(uuid, uuid or "this CPU", progress)
+        with turn.held(), NaiveJudge(device_kind, uuid if device_kind == "cuda" else None, toolkit) as judge:
             while waiting:
                 try:
                     case, problem = waiting.popleft()

@@ -44,6 +44,7 @@ class Suite:
         asked = _Asked(loaded.path, problem, candidates, kept, {
             "problem": problem, "candidates": left, "device": options.device, "settings": self.settings,
             "out_dir": options.out, "sanitize": options.sanitize, "extras": extras_of(options),
+            "wait_s": options.wait,
             "kept": tuple(each for rows in kept.values() for each in rows),
             "command": _command(problem, candidates, options),
         })

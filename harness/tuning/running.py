@@ -15,6 +15,7 @@ from harness.pipeline import nothing_ran
 from harness.problem import Problem
 from harness.reading.parameters import Value, defaults
 from harness.reading.text_files import shown
+from harness.records.changes import WRONG
 from harness.records.schema import Record
 from harness.report.progress import Progress
 from harness.settings import Settings
@@ -40,7 +41,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """All trials in their order, then the best and the defaults as they were judged again."""
+    """All trials in their order, then the best and the defaults as they were judged again; `default` whatever its verdict.
+    """
 
     trials: Sequence[Trial]
     again: Sequence[Trial]
@@ -48,10 +50,26 @@ class Tuned:
     default: Trial | None
     csv_path: Path | None
 
+    @property
+    def why_not_written(self) -> str | None:
+        """Why the best does not count from now on; None where its whole interval lies above that of the defaults, or
+        where these are wrong.
+        """
+        best, default = self.best.record, None if self.default is None else self.default.record
+        if self.best is self.default:
+            return "the defaults are the best"
+        if default is not None and default.status in WRONG:
+            return None
+        if default is None or default.status is not Status.OK or default.speedup_hi is None:
+            return "the defaults could not be timed, so nothing says that these are better"
+        if best.speedup_lo is None or best.speedup_lo <= default.speedup_hi:
+            return "its interval reaches that of the defaults, so it may be no better"
+        return None
+
 
 def tune(
     problem: Problem, candidate: Candidate, settings: Settings, device: str, trials: int, out_dir: Path,
-    progress: Progress,
+    progress: Progress, wait_s: float | None = None,
 ) -> Tuned:
     """Search the `PARAMETERS` of `candidate` (read without its tuned values) in up to `trials` trials.
 
@@ -63,7 +81,7 @@ def tune(
         raise InputError("declares no PARAMETERS to tune", shown(candidate.path), hint=hint)
     search = search_for(allowed, trials)
     made: list[Trial] = []
-    with Referee(device, out_dir=out_dir, progress=progress) as referee:
+    with Referee(device, out_dir=out_dir, progress=progress, wait_s=wait_s) as referee:
         def judged(choices: Sequence[Mapping[str, Value]]) -> list[Trial]:
             variants = [candidate.with_parameters(values) for values in choices]
             records = {found.record.source_hash: found.record for found in referee.judge(problem, variants, settings)}
@@ -79,14 +97,13 @@ def tune(
             records = [trial.record for trial in made]
             kind = NothingToRun if nothing_ran(records) else HarnessError
             raise kind(f"none of {len(made)} choices of PARAMETERS is ok; with the defaults: {records[0].reason}")
-        finalists = fit[:_JUDGED_AGAIN] + [
-            trial for trial in fit[_JUDGED_AGAIN:] if dict(trial.values) == defaults(allowed)
-        ]
+        finalists = fit[:_JUDGED_AGAIN]
+        finalists += [trial for trial in made if dict(trial.values) == defaults(allowed) and trial not in finalists]
         progress.note("the best once more")
         again = judged([trial.values for trial in finalists])
         csv_path = referee.csv_of(problem, settings)
-    sure = [trial for trial in again if trial.speedup] or finalists
-    default = next((trial for trial in sure if dict(trial.values) == defaults(allowed)), None)
+    sure = [trial for trial in again if trial.speedup] or fit[:_JUDGED_AGAIN]
+    default = next((trial for trial in again if dict(trial.values) == defaults(allowed)), None)
     return Tuned(made, again, max(sure, key=lambda trial: trial.speedup), default, csv_path)
 
 
@@ -100,7 +117,7 @@ def yaml_text(candidate: Candidate, tuned: Tuned, command: str) -> str:
         "tuned": {
             "device": record.device_name, "problem": record.problem, "sizes": record.sizes, "mode": record.mode,
             "trials": len(tuned.trials), "speedup": round(record.speedup, 4),
-            "speedup_of_defaults": None if tuned.default is None else round(tuned.default.speedup, 4),
+            "speedup_of_defaults": None if tuned.default is None else _rounded(tuned.default.speedup),
             "utc": record.utc, "source_hash": candidate.source_hash,
         },
     }
@@ -117,6 +134,10 @@ def write(path: Path, text: str) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise InputError(f"cannot be written ({error.strerror or error})", path) from None
+
+
+def _rounded(speedup: float | None) -> float | None:
+    return None if speedup is None else round(speedup, 4)
 
 
 def _told(trial: Trial) -> str:

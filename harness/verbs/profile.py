@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from harness.report.progress import open_progress
 
     with open_progress(silent=options.json) as progress:
-        found = profile(problem, candidate, options.device, settings, progress)
+        found = profile(problem, candidate, options.device, settings, progress, options.wait)
     sizes = sizes_text(found.sizes)
     if options.json:
         print(json.dumps({

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
         request = RunRequest(
             problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),
-            archs=archs, extras=extras_of(options),
+            archs=archs, extras=extras_of(options), wait_s=options.wait,
         )
         advice = advice_on_bytecode()
         if advice is not None:

@@ -17,7 +17,7 @@ from harness.scores import scores_of
 def run(options: argparse.Namespace) -> int:
     """Print the scores, device by device. Raises InputError for what holds no results."""
     gc.disable()  # as in compare: everything that is read lives until the end
-    runs, notes = find_runs(options.paths)
+    runs, notes = find_runs(options.paths, history=True)
     found = scores_of(runs)
     if options.json:
         print(json.dumps({"csv": [shown(each.path) for each in runs], "notes": notes, "scores": score_json(found)}))

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
         with (
             open_progress(silent=not options.verbose) as progress,
-            Referee(options.device, out_dir=options.out, progress=progress) as referee,
+            Referee(options.device, out_dir=options.out, progress=progress, wait_s=options.wait) as referee,
         ):
             sys.stdin.reconfigure(encoding="utf-8", errors="replace")
             serve(sys.stdin, answers, referee.evaluate, options.config)

@@ -14,10 +14,12 @@ from harness.errors import InputError
 from harness.problem import Problem, at_sizes, in_mode, load_problem, with_baselines
 from harness.reading.text_files import shown
 from harness.report import terminal
+from harness.report.progress import outcome_text
 from harness.report.table import Column, table_text
 from harness.sandbox.ahead import start_ahead
 from harness.settings import check_one_size, load_settings
 from harness.spelling import hint_for
+from harness.verdict import Status
 
 if TYPE_CHECKING:
     from harness.tuning.running import Trial, Tuned
@@ -51,9 +53,12 @@ def run(options: argparse.Namespace) -> int:
 
     out_dir = _OUT if str(options.out) == "results" else options.out
     with open_progress(silent=options.json) as progress:
-        tuned = tune(problem, candidate, settings, options.device, options.trials, out_dir, progress)
+        tuned = tune(
+            problem, candidate, settings, options.device, options.trials, out_dir, progress, options.wait
+        )
     path = candidate.path.with_suffix(".yaml")
-    write(path, yaml_text(candidate, tuned, _command(options)))
+    if tuned.why_not_written is None:
+        write(path, yaml_text(candidate, tuned, _command(options)))
     if options.json:
         print(json.dumps(_as_json(candidate, tuned, path)))
     else:
@@ -91,21 +96,30 @@ def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path:
     lines.append(f"Best, judged again: {best.record.parameters}: {ratio} over eager")
     if tuned.default is not None and tuned.default is not best:
         record = tuned.default.record
-        lines.append(
-            f"The defaults, judged again: {terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)}"
-        )
-        if None not in (record.speedup_hi, best.record.speedup_lo) and best.record.speedup_lo <= record.speedup_hi:
-            lines.append("Their intervals overlap: --config rigorous would tell them apart.")
+        ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+        lines.append(f"The defaults, judged again: {ratio if record.status is Status.OK else outcome_text(record)}")
     elif tuned.default is best:
         lines.append("These are its defaults.")
     if tuned.csv_path is not None:
         lines.append(f"Trials: {shown(tuned.csv_path)}")
+    why_not = tuned.why_not_written
+    if why_not is not None:
+        stays = f"; {shown(path)} stays as it was" if path.exists() else ""
+        return [*lines, f"Written: nothing, for {why_not}{stays}", *_advice_on(options, tuned)]
     words = ["python", "run.py", str(shown(options.problem[0])), "--only", candidate.name]
     if options.candidates is not None:
         words += ["--candidates", str(options.candidates)]
     if options.device != "auto":
         words += ["--device", options.device]
     return [*lines, f"Written: {shown(path)}", f"Next: {shlex.join(words)}   judges it with these values"]
+
+
+def _advice_on(options: argparse.Namespace, tuned: Tuned) -> list[str]:
+    """What would tell the best from the defaults, where that is open."""
+    if tuned.best is tuned.default or options.config == "rigorous":
+        return []
+    command = _command(options).replace(f" --config {shlex.quote(options.config)}", "")
+    return [f"Next: {command} --config rigorous   measures longer, on a quiet machine"]
 
 
 def _table(trials: list[Trial]) -> str:
@@ -132,7 +146,8 @@ def _as_json(candidate: Candidate, tuned: Tuned, path: Path) -> dict[str, object
         return {"parameters": dict(trial.values), "record": trial.record.to_json()}
 
     return {
-        "candidate": candidate.name, "yaml": shown(path), "csv": tuned.csv_path and shown(tuned.csv_path),
+        "candidate": candidate.name, "yaml": None if tuned.why_not_written else shown(path),
+        "why_not_written": tuned.why_not_written, "csv": tuned.csv_path and shown(tuned.csv_path),
         "best": plain(tuned.best), "default": tuned.default and plain(tuned.default),
         "trials": list(map(plain, tuned.trials)), "again": list(map(plain, tuned.again)),
     }

@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     from harness.report.progress import open_progress
 
     with open_progress(silent=options.json) as progress, Referee(
-        options.device, out_dir=options.out, progress=progress
+        options.device, out_dir=options.out, progress=progress, wait_s=options.wait
     ) as referee:
         watch = _Watch(
             SavedFiles(folder, find, _LOOK_S), lambda: referee.queue(problem, load_settings(options.config)),

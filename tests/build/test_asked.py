@@ -27,7 +27,7 @@ def inline(arguments):
 def asked(workshop):
     """`asked(call, …)`: what came of asking for them in a player of a candidate whose import builds nothing."""
     candidate, toolchain = workshop.write("plain", PLAIN_CANDIDATE), find_toolchain(None)
-    builders = Builders(toolchain, SETTINGS.build_timeout_s, None, {})
+    builders = Builders(toolchain, SETTINGS.build_timeout_s, SETTINGS.load_timeout_s, None, {})
     key, place = workshop.cache.key(candidate, toolchain), candidate.path.resolve().parent
 
     def asked(*calls):

@@ -185,6 +185,13 @@ def test_a_build_that_hangs_is_stopped(workshop):
     assert time.monotonic() - began < 20
 
 
+def test_an_import_that_hangs_is_stopped_long_before_a_build_would_be(workshop):
+    workshop.settings = replace(SETTINGS, load_timeout_s=4)
+    (build,) = workshop.build(workshop.write("hangs", model_with("time.sleep(1000)")))
+    assert (build.verdict.status, build.verdict.reason_code) == (Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT)
+    assert build.verdict.reason == "its import did not end within 4 s, compilers not counted, and was stopped"
+
+
 def test_a_fault_of_the_file_is_a_failed_build_without_a_process(workshop):
     candidate = workshop.write("broken", "def f(:\n")
     began = time.monotonic()

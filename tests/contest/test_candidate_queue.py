@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -154,22 +153,21 @@ def test_a_gpu_is_held_while_something_is_launched_on_it_and_not_for_what_is_onl
     assert contest.judged == [("first", True), ("second", False)]
 
 
-def test_a_cpu_is_held_from_before_anything_is_built(new_queue, builds):
+def test_a_cpu_is_held_while_something_is_timed_and_not_while_it_is_built(new_queue, builds):
     queue = new_queue("cpu")
-    other = device_lock("GPU-queue")
-    other.take()
-    seen = []
-
-    def ends():
-        seen.append(list(builds.under_way))
-        other.release()
-
     queue.add([candidate("mine")])
-    timer = threading.Timer(0.5, ends)
-    timer.start()
-    assert queue.judge_next(within_s=0) is None
-    timer.join()
-    assert seen == [[]] and is_held() and len(builds.under_way) == 1
+    contest, held = queue._contest, []
+    builds.wait_for_one = lambda *_: (held.append(is_held()), builds.end(builds.under_way[0]))
+    assert queue.judge_next() == "mine"
+    assert held == [False] and contest.judged == [("mine", True)] and not is_held()
+
+
+def test_what_another_run_times_meanwhile_keeps_nothing_from_being_built(new_queue, builds):
+    queue = new_queue("cpu")
+    queue.add([candidate("mine")])
+    with device_lock("GPU-queue"):
+        assert queue.judge_next(within_s=0) is None
+    assert [each.name for each in builds.under_way] == ["mine"]
 
 
 def test_what_is_saved_again_takes_the_place_of_what_was_read_before_and_ends_its_build(new_queue, builds):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from types import SimpleNamespace
 
@@ -39,7 +40,7 @@ def staying():
         contest.done.append(entry.name)
         if entry.name == "eager":
             contest._judge.control, contest._control_at = "control", time.monotonic()
-            contest._judge.eagers = "eagers"
+            contest._judge.eagers, contest._judge.control_row_s = "eagers", 1.5
 
     contest._one = one
     contest._renew_control = lambda: contest.done.append("renewed")
@@ -95,14 +96,16 @@ def test_parameters_that_an_answer_told_of_are_drawn_anew_for_the_next_candidate
     before, drawn = staying._judge, []
     staying._references = lambda: (["references"], drawn.append(1) or len(drawn))
     staying._judge_with = lambda references, seed: SimpleNamespace(
-        control=None, eagers=None, has_parameters=True, renew=None, seed=seed, forget_ready=lambda: None
+        control=None, eagers=None, control_row_s=0.0, has_parameters=True, renew=None, seed=seed,
+        forget_ready=lambda: None,
     )
     staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:01Z")
     assert staying._judge is before
     before.has_parameters = True
     staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:02Z")
     staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:03Z")
-    assert (staying._judge.seed, staying._judge.control, staying._judge.eagers) == (2, "control", "eagers")
+    judge = staying._judge
+    assert (judge.seed, judge.control, judge.eagers, judge.control_row_s) == (2, "control", "eagers", 1.5)
 
 
 def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(staying):
@@ -153,3 +156,12 @@ def test_a_file_that_is_saved_again_while_it_is_judged_is_judged_in_neither_text
     [(found, judgement)] = rows
     assert f"{found.status.value}/{found.reason_code.value}" == verdict
     assert (judgement is None) == (found.status is Status.SKIPPED)
+
+
+@pytest.mark.parametrize(("was_another_runs", "done"), [(True, ["renewed"]), (False, [])])
+def test_a_device_that_another_run_has_had_meanwhile_has_its_control_renewed(staying, was_another_runs, done):
+    staying._judge.control, staying._workshop = "control", WORKSHOP
+    staying._lent = lambda: nullcontext(lambda: was_another_runs)
+    with staying.idle():
+        assert staying.done == []
+    assert staying.done == done

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.sandbox.locks import Lock
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 CORPUS = REPOSITORY / "tests" / "adversarial"
 TRIL = REPOSITORY / "problems" / "tril_matmul.yaml"
@@ -278,3 +280,15 @@ def test_a_run_that_is_killed_takes_its_players_with_it(new_bench):
     while any("python" in each for each in bench.left_behind()) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not [each for each in bench.left_behind() if "python" in each or "sleep" in each]
+
+
+def test_who_waits_no_longer_than_he_wants_to_is_told_for_whom_and_has_built_meanwhile(bench, problem):
+    folder = bench.temp / "kernel-referee-locks"
+    folder.mkdir(exist_ok=True)
+    with Lock(folder / "cpu.lock", for_all=True):
+        end = bench.end(bench.judge(problem, bench.folder / "candidates", "cpu", "--wait", "0.1"), 120)
+    assert end.code == 4 and end.out == ""
+    *_, told, gave_up = end.err.splitlines()
+    assert f"another run (process {os.getpid()} of " in told and " since " in told
+    assert "still has this CPU after 0.1 s" in gave_up and "--wait SECONDS" in gave_up
+    assert "building" in end.err.partition("another run")[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InputError
-from harness.records.runs import find_runs
+from harness.records.runs import Run, find_runs
 from harness.records.writer import RunFiles
 
 
@@ -92,3 +92,17 @@ def test_a_run_is_as_new_as_its_newest_row(tmp_path, make_record):
     for utc in ("2026-05-01T12:00:00Z", "2026-05-08T12:00:00Z"):
         files.append(make_record(utc=utc, candidate=utc))
     assert find_runs([files.csv_path])[0][0].utc == "2026-05-08T12:00:00Z"
+
+
+def test_with_its_history_a_folder_stands_for_all_runs_below_it(tmp_path, ran):
+    paths = {ran("2026-05-01T12:00:00Z"), ran("2026-05-08T12:00:00Z")}
+    assert {run.path for run in find_runs([tmp_path], history=True)[0]} == paths
+
+
+@pytest.mark.parametrize(("other_bytes", "is_same"), [(25_276_063_744, True), (25_276_502_016, True), (33_700_000_000, False)])
+def test_a_cpu_whose_memory_differs_by_some_kilobytes_is_one_device(make_record, other_bytes, is_same):
+    of = {"device_kind": "cpu", "device_name": "AMD EPYC", "uuid": None, "sm_count": 2}
+    one, other = (
+        Run(Path("a.csv"), (make_record(**of, memory_bytes=size_bytes),)) for size_bytes in (25_276_514_304, other_bytes)
+    )
+    assert (one.device == other.device) is is_same

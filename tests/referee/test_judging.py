@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -134,6 +136,69 @@ def test_cpp_that_refuses_cuda_tensors_is_for_another_device(judge_of):
     assert judge_of(timing_of(), checking=refusal, language="cpp").verdict.status is Status.SKIPPED
     assert judge_of(timing_of(), checking=refusal, language="cuda").verdict.status is Status.INCORRECT
     assert judge_of(timing_of(), checking=refusal, language="cpp", kind="cpu").verdict.status is Status.INCORRECT
+
+
+@pytest.mark.parametrize(("compilers", "status"), [((), Status.SKIPPED), (("g++",), Status.INCORRECT)])
+def test_who_raises_for_want_of_a_compiler_is_skipped_where_the_machine_has_none(
+    judge_of, monkeypatch, tmp_path, compilers, status
+):
+    for name in compilers:
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    said = "raised InductorError: InvalidCxxCompiler: No working C++ compiler found in forward"
+    verdict = judge_of(timing_of(), checking=failed(Status.INCORRECT, ReasonCode.RAISED, said)).verdict
+    assert verdict.status is status
+    if status is Status.SKIPPED:
+        assert verdict.reason_code is ReasonCode.NO_CXX and "apt install g++" in verdict.reason
+
+
+def test_where_a_few_calls_were_enough_one_process_is(settings):
+    played = []
+    judge = Judge(device("cpu"), [REFERENCE], settings, None, 1)
+    judge.control = CONTROL
+
+    def play(contestant, start, judgement, control, tell, *, first):
+        played.append(first)
+        brief = timing_of()
+        brief.is_brief = True
+        judgement.timings.append(brief)
+
+    judge._play = play
+    assert judge.judge(contestant_of(), [lambda: None] * 5, lambda text: None).verdict == OK
+    assert played == [True]
+
+
+def test_nothing_is_begun_anew_once_the_budget_of_the_row_is_spent(judge_of, settings, monkeypatch):
+    doubt = failed(Status.UNSURE, ReasonCode.NOISY, "its clock is in doubt")
+    for row_s, looks in ((1e6, 2), (0.0, 1)):
+        spent, renewed = replace(settings, row_budget_s=row_s), []
+        judge = Judge(device("cuda"), [REFERENCE], spent, None, 1)
+        judge.control, judge.renew = CONTROL, lambda: renewed.append(1)
+
+        def play(*_, first):
+            looks_made.append(first)
+            raise doubt
+
+        looks_made = []
+        judge._play = play
+        assert judge.judge(contestant_of(), [lambda: None], lambda text: None).verdict is doubt.verdict
+        assert len(looks_made) == looks
+
+
+def test_what_takes_eager_itself_long_takes_candidates_long_too(settings):
+    judge = Judge(device("cuda"), [REFERENCE], replace(settings, row_budget_s=1.0), None, 1)
+    judge.control = CONTROL
+    ends = []
+    judge._play = lambda contestant, start, judgement, control, tell, *, first: ends.append(judgement.ends_s) or (
+        judgement.timings.append(timing_of())
+    )
+    judge.judge(contestant_of(is_baseline=True), [lambda: None], lambda text: None)
+    judge.control_row_s = 100.0
+    before_s = time.monotonic()
+    judge.judge(contestant_of(), [lambda: None], lambda text: None)
+    assert ends[0] == math.inf and ends[1] >= before_s + 1000
 
 
 def test_deciding_on_nothing_but_good_figures_raises_nothing(reference_of):

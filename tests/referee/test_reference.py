@@ -10,6 +10,7 @@ import torch
 from harness.errors import InputError
 from harness.inputs.families import PRODUCT_FAMILIES
 from harness.problem import AccuracyRule
+from harness.referee.reference import Reference
 from harness.referee.reference import be_strict
 
 PRODUCT = """
@@ -79,7 +80,7 @@ def test_models_made_under_one_seed_have_the_same_parameters(problem_of):
         "    def forward(self, x):\n        return self.linear(x)\n\n\n"
         "def get_inputs():\n    return [torch.rand(2, size)]\n\n\ndef get_init_inputs():\n    return [size]\n"
     )
-    problem = problem_of(source)
+    problem = problem_of(source, accuracy=AccuracyRule())
     first, second = (Reference(problem, {"size": 6}, torch.device("cpu"), seed=9) for _ in range(2))
     assert first.init == [6]
     assert torch.equal(first.model.linear.weight, second.model.linear.weight)
@@ -147,3 +148,28 @@ def test_of_an_output_that_is_computed_when_it_is_read_no_layout_is_asked(refere
 def test_a_reference_without_a_floating_output_has_no_gradients_to_ask_for(reference_of):
     with pytest.raises(InputError, match="no output of the reference has a gradient"):
         reference_of(product("(A @ B > 1).int()"), mode="forward_backward")
+
+
+def contracted_fault(problem_of, tmp_path, contracted, inputs="[torch.rand(M, N), torch.rand(N, M)]"):
+    """What is said of a problem whose YAML has that `contracted` on its third line."""
+    yaml = tmp_path / "p.yaml"
+    yaml.write_text(f"title: p\nreference: p.py\naccuracy: {{contracted: {list(contracted)}}}\n")
+    problem = problem_of(product("A @ A.T", inputs), path=yaml, accuracy=AccuracyRule(contracted=contracted))
+    with pytest.raises(InputError) as refused:
+        Reference(problem, {}, torch.device("cpu"), seed=1)
+    return str(refused.value).replace(str(yaml), "p.yaml")
+
+
+def test_an_axis_that_no_input_has_is_told_with_its_line(problem_of, tmp_path):
+    said = contracted_fault(problem_of, tmp_path, (1, 9))
+    assert said.startswith("p.yaml:3: accuracy.contracted[1] is 9, and input 2 has 2 axes, counted from 0 ([8, 16]). Name")
+
+
+def test_an_axis_too_many_is_told_with_its_line(problem_of, tmp_path):
+    said = contracted_fault(problem_of, tmp_path, (1, 0), "[torch.rand(M, N), torch.arange(N)]")
+    assert said.startswith("p.yaml:3: accuracy.contracted names 2 axes, and the reference has 1 floating-point input ([16, 8])")
+
+
+def test_contracted_axes_of_what_is_no_matrix_are_refused(problem_of, tmp_path):
+    said = contracted_fault(problem_of, tmp_path, (1, 0), "[torch.rand(M, N), torch.rand(2, N, M)]")
+    assert said.startswith("p.yaml:3: accuracy.contracted is for products of matrices, and an input has the shape [2, 8, 16]")

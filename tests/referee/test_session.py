@@ -30,6 +30,16 @@ def test_an_honest_player_is_believed_its_times_and_clocked_by_the_referee(opene
     assert len(session.launch(sets[:1], hold=False).launches) == 1
 
 
+def test_no_launch_begins_once_the_budget_of_its_row_is_spent(opened):
+    session, _, sets = opened(lambda far: far.launches(2))
+    session.ends_s = time.monotonic() + 1000
+    session.launch(sets, hold=False)
+    session.ends_s = time.monotonic() - 1
+    with pytest.raises(Failed, match=r"still being checked .* \(row_budget_s\), in calls of .* s each") as caught:
+        session.launch(sets, hold=False)
+    assert verdict_of(caught) == (Status.TIMED_OUT, ReasonCode.ROW_TIMEOUT)
+
+
 def test_numbers_of_launches_never_repeat(opened):
     firsts = []
     session, _, sets = opened(lambda far: firsts.extend(far.launches(2) for _ in range(3)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 
 import pytest
 
@@ -125,3 +126,50 @@ def test_one_name_on_two_devices_is_two_live_lines(make_record):
             progress.stage(f"{device} eager", "timing")
         progress.done(make_record(candidate="eager", role="baseline"), "cuda:1")
         assert list(progress._at_work) == ["cuda:0 eager"]
+
+
+def heard(progress, what: str) -> str:
+    """What the progress has said once it has said `what`, which a busy machine may keep waiting."""
+    until = time.monotonic() + 60
+    while what not in progress.stream.getvalue() and time.monotonic() < until:
+        time.sleep(0.01)
+    return progress.stream.getvalue()
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_a_silence_is_broken_with_what_is_waited_for(monkeypatch, stream):
+    monkeypatch.setattr("harness.report.progress.SILENCE_S", 0.05)
+    with open_progress(stream()) as progress:
+        progress.note("building imphang (1 of 1)")
+        assert re.search(r"still at it after \d+ s: building imphang \(1 of 1\)", heard(progress, "still at it"))
+
+
+def test_what_moves_on_the_screen_is_not_said_again(monkeypatch, make_record):
+    monkeypatch.setattr("harness.report.progress.SILENCE_S", 0.02)
+    with open_progress(Terminal()) as progress:
+        progress.stage("tiled", "timing")
+        time.sleep(0.2)
+        assert "still at it" not in progress.stream.getvalue()
+        progress.done(make_record(candidate="tiled"))
+        said = heard(progress, "still at it")
+    assert "still at it" in said and "tiled: timing" not in said.partition("still at it")[2].splitlines()[0]
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_nothing_is_said_after_the_end(monkeypatch, stream):
+    monkeypatch.setattr("harness.report.progress.SILENCE_S", 0.01)
+    with open_progress(stream()) as progress:
+        heard(progress, "still at it")
+    said = progress.stream.getvalue()
+    time.sleep(0.1)
+    assert progress.stream.getvalue() == said
+
+
+def test_who_says_nothing_breaks_no_silence(monkeypatch):
+    monkeypatch.setattr("harness.report.progress.SILENCE_S", 0.01)
+    progress = NullProgress()
+    progress.stream = io.StringIO()
+    with progress:
+        progress.note("building")
+        time.sleep(0.1)
+    assert progress.stream.getvalue() == ""

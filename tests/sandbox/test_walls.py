@@ -9,7 +9,7 @@ import pytest
 
 from harness.sandbox import limits
 from harness.sandbox.environment import private_places, scrubbed
-from harness.sandbox.walls import NO_WALL, Wall, best_wall
+from harness.sandbox.walls import NO_WALL, Wall, best_wall, why_no_wall
 
 
 def test_the_text_of_a_full_wall_names_its_parts():
@@ -81,3 +81,19 @@ def test_a_group_is_made_and_removed_where_the_machine_lets_us():
     assert group.path.is_dir()
     group.remove()
     assert not group.path.exists()
+
+
+@pytest.mark.parametrize(("tools", "lacks"), [
+    ((), "neither bwrap nor unshare is on the PATH"), (("unshare",), "unshare may make no namespaces here"),
+])
+def test_a_machine_without_a_sandbox_is_told_what_it_lacks(monkeypatch, tmp_path, tools, lacks):
+    for name in tools:
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = why_no_wall(NO_WALL)
+    assert lacks in said and "apt install bubblewrap" in said
+
+
+def test_of_a_sandbox_that_is_there_nothing_is_told():
+    assert why_no_wall(Wall("unshare", ("user", "mount"))) is None

@@ -1,15 +1,16 @@
 """Runs sorted into what the page is made of: problems, in each its cases, in each its entries with their history.
 
-A case is one problem at one set of sizes on one device. Its table is its newest run's; older runs are history, and
-names that only they have are listed apart, for ranks of two runs do not mix.
+A case is one problem at one set of sizes on one device. Its table has the newest row of each candidate, from whichever
+run: what else there is of it is history. Rows of another problem text, method or card of that name are listed apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from harness.records.ranking import grouped
+from harness.records.comparison import newest_rows
+from harness.records.ranking import grouped, place_in_table
 from harness.records.runs import Run
 from harness.records.schema import Record
 from harness.report.html.samples import Samples, read_samples
@@ -20,7 +21,10 @@ Question = tuple[str, str, str]  # problem, dtype, mode
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of a case: `label` is its name, made unique within the case; `history` from the oldest to this one."""
+    """One row of a case: `label` is its name, made unique within the case; `history` from the oldest to this one.
+
+    `is_earlier` is whether it is from another run than the case's newest.
+    """
 
     anchor: str
     label: str
@@ -28,11 +32,15 @@ class Entry:
     samples: Samples
     source: Source | None
     history: tuple[Record, ...]
+    is_earlier: bool = False
 
 
 @dataclass(frozen=True)
 class Case:
-    """One problem at one set of sizes on one device, with the entries of its newest run in the table's order."""
+    """One problem at one set of sizes on one device, with the newest row of each candidate in the table's order.
+
+    `run` is its newest run, and `runs` how many there are.
+    """
 
     anchor: str
     device: str
@@ -48,7 +56,8 @@ class Case:
 
     @property
     def first(self) -> Record:
-        return self.entries[0].record
+        """A row of the newest run."""
+        return next(entry.record for entry in self.entries if not entry.is_earlier)
 
     @property
     def best(self) -> Entry | None:
@@ -108,26 +117,31 @@ def _case(
     sources: Mapping[str, Source],
     note: Callable[[str], None],
 ) -> Case:
-    run, newest = played[-1]
-    samples = read_samples(run.path, note)
-    earlier: dict[tuple[str, str], list[Record]] = {}
+    run = played[-1][0]
+    cards = {_card_of(record, run) for record in played[-1][1]}
+    comparable = [(each, [record for record in records if _card_of(record, each) in cards]) for each, records in played]
+    rows = sorted(newest_rows(comparable), key=lambda row: place_in_table(row[1]))
+    samples = {path: read_samples(path, note) for path in sorted({each.path for each, _ in rows})}
+    history: dict[tuple[str, str], list[Record]] = {}
     for _, records in played:
         for record in records:
-            earlier.setdefault((record.candidate, record.role), []).append(record)
-    labels = _labels(newest)
-    entries = [
-        Entry(
-            f"{anchor}e{number}",
-            label,
-            record,
-            samples.get((record.candidate, record.role), Samples()),
-            sources.get(record.source_hash or ""),
-            tuple(earlier.pop((record.candidate, record.role), [record])),
-        )
-        for number, (label, record) in enumerate(zip(labels, newest), start=1)
-    ]
-    gone = tuple(records[-1] for records in earlier.values())
-    return Case(anchor, device, newest[0].sizes, run, len(played), tuple(entries), gone)
+            history.setdefault((record.candidate, record.role), []).append(record)
+    entries, rank = [], 0
+    labels = _labels(record for _, record in rows)
+    for number, (label, (own_run, record)) in enumerate(zip(labels, rows), start=1):
+        key = (record.candidate, record.role)
+        rank += record.rank is not None
+        entries.append(Entry(
+            f"{anchor}e{number}", label, replace(record, rank=None if record.rank is None else rank),
+            samples[own_run.path].get(key, Samples()), sources.get(record.source_hash or ""),
+            tuple(history.pop(key, [record])), is_earlier=own_run is not run,
+        ))
+    gone = tuple(records[-1] for records in history.values())
+    return Case(anchor, device, rows[0][1].sizes, run, len(played), tuple(entries), gone)
+
+
+def _card_of(record: Record, run: Run) -> tuple[object, ...]:
+    return Run(run.path, (record,)).known_device
 
 
 def _labels(records: Iterable[Record]) -> list[str]:

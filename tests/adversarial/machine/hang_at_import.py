@@ -1,7 +1,7 @@
 """Never comes back from being imported.
 
 Mechanism: builders have a deadline and are killed with all they started.
-Expected: timed_out/build_timeout
+Expected: timed_out/load_timeout
 Fools: nothing
 Device: any
 """

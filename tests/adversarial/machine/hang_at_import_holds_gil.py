@@ -2,7 +2,7 @@
 
 Mechanism: no other thread of that process runs any more, no signal handler, no timeout written in Python. The
   builder's deadline is kept in another process.
-Expected: timed_out/build_timeout
+Expected: timed_out/load_timeout
 Fools: nothing
 Device: any
 """

@@ -25,6 +25,7 @@ class ScriptedSession:
 
     timer = "scripted"
     room = 100  # launches that fit into a queue
+    takes_long = False
 
     def open(self, reference, count):
         self.opened.append(count)

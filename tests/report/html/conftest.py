@@ -23,6 +23,7 @@ def h200(make_record):
     def make(**changes) -> Record:
         plain = {
             "device_kind": "cuda",
+            "problem_hash": "a" * 16,
             "device_name": "NVIDIA H200",
             "kind": "custom",
             "precision_class": "fp32",
@@ -145,7 +146,7 @@ def results(tmp_path, h200, make_record) -> Path:
     eager = h200(candidate="eager", role="baseline", **same)
     old = [
         (h200(candidate="tiled", speedup=3.0, speedup_lo=2.9, speedup_hi=3.1, source_hash="0" * 16), samples()),
-        (h200(candidate="left_behind"), None),
+        (h200(candidate="left_behind", problem_hash="e" * 16), None),  # of another text of the problem
         (eager, None),
     ]
     write_run(folder / "nvidia-h200", "20260501T123005Z", old)

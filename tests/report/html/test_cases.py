@@ -20,11 +20,37 @@ def test_devices_of_one_problem_stand_in_one_section_gpus_first(problem):
     assert problem.sizes_differ
 
 
-def test_the_table_is_the_newest_runs_and_older_names_are_listed_apart(problem):
+def test_rows_of_another_problem_text_are_listed_apart(problem):
     h200 = problem.cases[0]
     assert h200.runs == 2 and h200.first.utc.startswith("2026-05-08")
     assert {entry.label for entry in h200.entries} == {"tiled", "eager", "wrong"}
     assert [record.candidate for record in h200.gone] == ["left_behind"]
+
+
+def test_a_run_of_one_candidate_leaves_the_newest_rows_of_the_others(tmp_path, h200, recorded):
+    first = [
+        (h200(candidate="fast", time_us=100.0, rank=1), None), (h200(candidate="slow", time_us=300.0, rank=2), None),
+        (h200(candidate="eager", role="baseline"), None),
+    ]
+    recorded.write_run(tmp_path, "20260501T120000Z", first)
+    again = [(h200(candidate="slow", time_us=50.0, rank=1, utc="2026-05-08T12:00:00Z"), None),
+             (h200(candidate="eager", role="baseline", utc="2026-05-08T12:00:00Z"), None)]
+    recorded.write_run(tmp_path, "20260508T120000Z", again)
+    (found,) = problems_of(gather([tmp_path]).runs, {})
+    rows = [(entry.label, entry.record.time_us, entry.record.rank, entry.is_earlier) for entry in found.cases[0].entries]
+    assert rows == [("slow", 50.0, 1, False), ("fast", 100.0, 2, True), ("eager", 600.0, None, False)]
+    assert found.cases[0].gone == () and found.cases[0].first.utc.startswith("2026-05-08")
+
+
+@pytest.mark.parametrize("changed", [{"problem_hash": "e" * 16}, {"l2_policy": "another"}, {"uuid": "GPU-2"}])
+def test_a_row_of_another_problem_method_or_card_is_no_row_of_the_case(tmp_path, h200, recorded, changed):
+    usual = {"l2_policy": "cold", "uuid": "GPU-1"}
+    recorded.write_run(tmp_path, "20260501T120000Z", [(h200(candidate="old", **(usual | changed)), None)])
+    new = h200(candidate="new", utc="2026-05-08T12:00:00Z", **usual)
+    recorded.write_run(tmp_path, "20260508T120000Z", [(new, None)])
+    (found,) = problems_of(gather([tmp_path]).runs, {})
+    assert [entry.label for entry in found.cases[0].entries] == ["new"]
+    assert [record.candidate for record in found.cases[0].gone] == ["old"]
 
 
 def test_an_entry_has_its_history_samples_and_source(problem):
