@@ -12,7 +12,7 @@ import pytest
 from harness.baselines import BASELINES
 from harness.candidate import Candidate, find_candidates, read_candidate
 from harness.errors import InputError, NothingToRun
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 from harness.verdict import ReasonCode
 
 MODEL = "class ModelNew:\n    pass\n"

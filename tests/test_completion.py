@@ -10,7 +10,7 @@ import pytest
 
 from harness.completion import put_run_before_a_problem
 from harness.flags import VERBS
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 
 
 def completions(typed: str, tmp_path) -> set[str]:

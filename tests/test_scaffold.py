@@ -12,7 +12,8 @@ import pytest
 from harness.candidate import read_candidate
 from harness.cli import main
 from harness.errors import InputError
-from harness.problem import REPOSITORY, load_problem, problem_files
+from harness.places import REPOSITORY
+from harness.problem import load_problem, problem_files
 from harness.scaffold import from_reference, new_candidate, new_problem
 
 FIXTURES = REPOSITORY / "tests" / "fixtures" / "kernelbench"
