@@ -37,6 +37,17 @@ def test_candidates_are_the_python_files_sorted_by_name(tmp_path: Path) -> None:
     assert [each.name for each in find_candidates(tmp_path)] == ["naive", "tiled"]
 
 
+def test_of_several_folders_the_first_that_has_a_name_counts(tmp_path: Path) -> None:
+    for folder, name in (("mine", "b"), ("shipped", "a"), ("shipped", "b")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        _folder(tmp_path / folder, f"{name}.py")
+    folders = [tmp_path / "mine", tmp_path / "shipped"]
+    assert [each.path for each in find_candidates(folders)] == [folders[1] / "a.py", folders[0] / "b.py"]
+    with pytest.raises(InputError) as caught:
+        find_candidates(folders, only=["c"])
+    assert f"in {folders[0]} and {folders[1]}" in str(caught.value)
+
+
 def test_a_candidate_carries_its_source_and_the_hash_of_it(tmp_path: Path) -> None:
     found = _read(tmp_path, MODEL)
     assert (found.name, found.source, found.language, found.fault) == ("tril", MODEL, "torch", None)

@@ -44,16 +44,15 @@ def run(options: argparse.Namespace) -> int:
     problem = load_problem(find_problem(options.problem[0]), options.candidates)
     problem = at_sizes(in_mode(problem, options.mode), options.sizes)
     problem = with_baselines(problem, options.baselines)
-    folders = problem.candidate_folders
 
     def find() -> list[Path]:
         try:
-            return [candidate.path for candidate in find_candidates(folders, options.only, options.skip)]
+            return [candidate.path for candidate in find_candidates(problem.candidate_folders, options.only, options.skip)]
         except (NothingToRun, InputError):
             return []  # a folder that is empty for now, or a glob that nothing matches yet
 
-    if not folders[0].is_dir():
-        find_candidates(folders)  # says what is wrong with it
+    if not problem.candidate_folders[0].is_dir():
+        find_candidates(problem.candidate_folders)  # says what is wrong with it
     require_torch()
     start_ahead()
     from harness.evaluation import Referee
@@ -64,11 +63,11 @@ def run(options: argparse.Namespace) -> int:
         options.device, out_dir=options.out, progress=progress
     ) as referee:
         watch = _Watch(
-            SavedFiles(folders, find, _LOOK_S), lambda: referee.queue(problem, load_settings(options.config)),
+            SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _LOOK_S), lambda: referee.queue(problem, load_settings(options.config)),
             LiveLeaderboard(problem, options.json), tell=lambda text: None if options.json else progress.note(text),
         )
         try:
-            watch.forever(f"watching {shown(folders[0])}: save a candidate there to judge it; Ctrl-C ends this")
+            watch.forever(f"watching {shown(problem.candidates_dir)}: save a candidate there to judge it; Ctrl-C ends this")
         except KeyboardInterrupt:
             return 0
     return 0
