@@ -82,5 +82,5 @@ def located(path: Path) -> Path:
 
 
 def is_shipped(path: Path) -> bool:
-    """Whether `path` lies in an installation, where nobody is to write."""
-    return IS_INSTALLED and path.resolve().is_relative_to(SHIPPED)
+    """Whether a candidate's `path` is a shipped one, beside which only who works in that checkout is to write."""
+    return path.resolve().is_relative_to(SHIPPED / "candidates") and (IS_INSTALLED or project() != SHIPPED)

@@ -166,8 +166,9 @@ class Workshop:
             refused=frozenset(build.failed),
         )
         readable = [Path(contestant.path), candidate.path, candidate.path.resolve().parent, self._cache.root]
-        # Inductor finds its libraries by itself but where the path to them has a blank.
-        is_to_mend = "torch.compile" in candidate.source and shlex.quote(sys.prefix) != sys.prefix
+        # Inductor's compiler finds its files by itself but where the path to them has a blank.
+        places = f"{sys.prefix}{warm}"
+        is_to_mend = "torch.compile" in candidate.source and shlex.quote(places) != places
         imports = BASELINES["torch.compile"].imports if is_to_mend else ()
         return contestant, PlayerStarter(self._bench, self.wall, warm, imports, readable)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import places
-from harness.places import SHIPPED, folders_of, located, own, project, python_of
+from harness.places import SHIPPED, folders_of, is_shipped, located, own, project, python_of
 
 
 @pytest.fixture
@@ -58,6 +58,13 @@ def test_a_path_is_looked_for_here_then_in_the_project_then_in_what_is_shipped(m
     monkeypatch.chdir(mine / "sub")
     assert located(shipped) == mine / shipped
     assert located(Path("problems/none.yaml")) == Path("problems/none.yaml")
+
+
+def test_a_shipped_candidate_is_one_s_own_to_write_beside_in_its_checkout_alone(mine, monkeypatch):
+    candidate = SHIPPED / "candidates" / "tril_matmul" / "tiled_shared.py"
+    assert is_shipped(candidate) and not is_shipped(Path("candidates/tril_matmul/tiled_shared.py"))
+    monkeypatch.chdir(SHIPPED)
+    assert not is_shipped(candidate)
 
 
 @pytest.mark.parametrize(("started_as", "is_installed", "words"), [

@@ -9,6 +9,7 @@ up.
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -67,8 +68,8 @@ def write(folder: Path, texts: Iterable[str]) -> StandIns:
 
 def flags(stand_ins: StandIns | None) -> list[str]:
     """For nvcc: the wheels' folders behind its own, and the stand-ins behind these."""
-    # nvcc parts what it hands on at commas.
-    return [f"-Xcompiler=-idirafter,{folder}" for folder in folders(stand_ins) if "," not in str(folder)]
+    # nvcc parts what it hands on at commas, and hands it to a shell.
+    return [f"-Xcompiler=-idirafter,{quoted}" for quoted in map(shlex.quote, map(str, folders(stand_ins))) if "," not in quoted]
 
 
 def folders(stand_ins: StandIns | None) -> list[Path]:
