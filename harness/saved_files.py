@@ -1,5 +1,5 @@
-"""Which candidates of some folders have been saved since the last look: their own file, or one beside it that they name, in
-full or by a pattern, or import, or that such a file does.
+"""Which candidates of some folders have been saved since the last look: their own file, or one beside it that they
+name, in full or by a pattern, or import, or that such a file does.
 
 Files are looked at, not waited for: what an editor does to a file on saving differs from one to the next, but in the
 end it has another size or time. A file counts once it has stayed as it is from one look to the next.

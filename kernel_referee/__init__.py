@@ -1,7 +1,7 @@
 """The front door of an installation: the command `kernel-referee`, and the folder that what is shipped lies in.
 
-`kernel_referee.evaluate` is `harness.evaluate`. A file `harness.py` of the user's may come before ours on the path; what
-is imported through this name is ours all the same.
+`kernel_referee.evaluate` is `harness.evaluate`. A file `harness.py` of the user's may come before ours on the path;
+what is imported through this name is ours all the same.
 """
 # PYTHON_ARGCOMPLETE_OK
 

@@ -70,7 +70,8 @@ def test_a_shipped_candidate_is_one_s_own_to_write_beside_in_its_checkout_alone(
 @pytest.mark.parametrize(("started_as", "is_installed", "words"), [
     ("run.py", False, "python run.py"), ("/clone/run.py", False, "python run.py"), ("pytest", False, "python run.py"),
     ("/venv/bin/kernel-referee", True, "kernel-referee"), ("/venv/bin/kernel-referee", False, "kernel-referee"),
-    ("/lib/harness/__main__.py", True, "python -m harness"), ("mine.py", True, "kernel-referee"), ("", True, "kernel-referee"),
+    ("/lib/harness/__main__.py", True, "python -m harness"), ("mine.py", True, "kernel-referee"),
+    ("", True, "kernel-referee"),
 ])
 def test_messages_name_the_program_as_it_was_started(started_as, is_installed, words):
     assert places._program(started_as, is_installed) == words

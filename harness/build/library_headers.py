@@ -69,7 +69,8 @@ def write(folder: Path, texts: Iterable[str]) -> StandIns:
 def flags(stand_ins: StandIns | None) -> list[str]:
     """For nvcc: the wheels' folders behind its own, and the stand-ins behind these."""
     # nvcc parts what it hands on at commas, and hands it to a shell.
-    return [f"-Xcompiler=-idirafter,{quoted}" for quoted in map(shlex.quote, map(str, folders(stand_ins))) if "," not in quoted]
+    quoted = [shlex.quote(str(folder)) for folder in folders(stand_ins)]
+    return [f"-Xcompiler=-idirafter,{folder}" for folder in quoted if "," not in folder]
 
 
 def folders(stand_ins: StandIns | None) -> list[Path]:

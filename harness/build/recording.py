@@ -255,9 +255,10 @@ class Recorder:
 
 
 def with_quoted_folders(write_ninja_file: Callable[..., None]) -> Callable[..., None]:
-    """PyTorch's `_write_ninja_file` with each folder of libraries quoted for the shell: it quotes those of headers alone.
+    """PyTorch's `_write_ninja_file` with each folder of libraries quoted for the shell.
 
-    A flag that is anything else than one folder that there is stays as it was given.
+    PyTorch quotes the folders of headers alone. A flag that is anything else than one folder that there is stays as it
+    was given.
     """
     signature = inspect.signature(write_ninja_file)
 

@@ -37,8 +37,9 @@ class RefereeProcess:
         near, far = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(REPOSITORY), str(SHIPPED), str(far.fileno())], stdin=subprocess.DEVNULL,
-                env={**os.environ, **visible_alone(device, os.environ)}, pass_fds=(far.fileno(),),
+                [sys.executable, "-c", _PROGRAM, str(REPOSITORY), str(SHIPPED), str(far.fileno())],
+                stdin=subprocess.DEVNULL, env={**os.environ, **visible_alone(device, os.environ)},
+                pass_fds=(far.fileno(),),
                 start_new_session=True,  # Ctrl-C is the parent's, who passes it on once
             )
         finally:

@@ -17,7 +17,8 @@ def run(options: argparse.Namespace) -> int:
     path_of_problem = find_problem(options.problem)
     problem = load_problem(path_of_problem, options.candidates)
     if options.candidates == problem.candidates_dir and not any(options.candidates.glob("*.py")):
-        problem = replace(problem, candidates_dir=options.candidates / problem.name)  # it may get others' candidates too
+        # Other problems' candidates may come to lie beside them.
+        problem = replace(problem, candidates_dir=options.candidates / problem.name)
     path = new_candidate(problem, options.name, options.rung)
     elsewhere = f" --candidates {shown(options.candidates)}" if options.candidates is not None else ""
     run = f"{PROGRAM} {typed(path_of_problem)}{elsewhere} --only {path.stem}"

@@ -77,7 +77,8 @@ def _meant(word: str, problem: Path | None, folder: Path | None) -> tuple[Path, 
         return files[name], loaded
     folders = folders_of("candidates")
     files = {
-        (each.parent.name, each.stem): each for folder in reversed(folders) for each in sorted(folder.glob("*/[!_.]*.py"))
+        (each.parent.name, each.stem): each
+        for folder in reversed(folders) for each in sorted(folder.glob("*/[!_.]*.py"))
     }
     matching = [each for each in files.values() if each.stem == name]
     if not matching:

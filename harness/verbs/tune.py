@@ -76,7 +76,8 @@ def _candidate(problem: Problem, named: str) -> Candidate:
     found = next((each for each in candidates if each.name == path.stem), None)
     if found is None:
         hint = hint_for(path.stem, [each.name for each in candidates], "There are")
-        raise InputError(f"--tune {named}: there is no such candidate in {' and '.join(map(shown, problem.candidate_folders))}", hint=hint)
+        where = " and ".join(map(shown, problem.candidate_folders))
+        raise InputError(f"--tune {named}: there is no such candidate in {where}", hint=hint)
     return read_candidate(found.path, tuned=False)
 
 

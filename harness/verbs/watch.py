@@ -47,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
 
     def find() -> list[Path]:
         try:
-            return [candidate.path for candidate in find_candidates(problem.candidate_folders, options.only, options.skip)]
+            found = find_candidates(problem.candidate_folders, options.only, options.skip)
+            return [candidate.path for candidate in found]
         except (NothingToRun, InputError):
             return []  # a folder that is empty for now, or a glob that nothing matches yet
 
@@ -63,11 +64,13 @@ def run(options: argparse.Namespace) -> int:
         options.device, out_dir=options.out, progress=progress
     ) as referee:
         watch = _Watch(
-            SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _LOOK_S), lambda: referee.queue(problem, load_settings(options.config)),
+            SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _LOOK_S),
+            lambda: referee.queue(problem, load_settings(options.config)),
             LiveLeaderboard(problem, options.json), tell=lambda text: None if options.json else progress.note(text),
         )
         try:
-            watch.forever(f"watching {shown(problem.candidates_dir)}: save a candidate there to judge it; Ctrl-C ends this")
+            folder = shown(problem.candidates_dir)
+            watch.forever(f"watching {folder}: save a candidate there to judge it; Ctrl-C ends this")
         except KeyboardInterrupt:
             return 0
     return 0

@@ -63,7 +63,8 @@ def test_a_project_of_kernelbench_files_alone_has_them_for_problems(tmp_path, mo
 
 def test_candidates_for_a_shipped_problem_stand_beside_those_that_are_shipped(mine):
     put("candidates/tril_matmul/mine.py", "candidates/tril_matmul/tiled_shared.py")
-    found = {each.name: each.path for each in find_candidates(load_problem(find_problem(Path("tril_matmul"))).candidate_folders)}
+    problem = load_problem(find_problem(Path("tril_matmul")))
+    found = {each.name: each.path for each in find_candidates(problem.candidate_folders)}
     assert found["mine"] == Path("candidates/tril_matmul/mine.py")
     assert found["tiled_shared"] == Path("candidates/tril_matmul/tiled_shared.py")
     assert found["openmp_cpu"] == SHIPPED / "candidates/tril_matmul/openmp_cpu.py"
@@ -115,8 +116,10 @@ def test_the_list_has_the_project_s_problems_first_and_their_candidates(mine, ca
     assert names["row_softmax"] == {"first"} and {"mine", "tiled_shared"} <= names["tril_matmul"]
 
 
-@pytest.mark.parametrize("words", [["row_softmax"], ["run", "row_softmax"], ["problems/row_softmax.yaml"], ["row_softmax", "--watch"],
-                                   ["row_softmax", "--resume"], ["row_softmax", "--tune", "x"]], ids=" ".join)
+@pytest.mark.parametrize("words", [
+    ["row_softmax"], ["run", "row_softmax"], ["problems/row_softmax.yaml"], ["row_softmax", "--watch"],
+    ["row_softmax", "--resume"], ["row_softmax", "--tune", "x"],
+], ids=" ".join)
 def test_a_problem_that_has_no_candidates_yet_is_told_how_to_get_one_by_every_way_to_run(mine, words, capsys):
     assert main([*words, "--device", "cpu"]) == 2
     assert "Type python run.py new row_softmax my_first" in capsys.readouterr().err
