@@ -16,13 +16,13 @@ from pathlib import Path
 
 from harness.reading.candidate_language import language_of
 from harness.errors import InputError, NothingToRun
+from harness.places import PROGRAM, own
 from harness.reading import parameters
 from harness.reading.python_source import ModuleNames, SourceFault, parsed, top_level_names
 from harness.spelling import listed, nearest
 from harness.reading.text_files import decoded, shown
 from harness.verdict import ReasonCode
 
-_CANDIDATES = Path(__file__).resolve().parents[1] / "candidates"  # where `new` puts them
 _MOST_BYTES = 1 << 20  # of what is parsed and searched here, where nobody can end it
 _READ_AS_MISSING = ("NA", "NULL", "NaN", "None", "nan", "null")  # by pandas without options
 _BASELINES = ("eager", "torch.compile", "eager-tf32")  # as `baselines` and the YAML have them
@@ -159,21 +159,26 @@ def _with_values(candidate: Candidate, tree: ast.Module, tuned: bool) -> Candida
 
 
 def find_candidates(
-    directory: Path | str, only: Sequence[str] = (), skip: Sequence[str] = ()
+    folders: Path | str | Sequence[Path], only: Sequence[str] = (), skip: Sequence[str] = ()
 ) -> list[Candidate]:
-    """The candidates in `directory`, sorted by name; files that begin with "_" or "." are left alone.
+    """The candidates in `folders`, sorted by name; files that begin with "_" or "." are left alone.
 
-    `only` and `skip` are globs for the name, with or without ".py". Raises InputError when there is no such
-    folder or a glob matches no candidate, and NothingToRun when no candidate is there or left.
+    Of two files of one name that in the earlier folder counts. `only` and `skip` are globs for the name, with or
+    without ".py". Raises InputError when there is no such folder or a glob matches no candidate, and NothingToRun when
+    no candidate is there or left.
     """
-    directory = Path(directory)
-    files = _files_of(directory)
-    names = [file.stem for file in files]
+    folders = [Path(folders)] if isinstance(folders, (str, Path)) else folders
+    by_name: dict[str, Path] = {}
+    for folder in folders:
+        for file in _files_of(folder):
+            by_name.setdefault(file.stem, file)
+    names = sorted(by_name)
+    files = [by_name[name] for name in names]
+    where = " and ".join(shown(folder) for folder in folders)
     if not files:
-        raise NothingToRun(f"{shown(directory)}: holds no candidate. "
-                           "Put a .py file with class ModelNew(nn.Module) there.")
-    wanted = _matching(only, names, "--only", directory) if only else set(names)
-    unwanted = _matching(skip, names, "--skip", directory) if skip else set()
+        raise NothingToRun(f"{where}: holds no candidate. Put a .py file with class ModelNew(nn.Module) there.")
+    wanted = _matching(only, names, "--only", where) if only else set(names)
+    unwanted = _matching(skip, names, "--skip", where) if skip else set()
     chosen = [file for file in files if file.stem in wanted - unwanted]
     if not chosen:
         taken = "what --only chose. Leave one of the two out." if only else "all of them. Skip fewer."
@@ -193,7 +198,7 @@ def _files_of(directory: Path) -> list[Path]:
         raise InputError("permission denied", directory, hint=f"Type chmod u+rx {directory}") from None
     files = [directory / name for name in names if name.endswith(".py") and name[0] not in "_."]
     # A pipe would keep its reader for ever, and a device has no end; a link that leads nowhere is told of.
-    return sorted((file for file in files if file.is_file() or not file.exists()), key=lambda file: file.stem)
+    return [file for file in files if file.is_file() or not file.exists()]
 
 
 def _no_such_folder(directory: Path) -> InputError:
@@ -206,13 +211,13 @@ def _no_such_folder(directory: Path) -> InputError:
     guess = nearest(directory.name, beside)
     holding = [name for name in beside if next((parent / name).glob("*.py"), None)]
     hint = f"Did you mean {shown(parent / guess)}?" if guess else \
-        f"Type python run.py new {directory.name} my_first" if parent.resolve() == _CANDIDATES else \
+        f"Type {PROGRAM} new {directory.name} my_first" if parent.resolve() == own("candidates").resolve() else \
         f"There are {listed([shown(parent / name) for name in holding])}." if len(holding) > 1 else \
         f"Make it with: mkdir -p {shown(directory)}"
     return InputError("there is no such folder of candidates", shown(directory), hint=hint)
 
 
-def _matching(globs: Sequence[str], names: Sequence[str], flag: str, directory: Path) -> set[str]:
+def _matching(globs: Sequence[str], names: Sequence[str], flag: str, where: str) -> set[str]:
     """The names that any of `globs` matches. Raises InputError for a glob that matches none."""
     matched: set[str] = set()
     for glob in globs:
@@ -222,7 +227,7 @@ def _matching(globs: Sequence[str], names: Sequence[str], flag: str, directory: 
             guess = nearest(pattern, names) or _nearest_beginning(pattern, names)
             hint = f"Did you mean '{guess}'?" if guess else f"There {'is' if len(names) == 1 else 'are'} " \
                 f"{listed(names)}."
-            raise InputError(f"{flag} '{glob}' matches no candidate in {shown(directory)}", hint=hint)
+            raise InputError(f"{flag} '{glob}' matches no candidate in {where}", hint=hint)
         matched.update(found)
     return matched
 

@@ -1,21 +1,43 @@
 """The command line: words and flags in, one call into `verbs`, an exit code out.
 
-A first word that is no verb is a problem file. Nothing heavy is imported before the flags are understood, so that
+A first word that is no verb is a problem. Nothing heavy is imported before the flags are understood, so that
 `--help`, `list` and a mistake answer at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import importlib
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from harness.errors import HarnessError
 from harness.flags import understood
+
+
+def as_process() -> None:
+    """Carry out the command line of this process, and end it at once: `run.py` and the commands that are installed.
+
+    What PyTorch consists of is left to the system: taking it apart piece by piece takes half a second.
+    """
+    status = 1  # what ends with a traceback ends with this
+
+    def end_at_once() -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, OSError, ValueError):  # closed, or never there
+                stream.flush()
+        os._exit(status)
+
+    atexit.register(end_at_once)  # before all others are, and so called after them
+    try:
+        status = main(sys.argv[1:])
+    except SystemExit as ending:  # argparse's: --help, and flags that it does not know
+        status = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
 
 
 def main(arguments: Sequence[str]) -> int:

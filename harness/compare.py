@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.places import PROGRAM
 from harness.records.compared import Compared
 from harness.records.comparison import JOINS, join
 from harness.records.runs import Run, find_runs, is_readable
@@ -25,7 +26,7 @@ def compare(paths: Iterable[Path | str], *, by: str = "source", force: bool = Fa
     """
     paths = [Path(path) for path in paths]
     if not paths:
-        hint = "As in `python run.py compare results/tril_matmul/`"
+        hint = f"As in `{PROGRAM} compare results/tril_matmul/`"
         raise InputError("name two CSVs or a folder of results", hint=hint)
     if by not in JOINS:
         raise InputError(f"--by {by}: candidates are joined by source or by name", hint=hint_for(by, JOINS))
@@ -53,7 +54,7 @@ def _only_one(run: Run, named: Path, notes: list[str]) -> InputError:
     beside = [each for each in sorted(run.path.parent.glob("*.csv")) if each.name != run.path.name]
     others = [each for each in beside if is_readable(each)]
     if others:
-        hint = f"`python run.py compare {others[-1]} {run.path}` compares two runs on one device"
+        hint = f"`{PROGRAM} compare {others[-1]} {run.path}` compares two runs on one device"
     else:
         hint = "Name a second CSV, or a folder with the results of several devices"
     found = f"{run.device_name}, {run.utc}"

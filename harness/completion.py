@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 from collections.abc import Collection, MutableMapping
+
+# What starts the command line; not a folder of that name on the way to it.
+_PROGRAM = re.compile(r"(?:^|[\s/])(?:run\.py|kernel-referee|-m harness)(?=\s|$)")
 
 
 def answer_the_shell(parser: argparse.ArgumentParser, verbs: Collection[str]) -> None:
@@ -27,10 +31,10 @@ def put_run_before_a_problem(environment: MutableMapping[str, str], verbs: Colle
     """Insert the verb that is left out before a problem file, so that the flags of `run` can be completed."""
     line, point = environment.get("COMP_LINE", ""), int(environment.get("COMP_POINT", "0"))
     before = line[:point]
-    script = before.find("run.py")
-    if script < 0:
+    program = _PROGRAM.search(before)
+    if program is None:
         return
-    after = script + len("run.py")
+    after = program.end()
     try:
         words = shlex.split(before[after:])
     except ValueError:

@@ -23,6 +23,7 @@ from harness.device.choose import check_device_name, open_bench
 from harness.errors import InputError
 from harness.kernelbench import result_fields
 from harness.pipeline import note_no_wall
+from harness.places import located
 from harness.problem import Problem, find_problem, in_mode, load_problem
 from harness.records.evidence import Evidence
 from harness.records.ranking import rank
@@ -156,6 +157,7 @@ class Referee:
     def _written(self, source: str | Path, name: str | None) -> Path:
         """A file of the candidate that can be read from inside the wall."""
         if isinstance(source, Path):
+            source = located(source)
             if not source.is_file():
                 raise InputError("there is no such candidate file", source)
             if name is None or name == source.stem:

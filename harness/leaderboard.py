@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from harness.places import PROGRAM
 from harness.records.problem_notes import bars_ranks, notes_in
 from harness.records.ranking import TIMED, class_of, grouped, rank, shown_time, why_unranked
 from harness.records.schema import Record
@@ -258,7 +260,7 @@ def _at_odds(group: list[Record]) -> list[str]:
 def _next_lines(records: list[Record], command: str | None, records_path: object) -> list[str]:
     """Where the records are, and the one command that helps most now."""
     first = records[0]
-    command = command or f"python run.py problems/{first.problem}.yaml"
+    command = command or f"{PROGRAM} problems/{first.problem}.yaml"
     own = [each for each in records if each.role == "candidate"]
     unsure = [each for each in own if each.status is Status.UNSURE]
     waiting = [
@@ -272,10 +274,10 @@ def _next_lines(records: list[Record], command: str | None, records_path: object
         plain = re.sub(r" --(config|only) \S+", "", command)
         text = f"Next: {plain} --only {unsure[0].candidate} --config rigorous   measures it for longer"
     elif waiting:
-        text = "Next: python run.py doctor   says what this machine lacks to run the others"
+        text = f"Next: {PROGRAM} doctor   says what this machine lacks to run the others"
     elif own:
         folder = Path(str(records_path)).parent.parent if records_path else f"results/{first.problem}"
-        text = f"Next: python run.py compare {folder}/   sets this beside other devices"
+        text = f"Next: {PROGRAM} compare {shlex.quote(f'{folder}/')}   sets this beside other devices"
     else:
         text = f"Next: put a file with a class ModelNew into candidates/{first.problem}/ and run again"
     return ([f"Results: {records_path}"] if records_path else []) + [text]

@@ -13,8 +13,9 @@ import yaml
 
 from harness.errors import InputError
 from harness.physics import Peaks
+from harness.places import CONFIGS_DIR
 
-GPUS_YAML = Path(__file__).resolve().parents[1] / "configs" / "gpus.yaml"
+GPUS_YAML = CONFIGS_DIR / "gpus.yaml"
 
 _NUMBERS = (
     "fp32_tflops", "tensor16_tflops", "tensor16_acc16_tflops", "tensor_tf32_tflops", "bandwidth_gbytes_s",

@@ -7,20 +7,21 @@ refuses what cannot be run with sentences that name file and line. Nothing of th
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import InputError
 from harness.formulas import Formula, FormulaError
+from harness.places import SHIPPED, folders_of, located, own
 from harness.reading.reference_source import read_reference, sizes_in
 from harness.reading.sizes_flag import names_in, read_sizes
-from harness.reading.text_files import files_in, joined
+from harness.reading.text_files import files_in, joined, shown
 from harness.reading.yaml_lines import YAML_SUFFIXES, read_yaml
 from harness.spelling import hint_for
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-PROBLEMS_DIR = REPOSITORY / "problems"
+PROBLEMS_DIR = SHIPPED / "problems"
 _DEFAULT_BASELINES = ("eager", "torch.compile")
 BASELINE_NAMES = ("eager", "torch.compile", "eager-tf32")
 
@@ -49,6 +50,7 @@ class Problem:
     Every mapping of sizes names the same sizes; all are empty for a KernelBench file, which keeps its own but for those
     that `--sizes` named.
     `more_sizes` are further ones to time at, on every device, where `--sizes` asked for several.
+    New candidates go into `candidates_dir`; those of `more_candidates` count too where none there has their name.
     `hash` is the first 16 hex digits of the SHA-256 of problem file and reference, line ends as ``\\n``.
     """
 
@@ -70,6 +72,13 @@ class Problem:
     hash: str
     mode: str = "forward"
     more_sizes: tuple[dict[str, int], ...] = ()
+    more_candidates: tuple[Path, ...] = ()
+
+    @property
+    def candidate_folders(self) -> tuple[Path, ...]:
+        """The folders that its candidates lie in; where there is none, the one for new candidates."""
+        there = tuple(each for each in (self.candidates_dir, *self.more_candidates) if each.is_dir())
+        return there or (self.candidates_dir,)
 
     def each_size(self) -> tuple[Problem, ...]:
         """This problem once for each of the sizes to time at."""
@@ -90,17 +99,18 @@ class Problem:
 def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> Problem:
     """The problem in `path`: a YAML file (.yaml, .yml) or a KernelBench reference (.py).
 
-    Candidates come from `candidates_dir`, by default ``candidates/<name>`` of the repository. Raises
+    Candidates come from the folder ``<name>`` in `candidates_dir`, or from that itself where it has none. By default
+    they come from ``candidates/<name>`` of the current project and of what the problem is shipped with. Raises
     InputError; its text has one line for each mistake found.
     """
     path = Path(path)
-    candidates = Path(candidates_dir) if candidates_dir is not None else REPOSITORY / "candidates" / path.stem
+    candidates, *more = _candidate_folders(path, candidates_dir)
     if path.suffix == ".py":
-        return _kernelbench_problem(path, candidates)
+        return _kernelbench_problem(path, candidates, tuple(more))
     if path.suffix not in YAML_SUFFIXES and path.is_file():
         hint = "A problem is a .yaml file, or a KernelBench .py file."
         raise InputError("is no problem file", path, hint=hint)
-    file = read_yaml(path, also=(PROBLEMS_DIR,), suffixes=(*YAML_SUFFIXES, ".py"))
+    file = read_yaml(path, also=folders_of("problems"), suffixes=(*YAML_SUFFIXES, ".py"))
     from harness.reading.problem_file import read_problem_file  # with pydantic's engine, which no missing file waits for
 
     parts = read_problem_file(file)
@@ -131,20 +141,50 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
         candidates_dir=candidates,
         hash=_hash(parts.yaml_text, parts.reference_text),
         mode=schema.mode,
+        more_candidates=tuple(more),
     )
 
 
-def find_problem(word: Path) -> Path:
-    """The file of a problem: `word` itself, or without a suffix that of the problem of this name in ``problems/``.
+def _candidate_folders(path: Path, chosen: Path | str | None) -> list[Path]:
+    """Where candidates for the problem in `path` may lie; the first is the place for new ones."""
+    if chosen is not None:
+        inside = Path(chosen) / path.stem
+        return [inside if inside.is_dir() else Path(chosen)]
+    mine, folder = own("candidates") / path.stem, Path(os.path.abspath(path)).parent
+    beside = folder.parent / "candidates" / path.stem
+    is_another = folder.name == "problems" and os.path.realpath(beside) != os.path.realpath(mine)
+    return [mine, beside] if is_another else [mine]
 
-    Raises InputError, with the nearest name, when there is none.
+
+def find_problem(word: Path) -> Path:
+    """The file of a problem: `word` itself, or without a suffix that of the problem of this name.
+
+    What does not lie in the working directory is looked for in the current project, then in what is shipped. Raises
+    InputError, with the nearest name, when there is none of this name.
     """
-    if word.suffix or len(word.parts) != 1 or word.exists():
-        return word
-    names = {path.stem: path for path in problem_files(PROBLEMS_DIR)}
+    if word.suffix or len(word.parts) != 1 or word.is_file():
+        return located(word)
+    names = problems_by_name()
     if word.name not in names:
         raise InputError(f"there is no problem '{word}'", hint=hint_for(word.name, list(names), "There are"))
     return names[word.name]
+
+
+def problems_by_name() -> dict[str, Path]:
+    """The file of each problem of the current project, then of each that is shipped and has another name."""
+    names: dict[str, Path] = {}
+    for folder in folders_of("problems"):
+        for path in files_in(folder, YAML_SUFFIXES) or files_in(folder, (".py",)):
+            if path.name[0] != "_":
+                names.setdefault(path.stem, path)
+    return names
+
+
+def typed(path: Path) -> str:
+    """What to type for the problem in `path`: its name where the file does not lie below the working directory."""
+    text = shown(path)
+    by_name = problems_by_name().get(path.stem) if Path(text).is_absolute() else None
+    return path.stem if by_name is not None and by_name.resolve() == path.resolve() else text
 
 
 def in_mode(problem: Problem, mode: str | None) -> Problem:
@@ -232,16 +272,16 @@ def list_problems(problems_dir: Path | str = PROBLEMS_DIR) -> list[Problem]:
     return problems
 
 
-def _kernelbench_problem(path: Path, candidates_dir: Path) -> Problem:
+def _kernelbench_problem(path: Path, candidates_dir: Path, more_candidates: tuple[Path, ...]) -> Problem:
     """A KernelBench file by itself: its own sizes, the default accuracy rule, no formulas."""
-    text, _, errors = read_reference(path, also=(PROBLEMS_DIR,))
+    text, _, errors = read_reference(path, also=folders_of("problems"))
     if errors:
         raise joined(errors)
     return Problem(
         name=path.stem, title=path.stem.replace("_", " "), path=path, reference_path=path,
         reference_source=text, sizes={}, cpu_sizes={}, check_sizes=(), dtype="float32",
         flops=None, bytes=None, accuracy=AccuracyRule(), baselines=_DEFAULT_BASELINES, kinds=("custom",),
-        candidates_dir=candidates_dir, hash=_hash(text),
+        candidates_dir=candidates_dir, hash=_hash(text), more_candidates=more_candidates,
     )
 
 

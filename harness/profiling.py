@@ -16,6 +16,7 @@ from harness.counters.tool import require_tool
 from harness.device.choose import open_bench, why_no_gpu
 from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, NothingToRun
+from harness.places import PROGRAM
 from harness.problem import Problem
 from harness.referee.reference import Reference
 from harness.report.progress import Progress
@@ -50,7 +51,7 @@ def profile(
     bench = open_bench(device)
     if bench.kind != "cuda":
         why = why_no_gpu() if device != "cpu" else "--device cpu is none"
-        raise NothingToRun(f"profile reads a GPU's counters: {why}. `python run.py doctor` says more")
+        raise NothingToRun(f"profile reads a GPU's counters: {why}. `{PROGRAM} doctor` says more")
     program = require_tool()
     with Workshop(problem, [candidate], bench, settings) as workshop:
         if candidate.fault is None:

@@ -1,5 +1,5 @@
-"""Which candidates of a folder have been saved since the last look: their own file, or one beside it that they name, in
-full or by a pattern, or import, or that such a file does.
+"""Which candidates of some folders have been saved since the last look: their own file, or one beside it that they
+name, in full or by a pattern, or import, or that such a file does.
 
 Files are looked at, not waited for: what an editor does to a file on saving differs from one to the next, but in the
 end it has another size or time. A file counts once it has stayed as it is from one look to the next.
@@ -48,8 +48,8 @@ class SavedFiles:
     A file must have stayed as it is for `quiet_s`; while one has not, it `is_moving`.
     """
 
-    def __init__(self, folder: Path, find: Callable[[], Sequence[Path]], quiet_s: float = 0.0) -> None:
-        self._folder, self._find, self._quiet_s = folder, find, quiet_s
+    def __init__(self, folders: Sequence[Path], find: Callable[[], Sequence[Path]], quiet_s: float = 0.0) -> None:
+        self._folders, self._find, self._quiet_s = folders, find, quiet_s
         self.is_moving = False
         self._judged: dict[Path, str] = {}
         self._seen: dict[Path, tuple[Stamp, float]] = {}
@@ -57,7 +57,7 @@ class SavedFiles:
 
     def changed(self) -> list[Candidate]:
         """The candidates to judge now: new ones, and those that differ from when they were last returned here."""
-        now = _stamps(self._folder)
+        now = {path: stamp for folder in self._folders for path, stamp in _stamps(folder).items()}
         seen_s = time.monotonic()
         quiet, seen = set(), {}
         for path, stamp in now.items():

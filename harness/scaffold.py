@@ -14,7 +14,8 @@ from pathlib import Path
 
 from harness.candidate import Candidate, find_candidates, read_candidate
 from harness.errors import InputError
-from harness.problem import REPOSITORY, Problem
+from harness.places import folders_of
+from harness.problem import Problem
 from harness.reading.python_source import parsed
 from harness.reading.text_files import shown
 from harness.spelling import hint_for
@@ -189,8 +190,10 @@ def _rung(word: str, problem: Problem) -> Candidate:
     """The candidate called `word` among the problem's own or those that are shipped, or in a file of that path."""
     if Path(word).is_file():
         return read_candidate(Path(word))
-    folders = dict.fromkeys((problem.candidates_dir, REPOSITORY / "candidates" / problem.name))
-    found = {each.name: each for folder in folders if any(folder.glob("*.py")) for each in find_candidates(folder)}
+    folders = [problem.candidates_dir, *problem.more_candidates]
+    folders += [each / problem.name for each in folders_of("candidates")]
+    holding = [folder for folder in dict.fromkeys(folders) if any(folder.glob("*.py"))]
+    found = {each.name: each for each in (find_candidates(holding) if holding else ())}
     if _plain(word) not in found:
         hint = hint_for(_plain(word), list(found), "There are")
         raise InputError(f"there is no candidate '{word}' to begin from", hint=hint)

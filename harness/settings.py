@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.places import CONFIGS_DIR, located
 from harness.spelling import hint_for
 from harness.reading.text_files import files_in
 
-CONFIGS_DIR = Path(__file__).resolve().parent.parent / "configs"
 _NOT_SETTINGS = ("gpus", "selftest")  # datasheet peaks, and what only `selftest` uses
 
 
@@ -71,7 +71,7 @@ def load_settings(name_or_path: str) -> Settings:
     if name_or_path in shipped:
         path = CONFIGS_DIR / f"{name_or_path}.yaml"
     elif Path(name_or_path).suffix or len(Path(name_or_path).parts) != 1:
-        path = Path(name_or_path)
+        path = located(Path(name_or_path))
     else:
         hint = hint_for(name_or_path, shipped, "There are")
         raise InputError(f"there is no configuration '{name_or_path}'", hint=hint)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.baselines import Baseline, write_baseline
+from harness.baselines import BASELINES, Baseline, write_baseline
 from harness.build.asked import build_asked
 from harness.build.builders import Builders
 from harness.build.cache import Cache
@@ -166,7 +168,11 @@ class Workshop:
             refused=frozenset(build.failed),
         )
         readable = [Path(contestant.path), candidate.path, candidate.path.resolve().parent, self._cache.root]
-        return contestant, PlayerStarter(self._bench, self.wall, warm, readable=readable)
+        # Inductor's compiler finds its files by itself but where the path to them has a blank.
+        places = f"{sys.prefix}{warm}"
+        is_to_mend = "torch.compile" in candidate.source and shlex.quote(places) != places
+        imports = BASELINES["torch.compile"].imports if is_to_mend else ()
+        return contestant, PlayerStarter(self._bench, self.wall, warm, imports, readable)
 
     def _warm_folder(self, name: str) -> Path:
         """Where a contestant's own compiled Triton and Inductor kernels outlive the run."""

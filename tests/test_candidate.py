@@ -12,7 +12,7 @@ import pytest
 from harness.baselines import BASELINES
 from harness.candidate import Candidate, find_candidates, read_candidate
 from harness.errors import InputError, NothingToRun
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 from harness.verdict import ReasonCode
 
 MODEL = "class ModelNew:\n    pass\n"
@@ -35,6 +35,17 @@ def test_candidates_are_the_python_files_sorted_by_name(tmp_path: Path) -> None:
     _folder(tmp_path, "tiled.py", "naive.py", "_shared.py", ".hidden.py", "notes.txt", "kernel.cu")
     (tmp_path / "folder.py").mkdir()
     assert [each.name for each in find_candidates(tmp_path)] == ["naive", "tiled"]
+
+
+def test_of_several_folders_the_first_that_has_a_name_counts(tmp_path: Path) -> None:
+    for folder, name in (("mine", "b"), ("shipped", "a"), ("shipped", "b")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        _folder(tmp_path / folder, f"{name}.py")
+    folders = [tmp_path / "mine", tmp_path / "shipped"]
+    assert [each.path for each in find_candidates(folders)] == [folders[1] / "a.py", folders[0] / "b.py"]
+    with pytest.raises(InputError) as caught:
+        find_candidates(folders, only=["c"])
+    assert f"in {folders[0]} and {folders[1]}" in str(caught.value)
 
 
 def test_a_candidate_carries_its_source_and_the_hash_of_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from harness import __version__, cli, flags
 from harness.errors import HarnessError, InputError, NothingToRun
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 from harness.records import writer
 
 
@@ -98,9 +98,8 @@ def test_a_reader_that_went_away_is_no_error(monkeypatch):
         (["x.yaml", "--cofnig", "quick"], "run has no flag --cofnig. Did you mean --config?"),
         (["cache", "--claer"], "Did you mean --clear?"),
         (["cache", "everything"], "'everything' is one word too many for cache"),
-        (["tril_matmull"], "Did you mean problems/tril_matmul.yaml?"),
+        (["tril_matmull"], "Did you mean tril_matmul?"),
         (["x.yaml", "--device"], "--device"),
-        (["compare"], "CSV|DIR|GLOB"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )

@@ -10,7 +10,7 @@ import pytest
 
 from harness.completion import put_run_before_a_problem
 from harness.flags import VERBS
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 
 
 def completions(typed: str, tmp_path) -> set[str]:
@@ -44,6 +44,9 @@ def test_a_word_is_completed(typed, found, tmp_path):
     ("python run.py p.yaml --d", "python run.py run p.yaml --d"),
     ("python run.py p.yaml ", "python run.py run p.yaml "),
     ("./run.py --strict p.yaml --d", "./run.py run --strict p.yaml --d"),
+    ("kernel-referee p.yaml --d", "kernel-referee run p.yaml --d"),
+    ("python -m harness p.yaml --d", "python -m harness run p.yaml --d"),
+    ("/kernel-referee/run.py p.yaml --d", "/kernel-referee/run.py run p.yaml --d"),
     ("python run.py comp", None), ("python run.py compare --f", None), ("python run.py ", None),
     ("python other.py p.yaml --d", None), ("python run.py 'p.ya", None),
 ])

@@ -10,7 +10,7 @@ import pytest
 
 from harness import flags
 from harness.candidate import read_candidate
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 from harness.records.evidence import Evidence, Mistakes, Recipe, Spread, WrongElement
 from harness.verbs.serve import _KEYS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 
 READ = ("harness", "benchmarks", "docs", "run.py", "tests")
 # What is wrong on purpose, and candidates as their authors write them.

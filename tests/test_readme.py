@@ -15,6 +15,7 @@ from harness.candidate import read_candidate
 from harness.cli import main
 from harness.flags import VERBS
 from harness.problem import load_problem
+from harness.scaffold import new_problem
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -32,10 +33,10 @@ def example_candidate(folder: Path) -> Path:
 
 
 def commands() -> list[list[str]]:
-    """The arguments of every `python run.py …` that the README shows."""
+    """The arguments of every `python run.py …` and `kernel-referee …` that the README shows."""
     lines = [line for block in blocks("sh") for line in block.splitlines()]
-    shown = [re.search(r"(?:^|\s|/)python (run\.py.*)", line) for line in lines]
-    return [shlex.split(each.group(1), comments=True)[1:] for each in shown if each]
+    shown = [re.search(r"(?:^|\s|/)(?:python run\.py|kernel-referee) (.*)", line) for line in lines]
+    return [shlex.split(each.group(1), comments=True) for each in shown if each]
 
 
 def test_the_example_candidate_is_one_that_the_harness_takes(tmp_path):
@@ -54,9 +55,11 @@ def test_the_problem_file_loads_beside_its_reference(tmp_path):
     assert (problem.sizes, problem.cpu_sizes, problem.accuracy) == (shipped.sizes, shipped.cpu_sizes, shipped.accuracy)
 
 
-def test_every_command_is_one_that_the_command_line_knows():
+def test_every_command_is_one_that_the_command_line_knows(tmp_path, monkeypatch):
     from harness import flags
 
+    monkeypatch.chdir(tmp_path)
+    new_problem("row_softmax", tmp_path / "problems")  # as one of them does
     assert len(commands()) >= 8
     for arguments in commands():
         if "--help" not in arguments:

@@ -13,7 +13,7 @@ SOURCE = "class ModelNew:\n    pass\n"
 
 @pytest.fixture
 def saved(tmp_path):
-    return SavedFiles(tmp_path, lambda: sorted(tmp_path.glob("*.py")))
+    return SavedFiles([tmp_path], lambda: sorted(tmp_path.glob("*.py")))
 
 
 def names(saved):
@@ -48,7 +48,7 @@ def test_a_file_counts_once_it_has_stayed_as_it_is_for_a_look(saved, tmp_path):
 def test_however_often_it_is_looked_at_a_file_has_to_stay_as_it_is_for_a_while(tmp_path, monkeypatch):
     now_s = 100.0
     monkeypatch.setattr("harness.saved_files.time.monotonic", lambda: now_s)
-    saved = SavedFiles(tmp_path, lambda: sorted(tmp_path.glob("*.py")), quiet_s=0.25)
+    saved = SavedFiles([tmp_path], lambda: sorted(tmp_path.glob("*.py")), quiet_s=0.25)
     write(tmp_path / "a.py", SOURCE)
     assert [saved.changed(), saved.changed(), saved.is_moving] == [[], [], True]
     now_s += 0.25

@@ -12,7 +12,8 @@ import pytest
 from harness.candidate import read_candidate
 from harness.cli import main
 from harness.errors import InputError
-from harness.problem import REPOSITORY, load_problem, problem_files
+from harness.places import REPOSITORY
+from harness.problem import load_problem, problem_files
 from harness.scaffold import from_reference, new_candidate, new_problem
 
 FIXTURES = REPOSITORY / "tests" / "fixtures" / "kernelbench"
@@ -124,6 +125,7 @@ def test_a_new_problem_loads_and_its_reference_runs_at_every_size(tmp_path):
 
 def test_the_verbs_say_what_to_type_next_and_give_it_as_json(tmp_path, capsys):
     assert main(["new", "tril_matmul", "mine", "--candidates", str(tmp_path)]) == 0
+    assert (tmp_path / "tril_matmul" / "mine.py").exists()
     assert f"python run.py problems/tril_matmul.yaml --candidates {tmp_path} --only mine" in capsys.readouterr().out
     assert main(["new-problem", "soft", "--problems", str(tmp_path), "--json"]) == 0
     assert Path(json.loads(capsys.readouterr().out)["path"]) == tmp_path / "soft.yaml"

@@ -14,7 +14,8 @@ from harness import pipeline
 from harness.candidate import find_candidates
 from harness.device.choose import device_lock
 from harness.errors import DeviceBusy
-from harness.problem import REPOSITORY, load_problem
+from harness.places import REPOSITORY
+from harness.problem import load_problem
 from harness.report.progress import NullProgress
 from harness.settings import load_settings
 from harness.turn import Turn, alone_on

@@ -18,6 +18,7 @@ from harness.build.judging import Ending
 from harness.build.stages import BuildLimits
 from harness.candidate import Candidate
 from harness.clocks.spinning import SPIN
+from harness.places import REPOSITORY
 from harness.sandbox.ahead import PRELOADED
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
@@ -25,7 +26,6 @@ from harness.sandbox.spawn import Child, spawn
 from harness.sandbox.walls import Wall
 from harness.wire.frames import BadFrame, ChannelClosed, FrameTimeout
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ up.
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -67,8 +68,9 @@ def write(folder: Path, texts: Iterable[str]) -> StandIns:
 
 def flags(stand_ins: StandIns | None) -> list[str]:
     """For nvcc: the wheels' folders behind its own, and the stand-ins behind these."""
-    # nvcc parts what it hands on at commas.
-    return [f"-Xcompiler=-idirafter,{folder}" for folder in folders(stand_ins) if "," not in str(folder)]
+    # nvcc parts what it hands on at commas, and hands it to a shell.
+    quoted = [shlex.quote(str(folder)) for folder in folders(stand_ins)]
+    return [f"-Xcompiler=-idirafter,{folder}" for folder in quoted if "," not in folder]
 
 
 def folders(stand_ins: StandIns | None) -> list[Path]:

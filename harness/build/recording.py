@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -65,7 +66,8 @@ class Recorder:
         if hasattr(cpp_extension, "remove_extension_h_precompiler_headers"):
             cpp_extension.remove_extension_h_precompiler_headers = lambda: None
         if hasattr(cpp_extension, "_write_ninja_file"):
-            cpp_extension._write_ninja_file = with_device_linking(cpp_extension._write_ninja_file)
+            write = with_quoted_folders(cpp_extension._write_ninja_file)
+            cpp_extension._write_ninja_file = with_device_linking(write)
         for kind, real in self._real.items():
             setattr(cpp_extension, kind, self._recording(kind, inspect.signature(real)))
 
@@ -252,6 +254,26 @@ class Recorder:
             "module_name": getattr(module, "__name__", None) or libraries[-1].stem,
             "is_python_module": bool(arguments.get("is_python_module", True)),
         })
+
+
+def with_quoted_folders(write_ninja_file: Callable[..., None]) -> Callable[..., None]:
+    """PyTorch's `_write_ninja_file` with each folder of libraries quoted for the shell.
+
+    PyTorch quotes the folders of headers alone. A flag that is anything else than one folder that there is stays as it
+    was given.
+    """
+    signature = inspect.signature(write_ninja_file)
+
+    def quoted(flag: str) -> str:
+        return shlex.quote(flag) if flag.startswith("-L") and os.path.isdir(flag[2:]) else flag
+
+    def write(*positional: Any, **named: Any) -> None:
+        bound = signature.bind(*positional, **named)
+        if bound.arguments.get("ldflags"):
+            bound.arguments["ldflags"] = [quoted(str(flag)) for flag in bound.arguments["ldflags"]]
+        write_ninja_file(*bound.args, **bound.kwargs)
+
+    return write
 
 
 def _own_lists(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 
 from harness.counters.tool import command
+from harness.places import python_of
 
 REPORT = "counters.csv"
 
 
 def main(folder: str, program: str) -> None:
-    target = [sys.executable, "-m", "harness.counters.under_tool", folder]
+    target = python_of("harness.counters.under_tool", folder)
     words = command(program, Path(folder, REPORT), target)
     os.execv(words[0], words)
 

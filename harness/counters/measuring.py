@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.counters.inside import REPORT
 from harness.counters.reading import Read, read_log
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 from harness.sandbox.left_behind import content_of, remove_tree
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import spawn

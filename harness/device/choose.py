@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import InputError, NothingToRun
+from harness.places import PROGRAM
 from harness.sandbox.locks import Lock
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def require_torch() -> None:
     if importlib.util.find_spec("torch") is None:
         raise NothingToRun(
             f"PyTorch is not installed for {sys.executable}. Activate the environment that has it "
-            "(. .venv/bin/activate), or type python run.py doctor"
+            f"(. .venv/bin/activate), or type {PROGRAM} doctor"
         )
 
 
@@ -94,7 +95,7 @@ def open_bench(name: str) -> Bench:
 
         return CpuBench()
     if not cuda_is_there():
-        raise NothingToRun(f"--device {name}: {why_no_gpu()}. `python run.py doctor` says more; --device cpu runs here")
+        raise NothingToRun(f"--device {name}: {why_no_gpu()}. `{PROGRAM} doctor` says more; --device cpu runs here")
     index = int(name.partition(":")[2] or 0)
     if index >= torch.cuda.device_count():
         raise NothingToRun(

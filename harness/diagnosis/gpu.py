@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.diagnosis.finding import MISSING, NOTE, OK, Finding
 from harness.diagnosis.host import bytes_text
-from harness.problem import REPOSITORY
+from harness.places import IS_INSTALLED, REPOSITORY, python_of
 
 if TYPE_CHECKING:
     from harness.device.identity import Telemetry
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _TRIAL_LIMIT_S = 180
 _ANSWER_LIMIT_S = 90.0
 _RELEASE_LIMIT_S = 5.0
-_TORCH_HINT = "pip install -c constraints.txt -e ."
+_TORCH_HINT = "pip install torch" if IS_INSTALLED else "pip install -c constraints.txt -e ."
 _NO_IPC_HINT = "GPU memory is shared by CUDA IPC, which WSL2 and some containers do not have"
 _NO_COMPILER_HINT = "without a C++ compiler calls are timed by torch.cuda.Event: apt install g++, or set CXX"
 _NO_GPU_HINT = "a GPU run needs an NVIDIA driver and a PyTorch built for CUDA"
@@ -34,7 +33,7 @@ _NO_GPU_HINT = "a GPU run needs an NVIDIA driver and a PyTorch built for CUDA"
 
 def examine() -> list[Finding]:
     """The findings of a child process; what it did not live to say is a finding of its own. Never raises."""
-    command = [sys.executable, "-m", __name__]
+    command = python_of(__name__)
     try:
         ran = subprocess.run(
             command, cwd=REPOSITORY, capture_output=True, text=True, errors="replace", timeout=_TRIAL_LIMIT_S,

@@ -109,9 +109,9 @@ def profiler_finding(*, on_gpu: bool) -> Finding | None:
         return None
     program = counters.find_tool()
     if program is None:
-        return Finding("ncu", NOTE, "not found; run.py profile cannot be had without it", counters.HINT)
+        return Finding("ncu", NOTE, "not found; `profile` cannot be had without it", counters.HINT)
     version = _line_of([program, "--version"], "Version")
-    return Finding("ncu", OK, f"{version or 'of unknown version'} at {program}, for run.py profile")
+    return Finding("ncu", OK, f"{version or 'of unknown version'} at {program}, for `profile`")
 
 
 def wall_finding() -> Finding:

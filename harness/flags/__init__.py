@@ -15,22 +15,23 @@ from harness.completion import answer_the_shell
 from harness.errors import InputError
 from harness.flags import judging, results, workplace
 from harness.flags.parser import EXIT_CODES, Parser
+from harness.places import PROGRAM
 
-_EXAMPLES = """examples:
-  python run.py problems/tril_matmul.yaml                     build, check, time and rank every candidate
-  python run.py problems/tril_matmul.yaml --only 'tiled*'     only some of them
-  python run.py problems/tril_matmul.yaml --watch             and again when one is saved, or what it imports
-  python run.py 15_anything.py --candidates some/dir          a KernelBench problem, unmodified
-  python run.py list                                          problems, candidates, settings
-  python run.py doctor                                        what this machine has, and what is missing
-  python run.py compare results/tril_matmul/                  results of several GPUs side by side
-  python run.py report results/                               all of them as one HTML file with charts
-  python run.py show tiled_shared                             everything known about one candidate
-  python run.py reproduce tiled_shared                        the launch that failed once more, its tensors to a file
-  python run.py profile tiled_shared                          what the hardware counters say of one call
-  python run.py new tril_matmul my_kernel                     a candidate to begin with
-  python run.py selftest --adversarial                        cheats, faults and honest controls, and who sees through\
-"""
+_EXAMPLES = (
+    ("problems/tril_matmul.yaml", "build, check, time and rank every candidate"),
+    ("problems/tril_matmul.yaml --only 'tiled*'", "only some of them"),
+    ("problems/tril_matmul.yaml --watch", "and again when one is saved, or what it imports"),
+    ("15_anything.py --candidates some/dir", "a KernelBench problem, unmodified"),
+    ("list", "problems, candidates, settings"),
+    ("doctor", "what this machine has, and what is missing"),
+    ("compare results/tril_matmul/", "results of several GPUs side by side"),
+    ("report results/", "all of them as one HTML file with charts"),
+    ("show tiled_shared", "everything known about one candidate"),
+    ("reproduce tiled_shared", "the launch that failed once more, its tensors to a file"),
+    ("profile tiled_shared", "what the hardware counters say of one call"),
+    ("new tril_matmul my_kernel", "a candidate to begin with"),
+    ("selftest --adversarial", "cheats, faults and honest controls, and who sees through"),
+)
 
 # What adds each verb's flags, in the order of --help.
 _ADD = {
@@ -54,19 +55,19 @@ def understood(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _with_verb(arguments: list[str]) -> list[str]:
-    """Put `run` before a problem file; say what was meant when the word is neither verb nor file."""
+    """Put `run` before a problem's file or name; say what was meant when the word is neither that nor a verb."""
     first = next((word for word in arguments if not word.startswith("-")), None)
     if first is None or first in VERBS:
         return arguments
     if not Path(first).suffix and not Path(first).exists() and not set(first) & set("*?["):
-        from harness.problem import PROBLEMS_DIR
+        from harness.problem import problems_by_name
         from harness.spelling import hint_for, nearest
 
-        if (PROBLEMS_DIR / f"{first}.yaml").exists():
-            raise InputError(f"'{first}' is no verb", hint=f"Type python run.py problems/{first}.yaml")
-        problems = [] if nearest(first, VERBS) else [each.stem for each in PROBLEMS_DIR.glob("*.yaml")]
-        meant = nearest(first, problems)
-        hint = f"Did you mean problems/{meant}.yaml?" if meant else hint_for(first, VERBS, "The verbs are")
+        problems = problems_by_name()
+        if first in problems:
+            return ["run", *arguments]
+        meant = None if nearest(first, VERBS) else nearest(first, problems)
+        hint = f"Did you mean {meant}?" if meant else hint_for(first, VERBS, "The verbs are")
         raise InputError(f"'{first}' is neither a verb nor a problem file", hint=hint)
     return ["run", *arguments]
 
@@ -75,7 +76,7 @@ def _no_such_flag(verb: str, unknown: Sequence[str], parser: Parser) -> InputErr
     """What was typed that `verb` does not know, with the nearest flag that it does."""
     from harness.spelling import nearest
 
-    help_of = f"Type python run.py {verb} --help for the flags"
+    help_of = f"Type {PROGRAM} {verb} --help for the flags"
     flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
     if flag is None:
         return InputError(f"'{unknown[0]}' is one word too many for {verb}", hint=help_of)
@@ -83,10 +84,15 @@ def _no_such_flag(verb: str, unknown: Sequence[str], parser: Parser) -> InputErr
     return InputError(f"{verb} has no flag {flag}", hint=f"Did you mean --{meant}?" if meant else help_of)
 
 
+def _examples() -> str:
+    width = max(len(words) for words, _ in _EXAMPLES)
+    return "\n".join(["examples:", *(f"  {PROGRAM} {words:<{width}}   {what}" for words, what in _EXAMPLES)])
+
+
 def _parser() -> Parser:
     parser = Parser(
-        prog="python run.py", description="A referee for GPU kernels: builds, checks, times and ranks candidates.",
-        epilog=f"{_EXAMPLES}\n\n{EXIT_CODES}", formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=PROGRAM, description="A referee for GPU kernels: builds, checks, times and ranks candidates.",
+        epilog=f"{_examples()}\n\n{EXIT_CODES}", formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"kernel-referee {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="PROBLEM | VERB", parser_class=Parser, required=True)

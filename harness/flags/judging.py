@@ -6,7 +6,8 @@ import argparse
 import math
 from pathlib import Path
 
-from harness.flags.parser import EXIT_CODES
+from harness.flags.parser import CANDIDATES, EXIT_CODES
+from harness.places import own
 
 
 def add_run(verbs: argparse._SubParsersAction) -> None:
@@ -16,7 +17,7 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
     )
     run.add_argument(
         "problem", nargs="+", type=Path, metavar="PROBLEM",
-        help="problems/NAME.yaml, or a KernelBench .py file; several, a folder or a 'GLOB' are run as a suite",
+        help="a problem's name, its YAML, or a KernelBench .py file; several, a folder or a 'GLOB' are run as a suite",
     )
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
@@ -36,14 +37,14 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
         help="time at these sizes instead; several times: at each, and the geometric mean of the speedups",
     )
     run.add_argument(
-        "--candidates", type=Path, metavar="DIR", help="folder of candidates (default: candidates/<problem>)"
+        "--candidates", type=Path, metavar="DIR", help=CANDIDATES
     )
     run.add_argument(
         "--baselines", metavar="eager[,torch.compile,…]",
         help="what else is timed (default: what the problem names; in a suite of KernelBench files eager alone)",
     )
     run.add_argument(
-        "--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)"
+        "--out", type=Path, default=own("results"), metavar="DIR", help="where results go (default: results)"
     )
     run.add_argument(
         "--arch", metavar="80,90a,…", help="without a GPU: compile CUDA candidates for these, and run the others"
@@ -74,7 +75,7 @@ def add_profile(verbs: argparse._SubParsersAction) -> None:
     )
     profile.add_argument("candidate", metavar="CANDIDATE", help="a name, PROBLEM/NAME, or a file")
     profile.add_argument("--problem", type=Path, metavar="PROBLEM", help="its problem (default: by its folder's name)")
-    profile.add_argument("--candidates", type=Path, metavar="DIR", help="folder of candidates, with --problem")
+    profile.add_argument("--candidates", type=Path, metavar="DIR", help=f"{CANDIDATES}; with --problem")
     profile.add_argument("--device", default="auto", metavar="auto|cuda:0", help="where to run (default: a GPU)")
     profile.add_argument("--mode", choices=("forward", "forward_backward"), metavar="forward|forward_backward",
                          help="count gradients too, or not, whatever the problem says")

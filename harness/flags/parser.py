@@ -6,6 +6,7 @@ import argparse
 
 from harness.errors import InputError
 
+CANDIDATES = "in the place of candidates/: those of a problem lie in DIR/<problem>, or in DIR itself"
 EXIT_CODES = """exit codes:
   0  the run finished        1  --strict and a candidate is not ok, or the harness failed
   2  bad input               3  selftest, compare --fail-on: something is not as it should be

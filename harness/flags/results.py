@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from harness.flags.parser import EXIT_CODES
+from harness.places import own
 
 
 def add_compare(verbs: argparse._SubParsersAction) -> None:
@@ -14,8 +15,8 @@ def add_compare(verbs: argparse._SubParsersAction) -> None:
         epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     compare.add_argument(
-        "paths", nargs="+", type=Path, metavar="CSV|DIR|GLOB",
-        help="a DIR stands for the newest run of each device in it",
+        "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR|GLOB",
+        help="a DIR stands for the newest run of each device in it (default: results)",
     )
     compare.add_argument(
         "--fail-on", action="append", default=[], metavar="slower[:1%]|incorrect",
@@ -35,8 +36,8 @@ def add_compare(verbs: argparse._SubParsersAction) -> None:
 def add_scores(verbs: argparse._SubParsersAction) -> None:
     scores = verbs.add_parser("scores", help="KernelBench's fast_p, mean speedup and correctness over results")
     scores.add_argument(
-        "paths", nargs="+", type=Path, metavar="CSV|DIR|GLOB",
-        help="a DIR stands for the newest row of each candidate on each device in it",
+        "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR|GLOB",
+        help="a DIR stands for the newest row of each candidate on each device in it (default: results)",
     )
     scores.add_argument("--json", action="store_true", help="print JSON")
 
@@ -44,12 +45,12 @@ def add_scores(verbs: argparse._SubParsersAction) -> None:
 def add_report(verbs: argparse._SubParsersAction) -> None:
     report = verbs.add_parser("report", help="write one HTML file of all results, with charts, that opens offline")
     report.add_argument(
-        "paths", nargs="*", type=Path, default=[Path("results")], metavar="CSV|DIR", help="results (default: results)"
+        "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR", help="results (default: results)"
     )
     report.add_argument("--out", type=Path, metavar="FILE", help="where it goes (default: DIR/report.html)")
     report.add_argument(
         "--candidates", action="append", type=Path, default=[], metavar="DIR",
-        help="also look for sources here (default: candidates/)",
+        help="look for sources here before candidates/",
     )
     report.add_argument("--open", action="store_true", help="open it in the browser")
     report.add_argument("--json", action="store_true", help="print JSON")
@@ -81,5 +82,5 @@ def _add_record(verb: argparse.ArgumentParser) -> None:
         help="a name, PROBLEM/NAME, a file, or a CSV (or DIR) and a name; the newest record counts",
     )
     verb.add_argument(
-        "--results", type=Path, default=Path("results"), metavar="DIR", help="where to look (default: results)"
+        "--results", type=Path, default=own("results"), metavar="DIR", help="where to look (default: results)"
     )

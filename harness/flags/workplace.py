@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from harness.flags.parser import CANDIDATES
+from harness.places import own
+
 
 def add_list(verbs: argparse._SubParsersAction) -> None:
     listing = verbs.add_parser("list", help="problems, their candidates, and the settings")
@@ -23,7 +26,7 @@ def add_new(verbs: argparse._SubParsersAction) -> None:
     new.add_argument(
         "--from", dest="rung", metavar="CANDIDATE", help="begin as a copy of this one (default: of the reference)"
     )
-    new.add_argument("--candidates", type=Path, metavar="DIR", help="where to put it (default: candidates/<problem>)")
+    new.add_argument("--candidates", type=Path, metavar="DIR", help=CANDIDATES)
     new.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -31,7 +34,7 @@ def add_new_problem(verbs: argparse._SubParsersAction) -> None:
     problem = verbs.add_parser("new-problem", help="write a problem that is complete as it stands, to be changed from there")
     problem.add_argument("name", metavar="NAME", help="what the problem is to be called; nothing is overwritten")
     problem.add_argument(
-        "--problems", type=Path, default=Path("problems"), metavar="DIR", help="where to put it (default: problems)"
+        "--problems", type=Path, default=own("problems"), metavar="DIR", help="where to put it (default: problems)"
     )
     problem.add_argument("--json", action="store_true", help="print JSON")
 

@@ -13,14 +13,16 @@ from multiprocessing.connection import Connection
 
 from harness.device.nvml import visible_gpus
 from harness.errors import HarnessError, InputError, NothingToRun
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY, SHIPPED
 
 _PROGRAM = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path[0] = sys.argv[1]
+import harness
+sys.path[0] = sys.argv[2]
 try:
     from harness.fleet.referee import main
-    main(int(sys.argv[2]))
+    main(int(sys.argv[3]))
 except KeyboardInterrupt:
     pass
 """
@@ -35,8 +37,9 @@ class RefereeProcess:
         near, far = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(REPOSITORY), str(far.fileno())], stdin=subprocess.DEVNULL,
-                env={**os.environ, **visible_alone(device, os.environ)}, pass_fds=(far.fileno(),),
+                [sys.executable, "-c", _PROGRAM, str(REPOSITORY), str(SHIPPED), str(far.fileno())],
+                stdin=subprocess.DEVNULL, env={**os.environ, **visible_alone(device, os.environ)},
+                pass_fds=(far.fileno(),),
                 start_new_session=True,  # Ctrl-C is the parent's, who passes it on once
             )
         finally:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness import __version__
 from harness.build.report import of_each
 from harness.physics import Limits, percent_of_sol, rates
+from harness.places import IS_INSTALLED, REPOSITORY
 from harness.records.machine_state import state_fields
 from harness.records.problem_notes import ProblemNote, note_text
 from harness.records.schema import Record
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from harness.referee.timed import Timing
 
 _LOG_CHARACTERS = 20_000
-_REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -132,18 +132,20 @@ def baseline_hash(path: Path) -> str:
 def harness_hash() -> str:
     """The first 16 hex digits of the SHA-256 over the names and texts of this software's own modules."""
     found = hashlib.sha256()
-    for path in sorted((_REPOSITORY / "harness").rglob("*.py")):
-        found.update(str(path.relative_to(_REPOSITORY)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted((REPOSITORY / "harness").rglob("*.py")):
+        found.update(str(path.relative_to(REPOSITORY)).encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()[:16]
 
 
 @functools.lru_cache(maxsize=1)
 def is_dirty() -> bool | None:
     """Whether the harness's own checkout has changes that are not committed; None when git cannot say."""
+    if IS_INSTALLED:  # git would speak of a checkout that the environment happens to lie in
+        return None
     try:
-        subprocess.run(["git", "rev-parse", "HEAD"], cwd=_REPOSITORY, capture_output=True, timeout=10, check=True)
+        subprocess.run(["git", "rev-parse", "HEAD"], cwd=REPOSITORY, capture_output=True, timeout=10, check=True)
         found = subprocess.run(
-            ["git", "status", "--porcelain", "--", "harness", "run.py", "configs"], cwd=_REPOSITORY,
+            ["git", "status", "--porcelain", "--", "harness", "run.py", "configs"], cwd=REPOSITORY,
             capture_output=True, text=True, timeout=10, check=True,
         )
     except (OSError, subprocess.SubprocessError):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.places import PROGRAM
 from harness.reading.text_files import shown
 from harness.records.reader import read_records
 from harness.records.schema import Record
@@ -96,7 +97,7 @@ def _problems_of(name: str, folder: Path) -> set[str]:
 def _matches(folder: Path, name: str) -> Iterator[tuple[Record, Path]]:
     """The last record of that name in each CSV that has one."""
     if not folder.is_dir():
-        raise InputError("there is no such folder of results", shown(folder), hint="`python run.py PROBLEM` makes one")
+        raise InputError("there is no such folder of results", shown(folder), hint=f"`{PROGRAM} PROBLEM` makes one")
     for path in sorted(folder.rglob("*.csv")):
         try:
             # Most files do not have the name at all, and then need not be taken apart.
@@ -115,7 +116,7 @@ def _not_found(folder: Path, name: str, problem: str | None) -> InputError:
         except (InputError, OSError):
             continue
     if not known:
-        hint = "`python run.py PROBLEM` writes some"
+        hint = f"`{PROGRAM} PROBLEM` writes some"
         return InputError("there are no results below this folder", shown(folder), hint=hint)
     if name in known:
         said = f"there are results of '{name}' for {listed(sorted(known[name]))}, none for '{problem}'"

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.places import PROGRAM, located
 from harness.records.reader import read_records
 from harness.records.schema import Record
 
@@ -75,7 +76,7 @@ def find_runs(paths: Iterable[Path | str], *, history: bool = False) -> tuple[li
     notes: list[str] = []
     runs: dict[tuple[object, ...], Run] = {}
     for path in paths:
-        for run in _meant_by(Path(path), notes, history=history):
+        for run in _meant_by(located(Path(path)), notes, history=history):
             runs.setdefault((run.path.resolve(), *run.device), run)
     return list(runs.values()), notes
 
@@ -98,7 +99,7 @@ def _named(path: Path, notes: list[str]) -> list[Run]:
     except InputError as error:
         if path.exists() or error.hint:
             raise
-        raise InputError(error.message, path, hint="`python run.py PROBLEM` writes results") from None
+        raise InputError(error.message, path, hint=f"`{PROGRAM} PROBLEM` writes results") from None
     if not found:
         raise InputError(
             "the file has a header and no records: that run ended before its first result", path,
@@ -119,7 +120,7 @@ def _runs_in(path: Path, notes: list[str] | None = None) -> list[Run]:
 def _matching(pattern: Path, notes: list[str], *, history: bool) -> list[Run]:
     found = [Path(each) for each in sorted(glob.glob(str(pattern), recursive=True))]
     if not found:
-        raise InputError("no file matches this pattern", pattern, hint="`python run.py PROBLEM` writes results")
+        raise InputError("no file matches this pattern", pattern, hint=f"`{PROGRAM} PROBLEM` writes results")
     runs: list[Run] = []
     for path in found:
         runs += _runs_below(path, notes, history=history) if path.is_dir() else _readable(path, notes)
@@ -138,7 +139,7 @@ def _runs_below(folder: Path, notes: list[str], *, history: bool) -> list[Run]:
             if key not in newest or (newest[key].utc, newest[key].path.name) < (run.utc, path.name):
                 newest[key] = run
     if not newest:
-        hint = _first_of(notes) or "`python run.py PROBLEM` writes some"
+        hint = _first_of(notes) or f"`{PROGRAM} PROBLEM` writes some"
         raise InputError("there are no results below this folder", folder, hint=hint)
     return list(newest.values())
 

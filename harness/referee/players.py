@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.clocks.spinning import SPIN
 from harness.device.bench import Bench
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 from harness.sandbox.ahead import PRELOADED
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.left_behind import remove_tree

@@ -5,10 +5,12 @@ Pure: it takes a record with its samples and returns text. What was not measured
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.places import PROGRAM
 from harness.reading.text_files import shown
 from harness.records.evidence import Evidence
 from harness.records.problem_notes import notes_in
@@ -264,7 +266,7 @@ def _source(record: Record) -> str:
 
 def _next(record: Record, evidence: Evidence | None, path: Path) -> list[str]:
     if evidence is not None:
-        return [f"Next: python run.py reproduce {shown(path)} {record.candidate}   makes that launch again"]
+        return [f"Next: {PROGRAM} reproduce {shlex.quote(shown(path))} {record.candidate}   makes that launch again"]
     if record.status is Status.OK and record.role == "candidate":
-        return [f"Next: python run.py compare {shown(path.parent.parent)}   sets it beside other devices"]
+        return [f"Next: {PROGRAM} compare {shlex.quote(shown(path.parent.parent))}   sets it beside other devices"]
     return []

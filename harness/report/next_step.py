@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from harness.places import PROGRAM
 from harness.reading.text_files import shown
 from harness.records.changes import Change
 from harness.records.schema import Record
@@ -35,7 +36,7 @@ def _plain(command: str | None, problem: str, device_kind: str | None, chosen: b
     left out.
     """
     if not command:
-        return f"python run.py problems/{problem}.yaml" + (" --device cpu" if device_kind == "cpu" else "")
+        return f"{PROGRAM} problems/{problem}.yaml" + (" --device cpu" if device_kind == "cpu" else "")
     dropped = ["config", *([] if chosen else ["only", "skip"]), *([] if _out_of(command) else ["out"])]
     return re.sub(rf" --({'|'.join(dropped)})[ =]('[^']*'|\S+)| --resume\b", "", command)
 
@@ -51,7 +52,7 @@ def settle(found: Sequence[tuple[Record, Change]], reference: Path) -> list[str]
     """What to do about candidates that came out UNSURE against the run in `reference`: a command, then what to know."""
     records = [record for record, _ in found]
     if all(record.config == "rigorous" for record in records):
-        return ["python run.py selftest   says which differences are real on this machine: rigorous could not tell"]
+        return [f"{PROGRAM} selftest   says which differences are real on this machine: rigorous could not tell"]
     lines = [then_compare(records, reference)]
     if any("older" in change.too_wide for _, change in found):
         lines.append("the older run's own intervals are wider than the margin: where its software is still there, run "
@@ -70,7 +71,7 @@ def then_compare(records: Sequence[Record], reference: Path) -> str:
 @lru_cache(maxsize=None)
 def _compared_with(reference: Path, command: str | None, problem: str, slug: str) -> str:
     folder = f"{_out_of(command) or 'results'}/{problem}/{slug}"
-    return f"python run.py compare {shlex.quote(shown(reference))} {shlex.quote(folder)}"
+    return f"{PROGRAM} compare {shlex.quote(shown(reference))} {shlex.quote(folder)}"
 
 
 def _slug(record: Record) -> str:

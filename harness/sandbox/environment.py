@@ -6,6 +6,7 @@ places inside the child's private folder are added by `private_places`.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -55,8 +56,12 @@ def machine_places() -> list[str]:
 
 
 def named_in(environment: Mapping[str, str]) -> list[str]:
-    """The absolute paths that variables name, also in lists of them and in flags of compilers."""
-    return [path for value in environment.values() for path in _ABSOLUTE_PATH.findall(value)]
+    """The absolute paths that variables name, also in lists of them and in flags of compilers.
+
+    A path with a blank is known as such where it is an item of a list.
+    """
+    items = [item for value in environment.values() for item in value.split(os.pathsep) if item.startswith("/")]
+    return [*items, *(path for value in environment.values() for path in _ABSOLUTE_PATH.findall(value))]
 
 
 def private_places(private: Path) -> dict[str, str]:

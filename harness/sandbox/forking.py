@@ -15,17 +15,15 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from harness.places import REPOSITORY, python_of
 from harness.sandbox.walls import Wall
 
-_REPOSITORY = Path(__file__).resolve().parents[2]
 _START_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 10.0
 _TRIAL_TIMEOUT_S = 20.0
@@ -70,8 +68,8 @@ class ForkServer:
         with far:
             # In a session of its own: an interrupt at the keyboard is the harness's to handle.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "harness.sandbox.fork_server", str(far.fileno()), *modules],
-                cwd=_REPOSITORY, env={**environment, "HOME": os.devnull, "TMPDIR": tempfile.gettempdir()},
+                python_of("harness.sandbox.fork_server", str(far.fileno()), *modules),
+                cwd=REPOSITORY, env={**environment, "HOME": os.devnull, "TMPDIR": tempfile.gettempdir()},
                 pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, start_new_session=True,
             )
@@ -216,7 +214,7 @@ def _first_child_ends_well(server: ForkServer, wall: Wall) -> bool:
     status_read, status_write = os.pipe()
     lifeline_read, lifeline_write = os.pipe()
     plan = {
-        "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(_REPOSITORY),
+        "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(REPOSITORY),
         "writable": [],
         "file_bytes": None, "cpu_s": None, "processes": None, "address_bytes": None, "own_shared_memory": False,
         "own_scratch": False, "readable": [],

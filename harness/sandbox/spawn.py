@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.places import python_of
 from harness.sandbox import processes
 from harness.sandbox.environment import machine_places, named_in, private_places
 from harness.sandbox.forking import ForkedProcess, server_for
@@ -232,7 +233,7 @@ def spawn(
         "own_shared_memory": limits.own_shared_memory, "own_scratch": limits.own_scratch, "readable": shown,
         "status_fd": status_write, "lifeline_fd": lifeline_read,
         "program_fds": [far.fileno(), *inherit],
-        "command": [sys.executable, "-m", module, str(far.fileno()), *arguments],
+        "command": python_of(module, str(far.fileno()), *arguments, repository=repository),
         "module": module, "arguments": [str(far.fileno()), *arguments],
     }
     descriptors = (far.fileno(), *inherit, status_write, lifeline_read)

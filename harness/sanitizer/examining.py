@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.places import REPOSITORY
 from harness.provenance.names import is_shipped
 from harness.sandbox.left_behind import content_of, remove_tree
 from harness.sandbox.limits import default_limits
@@ -23,7 +24,6 @@ from harness.sanitizer.report import Finding, Report, read_report
 from harness.sanitizer.tool import TOOLS
 from harness.verdict import Status, Verdict
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 _LIMIT_S = 180.0
 _LARGEST_REPORT_BYTES = 4 << 20
 # From the release notes of compute-sanitizer: false alarms that were mended between 2025.4 and 2026.4, or are known

@@ -10,11 +10,12 @@ import os
 import sys
 from pathlib import Path
 
+from harness.places import python_of
 from harness.sanitizer.tool import command
 
 
 def main(folder: str, tool: str, program: str) -> None:
-    target = [sys.executable, "-m", "harness.sanitizer.under_tool", folder]
+    target = python_of("harness.sanitizer.under_tool", folder)
     words = command(program, tool, Path(folder, f"{tool}.txt"), target)
     os.execv(words[0], words)
 

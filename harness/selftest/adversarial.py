@@ -17,7 +17,8 @@ from harness.candidate import read_candidate
 from harness.errors import InputError, NothingToRun
 from harness.fleet.running import run as judge_all
 from harness.pipeline import RunRequest
-from harness.problem import REPOSITORY, Problem, load_problem
+from harness.places import CONFIGS_DIR
+from harness.problem import Problem, load_problem
 from harness.records.schema import Record
 from harness.report.progress import Progress
 from harness.selftest.asking import NaiveJudge
@@ -28,7 +29,7 @@ from harness.settings import load_settings
 from harness.turn import Turn
 from harness.verdict import Status
 
-SETTINGS = REPOSITORY / "configs" / "selftest.yaml"
+SETTINGS = CONFIGS_DIR / "selftest.yaml"
 # Truths in float64 take a CPU seconds at the larger check sizes, for each case anew.
 _LARGEST_CPU_CHECK = 512
 # Faults of the machine have nothing to fool the naive judge with, and many only end it or make it wait.

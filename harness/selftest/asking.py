@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.problem import REPOSITORY, Problem
+from harness.places import REPOSITORY
+from harness.problem import Problem
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.left_behind import remove_tree
 from harness.sandbox.limits import default_limits

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.places import SHIPPED
 from harness.reading.text_files import files_in, joined
 from harness.spelling import listed, nearest
 from harness.verdict import CODES_OF, Status
 
-CORPUS = Path(__file__).resolve().parents[2] / "tests" / "adversarial"
+CORPUS = SHIPPED / "tests" / "adversarial"
 GROUPS = ("clock", "answer", "substance", "machine", "form", "honest")
 FOOLS = ("clock", "answer", "substance", "nothing")
 DEVICES = {"cpu": ("cpu",), "cuda": ("cuda",), "any": ("cpu", "cuda")}

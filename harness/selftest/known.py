@@ -13,14 +13,15 @@ from pathlib import Path
 from harness.candidate import find_candidates
 from harness.pipeline import RunRequest
 from harness.pipeline import run as judge_all
-from harness.problem import REPOSITORY, load_problem
+from harness.places import SHIPPED
+from harness.problem import load_problem
 from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.progress import Progress
 from harness.settings import Settings
 from harness.verdict import Status
 
-PROBLEM = REPOSITORY / "tests" / "known" / "spin.yaml"
+PROBLEM = SHIPPED / "tests" / "known" / "spin.yaml"
 SPINS = {"cuda": (30_000, 4_000_000), "cpu": (200_000, 2_000_000)}
 # How far the waits may be from adding up, and one from what it was asked to take: a share, or so many µs. A kernel takes
 # some to start, beside its cycles, and a CPU to come back from whatever else it did.
@@ -85,7 +86,7 @@ def run_waits(
 ) -> tuple[list[Waits], list[Path]]:
     """The waits that are for a device of `kind`, and the files of their records."""
     problem, waits, paths = load_problem(PROBLEM, PROBLEM.with_suffix("")), [], []
-    candidates = find_candidates(problem.candidates_dir)
+    candidates = find_candidates(problem.candidate_folders)
     for spin in SPINS[kind]:
         progress.note(f"waiting once, twice and three times for {spin} {'ns' if kind == 'cpu' else 'cycles'}")
         sizes = {"SPIN": spin}

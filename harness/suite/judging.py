@@ -14,7 +14,8 @@ from typing import Any
 from harness.candidate import Candidate
 from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, NothingToRun
-from harness.problem import Problem
+from harness.places import PROGRAM, own
+from harness.problem import Problem, typed
 from harness.reading.text_files import shown
 from harness.records.earlier import Kept, kept_at_every_size
 from harness.records.reader import read_records
@@ -132,7 +133,7 @@ def _guarded(asked: Loaded | _Asked, work: Callable[[], Any]) -> Any:
 
 def _command(problem: Problem, candidates: Sequence[Candidate], options: argparse.Namespace) -> str:
     """What to type to run this problem of the suite by itself."""
-    words = ["python", "run.py", str(shown(problem.path))]
+    words = [*PROGRAM.split(), typed(problem.path)]
     if options.candidates is not None:
         folders = {each.path.parent for each in candidates}
         words += ["--candidates", str(shown(folders.pop() if len(folders) == 1 else options.candidates))]
@@ -141,7 +142,7 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
     for flag, value, default in (
         ("--mode", options.mode, None), ("--baselines", options.baselines, None),
         ("--device", options.device, "auto"), ("--devices", options.devices, None),
-        ("--config", options.config, "default"), ("--out", str(options.out), "results"),
+        ("--config", options.config, "default"), ("--out", str(options.out), str(own("results"))),
     ):
         words += [flag, value] if value != default else []
     words += size_words(options) + (["--sanitize"] if options.sanitize else [])

@@ -51,9 +51,13 @@ def owned_files(problems: Sequence[Problem], folder: Path) -> Owned:
     return Owned({name: tuple(found.values()) for name, found in files.items()}, tuple(nobodys))
 
 
-def own_folder(problem: Problem) -> tuple[Path, ...]:
-    """The candidates of a problem in its own folder, `candidates/NAME`; none when there is no such folder."""
-    return tuple(_python_files(problem.candidates_dir)) if problem.candidates_dir.is_dir() else ()
+def own_files(problem: Problem) -> tuple[Path, ...]:
+    """The candidates of a problem in folders of its own, `candidates/NAME`; none when there is no such folder."""
+    files: dict[str, Path] = {}
+    for folder in problem.candidate_folders:
+        for path in _python_files(folder) if folder.is_dir() else ():
+            files.setdefault(path.stem, path)
+    return tuple(files.values())
 
 
 def _python_files(folder: Path) -> list[Path]:

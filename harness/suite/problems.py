@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError, InputError
-from harness.problem import Problem, at_sizes, in_mode, load_problem, with_baselines
+from harness.problem import Problem, at_sizes, find_problem, in_mode, load_problem, with_baselines
 from harness.reading.text_files import shown
 from harness.reading.yaml_lines import YAML_SUFFIXES
 
@@ -78,7 +78,7 @@ def _meant_by(word: Path) -> list[Path]:
             raise InputError("holds no problem file", word, hint="A problem is a .yaml file, or a KernelBench .py file")
         return found
     if word.exists() or not glob.has_magic(str(word)):
-        return [word]
+        return [find_problem(word)]
     found = [Path(each) for each in glob.glob(str(word), recursive=True)]
     found = [each for each in found if each.suffix in (*YAML_SUFFIXES, ".py") and each.name[0] not in "._"]
     if not found:

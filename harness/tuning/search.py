@@ -59,7 +59,7 @@ class Sampled:
             count = math.prod(map(len, allowed.values()))
             raise NothingToRun(
                 f"Searching {count} combinations in {trials} trials takes Optuna, and it is not installed. Type "
-                f"pip install -c constraints.txt -e '.[tune]', or --trials {count} to try them all"
+                f"pip install optuna, or --trials {count} to try them all"
             ) from None
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._allowed, self._trials = allowed, trials

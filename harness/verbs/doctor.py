@@ -13,6 +13,7 @@ from harness.build.environment import find_toolchain
 from harness.diagnosis import gpu, host
 from harness.diagnosis.bytecode import bytecode_finding
 from harness.diagnosis.finding import MISSING, NOTE, OK, Finding
+from harness.places import PROGRAM
 from harness.report import terminal
 
 EXIT_NOTHING_RUNS = 4
@@ -81,7 +82,7 @@ def _next_line(findings: Sequence[Finding]) -> str:
     has_gpu = any(each.name.startswith("cuda:") for each in findings)
     if device is None:
         return "Nothing can run here until what is missing is there."
-    command = "python run.py problems/tril_matmul.yaml"
+    command = f"{PROGRAM} problems/tril_matmul.yaml"
     if device == "cpu" and has_gpu:
         return f"The GPU cannot be used as it is. Next: {command} --device cpu"
     return f"Problems run on the {'GPU' if device == 'cuda' else 'CPU'} here. Next: {command}"

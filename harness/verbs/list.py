@@ -9,7 +9,8 @@ from typing import Any
 
 from harness.candidate import find_candidates
 from harness.errors import HarnessError
-from harness.problem import Problem, load_problem, problem_files
+from harness.places import PROGRAM
+from harness.problem import Problem, load_problem, problems_by_name, typed
 from harness.records.sizes import sizes_text
 from harness.settings import settings_names
 from harness.reading.text_files import shown
@@ -26,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(options: argparse.Namespace) -> int:
     listed, faults = [], []
-    for path in problem_files():
+    for path in problems_by_name().values():
         try:
             listed.append(_described(load_problem(path)))
         except HarnessError as error:
@@ -35,7 +36,7 @@ def _print(options: argparse.Namespace) -> int:
         print(json.dumps({"problems": listed, "faults": faults, "settings": settings_names()}))
         return 0
     for problem in listed:
-        print(f"{problem['path']}\n  {problem['title']}")
+        print(f"{problem['typed']}\n  {problem['title']}")
         print(f"  sizes: {problem['sizes']} on a GPU, {problem['cpu_sizes']} on a CPU")
         for candidate in problem["candidates"]:
             fault = f"  ({candidate['fault']})" if candidate["fault"] else ""
@@ -45,17 +46,17 @@ def _print(options: argparse.Namespace) -> int:
         print(fault)
     print(f"settings for --config: {', '.join(settings_names())}")
     if listed:
-        print(f"Next: python run.py {listed[0]['path']}")
+        print(f"Next: {PROGRAM} {listed[0]['typed']}")
     return 0
 
 
 def _described(problem: Problem) -> dict[str, Any]:
     try:
-        candidates = find_candidates(problem.candidates_dir)
+        candidates = find_candidates(problem.candidate_folders)
     except HarnessError:
         candidates = []
     return {
-        "name": problem.name, "path": str(shown(problem.path)), "title": problem.title,
+        "name": problem.name, "path": shown(problem.path), "typed": typed(problem.path), "title": problem.title,
         "sizes": sizes_text(problem.sizes), "cpu_sizes": sizes_text(problem.cpu_sizes),
         "candidates": [
             {"name": each.name, "language": each.language, "fault": each.fault} for each in candidates

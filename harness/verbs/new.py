@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 
-from harness.problem import find_problem, load_problem
+from harness.places import PROGRAM
+from harness.problem import find_problem, load_problem, typed
 from harness.reading.text_files import shown
 from harness.scaffold import new_candidate
 
@@ -14,9 +16,12 @@ def run(options: argparse.Namespace) -> int:
     """Write a candidate for `options.problem` and say how to run it."""
     path_of_problem = find_problem(options.problem)
     problem = load_problem(path_of_problem, options.candidates)
+    if options.candidates == problem.candidates_dir and not any(options.candidates.glob("*.py")):
+        # Other problems' candidates may come to lie beside them.
+        problem = replace(problem, candidates_dir=options.candidates / problem.name)
     path = new_candidate(problem, options.name, options.rung)
     elsewhere = f" --candidates {shown(options.candidates)}" if options.candidates is not None else ""
-    run = f"python run.py {shown(path_of_problem)}{elsewhere} --only {path.stem}"
+    run = f"{PROGRAM} {typed(path_of_problem)}{elsewhere} --only {path.stem}"
     if options.json:
         print(json.dumps({"path": shown(path), "run": run}))
     else:

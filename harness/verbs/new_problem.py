@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from harness.places import PROGRAM
+from harness.problem import typed
 from harness.reading.text_files import shown
 from harness.scaffold import new_problem
 
@@ -12,7 +14,7 @@ from harness.scaffold import new_problem
 def run(options: argparse.Namespace) -> int:
     """Write a problem and say what comes next."""
     yaml_path, reference_path = new_problem(options.name, options.problems)
-    make = f"python run.py new {shown(yaml_path)} first"
+    make = f"{PROGRAM} new {typed(yaml_path)} first"
     if options.json:
         print(json.dumps({"path": shown(yaml_path), "reference": shown(reference_path), "new": make}))
     else:

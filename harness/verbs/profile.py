@@ -10,7 +10,8 @@ from pathlib import Path
 from harness.candidate import Candidate, read_candidate
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import InputError
-from harness.problem import PROBLEMS_DIR, REPOSITORY, Problem, find_problem, in_mode, load_problem
+from harness.places import folders_of
+from harness.problem import Problem, find_problem, in_mode, load_problem, problems_by_name
 from harness.reading.text_files import shown
 from harness.records.sizes import sizes_text
 from harness.report import terminal
@@ -18,7 +19,6 @@ from harness.settings import load_settings
 from harness.spelling import hint_for, listed
 
 EXIT_NOTHING_RAN = 4
-CANDIDATES = REPOSITORY / "candidates"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,14 +70,19 @@ def _meant(word: str, problem: Path | None, folder: Path | None) -> tuple[Path, 
         if problem is None:
             raise InputError("--candidates needs --problem beside it", hint="Type --problem problems/NAME.yaml")
         loaded = load_problem(find_problem(problem), folder)
-        found = loaded.candidates_dir / f"{name}.py"
-        if not found.is_file():
-            raise _no_such(name, sorted(loaded.candidates_dir.glob("[!_.]*.py")), shown(loaded.candidates_dir))
-        return found, loaded
-    everywhere = [each for each in sorted(CANDIDATES.glob("*/[!_.]*.py"))]
-    matching = [each for each in everywhere if each.stem == name]
+        folders = loaded.candidate_folders
+        files = {each.stem: each for folder in reversed(folders) for each in sorted(folder.glob("[!_.]*.py"))}
+        if name not in files:
+            raise _no_such(name, list(files.values()), " and ".join(map(shown, folders)))
+        return files[name], loaded
+    folders = folders_of("candidates")
+    files = {
+        (each.parent.name, each.stem): each
+        for folder in reversed(folders) for each in sorted(folder.glob("*/[!_.]*.py"))
+    }
+    matching = [each for each in files.values() if each.stem == name]
     if not matching:
-        raise _no_such(name, everywhere, shown(CANDIDATES))
+        raise _no_such(name, list(files.values()), " and ".join(map(shown, folders)) or "candidates/")
     if len(matching) > 1:
         of = [each.parent.name for each in matching]
         raise InputError(f"'{name}' is a candidate for {listed(of)}", hint=f"Type {of[0]}/{name}")
@@ -93,7 +98,7 @@ def _problem_of(path: Path, named: Path | None, folder: Path | None) -> Problem:
     """The problem that was named, or the one that the file's folder is named after."""
     if named is not None:
         return load_problem(find_problem(named), folder)
-    yaml = PROBLEMS_DIR / f"{path.resolve().parent.name}.yaml"
-    if not yaml.exists():
+    file = problems_by_name().get(path.resolve().parent.name)
+    if file is None:
         raise InputError("does not say which problem it is for", shown(path), hint="Name it with --problem FILE")
-    return load_problem(yaml, folder)
+    return load_problem(file, folder)

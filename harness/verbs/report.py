@@ -11,9 +11,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.places import folders_of
 from harness.reading.text_files import shown
 from harness.report.html.gathering import gather
-from harness.report.html.sources import CANDIDATES_DIR, find_sources
+from harness.report.html.sources import find_sources
 
 _MARK = b"kernel-referee report"  # in the head of every page of ours
 _HEAD_BYTES = 4096
@@ -33,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     from harness.report.html.page import render
 
     utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    page = render(gathered, find_sources([*options.candidates, CANDIDATES_DIR]), utc)
+    page = render(gathered, find_sources([*options.candidates, *folders_of("candidates")]), utc)
     size = _write(out, page.html)
     if options.json:
         print(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.candidate import Candidate, read_candidate
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import InputError
+from harness.places import PROGRAM
 from harness.problem import Problem, find_problem, in_mode, load_problem
 from harness.reading.text_files import shown
 from harness.records.evidence import Evidence
@@ -72,7 +74,7 @@ def _evidence_of(found: Found) -> Evidence:
         hint = "Name one that is incorrect, imprecise or rejected"
         raise InputError(f"{record.candidate} is ok in {shown(found.path)}: no launch of it failed", hint=hint)
     if record.status in NEVER_LAUNCHED:
-        hint = f"Type python run.py show {record.candidate} for what was said of it"
+        hint = f"Type {PROGRAM} show {record.candidate} for what was said of it"
         said = f"{record.candidate} is {record.status.value} in {shown(found.path)}: there is no launch to make again"
         raise InputError(said, hint=hint)
     said = f"nothing is kept of a launch of {record.candidate} ({record.status.value}) in {shown(found.path)}"
@@ -89,10 +91,15 @@ def _problem_of(found: Found, evidence: Evidence, named: Path | None) -> Problem
 def _candidate_of(found: Found, evidence: Evidence, problem: Problem, named: Path | None) -> Candidate:
     path = named or Path(evidence.paths.get("candidate", ""))
     if named is None and not path.is_file():
-        path = problem.candidates_dir / f"{found.record.candidate}.py"
+        path = _first_file(problem.candidate_folders, f"{found.record.candidate}.py")
     if not path.is_file():
         raise InputError("there is no such candidate file", shown(path), hint="Name it with --file FILE")
     return read_candidate(path)
+
+
+def _first_file(folders: Sequence[Path], name: str) -> Path:
+    """The file of that `name` in the first folder that has one, or where it would be in the first."""
+    return next((folder / name for folder in folders if (folder / name).is_file()), folders[0] / name)
 
 
 def _changed(found: Found, problem: Problem, candidate: Candidate) -> list[str]:

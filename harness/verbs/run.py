@@ -14,7 +14,8 @@ from harness.device.ahead import open_ahead
 from harness.device.choose import check_device_name, check_device_names, require_torch
 from harness.diagnosis.bytecode import advice_on_bytecode
 from harness.errors import NothingToRun
-from harness.problem import at_sizes, in_mode, load_problem, with_baselines
+from harness.places import PROGRAM, own
+from harness.problem import at_sizes, find_problem, in_mode, load_problem, with_baselines
 from harness.reading.text_files import shown
 from harness.sandbox.ahead import import_ahead, start_ahead, uncollected
 from harness.sanitizer.tool import require_tool
@@ -25,16 +26,16 @@ EXIT_STRICT, EXIT_NOTHING_RAN = 1, 4
 
 def run(options: argparse.Namespace) -> int:
     """Validate everything that needs no torch first, then judge. Returns the exit code."""
-    [path] = options.problem
+    [word] = options.problem
     check_device_name(options.device)
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
     import_ahead()  # it takes longer than all that may be found wrong here
-    problem = at_sizes(in_mode(load_problem(path, options.candidates), options.mode), options.sizes)
+    problem = at_sizes(in_mode(load_problem(find_problem(word), options.candidates), options.mode), options.sizes)
     problem = with_baselines(problem, options.baselines)
     settings = load_settings(options.config)
     if options.devices:
         check_one_size(options, "--devices")
-    candidates = find_candidates(problem.candidates_dir, options.only, options.skip)
+    candidates = find_candidates(problem.candidate_folders, options.only, options.skip)
     if options.sanitize:
         require_tool("cpu" if set(names) == {"cpu"} else options.device)
     archs = _architectures(options)
@@ -100,7 +101,7 @@ def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
 
 def _command(options: argparse.Namespace) -> str:
     """What to type to run this problem again in the same way, all its candidates."""
-    words = ["python", "run.py", str(shown(options.problem[0]))]
+    words = [*PROGRAM.split(), str(shown(options.problem[0]))]
     if options.candidates is not None:
         words += ["--candidates", str(options.candidates)]
     if options.mode is not None:
@@ -114,7 +115,7 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--device", options.device]
     if options.config != "default":
         words += ["--config", options.config]
-    if str(options.out) != "results":
+    if options.out != own("results"):
         words += ["--out", str(options.out)]
     if options.arch is not None:
         words += ["--arch", options.arch]

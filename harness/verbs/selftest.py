@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.device.choose import check_device_name, check_device_names, device_kind
 from harness.errors import InputError, NothingToRun
+from harness.places import PROGRAM
 from harness.reading.text_files import shown
 from harness.report import terminal
 from harness.report.progress import open_progress
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         page.check_markers(options.write)
     cases = chosen(read_corpus(CORPUS), options.only, options.skip) if options.adversarial else []
     if importlib.util.find_spec("torch") is None:
-        raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type python run.py doctor")
+        raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type {PROGRAM} doctor")
     start_ahead()
     return _adversarial(options, cases) if options.adversarial else _timing(options)
 

@@ -16,6 +16,7 @@ from harness.candidate import Candidate, find_candidates, read_candidate
 from harness.clocks.spinning import shorten_spinning
 from harness.device.choose import check_device_name, check_device_names
 from harness.errors import InputError, NothingToRun
+from harness.places import PROGRAM
 from harness.reading.text_files import shown
 from harness.report import terminal
 from harness.sanitizer.tool import require_tool
@@ -23,7 +24,7 @@ from harness.settings import check_one_size, load_settings
 from harness.suite import children
 from harness.suite.building_ahead import building_ahead
 from harness.suite.judging import Suite, each_judged
-from harness.suite.naming import own_folder, owned_files
+from harness.suite.naming import own_files, owned_files
 from harness.suite.problems import Loaded, is_suite, load_all, problem_paths
 from harness.suite.summary import Outcome, summary_json, summary_text
 from harness.verdict import Status
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("--resume cannot tell whether an earlier row was sanitized", hint=hint)
         require_tool("cpu" if set(names) == {"cpu"} else options.device)
     if importlib.util.find_spec("torch") is None:
-        raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type python run.py doctor")
+        raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type {PROGRAM} doctor")
     shorten_spinning(os.environ)
     devices = children.devices_here(names, lambda text: _say(options, text)) if names else (options.device,)
     suite = Suite(options, settings, [children.identify(each) for each in devices] if options.resume else [])
@@ -79,9 +80,9 @@ def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[P
     problems = [each.problem for each in loaded if each.problem is not None]
     if not is_suite(options.problem):  # one problem with --resume: its folder is its own, as without
         [only_one] = problems
-        return {only_one.path: find_candidates(only_one.candidates_dir, options.only, options.skip)}
+        return {only_one.path: find_candidates(only_one.candidate_folders, options.only, options.skip)}
     if options.candidates is None:
-        files = {problem.name: own_folder(problem) for problem in problems}
+        files = {problem.name: own_files(problem) for problem in problems}
     else:
         owned = owned_files(problems, options.candidates)
         files = owned.files

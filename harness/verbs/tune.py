@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from harness.candidate import Candidate, find_candidates, read_candidate, values_of
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import InputError
-from harness.problem import Problem, at_sizes, in_mode, load_problem, with_baselines
+from harness.places import PROGRAM, is_shipped, own
+from harness.problem import Problem, at_sizes, find_problem, in_mode, load_problem, with_baselines
 from harness.reading.text_files import shown
 from harness.report import terminal
 from harness.report.progress import outcome_text
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from harness.tuning.running import Trial, Tuned
 
 _SHOWN = 10
-_OUT = Path("tuning")  # not among the results: a trial is no run of the problem
+_OUT = "tuning"  # not among the results: a trial is no run of the problem
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,18 +41,23 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"--trials {options.trials} tries nothing", hint="Type --trials 32")
     settings = load_settings(options.config)
     check_one_size(options, "--tune")
-    problem = at_sizes(in_mode(load_problem(options.problem[0], options.candidates), options.mode), options.sizes)
+    problem = load_problem(find_problem(options.problem[0]), options.candidates)
+    problem = at_sizes(in_mode(problem, options.mode), options.sizes)
     problem = with_baselines(problem, options.baselines)
     candidate = _candidate(problem, options.tune)
     if candidate.fault:
         raise InputError(candidate.fault)
     values_of(candidate)
+    if is_shipped(candidate.path):
+        name = f"my_{candidate.name}"
+        hint = f"Type {PROGRAM} new {problem.name} {name} --from {candidate.name}, and tune {name}"
+        raise InputError(f"{candidate.name} is shipped, and its values would be written beside it", hint=hint)
     require_torch()
     start_ahead()
     from harness.report.progress import open_progress
     from harness.tuning.running import tune, write, yaml_text
 
-    out_dir = _OUT if str(options.out) == "results" else options.out
+    out_dir = own(_OUT) if options.out == own("results") else options.out
     with open_progress(silent=options.json) as progress:
         tuned = tune(
             problem, candidate, settings, options.device, options.trials, out_dir, progress, options.wait
@@ -71,16 +77,17 @@ def _candidate(problem: Problem, named: str) -> Candidate:
     path = Path(named)
     if path.suffix == ".py" and path.is_file():
         return read_candidate(path, tuned=False)
-    candidates = find_candidates(problem.candidates_dir)
+    candidates = find_candidates(problem.candidate_folders)
     found = next((each for each in candidates if each.name == path.stem), None)
     if found is None:
         hint = hint_for(path.stem, [each.name for each in candidates], "There are")
-        raise InputError(f"--tune {named}: there is no such candidate in {shown(problem.candidates_dir)}", hint=hint)
+        where = " and ".join(map(shown, problem.candidate_folders))
+        raise InputError(f"--tune {named}: there is no such candidate in {where}", hint=hint)
     return read_candidate(found.path, tuned=False)
 
 
 def _command(options: argparse.Namespace) -> str:
-    words = ["python", "run.py", str(shown(options.problem[0])), "--tune", options.tune]
+    words = [*PROGRAM.split(), str(shown(options.problem[0])), "--tune", options.tune]
     for flag, value, default in (
         ("--trials", options.trials, 32), ("--config", options.config, "default"), ("--mode", options.mode, None),
         ("--candidates", options.candidates, None), ("--device", options.device, "auto"),
@@ -106,7 +113,7 @@ def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path:
     if why_not is not None:
         stays = f"; {shown(path)} stays as it was" if path.exists() else ""
         return [*lines, f"Written: nothing, for {why_not}{stays}", *_advice_on(options, tuned)]
-    words = ["python", "run.py", str(shown(options.problem[0])), "--only", candidate.name]
+    words = [*PROGRAM.split(), str(shown(options.problem[0])), "--only", candidate.name]
     if options.candidates is not None:
         words += ["--candidates", str(options.candidates)]
     if options.device != "auto":

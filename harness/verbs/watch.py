@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from harness.candidate import Candidate, find_candidates
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import HarnessError, InputError, NothingToRun
-from harness.problem import at_sizes, in_mode, load_problem, with_baselines
+from harness.problem import at_sizes, find_problem, in_mode, load_problem, with_baselines
 from harness.reading.text_files import shown
 from harness.sandbox.ahead import start_ahead
 from harness.saved_files import SavedFiles
@@ -41,18 +41,19 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--watch looks at one problem", hint="Name one problem file")
     load_settings(options.config)
     check_one_size(options, "--watch")
-    problem = at_sizes(in_mode(load_problem(options.problem[0], options.candidates), options.mode), options.sizes)
+    problem = load_problem(find_problem(options.problem[0]), options.candidates)
+    problem = at_sizes(in_mode(problem, options.mode), options.sizes)
     problem = with_baselines(problem, options.baselines)
-    folder = problem.candidates_dir
 
     def find() -> list[Path]:
         try:
-            return [candidate.path for candidate in find_candidates(folder, options.only, options.skip)]
+            found = find_candidates(problem.candidate_folders, options.only, options.skip)
+            return [candidate.path for candidate in found]
         except (NothingToRun, InputError):
             return []  # a folder that is empty for now, or a glob that nothing matches yet
 
-    if not folder.is_dir():
-        find_candidates(folder)  # says what is wrong with it
+    if not problem.candidate_folders[0].is_dir():
+        find_candidates(problem.candidate_folders)  # says what is wrong with it
     require_torch()
     start_ahead()
     from harness.evaluation import Referee
@@ -63,11 +64,13 @@ def run(options: argparse.Namespace) -> int:
         options.device, out_dir=options.out, progress=progress, wait_s=options.wait
     ) as referee:
         watch = _Watch(
-            SavedFiles(folder, find, _LOOK_S), lambda: referee.queue(problem, load_settings(options.config)),
+            SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _LOOK_S),
+            lambda: referee.queue(problem, load_settings(options.config)),
             LiveLeaderboard(problem, options.json), tell=lambda text: None if options.json else progress.note(text),
         )
         try:
-            watch.forever(f"watching {shown(folder)}: save a candidate there to judge it; Ctrl-C ends this")
+            folder = shown(problem.candidates_dir)
+            watch.forever(f"watching {folder}: save a candidate there to judge it; Ctrl-C ends this")
         except KeyboardInterrupt:
             return 0
     return 0

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 
 
 @pytest.fixture(scope="session")

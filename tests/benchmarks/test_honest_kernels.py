@@ -11,7 +11,8 @@ import torch
 from harness.accuracy.classes import within
 from harness.candidate import read_candidate
 from harness.errors import InputError
-from harness.problem import REPOSITORY, load_problem
+from harness.places import REPOSITORY
+from harness.problem import load_problem
 from harness.referee.comparing import judge_outputs
 from harness.referee.reference import Reference
 from harness.wire import tree

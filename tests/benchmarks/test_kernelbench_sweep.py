@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from harness.errors import InputError
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 
 SCALED = """
 import torch

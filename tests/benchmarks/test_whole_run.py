@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.candidate import read_candidate
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 
 # A command that judges "a" and "b", notes whether its cache was there, and fails in the ways that it is told.
 SCRIPT = r"""

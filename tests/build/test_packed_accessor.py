@@ -10,7 +10,7 @@ import pytest
 
 from harness.build.environment import arch_of
 from harness.candidate import read_candidate
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 from harness.verdict import Status
 
 from .conftest import needs_nvcc

@@ -56,7 +56,6 @@ MISTAKES = {
     "an unknown flag": ([TRIL, "--devise", "cpu"], "--devise"),
     "no words at all": ([], "PROBLEM"),
     "a result that is not there": (["compare", "/no/such.csv"], "/no/such.csv"),
-    "compare without files": (["compare"], "CSV"),
 }
 
 

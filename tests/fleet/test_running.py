@@ -17,7 +17,8 @@ from harness.candidate import read_candidate
 from harness.errors import InputError
 from harness.fleet import running
 from harness.pipeline import RunRequest
-from harness.problem import REPOSITORY, load_problem
+from harness.places import REPOSITORY
+from harness.problem import load_problem
 from harness.report.progress import NullProgress
 from harness.settings import load_settings
 

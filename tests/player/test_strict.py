@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 
 OLDER = "the flags, before PyTorch 2.9"  # which has nothing else
 WAYS = {

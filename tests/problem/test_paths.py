@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InputError
-from harness.problem import REPOSITORY, list_problems, load_problem
+from harness.places import REPOSITORY
+from harness.problem import list_problems, load_problem
 
 
 @pytest.mark.parametrize(("path", "says"), [

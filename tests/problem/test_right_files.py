@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.formulas import Formula
-from harness.problem import REPOSITORY, AccuracyRule, Problem, load_problem
+from harness.problem import AccuracyRule, Problem, load_problem
 
 
 def test_a_problem_file_becomes_a_problem(files):
@@ -19,7 +19,7 @@ def test_a_problem_file_becomes_a_problem(files):
         flops=Formula("2*M*K*N"), bytes=Formula("4*(M*K + K*N + M*N)"),
         accuracy=AccuracyRule("fp32", "abs_inputs", Formula("K"), (1, 0)),
         baselines=("eager", "torch.compile", "eager-tf32"), kinds=("custom",),
-        candidates_dir=REPOSITORY / "candidates" / "x",
+        candidates_dir=Path("candidates/x"),
         hash=hashlib.sha256((files.yaml + files.reference).encode()).hexdigest()[:16],
     )
 
@@ -41,7 +41,7 @@ def test_a_kernelbench_file_is_a_problem_by_itself(files):
     assert problem.accuracy == AccuracyRule("fp32", "row_max", None, None)
     assert problem.baselines == ("eager", "torch.compile") and problem.candidates_dir == Path("mine")
     assert problem.hash == hashlib.sha256(files.reference.encode()).hexdigest()[:16]
-    assert load_problem("15_tril_matmul.py").candidates_dir == REPOSITORY / "candidates" / "15_tril_matmul"
+    assert load_problem("15_tril_matmul.py").candidates_dir == Path("candidates/15_tril_matmul")
 
 
 def test_the_cpu_is_timed_at_its_own_sizes_and_checked_at_none_that_is_larger(files):

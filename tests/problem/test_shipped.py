@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from harness.problem import PROBLEMS_DIR, REPOSITORY, in_mode, list_problems, load_problem
+from harness.places import REPOSITORY
+from harness.problem import PROBLEMS_DIR, in_mode, list_problems, load_problem
 
 
 def test_every_shipped_problem_loads():

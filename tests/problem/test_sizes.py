@@ -9,7 +9,8 @@ import pytest
 from harness.errors import InputError
 from harness.formulas import Formula
 from harness.reading.reference_source import sizes_in, with_sizes
-from harness.problem import PROBLEMS_DIR, REPOSITORY, at_sizes, load_problem
+from harness.places import REPOSITORY
+from harness.problem import PROBLEMS_DIR, at_sizes, load_problem
 
 
 def test_sizes_that_were_asked_for_count_on_every_device_and_several_are_several_problems():

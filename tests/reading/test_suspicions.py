@@ -42,7 +42,7 @@ def test_ordinary_sources_give_nothing_away(source):
 
 
 def test_the_shipped_candidates_give_nothing_away():
-    from harness.problem import REPOSITORY
+    from harness.places import REPOSITORY
 
     for path in (REPOSITORY / "candidates").rglob("*.py"):
         assert suspicions_in(path.read_text(encoding="utf-8")) == [], path

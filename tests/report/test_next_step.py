@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 from harness.records.reader import read_records
 from harness.report.next_step import rerun, then_compare
 

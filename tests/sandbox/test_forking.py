@@ -116,7 +116,7 @@ def test_where_a_fork_may_not_build_the_wall_the_child_is_started_anew(start, se
     monkeypatch.setattr(forking, "ForkServer", lambda environment, modules: server)
     monkeypatch.setattr(server, "close", lambda: None)
     assert forking._tried(best_wall(), {}, MODULES) is server
-    monkeypatch.setattr(forking, "_REPOSITORY", Path("/nowhere"))  # nothing can be mounted there
+    monkeypatch.setattr(forking, "REPOSITORY", Path("/nowhere"))  # nothing can be mounted there
     assert forking._tried(best_wall(), {}, MODULES) is None
     monkeypatch.setattr(forking, "_tried", lambda *_: None)
     assert forking.server_for(best_wall(), scrubbed(os.environ), ("string",)) is None

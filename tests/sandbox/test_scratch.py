@@ -107,6 +107,10 @@ def test_paths_are_found_in_lists_and_flags_of_the_environment():
     assert {"/tmp/a/bin", "/usr/bin", "/tmp/b"} <= set(named)
 
 
+def test_a_path_with_a_blank_is_one_in_a_list():
+    assert {"/tmp/my cuda", "/usr/bin"} <= set(named_in({"PATH": "/tmp/my cuda:/usr/bin"}))
+
+
 def test_bubblewrap_covers_it_before_it_shows_what_lies_there(below_tmp, monkeypatch):
     monkeypatch.setattr(walls, "_tmpfs_of_a_size", lambda: ("--size", "7", "--tmpfs"))
     wall = Wall("bubblewrap", ("user", "pid", "mount", "ipc", "net"), True, False)

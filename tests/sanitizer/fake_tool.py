@@ -11,7 +11,7 @@ import sys
 
 words = sys.argv[1:]
 target = words.index(sys.executable) if sys.executable in words else next(
-    index for index, word in enumerate(words) if word == "-m"
+    index for index, word in enumerate(words) if word in ("-m", "-c")
 ) - 1
 options = words[:target]
 tool, log = options[options.index("--tool") + 1], options[options.index("--log-file") + 1]

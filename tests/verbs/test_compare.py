@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.cli import main
-from harness.problem import REPOSITORY
+from harness.places import REPOSITORY
 from harness.records.reader import read_records
 from harness.records.writer import csv_text
 

@@ -51,7 +51,7 @@ class Board:
 @pytest.fixture
 def watch(tmp_path):
     """A watch over the files that `watch.save(name, text)` writes; `watch.meanwhile` as in `Queue`."""
-    saved, meanwhile, said = SavedFiles(tmp_path, lambda: sorted(tmp_path.glob("*.py"))), {}, []
+    saved, meanwhile, said = SavedFiles([tmp_path], lambda: sorted(tmp_path.glob("*.py"))), {}, []
     queue, board = Queue(meanwhile), Board()
     watch = _Watch(saved, lambda: queue, board, said.append)
     watch.queue, watch.board, watch.meanwhile, watch.said, watch.times = queue, board, meanwhile, said, iter(range(99))

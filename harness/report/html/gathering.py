@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.places import PROGRAM
 from harness.records.reader import read_records
 from harness.records.runs import Run
 
-_HINT = "`python run.py PROBLEM` writes some"
+_HINT = f"`{PROGRAM} PROBLEM` writes some"
 
 
 @dataclass(frozen=True)

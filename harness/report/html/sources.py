@@ -9,9 +9,6 @@ from pathlib import Path
 from harness.candidate import read_candidate
 from harness.reading.text_files import shown
 
-_REPOSITORY = Path(__file__).resolve().parents[3]
-CANDIDATES_DIR = _REPOSITORY / "candidates"
-
 
 @dataclass(frozen=True)
 class Source:

@@ -11,7 +11,8 @@ from harness.build.cache import ENVIRONMENT_VARIABLE
 from harness.candidate import read_candidate
 from harness.device.cpu import CpuBench
 from harness.device.identity import Telemetry
-from harness.problem import REPOSITORY, load_problem
+from harness.places import REPOSITORY
+from harness.problem import load_problem
 from harness.report.progress import NullProgress
 from harness.settings import load_settings
 
