@@ -34,6 +34,7 @@ STATUSES = {
     Status.UNSURE: "right, but not measurable here and now",
     Status.COMPILED: "compiled, with no GPU here to run it on",
     Status.SKIPPED: "something that it needs is not here",
+    Status.HARNESS_ERROR: "this software failed while it judged it: no verdict on the candidate, and exit code 1",
 }
 
 CODES = {
@@ -83,6 +84,7 @@ CODES = {
     ReasonCode.NEEDS_CPU: "it is C++ for the CPU",
     ReasonCode.DEVICE_LOST: "the device stopped answering earlier in the run",
     ReasonCode.SAVED_MEANWHILE: "its file was saved again while it was built or judged",
+    ReasonCode.EXCEPTION: "an exception of this software's own; the traceback is in the raw samples",
 }
 
 _TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false"}

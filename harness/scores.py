@@ -25,7 +25,7 @@ from harness.verdict import Status
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 _CORRECT = (Status.OK, Status.UNSURE)
-_NOT_TRIED = (Status.SKIPPED, Status.COMPILED)  # nothing here could run it: no verdict on the candidate
+_NOT_TRIED = (Status.SKIPPED, Status.COMPILED, Status.HARNESS_ERROR)  # no verdict on the candidate
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,12 @@ record's `status` and `reason_code`.
 
 from __future__ import annotations
 
+import os
+import traceback
 from dataclasses import dataclass
 from enum import Enum
+
+_MOST_WORDS = 300
 
 
 class Status(str, Enum):
@@ -24,6 +28,7 @@ class Status(str, Enum):
     UNSURE = "unsure"
     COMPILED = "compiled"
     SKIPPED = "skipped"
+    HARNESS_ERROR = "harness_error"
 
 
 NEVER_LAUNCHED = frozenset({Status.BUILD_FAILED, Status.COMPILED, Status.SKIPPED})
@@ -88,6 +93,8 @@ class ReasonCode(str, Enum):
     NEEDS_CPU = "needs_cpu"
     DEVICE_LOST = "device_lost"
     SAVED_MEANWHILE = "saved_meanwhile"
+    # harness_error
+    EXCEPTION = "exception"
 
 
 _CODES = {
@@ -117,6 +124,7 @@ _CODES = {
         ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NO_CXX, ReasonCode.NO_DISK,
         ReasonCode.NEEDS_ARCH, ReasonCode.NEEDS_CPU, ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE,
     ],
+    Status.HARNESS_ERROR: [ReasonCode.EXCEPTION],
 }
 CODES_OF: dict[Status, frozenset[ReasonCode]] = {status: frozenset(codes) for status, codes in _CODES.items()}
 
@@ -143,3 +151,20 @@ class Verdict:
 
 
 OK = Verdict(Status.OK)
+
+
+def of_own_defect(error: Exception) -> Verdict:
+    """The verdict where this software itself failed: no fault of the candidate's is shown by an exception here."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f", at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    words = " ".join(str(error).split())[:_MOST_WORDS]
+    return Verdict(
+        Status.HARNESS_ERROR, ReasonCode.EXCEPTION,
+        f"this software failed while it judged the candidate ({type(error).__name__}: {words}{place}); the traceback is in "
+        "the raw samples, please report it",
+    )
+
+
+def traceback_of(error: Exception) -> str:
+    """The whole traceback, as Python prints it."""
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__))

@@ -35,7 +35,7 @@ from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child
 from harness.sandbox.walls import Wall
 from harness.settings import Settings
-from harness.verdict import ReasonCode, Status, Verdict
+from harness.verdict import ReasonCode, Status, Verdict, of_own_defect, traceback_of
 
 _BYTES_PER_BUILDER = 3 << 30
 
@@ -176,9 +176,8 @@ class BuildQueue:
         except OSError as error:
             return Build(self._cache_fault(error))
         except Exception as error:
-            # What a hostile builder left got past the checks on it: its own row pays, not the run.
-            reason = f"what its build left could not be made sense of ({type(error).__name__}: {error})"
-            return Build(Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason))
+            # Ours, or what a hostile builder left got past the checks on it: its own row pays, not the run.
+            return Build(of_own_defect(error), log=traceback_of(error))
 
     def _cache_fault(self, error: OSError) -> Verdict:
         """The verdict on a build that the cache could not take: the machine's fault where nothing can be written there."""

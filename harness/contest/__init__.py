@@ -27,7 +27,7 @@ from harness.problem import Problem
 from harness.records.assembling import record_of, samples_of
 from harness.records.problem_notes import ProblemNote
 from harness.records.writer import RunFiles
-from harness.referee import failures, first_calls
+from harness.referee import first_calls
 from harness.referee.control import Control
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.judging import Judge
@@ -38,7 +38,7 @@ from harness.sandbox.spawn import Child
 from harness.sanitizer.examining import Examiner
 from harness.settings import Settings
 from harness.statistics import load_ahead
-from harness.verdict import OK, ReasonCode, Status, Verdict
+from harness.verdict import OK, ReasonCode, Status, Verdict, of_own_defect, traceback_of
 from harness.wire.cuda_driver import DriverError
 from harness.workshop import Workshop
 
@@ -266,9 +266,8 @@ class Contest:
         except HarnessError:
             raise
         except Exception as error:
-            # What a hostile process sent or did got past the session's checks: its own row pays, not the run.
-            said = f"{type(error).__name__}: {error}"
-            judgement = Judgement(failures.protocol(f"the referee could not make sense of it ({said})").verdict)
+            # Ours, or what a hostile process sent got past the session's checks: that row has no rank, and the run goes on.
+            judgement = Judgement(of_own_defect(error), traceback=traceback_of(error))
         finally:
             starter.close()
         if control and judgement.timing is not None and judgement.timing.candidate_us:

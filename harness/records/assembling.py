@@ -93,6 +93,8 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
     if judgement is None:
         return {}
     evidence = {"evidence": judgement.evidence.to_json()} if judgement.evidence else {}
+    if judgement.traceback is not None:
+        evidence["traceback"] = judgement.traceback
     clocks = {"clocks": judgement.clocks.to_json()} if judgement.clocks else {}
     return evidence | clocks | {
         "players": [

@@ -27,7 +27,7 @@ from harness.verdict import Status
 
 # What another try may turn out differently although nothing that is recorded has changed: a busy machine, a compiler
 # that has been installed since.
-_TRIED_AGAIN = (Status.UNSURE, Status.SKIPPED, Status.COMPILED)
+_TRIED_AGAIN = (Status.UNSURE, Status.SKIPPED, Status.COMPILED, Status.HARNESS_ERROR)
 
 
 @dataclass(frozen=True)

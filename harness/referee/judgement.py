@@ -78,6 +78,7 @@ class Judgement:
     state_moved: bool | None = None
     unbuilt: list[dict[str, Any]] = field(default_factory=list)
     ends_s: float = math.inf
+    traceback: str | None = None  # of an exception of this software's own
 
     @property
     def timing(self) -> Timing | None:

@@ -21,7 +21,7 @@ from harness.sandbox.ahead import import_ahead, start_ahead, uncollected
 from harness.sanitizer.tool import require_tool
 from harness.settings import check_one_size, extra_words, extras_of, load_settings, size_words
 
-EXIT_STRICT, EXIT_NOTHING_RAN = 1, 4
+EXIT_STRICT, EXIT_HARNESS_FAILED, EXIT_NOTHING_RAN = 1, 1, 4
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         print("\n\n".join(_leaderboard(options, result) for result in results))
     own = [record for record in records if record.role == "candidate"]
+    if any(record.status.value == "harness_error" for record in records):
+        return EXIT_HARNESS_FAILED
     if nothing_ran(records):
         if options.json:
             return EXIT_NOTHING_RAN

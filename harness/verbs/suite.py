@@ -29,7 +29,7 @@ from harness.suite.problems import Loaded, is_suite, load_all, problem_paths
 from harness.suite.summary import Outcome, summary_json, summary_text
 from harness.verdict import Status
 
-EXIT_STRICT, EXIT_NOTHING_RAN, EXIT_INTERRUPTED = 1, 4, 130
+EXIT_STRICT, EXIT_HARNESS_FAILED, EXIT_NOTHING_RAN, EXIT_INTERRUPTED = 1, 1, 4, 130
 
 
 def run(options: argparse.Namespace) -> int:
@@ -139,6 +139,8 @@ def _say(options: argparse.Namespace, text: str) -> None:
 
 
 def _exit_code(options: argparse.Namespace, outcomes: Sequence[Outcome]) -> int:
+    if any(record.status is Status.HARNESS_ERROR for each in outcomes for record in each.records):
+        return EXIT_HARNESS_FAILED
     own = [record for each in outcomes for record in each.records if record.role == "candidate"]
     idle = {Status.SKIPPED, Status.COMPILED, Status.BUILD_FAILED}
     if all(record.status in idle for record in own):
