@@ -32,6 +32,7 @@ STATUSES = {
     Status.TIMED_OUT: "did not end within a limit of the settings",
     Status.OUT_OF_MEMORY: "the device or the machine had no room for it",
     Status.UNSURE: "right, but not measurable here and now",
+    Status.CHECKED: "right at small sizes where it could be run without its device; never timed, ranked or scored",
     Status.COMPILED: "compiled, with no GPU here to run it on",
     Status.SKIPPED: "something that it needs is not here",
 }
@@ -73,6 +74,7 @@ CODES = {
     ReasonCode.HOST_MEMORY: "no room in the machine's memory, or over the limit of its process",
     ReasonCode.NOISY: "the clocks cannot be held against a quiet control, or the speedup is not known to 5 % on a GPU",
     ReasonCode.THROTTLED: "the GPU slowed down for heat or its power supply",
+    ReasonCode.INTERPRETED: "Triton's interpreter ran it on the CPU, at the sizes that the reason names",
     ReasonCode.NO_GPU: "there is no GPU here",
     ReasonCode.NO_NVCC: "there is no `nvcc` here, or no header of a CUDA library that it names",
     ReasonCode.NO_TRITON: "there is no Triton here",

@@ -20,11 +20,10 @@ from harness.records.runs import Run
 from harness.records.schema import Record
 from harness.statistics.difference import geometric_mean
 from harness.statistics.trimmed import Interval
-from harness.verdict import Status
+from harness.verdict import WANT_ANOTHER_DEVICE, Status
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 _CORRECT = (Status.OK, Status.UNSURE)
-_NOT_TRIED = (Status.SKIPPED, Status.COMPILED)  # nothing here could run it: no verdict on the candidate
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceS
         if not records:
             unshown.append(name)
             continue
-        tried = [record for record in records if record.status not in _NOT_TRIED]
+        tried = [record for record in records if record.status not in WANT_ANOTHER_DEVICE]
         not_tried += len(records) - len(tried)
         every += tried
         if not tried:

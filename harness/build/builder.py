@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.device_answers import answer_for
 from harness.build.missing_extension import WENT_ON, NoCompiler, NotCompiled, OnlyCompiled
 from harness.build.opened_files import OpenedFiles
 from harness.build.slim import BEGINS_AGAIN
@@ -67,17 +66,20 @@ def main() -> None:
 
 def build(request: dict[str, Any], begin_again: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, own_scratch, reference, sizes: a mapping
-    for each at which it will be constructed, device: the properties of the GPU that it may ask for, or None; calls: what is
-    to be built in place of what its import builds, or None). Returns the answer's frame. `begin_again` is called as
+    for each at which it will be constructed, device: the properties of the GPU that it may ask for, or None; interpreted:
+    whether Triton's interpreter is to run it; calls: what is to be built in place of what its import builds, or None). Returns the answer's frame. `begin_again` is called as
     something is built again with PyTorch's own headers.
     """
     from harness.build.recording import Recorder
+    from harness.wire.stand_in_gpu import interpret_triton
 
     recorder = Recorder(
         Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"],
         without_gpu=request["without_gpu"], slim_headers=request["slim_headers"], begin_again=begin_again,
     )
     recorder.install()
+    if request["interpreted"]:
+        interpret_triton(request["device"])
     private = Path(request["folder"]).parent
     not_its_own = private, Path(_OURS), Path(request.get("reference") or _OURS)
     opened = OpenedFiles(Path(request["candidate"]), not_its_own)
@@ -98,10 +100,15 @@ def _imported(request: dict[str, Any], recorder: Recorder) -> _Attempt:
     """Import the candidate and construct it, its questions about the device answered as for the one that the run is for.
 
     Where that ends it, once more with the other answers: for a run on a GPU those of this machine, which has none, and for
-    one without a GPU those of one that it is compiled for. That counts where it ends better.
+    one without a GPU those of one that it is compiled for. That counts where it ends better. An interpreted one always
+    hears of a GPU.
     """
+    from harness.wire.stand_in_gpu import answer_for
+
     of_this_machine, of_a_gpu = None, request["device"]
     first, other = (of_this_machine, of_a_gpu) if request["without_gpu"] else (of_a_gpu, of_this_machine)
+    if request["interpreted"]:
+        first = other = of_a_gpu
     answer_for(first)
     attempt = _went(lambda: _import_and_construct(request, recorder), request)
     if first == other or recorder.extensions or not attempt.may_go_otherwise:

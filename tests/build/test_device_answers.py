@@ -7,8 +7,9 @@ import textwrap
 import pytest
 import torch
 
-from harness.build.device_answers import DeviceFacts, answer_for, card_of
+from harness.build.device_answers import DeviceFacts, card_of
 from harness.verdict import ReasonCode, Status
+from harness.wire.stand_in_gpu import answer_for
 from tests.build.conftest import needs_cxx, needs_nvcc
 
 H200 = DeviceFacts("NVIDIA H200", "9.0", 132, 150 << 30, 60 << 20)
