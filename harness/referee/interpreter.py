@@ -81,7 +81,7 @@ def interpret(
             raise
         raise failures.failed(
             Status.SKIPPED, ReasonCode.NO_GPU,
-            f"it takes more of a GPU than Triton's interpreter has ({failure.verdict.reason}), and there is none here",
+            f"Triton's interpreter could not run it ({failure.verdict.reason}), and there is no GPU here that could",
         ) from None
     finally:
         session.stop()
