@@ -231,9 +231,11 @@ def _init_arguments(path: Path, sizes: Mapping[str, int]) -> tuple[list[Any], bo
 
 def _describe(error: BaseException, request: dict[str, Any]) -> _Attempt:
     """What `error` says of the candidate; nothing against it when it is only for want of a GPU."""
-    text = str(error)
-    if not isinstance(error, SyntaxError) and wants_gpu(text):
-        first_line = text.splitlines()[0][:200]
+    text, raised_in = str(error), traceback.extract_tb(error.__traceback__)[-1:]
+    # Without a GPU, PyTorch's own CUDA modules trip over what they did not find, in any words.
+    trips = request["without_gpu"] and raised_in and f"{os.sep}torch{os.sep}cuda{os.sep}" in raised_in[0].filename
+    if not isinstance(error, SyntaxError) and (wants_gpu(text) or trips):
+        first_line = "".join(text.splitlines()[:1])[:200]
         return _Attempt(wanted=f"needs a GPU while it is imported ({type(error).__name__}: {first_line})")
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__)

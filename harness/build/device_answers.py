@@ -6,7 +6,6 @@ A build that is only compiled is told of a card of its architecture, and so is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 

@@ -16,6 +16,7 @@ import torch
 
 from harness.device.bench import Bench
 from harness.launch.memory_plan import sentence_of
+from harness.provenance.source_names import source_text
 from harness.reading.text_files import shown
 from harness.records.problem_notes import ProblemNote
 from harness.referee import failures, interpreter
@@ -251,12 +252,13 @@ class Judge:
         return Verdict(Status.SKIPPED, ReasonCode.NEEDS_CPU, reason)
 
     def _for_a_gpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:
-        """What raises, where there is no GPU, for want of one is not wrong; nor is CUDA that raises anything there, since
-        what it left out of its import, for it asked and heard of no device, may be missing now.
+        """What raises for want of a GPU, where there is none, is not wrong. Nor is CUDA, or what asks PyTorch for its device,
+        whatever it raises there: it may lack what it left out of its import as it heard of no device.
         """
         if contestant.is_baseline or self._bench.kind != "cpu" or verdict.reason_code is not ReasonCode.RAISED:
             return None
-        if contestant.language != "cuda" and not wants_gpu(verdict.reason):
+        asks = contestant.language == "cuda" or "torch.cuda" in source_text(Path(contestant.path))
+        if not asks and not wants_gpu(verdict.reason):
             return None
         return Verdict(Status.SKIPPED, ReasonCode.NO_GPU, f"it needs a GPU, and there is none here ({verdict.reason})")
 

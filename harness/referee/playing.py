@@ -16,7 +16,7 @@ from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
 from harness.launch.memory_plan import MemoryStep, sentence_of
 from harness.provenance.kinds import Provenance, claiming_least
-from harness.referee import checking, extras, failures
+from harness.referee import checking, extras
 from harness.referee.clock_checks import check_baseline, check_times
 from harness.referee.control import Control, reconcile
 from harness.referee.failures import Failed
@@ -35,7 +35,7 @@ from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.settings import Settings
 from harness.statistics import OverProcesses
-from harness.verdict import ReasonCode, Status
+from harness.verdict import ReasonCode
 
 # Two launches, the first a lead-in, so often: a single time would by chance be fast or slow on a busy machine.
 _ALONE_LAUNCHES, _ALONE_TIMES = 2, 3
