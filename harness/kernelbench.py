@@ -51,6 +51,8 @@ def _metadata(record: Record, samples: Mapping[str, Any]) -> dict[str, Any]:
         found["correctness_trials"] = f"({passed} / {len(errors)})"
     if record.status in _RIGHT:
         return found
+    if record.status is Status.CHECKED:  # no error, and no verdict at the problem's own sizes either
+        return {**found, "checked": record.reason}
     name = {Status.BUILD_FAILED: "compilation_error", Status.INCORRECT: "correctness_issue",
             Status.IMPRECISE: "correctness_issue"}.get(record.status, "runtime_error")
     if record.reason_code is ReasonCode.RAISED:

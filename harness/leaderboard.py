@@ -20,7 +20,7 @@ from harness.report import sizes_table, terminal
 from harness.report.table import Column, fitted, table_text
 from harness.report.terminal import paint
 from harness.spelling import listed
-from harness.verdict import ReasonCode, Status
+from harness.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
 
 __all__ = ["class_of", "rank", "render", "render_row", "title_of"]
 
@@ -265,7 +265,7 @@ def _next_lines(records: list[Record], command: str | None, records_path: object
     unsure = [each for each in own if each.status is Status.UNSURE]
     waiting = [
         each for each in own
-        if each.status in (Status.SKIPPED, Status.COMPILED) and each.reason_code is not ReasonCode.SAVED_MEANWHILE
+        if each.status in WANT_ANOTHER_DEVICE and each.reason_code is not ReasonCode.SAVED_MEANWHILE
     ]
     failed = [each for each in own if each.status is not Status.OK and each not in unsure + waiting]
     if failed:

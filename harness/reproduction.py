@@ -106,7 +106,9 @@ def _launched(
     """The verdict on the launches, the evidence, and what the last one returned."""
     got = None
     try:
-        session.load(contestant.path, reference, contestant.manifest, reference.seed)
+        session.load(
+            contestant.path, reference, contestant.manifest, reference.seed, stand_in_gpu=contestant.stand_in_gpu
+        )
         session.open(reference, len(sets))
         hold = session.bench.kind != "cpu" and len(sets) > 1
         made = session.launch(sets, hold=hold, timeout_s=settings.launch_timeout_s + settings.load_timeout_s)

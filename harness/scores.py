@@ -21,11 +21,11 @@ from harness.records.runs import Run
 from harness.records.schema import Record
 from harness.statistics.difference import geometric_mean
 from harness.statistics.trimmed import Interval
-from harness.verdict import Status
+from harness.verdict import WANT_ANOTHER_DEVICE, Status
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 _CORRECT = (Status.OK, Status.UNSURE)
-_NOT_TRIED = (Status.SKIPPED, Status.COMPILED, Status.HARNESS_ERROR)  # no verdict on the candidate
+_NOT_TRIED = {Status.HARNESS_ERROR, *WANT_ANOTHER_DEVICE}  # no verdict on the candidate
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,15 @@ class Status(str, Enum):
     TIMED_OUT = "timed_out"
     OUT_OF_MEMORY = "out_of_memory"
     UNSURE = "unsure"
+    CHECKED = "checked"
     COMPILED = "compiled"
     SKIPPED = "skipped"
     HARNESS_ERROR = "harness_error"
 
 
 NEVER_LAUNCHED = frozenset({Status.BUILD_FAILED, Status.COMPILED, Status.SKIPPED})
+# Nothing is known against these, and what is left of their verdict takes a device that is not here.
+WANT_ANOTHER_DEVICE = frozenset({Status.CHECKED, Status.COMPILED, Status.SKIPPED})
 
 
 class ReasonCode(str, Enum):
@@ -83,6 +86,8 @@ class ReasonCode(str, Enum):
     # unsure
     NOISY = "noisy"
     THROTTLED = "throttled"
+    # checked
+    INTERPRETED = "interpreted"
     # compiled, skipped
     NO_GPU = "no_gpu"
     NO_NVCC = "no_nvcc"
@@ -119,6 +124,7 @@ _CODES = {
     ],
     Status.OUT_OF_MEMORY: [ReasonCode.DEVICE_MEMORY, ReasonCode.HOST_MEMORY],
     Status.UNSURE: [ReasonCode.NOISY, ReasonCode.THROTTLED],
+    Status.CHECKED: [ReasonCode.INTERPRETED],
     Status.COMPILED: [ReasonCode.NO_GPU],
     Status.SKIPPED: [
         ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NO_CXX, ReasonCode.NO_DISK,

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from harness.baselines import BASELINES, Baseline, write_baseline
 from harness.build.asked import build_asked
-from harness.build.builders import Builders
+from harness.build.builders import Builders, stand_in_gpu_of
 from harness.build.cache import Cache
 from harness.build.device_answers import DeviceFacts
 from harness.build.environment import Toolchain, arch_of, find_toolchain
@@ -165,7 +165,7 @@ class Workshop:
             candidate.name, str(candidate.file_in(self._folder).resolve()), build.manifest,
             tuple(extension.path for extension in build.extensions), warm / "triton",
             self._problem.accuracy.precision_class, candidate.language, origin=str(candidate.path.resolve()),
-            refused=frozenset(build.failed),
+            refused=frozenset(build.failed), stand_in_gpu=stand_in_gpu_of(candidate, self._toolchain),
         )
         readable = [Path(contestant.path), candidate.path, candidate.path.resolve().parent, self._cache.root]
         # Inductor's compiler finds its files by itself but where the path to them has a blank.

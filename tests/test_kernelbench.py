@@ -59,6 +59,14 @@ def test_what_failed_is_never_correct_nor_timed_and_says_why(status, code, compi
     assert found["metadata"]["correctness_trials"] == "(1 / 2)"
 
 
+def test_what_was_only_checked_by_an_interpreter_is_no_error_and_not_called_correct():
+    found = fields(Status.CHECKED, samples={"errors": SAMPLES["errors"][:1]})
+    assert (found["compiled"], found["correctness"], found["runtime"]) == (True, False, -1.0)
+    assert found["metadata"] == {
+        "hardware": "H200", "device": "cuda", "correctness_trials": "(1 / 1)", "checked": "why",
+    }
+
+
 @pytest.mark.parametrize("status", list(Status))
 def test_every_status_has_its_fields(status):
     assert set(fields(status)) == {"compiled", "correctness", "runtime", "runtime_stats", "metadata"}

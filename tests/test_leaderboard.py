@@ -162,7 +162,9 @@ def test_the_last_line_says_what_to_type_next():
     noisy = {"status": "unsure", "reason_code": "noisy", "reason": "noisy"}
     skipped = {"status": "skipped", "reason_code": "no_nvcc", "reason": "no nvcc", "time_us": None}
     assert last([ok("a")]).startswith("Next: python run.py compare results/p/")
+    checked = {"status": "checked", "reason_code": "interpreted", "reason": "right at M=31", "time_us": None}
     assert last([ok("a"), ok("b", **skipped)]).startswith("Next: python run.py doctor")
+    assert last([ok("a"), ok("b", **checked)]).startswith("Next: python run.py doctor")
     assert last([ok("a", **wrong)]).startswith("Next: python run.py problems/p.yaml --only a")
     assert last([ok("a", **noisy)]).endswith("--only a --config rigorous   measures it for longer")
     asked = "python run.py 15.py --config quick --only 'a*' --device cpu"

@@ -12,7 +12,7 @@ from harness.records.schema import Record
 from harness.report.score_table import score_json, score_text
 from harness.scores import THRESHOLDS, scores_of
 
-BAD = {"incorrect": "wrong_values", "crashed": "signal", "skipped": "no_gpu", "unsure": "noisy",
+BAD = {"incorrect": "wrong_values", "crashed": "signal", "skipped": "no_gpu", "checked": "interpreted", "unsure": "noisy",
        "rejected": "below_floor"}
 
 
@@ -60,8 +60,9 @@ def test_right_but_not_measurable_counts_as_correct_and_for_no_speed():
     assert found.fast == (1, 0, 0, 0, 0, 0) and found.mean is None
 
 
-def test_what_nothing_here_could_run_is_left_out_and_named():
-    found = scores(row("p1", 2.0), row("p2", status="skipped"))
+@pytest.mark.parametrize("status", ["skipped", "checked"])
+def test_what_nothing_here_could_run_is_left_out_and_named(status):
+    found = scores(row("p1", 2.0), row("p2", status=status))
     assert found.of_problems.n == 1 and found.left_out == ("p2",) and found.candidates_left_out == 1
 
 

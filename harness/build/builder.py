@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.device_answers import answer_for
 from harness.build.missing_extension import WENT_ON, NoCompiler, NotCompiled, OnlyCompiled
 from harness.build.opened_files import OpenedFiles
 from harness.build.stages import Speaker
@@ -60,17 +59,20 @@ def main() -> None:
 
 def build(request: dict[str, Any], speaker: Speaker) -> dict[str, Any]:
     """Carry out `request` (candidate, folder, nvcc, sms, without_gpu, slim_headers, own_scratch, reference, sizes: a mapping
-    for each at which it will be constructed, device: the properties of the GPU that it may ask for, or None; calls: what is
-    to be built in place of what its import builds, or None). Returns the answer's frame. `speaker` says meanwhile
-    what is being done.
+    for each at which it will be constructed, device: the properties of the GPU that it may ask for, or None; interpreted:
+    whether Triton's interpreter is to run it; calls: what is to be built in place of what its import builds, or None).
+    Returns the answer's frame. `speaker` says meanwhile what is being done.
     """
     from harness.build.recording import Recorder
+    from harness.wire.stand_in_gpu import interpret_triton
 
     recorder = Recorder(
         Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"],
         without_gpu=request["without_gpu"], slim_headers=request["slim_headers"], speaker=speaker,
     )
     recorder.install()
+    if request["interpreted"]:
+        interpret_triton(request["device"])
     private = Path(request["folder"]).parent
     not_its_own = private, Path(_OURS), Path(request.get("reference") or _OURS)
     opened = OpenedFiles(Path(request["candidate"]), not_its_own)
@@ -93,10 +95,15 @@ def _imported(request: dict[str, Any], recorder: Recorder, speaker: Speaker) -> 
     """Import the candidate and construct it, its questions about the device answered as for the one that the run is for.
 
     Where that ends it, once more with the other answers: for a run on a GPU those of this machine, which has none, and for
-    one without a GPU those of one that it is compiled for. That counts where it ends better.
+    one without a GPU those of one that it is compiled for. That counts where it ends better. An interpreted one always
+    hears of a GPU.
     """
+    from harness.wire.stand_in_gpu import answer_for
+
     of_this_machine, of_a_gpu = None, request["device"]
     first, other = (of_this_machine, of_a_gpu) if request["without_gpu"] else (of_a_gpu, of_this_machine)
+    if request["interpreted"]:
+        first = other = of_a_gpu
     answer_for(first)
     speaker.imports()
     attempt = _went(lambda: _import_and_construct(request, recorder), request)
@@ -221,9 +228,11 @@ def _init_arguments(path: Path, sizes: Mapping[str, int]) -> tuple[list[Any], bo
 
 def _describe(error: BaseException, request: dict[str, Any]) -> _Attempt:
     """What `error` says of the candidate; nothing against it when it is only for want of a GPU."""
-    text = str(error)
-    if not isinstance(error, SyntaxError) and wants_gpu(text):
-        first_line = text.splitlines()[0][:200]
+    text, raised_in = str(error), traceback.extract_tb(error.__traceback__)[-1:]
+    # Without a GPU, PyTorch's own CUDA modules trip over what they did not find, in any words.
+    trips = request["without_gpu"] and raised_in and f"{os.sep}torch{os.sep}cuda{os.sep}" in raised_in[0].filename
+    if not isinstance(error, SyntaxError) and (wants_gpu(text) or trips):
+        first_line = "".join(text.splitlines()[:1])[:200]
         return _Attempt(wanted=f"needs a GPU while it is imported ({type(error).__name__}: {first_line})")
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__)

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.build import side_by_side, slim
 from harness.build.device_answers import DeviceFacts, card_of
-from harness.build.environment import Toolchain, cuda_home
+from harness.build.environment import COMPILE_ONLY_ARCH, Toolchain, cuda_home
 from harness.build.judging import Ending
 from harness.build.stages import BuildLimits
 from harness.candidate import Candidate
@@ -85,17 +85,18 @@ class Builders:
             "nvcc": self.toolchain.nvcc_path, "sms": list(self.toolchain.sms),
             "without_gpu": self.toolchain.compile_only, "slim_headers": slim.is_wanted(),
             "own_scratch": wall.read_only_repository, "device": self._answers_for(candidate),
+            "interpreted": stand_in_gpu_of(candidate, self.toolchain) is not None,
             "reference": self.init.get("reference"), "sizes": [dict(each) for each in self.init.get("sizes", [])],
             "calls": [dict(call) for call in calls] or None,
         }
 
     def _answers_for(self, candidate: Candidate) -> dict[str, Any] | None:
         """The properties of the GPU that it may ask for; None where its questions decide nothing of what is built."""
-        compile_only = self.toolchain.compile_only
-        device = card_of(self.toolchain.arch) if compile_only else self.device
-        # Without a GPU it is to be known of any whether it goes where one is. Triton goes by more than such answers.
-        builds = candidate.language in ("cuda", "cpp") or (compile_only and candidate.language != "triton")
-        return device.properties() if builds and device is not None and self.toolchain.nvcc_path is not None else None
+        if self.toolchain.compile_only:  # it is to be known of any whether it goes where a GPU is
+            card = card_of(self.toolchain.arch)
+            return stand_in_gpu_of(candidate, self.toolchain) or (card.properties() if card else None)
+        builds = candidate.language in ("cuda", "cpp") and self.toolchain.nvcc_path is not None
+        return self.device.properties() if builds and self.device is not None else None
 
     def _readable(self, candidate: Candidate) -> list[Path]:
         """What a builder has to see, wherever it lies."""
@@ -122,3 +123,13 @@ class Builders:
                 # torch writes it into a file of ninja's, where two dollar signs stand for one.
                 extra["PYTORCH_NVCC"] = side_by_side.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
         return scrubbed(os.environ, extra)
+
+
+def stand_in_gpu_of(candidate: Candidate, toolchain: Toolchain) -> dict[str, Any] | None:
+    """Return the properties of the GPU that Triton's interpreter stands in for as it runs `candidate` on the CPU.
+
+    None where it does not: the candidate is no Triton, or there is a GPU.
+    """
+    if candidate.language != "triton" or not toolchain.compile_only:
+        return None
+    return (card_of(toolchain.arch) or card_of(COMPILE_ONLY_ARCH)).properties()

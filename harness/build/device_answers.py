@@ -1,14 +1,12 @@
-"""What a builder answers a candidate that asks PyTorch for its device's properties: there is no GPU where it is built.
+"""What a candidate hears of its device where there is none: facts of the GPU that the run is for, or of a card.
 
-The answers are the facts of the device that the run is for, and for a build that is only compiled those of a card of its
-architecture. Nothing is opened: what wants more than to be told something raises as it does on a machine without a GPU.
+A build that is only compiled is told of a card of its architecture, and so is a candidate that Triton's interpreter runs.
+`wire.stand_in_gpu` gives the answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 _WARP, _MOST_THREADS_OF_BLOCK, _REGISTERS_OF_SM, _SHARED_OF_BLOCK = 32, 1024, 65536, 48 << 10
@@ -61,28 +59,3 @@ def card_of(arch: str) -> DeviceFacts | None:
         return None
     name, sm_count, memory_gib, l2_mib = known
     return DeviceFacts(name, arch, sm_count, memory_gib << 30, l2_mib << 20)
-
-
-def answer_for(properties: Mapping[str, Any] | None) -> None:
-    """Have `torch.cuda` answer for a device of these properties from here on; with None it is as it was."""
-    import torch
-
-    for name, real in _real.items():
-        setattr(torch.cuda, name, real)
-    _real.clear()
-    if properties is None:
-        return
-    device = SimpleNamespace(**properties)
-    answers = {
-        "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0,
-        "get_device_properties": lambda device_=None: device,
-        "mem_get_info": lambda device_=None: (device.total_memory, device.total_memory),
-        # That there is one is all that these could find out here.
-        "init": lambda: None, "set_device": lambda device_: None, "synchronize": lambda device_=None: None,
-    }
-    for name, answer in answers.items():
-        _real[name] = getattr(torch.cuda, name)
-        setattr(torch.cuda, name, answer)
-
-
-_real: dict[str, Any] = {}

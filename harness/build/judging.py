@@ -53,9 +53,6 @@ def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
         code = candidate.fault_code
         code = ReasonCode.IMPORT_ERROR if code is ReasonCode.NONE else code
         return Build(Verdict(Status.BUILD_FAILED, code, candidate.fault))
-    if candidate.language == "triton" and toolchain.compile_only:
-        reason = "a Triton kernel is compiled for the GPU it runs on, and there is none here"
-        return Build(Verdict(Status.SKIPPED, ReasonCode.NO_GPU, reason), built_by="triton")
     if candidate.language == "triton" and importlib.util.find_spec("triton") is None:
         return Build(_no_triton(), built_by="triton")
     if candidate.language == "cuda" and toolchain.nvcc_path is None and "load_inline" in candidate.source:

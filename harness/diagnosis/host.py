@@ -69,16 +69,15 @@ def ninja_finding() -> Finding:
 
 def triton_finding(*, on_gpu: bool) -> Finding:
     if importlib.util.find_spec("triton") is None:
-        if on_gpu:
-            return Finding("Triton", MISSING, "not installed; Triton candidates are skipped", "pip install triton")
-        return Finding("Triton", NOTE, "not installed; of use with a GPU only")
+        text = "not installed; Triton candidates are skipped"
+        return Finding("Triton", MISSING if on_gpu else NOTE, text, "pip install triton")
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         text = version("triton")
     except PackageNotFoundError:
         text = "of unknown version"
-    return Finding("Triton", OK, text if on_gpu else f"{text} (of use with a GPU only)")
+    return Finding("Triton", OK, text if on_gpu else f"{text}; without a GPU its interpreter checks candidates at small sizes")
 
 
 def cuobjdump_finding(*, on_gpu: bool) -> Finding | None:

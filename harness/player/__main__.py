@@ -100,11 +100,13 @@ class Player:
 
         from harness.player import extensions, model
         from harness.player.launches import Launcher
-        from harness.wire import passes
+        from harness.wire import passes, stand_in_gpu
 
         arguments = self._init_of(command)
         try:
             if self._module is None:
+                if command["stand_in_gpu"] is not None:
+                    stand_in_gpu.interpret_triton(command["stand_in_gpu"])
                 folder = os.path.dirname(command["path"])
                 extensions.install(command["manifest"], folder, command["refused"], may_ask=command["may_ask"])
                 self._extensions = extensions

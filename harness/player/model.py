@@ -51,7 +51,12 @@ def reference(command: dict[str, Any], arguments: list[Any], device: torch.devic
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """A frame's worth of words on an exception: its type, message, place in the candidate, and traceback."""
+    """A frame's worth of words on an exception: its type, message, place in the candidate, and traceback.
+
+    Of what Triton's interpreter raises, its cause in the kernel.
+    """
+    in_kernel = type(error).__name__ == "InterpreterError" and error.__cause__ is not None
+    error = error.__cause__ if in_kernel else error
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -65,6 +70,7 @@ def describe(error: BaseException) -> dict[str, Any]:
         "where": f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else "",
         "frames": [f"{frame.filename}:{frame.lineno}" for frame in frames[-12:]],
         "traceback": text[-6000:],
+        "in_kernel": in_kernel,
         # On a CPU a failed allocation is a plain RuntimeError of PyTorch's.
         "out_of_memory": isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(
             error

@@ -23,11 +23,11 @@ from harness.records.schema import Record
 from harness.records.sizes import sizes_text
 from harness.records.writer import device_slug
 from harness.settings import Settings
-from harness.verdict import Status
+from harness.verdict import WANT_ANOTHER_DEVICE, Status
 
 # What another try may turn out differently although nothing that is recorded has changed: a busy machine, a compiler
-# that has been installed since.
-_TRIED_AGAIN = (Status.UNSURE, Status.SKIPPED, Status.COMPILED, Status.HARNESS_ERROR)
+# or a Triton that has been installed since, a defect of ours that is mended.
+_TRIED_AGAIN = {Status.UNSURE, Status.HARNESS_ERROR, *WANT_ANOTHER_DEVICE}
 
 
 @dataclass(frozen=True)

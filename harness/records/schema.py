@@ -212,6 +212,8 @@ class Record:
             raise ValueError(f"{self.reason_code.value!r} is no reason for {self.status.value}")
         if self.role not in ("candidate", "baseline"):
             raise ValueError(f"role is candidate or baseline, not {self.role!r}")
+        if self.status is Status.CHECKED and (self.time_us is not None or self.speedup is not None):
+            raise ValueError(f"{self.candidate} is checked, which has neither time nor speedup")
         if self.rank is not None and (self.status is not Status.OK or self.role != "candidate"):
             raise ValueError(f"only an ok candidate has a rank, not {self.candidate} ({self.status.value})")
 

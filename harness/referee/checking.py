@@ -191,36 +191,49 @@ def check_all(
 ) -> list[str]:
     """Check at the timed sizes (`references[0]`, `launches` times as given) and at all the others.
 
-    `reload(reference)` constructs the model for other sizes. The first two calls at each size are made by themselves,
-    and the first may take `first_timeout_s`, since it may compile; the others are one queue, where they are short and
-    there is room. Figures are added to `found` as they come. Returns the sizes beyond the timed ones that the candidate
-    refused with an exception of its own words, each with what it said. Raises Failed for what is not right.
+    `reload(reference)` constructs the model for other sizes, and the first call at each may take `first_timeout_s`.
+    Figures are added to `found` as they come. Returns the sizes beyond the timed ones that the candidate refused with an
+    exception of its own words, each with what it said. Raises Failed for what is not right.
     """
     refused = []
     for position, reference in enumerate(references):
-        reload(reference)
         families = families_checked(reference, launches, timed=position == 0)
-        alone, together = families[:_ALONE], families[_ALONE:]
-        most = max(1, min(len(together), reference.memory.launches)) if not reference.memory.tight else 1
-        session.open(reference, most)
-        took_s = 0.0
-        for number, family in enumerate(alone):
-            began = time.monotonic()
-            try:
-                _check(session, reference, [family], precision_class, found, None if number else first_timeout_s)
-            except failures.Failed as failure:
-                if position == 0 or number or not failure.refusal:
-                    raise
-                refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
-                break
-            took_s = time.monotonic() - began
-        else:
-            # The limit is for a queue: half of it must do for as many calls as this one, with its verification.
-            at_once = max(1, min(most, int(session.launch_timeout_s / 2 / max(took_s, _LEAST_S))))
-            for start in range(0, len(together), at_once):
-                _check_together(session, reference, together[start : start + at_once], precision_class, found)
+        reload(reference)
+        try:
+            check_at(session, reference, families, precision_class, first_timeout_s, found)
+        except failures.Failed as failure:
+            if position == 0 or not failure.refusal:
+                raise
+            refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
     decide(found, references[0], precision_class)
     return refused
+
+
+def check_at(
+    session: Session, reference: Reference, families: Sequence[Family], precision_class: str, first_timeout_s: float,
+    found: list[ErrorFigures],
+) -> None:
+    """Check one launch for each of `families` at the sizes of `reference`, for which the model is loaded.
+
+    The first two calls are made by themselves, and the first may take `first_timeout_s`, since it may compile; the others
+    are one queue, where they are short and there is room. Raises Failed, which is a refusal in the first call alone.
+    """
+    alone, together = families[:_ALONE], families[_ALONE:]
+    most = max(1, min(len(together), reference.memory.launches)) if not reference.memory.tight else 1
+    session.open(reference, most)
+    took_s, calls = 0.0, 0
+    try:
+        for family in alone:
+            began = time.monotonic()
+            _check(session, reference, [family], precision_class, found, None if calls else first_timeout_s)
+            took_s, calls = time.monotonic() - began, calls + 1
+        # The limit is for a queue: half of it must do for as many calls as this one, with its verification.
+        at_once = max(1, min(most, int(session.launch_timeout_s / 2 / max(took_s, _LEAST_S))))
+        for start in range(0, len(together), at_once):
+            _check_together(session, reference, together[start : start + at_once], precision_class, found)
+    except failures.Failed as failure:
+        failure.refusal = failure.refusal and not calls
+        raise
 
 
 def _check_together(

@@ -23,13 +23,14 @@ _REFUSALS = ("ValueError", "RuntimeError", "NotImplementedError", "AssertionErro
 class Failed(Exception):
     """Raised to end the judging of one candidate with a verdict other than ok; `evidence` is on the launch that showed
     it, where there was one, and `launch` the number of that in its queue, where that is known. `beside_control` is
-    whether it rests on what the control left behind.
+    whether it rests on what the control left behind. `exception` is a Python exception in the player, in its own words.
     """
 
     def __init__(self, verdict: Verdict, evidence: Evidence | None = None) -> None:
         super().__init__(verdict.reason)
         self.verdict, self.evidence = verdict, evidence
         self.launch: int | None = None
+        self.exception: dict[str, Any] = {}
         self.refusal = self.beside_control = False
 
 
@@ -62,7 +63,7 @@ def from_exception(words: Any, doing: str) -> Failed:
     if "CUDA error" in message or "CUDA_ERROR_" in message or kind == "AcceleratorError":
         return failed(Status.CRASHED, ReasonCode.CUDA_ERROR, f"{message or kind} ({doing}{place})")
     failure = failed(Status.INCORRECT, ReasonCode.RAISED, f"raised {said} {doing}{place}")
-    failure.refusal = kind in _REFUSALS and bool(message)
+    failure.refusal, failure.exception = kind in _REFUSALS and bool(message), words
     return failure
 
 

@@ -26,7 +26,8 @@ from harness.verdict import OK, Verdict
 class Contestant:
     """A candidate or baseline ready to be played. `manifest` names its built extensions by content key, `refused` are the
     keys of those that no compiler takes; it `may_ask` for others as it runs. `origin` is the author's own file, where
-    `path` may be a copy with its tuned values.
+    `path` may be a copy with its tuned values. `stand_in_gpu` has the properties of the GPU that a candidate hears of which
+    Triton's interpreter runs on the CPU; None for every other.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Contestant:
     origin: str | None = None
     refused: frozenset[str] = frozenset()
     may_ask: bool = False
+    stand_in_gpu: Mapping[str, Any] | None = None
 
     @property
     def is_control(self) -> bool:

@@ -20,9 +20,10 @@ from harness.build.cache import default_root
 from harness.build.machine_faults import machine_fault
 from harness.device.bench import Bench
 from harness.launch.memory_plan import sentence_of
+from harness.provenance.source_names import source_text
 from harness.reading.text_files import shown
 from harness.records.problem_notes import ProblemNote
-from harness.referee import failures
+from harness.referee import failures, interpreter
 from harness.referee.control import Control
 from harness.referee.eagers import Eagers
 from harness.referee.estimating import allow_for_other_processes
@@ -60,6 +61,7 @@ class Judge:
     ) -> None:
         self._bench, self._references, self._settings = bench, references, settings
         self._model_seed, self._examiner = model_seed, examiner
+        self._small: list[Reference] | None = None  # what Triton's interpreter is given, once it is asked for
         self._play = Play(
             bench, references, settings, floor_us, model_seed, wanted_extras, wait_for_others, open_next
         )
@@ -101,7 +103,11 @@ class Judge:
         One that was given a single process, in which eager took longer or shorter than two processes usually differ by, or
         could not be timed for a queue that came late, is judged in another, whatever that says: what a process adds to a
         short call stays for its life. Nothing is begun anew once the budget of the row is spent.
+        One that Triton's interpreter runs has no clock that could be doubted.
         """
+        if contestant.stand_in_gpu is not None:
+            self._ends_s = time.monotonic() + self._row_budget_s
+            return self._judge_once(contestant, players, tell)
         if self.control is None and self.renew is not None and not contestant.is_baseline:
             self.renew()
         former = self.control
@@ -176,14 +182,10 @@ class Judge:
         judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms)
         judgement.memory, judgement.ends_s = self._references[0].memory, self._ends_s
         try:
-            for position, start in enumerate(players):
-                if position and (self._is_late or judgement.timing.is_brief):
-                    break
-                told = _told_of(tell, position, len(players))
-                self._play(contestant, start, judgement, self._control_now(), told, first=position == 0)
-            self._conclude(contestant, judgement)
-            if self._examiner is not None and not contestant.is_baseline:
-                sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
+            if contestant.stand_in_gpu is None:
+                self._play_in_each(contestant, players, judgement, tell)
+            else:
+                judgement.verdict = self._interpreted(contestant, players[0], judgement, tell)
         except Failed as failure:
             other = (
                 _for_the_machine(failure.verdict) or self._for_the_cpu(contestant, failure.verdict)
@@ -204,6 +206,30 @@ class Judge:
         if judgement.lacked_room:  # only now: the error kept what its frames held
             self._give_back()
         return judgement
+
+    def _play_in_each(
+        self, contestant: Contestant, players: Sequence[Callable[[], Child]], judgement: Judgement,
+        tell: Callable[[str], None],
+    ) -> None:
+        """Play it in a process of each of `players`, and draw the conclusion. Raises Failed."""
+        for position, start in enumerate(players):
+            if position and (self._is_late or judgement.timing.is_brief):
+                break
+            told = _told_of(tell, position, len(players))
+            self._play(contestant, start, judgement, self._control_now(), told, first=position == 0)
+        self._conclude(contestant, judgement)
+        if self._examiner is not None and not contestant.is_baseline:
+            sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
+
+    def _interpreted(
+        self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None]
+    ) -> Verdict:
+        """The verdict of Triton's interpreter, at the sizes that are small enough for it. Raises Failed."""
+        if self._small is None:
+            self._small = interpreter.small_references(self._references, self._bench.available_bytes())
+        return interpreter.interpret(
+            self._bench, contestant, start, self._small, self._model_seed, self._settings, judgement, tell
+        )
 
     def _give_back(self) -> None:
         """Leave nothing of a failure on the device."""
@@ -254,9 +280,13 @@ class Judge:
         return Verdict(Status.SKIPPED, ReasonCode.NEEDS_CPU, reason)
 
     def _for_a_gpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:
-        """What raises, where there is no GPU, for want of one is not wrong."""
-        wants_one = verdict.reason_code is ReasonCode.RAISED and wants_gpu(verdict.reason)
-        if contestant.is_baseline or self._bench.kind != "cpu" or not wants_one:
+        """What raises for want of a GPU, where there is none, is not wrong. Nor is CUDA, or what asks PyTorch for its device,
+        whatever it raises there: it may lack what it left out of its import as it heard of no device.
+        """
+        if contestant.is_baseline or self._bench.kind != "cpu" or verdict.reason_code is not ReasonCode.RAISED:
+            return None
+        asks = contestant.language == "cuda" or "torch.cuda" in source_text(Path(contestant.path))
+        if not asks and not wants_gpu(verdict.reason):
             return None
         return Verdict(Status.SKIPPED, ReasonCode.NO_GPU, f"it needs a GPU, and there is none here ({verdict.reason})")
 

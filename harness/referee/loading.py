@@ -1,10 +1,16 @@
-"""Having a player load its candidate for one set of sizes after the other."""
+"""Having a player load its candidate for one set of sizes after the other, and what its state is to blame for."""
 
 from __future__ import annotations
 
-from harness.referee.judgement import Contestant
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.referee import failures
+from harness.referee.failures import Failed
+from harness.referee.judgement import Contestant, Judgement
 from harness.referee.reference import Reference
 from harness.referee.session import Session
+from harness.verdict import ReasonCode, Status
 
 
 class Loader:
@@ -22,7 +28,29 @@ class Loader:
             return
         contestant = self._contestant
         difference = self._session.load(
-            contestant.path, reference, contestant.manifest, self._seed, contestant.refused, may_ask=contestant.may_ask
+            contestant.path, reference, contestant.manifest, self._seed, contestant.refused, may_ask=contestant.may_ask,
+            stand_in_gpu=contestant.stand_in_gpu,
         )
         self.state_mismatch = self.state_mismatch or difference
         self._loaded = reference
+
+
+@contextmanager
+def blaming_the_state(loader: Loader, judgement: Judgement | None) -> Iterator[None]:
+    """Have wrong outputs be the fault of a state that is not the reference's. Raises Failed.
+
+    Where the outputs are right all the same, `judgement` takes a warning, if there is one.
+    """
+    try:
+        yield
+    except Failed as failure:
+        mismatch = loader.state_mismatch
+        wrong = failure.verdict.status in (Status.INCORRECT, Status.IMPRECISE)
+        if mismatch and wrong and failure.verdict.reason_code is not ReasonCode.RAISED:
+            reason = f"{mismatch}; with it {failure.verdict.reason}"
+            raise failures.failed(Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason, failure.evidence) from None
+        raise
+    if judgement is not None and loader.state_mismatch:
+        judgement.warnings.append(
+            f"its outputs are right, but its state is not the reference's: {loader.state_mismatch}"
+        )

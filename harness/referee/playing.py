@@ -17,13 +17,13 @@ from harness.device.bench import Bench
 from harness.inputs.sets import InputSet
 from harness.launch.memory_plan import MemoryStep, sentence_of
 from harness.provenance.kinds import Provenance, claiming_least
-from harness.referee import checking, extras, failures
+from harness.referee import checking, extras
 from harness.referee.clock_checks import check_baseline, check_times
 from harness.referee.control import Control, reconcile
 from harness.referee.estimating import span_usual_baseline
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant, Judgement
-from harness.referee.loading import Loader
+from harness.referee.loading import Loader, blaming_the_state
 from harness.referee.moved_state import moves_alike
 from harness.referee.reference import Reference
 from harness.referee.scatter_checks import check_evenness, check_spread
@@ -37,7 +37,7 @@ from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.settings import Settings
 from harness.statistics import OverProcesses
-from harness.verdict import ReasonCode, Status
+from harness.verdict import ReasonCode
 
 # Two launches, the first a lead-in, so often: a single time would by chance be fast or slow on a busy machine.
 _ALONE_LAUNCHES, _ALONE_TIMES = 2, 3
@@ -185,7 +185,7 @@ class Play:
     ) -> None:
         references = self._references if first and not contestant.is_baseline else self._references[:1]
         first_timeout_s = self._settings.launch_timeout_s + self._settings.load_timeout_s
-        try:
+        with blaming_the_state(reload, judgement if first else None):
             reload(references[0])
             tell("checking")
             timeout_s = self._settings.build_timeout_s if contestant.is_baseline else first_timeout_s
@@ -200,19 +200,6 @@ class Play:
                 judgement.state_moved = moves_alike(session, references[0], timeout_s)
             if refused:
                 judgement.warnings.append(f"it refuses sizes that the problem names: {'; '.join(refused)}")
-        except Failed as failure:
-            mismatch = reload.state_mismatch
-            wrong = failure.verdict.status in (Status.INCORRECT, Status.IMPRECISE)
-            if mismatch and wrong and failure.verdict.reason_code is not ReasonCode.RAISED:
-                reason = f"{mismatch}; with it {failure.verdict.reason}"
-                raise failures.failed(
-                    Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason, failure.evidence
-                ) from None
-            raise
-        if first and reload.state_mismatch:
-            judgement.warnings.append(
-                f"its outputs are right, but its state is not the reference's: {reload.state_mismatch}"
-            )
 
     def _time(
         self, session: Session, contestant: Contestant, judgement: Judgement, over_processes: OverProcesses | None

@@ -56,9 +56,10 @@ class Session:
 
     def load(
         self, path: str, reference: Reference, manifest: Mapping[str, Any], seed: int, refused: Collection[str] = (), *,
-        may_ask: bool = False,
+        may_ask: bool = False, stand_in_gpu: Mapping[str, Any] | None = None,
     ) -> str | None:
         """Load the candidate and construct `ModelNew` under `seed`. `refused` are keys of extensions that do not build.
+        With a `stand_in_gpu`, the properties of one, Triton's interpreter runs its kernels on the CPU.
 
         Returns None, or a sentence on how its state differs from the reference's. Raises Failed, and Unbuilt at any later
         command too, where it asks for what is not in `manifest` and it `may_ask`.
@@ -75,7 +76,7 @@ class Session:
         specs = dict(zip(state, plan(list(state.values()), contiguous=True)))
         command = {
             "op": "load", "path": path, "seed": seed, "manifest": dict(manifest), "refused": sorted(refused),
-            "may_ask": may_ask, "mode": reference.mode, "by_name": reference.by_name,
+            "may_ask": may_ask, "stand_in_gpu": stand_in_gpu and dict(stand_in_gpu), "mode": reference.mode, "by_name": reference.by_name,
             "state_specs": {name: spec.to_json() for name, spec in specs.items()},
             **self._init_in_arena(reference),
         }

@@ -15,7 +15,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TextIO
 
 _UNITS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
-STATUS_STYLES = {"ok": "green", "unsure": "yellow", "compiled": "yellow", "skipped": "yellow"}  # others red
+_OPEN = ("unsure", "checked", "compiled", "skipped")
+STATUS_STYLES = {"ok": "green", **dict.fromkeys(_OPEN, "yellow")}  # others red
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness.records.schema import Record
 from harness.selftest.corpus import GROUPS, Case
-from harness.verdict import ReasonCode, Status
+from harness.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
 
 CAUGHT, RIGHT = "caught", "right"
 MISSED, FALSE_ALARM = "MISSED", "false alarm"
@@ -99,7 +99,7 @@ def outcome_of(case: Case, record: Record | None) -> str:
     gained = case.fools == "clock" and passes and (record.speedup or 0.0) >= GAINED
     as_told = pair in case.expected and (not passes or not case.kinds or record.kind in case.kinds) and not gained
     lost = record.reason_code in (ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE)
-    waiting = record.status in (Status.SKIPPED, Status.COMPILED) and not lost
+    waiting = record.status in WANT_ANOTHER_DEVICE and not lost
     if waiting and not as_told:
         return NOT_RUN
     if record.status is Status.UNSURE and not as_told:

@@ -70,9 +70,9 @@ def _evidence_of(found: Found) -> Evidence:
     if evidence is not None:
         return evidence
     record = found.record
-    if record.status is Status.OK:
+    if record.status in (Status.OK, Status.CHECKED):
         hint = "Name one that is incorrect, imprecise or rejected"
-        raise InputError(f"{record.candidate} is ok in {shown(found.path)}: no launch of it failed", hint=hint)
+        raise InputError(f"{record.candidate} is {record.status.value} in {shown(found.path)}: no launch of it failed", hint=hint)
     if record.status in NEVER_LAUNCHED:
         hint = f"Type {PROGRAM} show {record.candidate} for what was said of it"
         said = f"{record.candidate} is {record.status.value} in {shown(found.path)}: there is no launch to make again"

@@ -6,7 +6,8 @@ _SIGNS = (
     "No CUDA GPUs are available", "Found no NVIDIA driver", "no CUDA-capable device", "0 active drivers",
     "Torch not compiled with CUDA enabled", "no NVIDIA", "CUDA driver initialization failed",
     "Invalid device id", "CUDA is not available", "Cannot access accelerator device",
-    "CUDA unknown error", "cuda available",
+    "CUDA unknown error", "cuda available", "Tried to instantiate dummy base class",
+    "requires CUDA support", "libcuda.so",
 )
 
 

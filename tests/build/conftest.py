@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -117,3 +118,4 @@ def built_workshop(new_workshop):
 
 needs_cxx = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
 needs_nvcc = pytest.mark.skipif(find_toolchain(None).nvcc_path is None, reason="there is no nvcc")
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="there is no Triton")

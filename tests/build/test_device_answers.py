@@ -5,9 +5,8 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-import torch
 
-from harness.build.device_answers import DeviceFacts, answer_for, card_of
+from harness.build.device_answers import DeviceFacts, card_of
 from harness.verdict import ReasonCode, Status
 from tests.build.conftest import needs_cxx, needs_nvcc
 
@@ -28,34 +27,6 @@ def asking(question: str, then: str = "") -> str:
     """A candidate that asks at its import, and builds with what it hears."""
     lines = ["import torch", "from torch.utils.cpp_extension import load_inline", question, then]
     return "\n".join(lines) + MODEL
-
-
-@pytest.fixture
-def answered():
-    yield answer_for
-    answer_for(None)
-
-
-def test_every_usual_question_is_answered_from_the_facts_and_nothing_is_opened(answered):
-    answered(H200.properties())
-    device = torch.cuda.get_device_properties(torch.cuda.current_device())
-    assert torch.cuda.is_available() and torch.cuda.device_count() == 1
-    assert torch.cuda.get_device_capability() == (9, 0) and torch.cuda.get_device_name(0) == "NVIDIA H200"
-    assert (device.multi_processor_count, device.total_memory, device.L2_cache_size) == (132, 150 << 30, 60 << 20)
-    assert (device.warp_size, device.max_threads_per_multi_processor, device.regs_per_multiprocessor) == (32, 2048, 65536)
-    assert device.shared_memory_per_multiprocessor == 228 << 10
-    assert device.shared_memory_per_block_optin == 227 << 10 and device.shared_memory_per_block == 48 << 10
-    assert not torch.cuda.is_initialized()
-    with pytest.raises((RuntimeError, AssertionError)):
-        torch.ones(1, device="cuda")
-
-
-def test_without_facts_all_is_as_it_was(answered):
-    before = torch.cuda.is_available, torch.cuda.get_device_properties
-    answered(H200.properties())
-    answered(H200.properties())
-    answered(None)
-    assert (torch.cuda.is_available, torch.cuda.get_device_properties) == before
 
 
 @pytest.mark.parametrize(("arch", "per_block"), [("7.5", 64), ("8.6", 99), ("8.0", 163), ("9.0a", 227), ("12.0a", 99)])
@@ -128,11 +99,20 @@ def test_without_a_gpu_one_that_can_do_without_takes_its_own_way(workshop):
     assert build.verdict is None and not build.extensions
 
 
-@needs_nvcc
+@pytest.mark.parametrize("nvcc", [pytest.param({}, marks=needs_nvcc, id="nvcc"), pytest.param({"nvcc_path": None}, id="none")])
 @pytest.mark.parametrize("question", [
     "torch.cuda.get_device_properties(0)", "assert torch.cuda.is_available(), 'a GPU is required'",
+    "assert torch.cuda.is_available()",
 ])
-def test_without_a_gpu_one_that_builds_nothing_is_skipped(workshop, question):
-    (build,) = workshop.build(workshop.write("asks", asking(question)))
+def test_without_a_gpu_one_that_builds_nothing_is_skipped_with_a_compiler_or_without(workshop, question, nvcc):
+    source = asking(question).replace("from torch.utils.cpp_extension import load_inline\n", "")
+    (build,) = workshop.build(workshop.write("asks", source), **nvcc)
     assert (build.verdict.status, build.verdict.reason_code) == (Status.SKIPPED, ReasonCode.NO_GPU)
     assert build.verdict.reason.startswith("it needs a GPU while it is imported (")
+
+
+def test_without_a_gpu_one_that_pytorchs_own_cuda_modules_fail_is_skipped(workshop):
+    """PyTorch without CUDA has no version of it to look at, and says so in words about something else."""
+    question = "kernel = torch.cuda._compile_kernel('__global__ void k(float* x) {}', 'k')"
+    (build,) = workshop.build(workshop.write("asks", asking(question).replace("load_inline", "CUDA_HOME")))
+    assert (build.verdict.status, build.verdict.reason_code) == (Status.SKIPPED, ReasonCode.NO_GPU)

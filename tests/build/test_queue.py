@@ -15,7 +15,7 @@ from harness.build.environment import find_toolchain
 from harness.verdict import ReasonCode, Status
 from harness.wire.extension_key import extension_key
 
-from .conftest import CPP_CANDIDATE, CUDA_CANDIDATE, PLAIN_CANDIDATE, SETTINGS, needs_cxx, needs_nvcc
+from .conftest import CPP_CANDIDATE, CUDA_CANDIDATE, PLAIN_CANDIDATE, SETTINGS, needs_cxx, needs_nvcc, needs_triton
 
 
 def model_with(statement: str) -> str:
@@ -206,9 +206,33 @@ def test_without_nvcc_a_cuda_candidate_is_skipped_with_the_command_that_brings_i
     assert "pip install nvidia-cuda-nvcc" in build.verdict.reason
 
 
-def test_a_triton_candidate_without_a_gpu_is_skipped(workshop):
+def test_without_triton_a_triton_candidate_is_skipped_with_the_command_that_brings_it(workshop, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "triton" else find(name))
     (build,) = workshop.build(workshop.write("tile", "import triton\n" + PLAIN_CANDIDATE))
-    assert build.verdict.status is Status.SKIPPED and build.verdict.reason_code is ReasonCode.NO_GPU
+    assert build.verdict.status is Status.SKIPPED and build.verdict.reason_code is ReasonCode.NO_TRITON
+    assert "pip install triton" in build.verdict.reason
+
+
+@needs_triton
+@pytest.mark.parametrize("asks", [
+    "import triton\nsms = torch.cuda.get_device_properties('cuda').multi_processor_count\nassert sms > 100",
+    "import triton\nassert triton.runtime.driver.active.utils.get_device_properties(0)['multiprocessor_count'] > 100",
+    "import triton\nassert torch.ones(1).is_cuda",
+])
+def test_a_triton_candidate_is_imported_without_a_gpu_as_if_there_were_one(workshop, asks):
+    (build,) = workshop.build(workshop.write("tile", model_with(asks)))
+    assert build.verdict is None and build.built_by == "triton"
+
+
+@needs_triton
+def test_a_triton_candidate_that_uses_a_gpu_while_it_is_imported_is_skipped_and_a_mistake_is_its_own(workshop):
+    uses, mistaken = workshop.build(
+        workshop.write("uses", model_with("import triton\nx = torch.ones(1, device='cuda')")),
+        workshop.write("mistaken", model_with("import triton\nx = undefined_name")),
+    )
+    assert (uses.verdict.status, uses.verdict.reason_code) == (Status.SKIPPED, ReasonCode.NO_GPU)
+    assert (mistaken.verdict.status, mistaken.verdict.reason_code) == (Status.BUILD_FAILED, ReasonCode.IMPORT_ERROR)
 
 
 def test_what_is_built_of_a_file_that_was_saved_again_is_not_kept_as_what_was_read(workshop):

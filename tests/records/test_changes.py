@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.records.changes import change_between, pairs_of
+from harness.records.changes import Change, change_between, pairs_of
 from harness.records.comparison import join
 from harness.records.runs import Run
 
@@ -106,6 +106,12 @@ def test_what_was_ok_and_is_wrong_is_lost_and_the_reverse_is_won(timed, make_rec
 def test_not_having_been_run_is_no_loss(timed, make_record):
     skipped = make_record(status="skipped", reason_code="no_gpu", reason="no GPU here")
     assert change_between(timed(), skipped).verdict == ""
+
+
+def test_having_been_checked_without_its_device_is_neither_loss_nor_gain(timed, make_record):
+    checked = make_record(status="checked", reason_code="interpreted", reason="right at M=31")
+    assert change_between(timed(), checked) == Change("", "ok, then checked")
+    assert change_between(checked, timed()).verdict == ""
 
 
 def test_the_interval_that_is_too_wide_by_itself_is_named(timed):

@@ -65,7 +65,8 @@ def test_a_row_for_which_anything_has_changed_is_not(tmp_path, earlier, change):
 @pytest.mark.parametrize(
     ("status", "code", "is_kept"),
     [("incorrect", "wrong_values", True), ("crashed", "signal", True), ("build_failed", "compile_error", True),
-     ("unsure", "noisy", False), ("skipped", "no_gpu", False), ("compiled", "no_gpu", False)],
+     ("unsure", "noisy", False), ("skipped", "no_gpu", False), ("compiled", "no_gpu", False),
+     ("checked", "interpreted", False)],
 )
 def test_verdicts_are_kept_and_what_another_try_may_change_is_not(tmp_path, earlier, status, code, is_kept):
     earlier(status=status, reason_code=code, reason="so it was")

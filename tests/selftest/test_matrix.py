@@ -53,6 +53,7 @@ HARMLESS = case("kills_its_parent", "machine", expected=("ok/", "crashed/signal"
         (IDLE, record("ok/", "library", 1.3), "MISSED"),
         (case(), None, "no row"),
         (case(), record("skipped/no_nvcc"), "not run"),
+        (HONEST, record("checked/interpreted"), "not run"),
         (case(), record("skipped/device_lost"), "other verdict"),
         (case(), record("skipped/saved_meanwhile"), "other verdict"),
         (DECOY, record("ok/", "library"), "caught"),
