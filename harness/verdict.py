@@ -6,7 +6,6 @@ record's `status` and `reason_code`.
 
 from __future__ import annotations
 
-import os
 import traceback
 from dataclasses import dataclass
 from enum import Enum
@@ -162,7 +161,7 @@ OK = Verdict(Status.OK)
 def of_own_defect(error: Exception) -> Verdict:
     """The verdict where this software itself failed: no fault of the candidate's is shown by an exception here."""
     frames = traceback.extract_tb(error.__traceback__)
-    place = f", at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    place = f", at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     words = " ".join(str(error).split())[:_MOST_WORDS]
     return Verdict(
         Status.HARNESS_ERROR, ReasonCode.EXCEPTION,
