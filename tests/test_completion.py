@@ -31,7 +31,7 @@ def completions(typed: str, tmp_path) -> set[str]:
 @pytest.mark.parametrize(("typed", "found"), [
     ("run.py com", {"compare"}),
     ("run.py compare --fo", {"--force", "--format"}),
-    ("run.py problems/tril_matmul.yaml --wa", {"--watch"}),
+    ("run.py problems/tril_matmul.yaml --wa", {"--wait", "--watch"}),
     ("run.py problems/tril_matmul.yaml --device cpu --sa", {"--sanitize"}),
     ("run.py run problems/tril_matmul.yaml --mode forw", {"forward", "forward_backward"}),
 ])
