@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from harness.inputs.families import GIVEN
+from harness.problem import AccuracyRule
 from harness.referee import checking
 from harness.referee.failures import Failed, failed
 from harness.verdict import ReasonCode, Status
@@ -87,7 +88,7 @@ def test_before_any_truth_is_known_nothing_is_made_ready(reference_of):
 
 
 def test_a_model_that_keeps_its_outputs_writes_over_no_truth_that_is_ready(reference_of):
-    reference = reference_of(KEPT)
+    reference = reference_of(KEPT, accuracy=AccuracyRule())
     reference.truth(reference.draw())
     reference.make_ready([GIVEN] * 3, PLENTY)
     sets = [reference.draw_ready(GIVEN) for _ in range(3)]

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from harness.problem import AccuracyRule
 from harness.referee.failures import Failed, Unbuilt
 from harness.verdict import ReasonCode, Status
 
@@ -93,13 +94,13 @@ def get_inputs():
 )
 def test_state_that_differs_is_put_into_words(session_with, reference_of, state, said):
     session = session_with(lambda far: far.load({"loaded": True, "state": state, "alike": False}))
-    assert re.search(said, session.load("/x.py", reference_of(LINEAR, {}), {}, 1))
+    assert re.search(said, session.load("/x.py", reference_of(LINEAR, {}, accuracy=AccuracyRule()), {}, 1))
 
 
 def test_parameters_of_the_right_form_and_other_values_differ_too(session_with, reference_of):
     state = {"linear.weight": ["float32", [2, 3]], "linear.bias": ["float32", [2]]}
     session = session_with(lambda far: far.load({"loaded": True, "state": state, "alike": True}))
-    assert "other values" in session.load("/x.py", reference_of(LINEAR, {}), {}, 1)
+    assert "other values" in session.load("/x.py", reference_of(LINEAR, {}, accuracy=AccuracyRule()), {}, 1)
 
 
 BEFORE_LOADING = {
