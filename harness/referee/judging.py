@@ -283,7 +283,8 @@ class Judge:
         """What raises for want of a GPU, where there is none, is not wrong. Nor is CUDA, or what asks PyTorch for its device,
         whatever it raises there: it may lack what it left out of its import as it heard of no device.
         """
-        if contestant.is_baseline or self._bench.kind != "cpu" or verdict.reason_code is not ReasonCode.RAISED:
+        is_here = self._bench.kind != "cpu" or contestant.stand_in_gpu is not None  # one of which `interpreter` decides
+        if contestant.is_baseline or is_here or verdict.reason_code is not ReasonCode.RAISED:
             return None
         asks = contestant.language == "cuda" or "torch.cuda" in source_text(Path(contestant.path))
         if not asks and not wants_gpu(verdict.reason):

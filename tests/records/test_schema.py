@@ -89,3 +89,11 @@ def test_a_candidates_words_cannot_drive_the_terminal(make_record):
 def test_sizes_keep_the_order_of_the_yaml():
     assert sizes_text({"M": 2048, "K": 8192}) == "M=2048 K=8192"
     assert sizes_text({}) == ""
+
+
+@pytest.mark.parametrize("figure", ["time_us", "speedup", "rank"])
+def test_a_checked_row_has_no_time_no_speedup_and_no_rank(make_record, figure):
+    checked = {"status": "checked", "reason_code": "interpreted", "reason": "right at M=31"}
+    assert make_record(**checked).status is Status.CHECKED
+    with pytest.raises(ValueError, match="checked"):
+        make_record(**checked, **{figure: 1})

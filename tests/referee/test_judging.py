@@ -201,6 +201,26 @@ def test_what_takes_eager_itself_long_takes_candidates_long_too(settings):
     assert ends[0] == math.inf and ends[1] >= before_s + 1000
 
 
+@pytest.mark.parametrize(("changes", "source", "status"), [
+    ({"language": "cuda"}, "", Status.SKIPPED),
+    ({}, "properties = torch.cuda.get_device_properties(0) if torch.cuda.is_available() else None", Status.SKIPPED),
+    ({}, "properties = None", Status.INCORRECT),
+    ({"language": "cuda", "kind": "cuda"}, "", Status.INCORRECT),
+    ({"language": "cuda", "is_baseline": True}, "", Status.INCORRECT),
+])
+def test_what_lacks_what_it_left_out_of_its_import_without_a_gpu_is_not_wrong_there(
+    judge_of, tmp_path, changes, source, status
+):
+    path = tmp_path / "mine.py"
+    path.write_text(source, encoding="utf-8")
+    missing = failed(
+        Status.INCORRECT, ReasonCode.RAISED, "raised AttributeError: 'NoneType' object has no attribute 'f' in forward"
+    )
+    verdict = judge_of(timing_of(), checking=missing, path=str(path), **{"kind": "cpu", **changes}).verdict
+    assert verdict.status is status
+    assert ("it needs a GPU, and there is none here" in verdict.reason) is (status is Status.SKIPPED)
+
+
 def test_deciding_on_nothing_but_good_figures_raises_nothing(reference_of):
     from harness.referee.comparing import judge_outputs
 
