@@ -192,12 +192,14 @@ def _judge_in(folder: Path, task: Task, bench: Any, settings: Any, lines: _Lines
     problem_path, paths = task.prepared(folder, bench.kind == "cpu")
     problem = replace(load_problem(problem_path), baselines=("eager",))
     candidates, progress = [read_candidate(path) for path in paths.values()], _Told(pipe)
-    with Turn.on(bench, progress) as turn, Workshop(problem, candidates, bench, settings) as workshop:
-        turn.wait()
+    with Workshop(problem, candidates, bench, settings) as workshop:
         if bench.kind == "cpu":
             workshop.wait_for_builds(lambda text: None)  # compilers would take the very cores that are timed
-        utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        Contest(problem, settings, bench, workshop, lines, progress, utc).run(candidates)
+        turn = Turn.on(bench, progress)
+        with turn.held(lambda: workshop.is_quiet):
+            utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            contest = Contest(problem, settings, bench, workshop, lines, progress, utc, lent=turn.lent)
+            contest.run(candidates)
 
 
 def _worst(samples: Mapping[str, Any]) -> dict[str, Any]:
