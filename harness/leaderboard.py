@@ -75,7 +75,7 @@ def _block(group: list[Record], width: int | None, color: bool) -> str:
     lines += [paint(line, "dim", color) for line in terminal.indented(_legend(group), width)]
     if left_out:
         lines.append(paint(f"  left out to fit {width} columns: {listed(left_out)}", "dim", color))
-    remarks = [each for record in group for each in _remarks(record, group)] + _too_close(group) + _at_odds(group)
+    remarks = _all_remarks(group) + _too_close(group) + _at_odds(group)
     remarks += _of_the_problem(group)
     if remarks:
         lines += ["", *(line for remark in remarks for line in terminal.indented(remark, width))]
@@ -191,6 +191,39 @@ def _legend(group: list[Record]) -> str:
     if len(gpus) > 1:
         parts.append(f"{len(gpus)} GPUs, each row's speedup over eager on its own; a GPU by its UUID's beginning")
     return " · ".join(parts)
+
+
+def _all_remarks(group: list[Record]) -> list[str]:
+    """The remarks on all rows; rows that did not run for one reason share a line, and so do those that are only compiled."""
+    remarks = []
+    for record in group:
+        alike = [each for each in group if _ending(each) == _ending(record)]
+        if record.status not in WANT_ANOTHER_DEVICE or len(alike) == 1:
+            remarks += _remarks(record, group)
+            continue
+        own = [] if record is not alike[0] else [_shared_remark(alike)]
+        remarks += own + _remarks(record, group)[1:]
+    return remarks
+
+
+def _ending(record: Record) -> tuple[str, str | None]:
+    """What rows have in common that share a line."""
+    is_compiled = record.status is Status.COMPILED and not record.spills
+    return record.status.value, None if is_compiled else record.reason
+
+
+def _shared_remark(alike: list[Record]) -> str:
+    """One line for rows that have one ending."""
+    first = alike[0]
+    names = ", ".join(each.candidate for each in alike)
+    whose = f"{len(alike)} rows" if len(alike) > _MOST_NAMED else names
+    if first.status is Status.COMPILED:
+        archs = sorted({each.arch for each in alike if each.arch})
+        return (
+            f"{whose}: compiled{f' for {listed(archs)}' if archs else ''} without spills; there is no GPU here to run them. "
+            f"{PROGRAM} show {first.candidate}   tells its registers and shared memory"
+        )
+    return f"{whose}: {first.status.value}: {first.reason or 'no reason was recorded'}"
 
 
 def _remarks(record: Record, group: list[Record]) -> list[str]:

@@ -137,6 +137,46 @@ def test_a_note_that_rows_share_stands_there_once():
     assert notes("a", "b", "c", "d") == ["  4 of 4 rows: note: no counter of energy"]
 
 
+def not_run(name, status, reason, **more):
+    code = {"compiled": "no_gpu", "skipped": "no_triton"}[status]
+    return ok(name, status=status, reason_code=code, reason=reason, time_us=None, speedup=None, **more)
+
+
+def remarks_on(*records):
+    return [line for line in render(rank([ok("best"), *records], ["custom"])).splitlines() if ": " in line[:60]]
+
+
+def test_rows_that_are_only_compiled_share_a_line_but_those_that_spill():
+    rows = [
+        not_run(name, "compiled", f"for sm_90a, {number} registers, 0 spills; there is no GPU here to run it", arch="sm_90a", spills=0)
+        for number, name in enumerate("abcd", 30)
+    ]
+    spilling = not_run("e", "compiled", "for sm_90a, 255 registers, 64 bytes of spills; there is no GPU", arch="sm_90a", spills=64)
+    lines = "\n".join(remarks_on(*rows, spilling))
+    assert "  4 rows: compiled for sm_90a without spills; there is no GPU here to run them." in lines
+    assert "show a " in lines and "  e: compiled: for sm_90a, 255 registers" in lines
+    assert "31 registers" not in lines
+
+
+def test_rows_that_did_not_run_for_one_reason_share_a_line_with_their_names():
+    why = "Triton is not installed; bring it with: pip install triton"
+    lines = remarks_on(not_run("a", "skipped", why), not_run("b", "skipped", "no nvcc"), not_run("c", "skipped", why))
+    assert f"  a, c: skipped: {why}" in lines and "  b: skipped: no nvcc" in lines
+    assert sum(why in line for line in lines) == 1
+
+
+def test_a_note_of_a_row_that_shares_its_line_still_stands_there():
+    why = "Triton is not installed"
+    text = render([not_run("a", "skipped", why), not_run("b", "skipped", why, warnings="its file is long")])
+    assert "  a, b: skipped: Triton is not installed" in text and "  b: note: its file is long" in text
+
+
+def test_wrong_rows_have_a_line_each():
+    wrong = {"status": "incorrect", "reason_code": "wrong_values", "reason": "element [0] is 1", "time_us": None}
+    text = render([ok("a", **wrong), ok("b", **wrong)])
+    assert "  a: incorrect: element [0] is 1\n  b: incorrect: element [0] is 1" in text
+
+
 def test_an_interval_over_several_processes_says_over_how_many():
     measured = {"players": 5, "confidence": 0.99, "speedup": 1.0, "speedup_lo": 0.9, "speedup_hi": 1.1}
     assert "interval over 5 processes" in render([ok("a", **measured)])
