@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import fnmatch
 import hashlib
+import io
 import os
+import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,6 +95,10 @@ def read_candidate(path: Path, *, tuned: bool = True) -> Candidate:
     except InputError as error:
         text = content.decode("utf-8", errors="replace")
         return Candidate(name, path, text, _hash(content), "torch", str(error), ReasonCode.SYNTAX_ERROR)
+    declared = _declared_encoding(content)
+    if declared is not None:
+        fault = f"{path.name}: declares the encoding {declared}, and is read as UTF-8. Leave the declaration out"
+        return Candidate(name, path, source, _hash(content), "torch", fault, ReasonCode.SYNTAX_ERROR)
     # over the text and not the bytes: line ends differ between the machines whose results are compared
     source_hash = _hash(source.encode())
     fault = _fault_of_name(path.stem)
@@ -108,6 +114,15 @@ def read_candidate(path: Path, *, tuned: bool = True) -> Candidate:
     fault = _without_model_new(top_level_names(tree), source, path.name)
     code = ReasonCode.NONE if fault is None else ReasonCode.NO_MODEL_NEW
     return _with_values(Candidate(name, path, source, source_hash, language_of(tree), fault, code), tree, tuned)
+
+
+def _declared_encoding(content: bytes) -> str | None:
+    """Another encoding than UTF-8 by which Python would read the file; None for none."""
+    try:
+        declared, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+    except SyntaxError as error:
+        return str(error)
+    return None if declared in ("utf-8", "utf-8-sig") else declared
 
 
 def _cell_of(stem: str) -> str:

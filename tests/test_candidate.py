@@ -168,6 +168,10 @@ def test_a_file_in_place_of_the_folder_says_what_to_type(tmp_path: Path) -> None
     ("a = 1\n\0", "tril.py:", ReasonCode.SYNTAX_ERROR),
     (b"a = 1\nb = '\xe9'\n", "tril.py:2: byte 0xe9 is not UTF-8. Save the file again as UTF-8.",
      ReasonCode.SYNTAX_ERROR),
+    (b"# -*- coding: latin-1 -*-\n" + MODEL.encode(), "tril.py: declares the encoding iso-8859-1, and is read as UTF-8. "
+     "Leave the declaration out", ReasonCode.SYNTAX_ERROR),
+    (b"#!/usr/bin/python\n# vim: set fileencoding=rot13 :\n" + MODEL.encode(), "tril.py: declares the encoding",
+     ReasonCode.SYNTAX_ERROR),
     (MODEL.encode("utf-16"), "tril.py:1: is UTF-16, not UTF-8. Save it again as UTF-8.",
      ReasonCode.SYNTAX_ERROR),
     ("(" * 5000, "tril.py:1: Python cannot read this", ReasonCode.SYNTAX_ERROR),

@@ -8,7 +8,6 @@ traceback. Before it come words on what it does (`stages`), by which it is given
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
 import sys
@@ -25,6 +24,7 @@ from harness.reading.reference_source import with_sizes
 from harness.sandbox.mounts import SCRATCH
 from harness.wire.frames import Channel
 from harness.wire.gpu_wanted import wants_gpu
+from harness.wire.source_import import import_source
 
 if TYPE_CHECKING:
     from harness.build.recording import Recorder
@@ -140,7 +140,7 @@ def _went(do: Callable[[], dict[str, Any] | None], request: dict[str, Any]) -> _
 
 
 def _import_and_construct(request: dict[str, Any], recorder: Recorder) -> dict[str, Any] | None:
-    module = _import(Path(request["candidate"]))
+    module = import_source(Path(request["candidate"]))
     failure = _without_model(module)
     if failure is None:
         _construct(module, request, recorder)
@@ -175,14 +175,6 @@ def _is_in_scratch(path: str) -> bool:
         return os.stat(path).st_dev == os.stat(SCRATCH).st_dev
     except OSError:
         return True  # removed by the candidate, which could remove nothing else
-
-
-def _import(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(f"candidate_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _without_model(module: Any) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from harness.wire.frames import Channel, ChannelClosed
@@ -99,6 +100,7 @@ class Player:
         import torch
 
         from harness.player import extensions, model
+        from harness.wire.source_import import import_source
         from harness.player.launches import Launcher
         from harness.wire import passes, stand_in_gpu
 
@@ -110,7 +112,7 @@ class Player:
                 folder = os.path.dirname(command["path"])
                 extensions.install(command["manifest"], folder, command["refused"], may_ask=command["may_ask"])
                 self._extensions = extensions
-                self._module = model.import_file(command["path"])
+                self._module = import_source(Path(command["path"]))
             self._model = model.construct(
                 self._module, arguments, command["seed"], self._stage.device, by_name=command["init_by_name"]
             )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import sysconfig
 import traceback
 from pathlib import Path
@@ -18,16 +16,6 @@ from harness.wire.call_form import called
 _HERE = str(Path(__file__).resolve().parents[1])
 _TORCH = str(Path(torch.__file__).resolve().parent)
 _STDLIB = sysconfig.get_paths()["stdlib"]
-
-
-def import_file(path: str) -> ModuleType:
-    """Import the candidate's file at `path` under its own name."""
-    name = f"candidate_{Path(path).stem}"  # a file may be called triton.py
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def construct(

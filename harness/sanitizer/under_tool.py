@@ -17,6 +17,7 @@ import torch
 from harness.player import extensions, model
 from harness.sanitizer import crossing
 from harness.wire import passes, tree
+from harness.wire.source_import import import_source
 
 
 def main(folder: Path) -> int:
@@ -44,7 +45,7 @@ def _make(launch: crossing.SmallLaunch) -> None:
 def constructed(launch: crossing.SmallLaunch, device: torch.device) -> Callable[..., Any]:
     """The candidate's model on `device`, as it is called. Raises what the candidate raises."""
     extensions.install(dict(launch.manifest), Path(launch.path).parent)
-    module = model.import_file(launch.path)
+    module = import_source(Path(launch.path))
     init = on_device(device, launch.init)
     made = model.construct(module, init, launch.seed, device, by_name=launch.init_by_name)
     return passes.as_called(made, launch.mode, by_name=launch.by_name)

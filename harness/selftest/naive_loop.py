@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from harness.player.model import import_file
 from harness.reading.reference_source import with_sizes
+from harness.wire.source_import import import_source
 
 TOLERANCE = 1e-2
 WARM_UPS, TIMED = 3, 20
@@ -29,7 +29,7 @@ def judge(request: dict[str, Any]) -> dict[str, Any]:
     reference = types.ModuleType("reference")
     source = Path(request["reference"]).read_text(encoding="utf-8")
     exec(compile(ast.unparse(with_sizes(source, request["sizes"])), request["reference"], "exec"), reference.__dict__)
-    module = import_file(request["case"])
+    module = import_source(Path(request["case"]))
     arguments = getattr(reference, "get_init_inputs", list)()
     model = reference.Model(*arguments).to(device)
     return compare_and_time(model, module.ModelNew(*arguments).to(device), reference.get_inputs, device)

@@ -21,10 +21,12 @@ KERNELS = ("forward_kernel", "gradient_of_A_kernel", "gradient_of_B_kernel")
 COMPARES = """
 import json, sys
 import torch
-from harness.player import extensions, model
+from pathlib import Path
+from harness.player import extensions
+from harness.wire.source_import import import_source
 path, folder, manifest = sys.argv[1:]
 extensions.install(json.loads(manifest), folder)
-call = model.import_file(path).ModelNew()
+call = import_source(Path(path)).ModelNew()
 torch.manual_seed(0)
 for dtype in (torch.float32, torch.float64):
     for size in (1, 17, 100):

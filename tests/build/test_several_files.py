@@ -36,10 +36,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("factor", [] {{ return {times}
 # A player's own way to a candidate, in a process of its own.
 OPENS = """
 import json, sys
-from harness.player import extensions, model
+from pathlib import Path
+from harness.player import extensions
+from harness.wire.source_import import import_source
 path, folder, manifest = sys.argv[1:]
 extensions.install(json.loads(manifest), folder)
-print(model.import_file(path).extension.factor())
+print(import_source(Path(path)).extension.factor())
 """
 
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from harness.player import extensions
-from harness.player.model import construct, describe, import_file
+from harness.player.model import construct, describe
 from harness.wire.extension_key import extension_key
+from harness.wire.source_import import import_source
 
 SOURCE = """
 import torch
@@ -29,7 +30,7 @@ def broken(x):
 def module(tmp_path):
     path = tmp_path / "candidate_under_test.py"
     path.write_text(SOURCE)
-    return import_file(str(path))
+    return import_source(path)
 
 
 def test_two_models_made_under_one_seed_have_the_same_parameters(module):
@@ -58,7 +59,7 @@ def test_no_frame_of_the_harness_is_shown(tmp_path):
     path = tmp_path / "never_finished.py"
     path.write_text("raise RuntimeError('never finished')\n")
     with pytest.raises(RuntimeError) as caught:
-        import_file(str(path))
+        import_source(path)
     words = describe(caught.value)
     assert "harness/" not in words["traceback"]
     assert "importlib" not in words["traceback"]
