@@ -32,7 +32,7 @@ _PROBLEMS_AHEAD = 2
 @contextmanager
 def building_ahead(wanted: Wanted, device: str, settings: Settings) -> Iterator[None]:
     """Build what is `wanted`, in this order, until the end of the `with`; on a CPU, whose cores are timed, nothing."""
-    if not any(candidates for _, candidates in wanted):
+    if device == "cpu" or not any(candidates for _, candidates in wanted):
         yield
         return
     lifeline, parents_end = get_context("fork").Pipe(duplex=False)

@@ -104,14 +104,16 @@ def test_it_ends_at_once_where_builds_are_still_to_come(wanted, monkeypatch):
     assert not started[0]._process.is_alive()
 
 
-@pytest.mark.parametrize("nothing", [[], "no candidates"])
-def test_where_nothing_is_to_come_no_child_is_started(wanted, monkeypatch, nothing):
-    monkeypatch.setattr(ahead, "Child", None)
-    with ahead.building_ahead(nothing and [(wanted[0][0], [])], "cuda:0", load_settings("quick")):
-        pass
+@pytest.mark.parametrize(("candidates", "device"), [(0, "cuda:0"), (1, "cpu")])
+def test_where_nothing_is_to_come_and_on_a_cpu_no_child_is_started(wanted, monkeypatch, candidates, device):
+    started = []
+    monkeypatch.setattr(ahead, "Child", started.append)
+    some = [(problem, each[:candidates]) for problem, each in wanted]
+    with ahead.building_ahead(some, device, load_settings("quick")):
+        assert started == []
 
 
-def test_a_cpu_is_left_alone(wanted):
-    with ahead.building_ahead(wanted, "cpu", load_settings("quick")):
+def test_a_device_that_turns_out_to_be_a_cpu_is_left_alone(wanted):
+    with ahead.building_ahead(wanted, "auto", load_settings("quick")):
         time.sleep(3)
     assert kept(wanted, CpuBench().identity) == [0, 0, 0]
