@@ -116,9 +116,7 @@ def _judged_whole(
     known = {}
     for index in sound:
         if _is_in_part(reference, sets[index], with_eager) and not is_drawn():
-            beside = Returned(sets[index], reference.by_eager(sets[index]), _outputs(session, reference, index))
-            if beside.truth.values is None or _same_values(made.launches[index].values, beside.truth.values):
-                (known[index],) = near_eager(reference, [beside], precision_class)
+            known[index] = _near_eager(session, reference, sets[index], made, index, precision_class)
     others = [index for index in sound if known.get(index) is None]
     returned = []
     for index, truth in zip(others, reference.truths([sets[index] for index in others], with_eager=with_eager)):
@@ -133,9 +131,19 @@ def _judged_whole(
     return [known[index] for index in sound]
 
 
+def _near_eager(
+    session: Session, reference: Reference, inputs: InputSet, made: Launches, index: int, precision_class: str
+) -> ErrorFigures | None:
+    """The figures of launch `index` around strict eager, None where it is not near; nothing of eager's outputs is kept."""
+    beside = Returned(inputs, reference.by_eager(inputs), _outputs(session, reference, index))
+    if beside.truth.values is not None and not _same_values(made.launches[index].values, beside.truth.values):
+        return None
+    return near_eager(reference, [beside], precision_class)[0]
+
+
 def _is_in_part(reference: Reference, inputs: InputSet, with_eager: bool) -> bool:
     """Whether not all outputs are held against their truth: those of checks, for which eager's errors are wanted too, are."""
-    return reference.is_truth_slow and not with_eager and inputs.family is GIVEN
+    return not with_eager and inputs.family is GIVEN and reference.is_truth_slow
 
 
 def _outputs(session: Session, reference: Reference, index: int) -> list[torch.Tensor]:

@@ -77,15 +77,23 @@ def near_eager(reference: Reference, launches: Sequence[Returned], precision_cla
     """The figures of each launch whose outputs lie within half of the narrowest bounds around strict eager's, which stand in
     the place of the truth; None for any other. With eager within the other half the bounds around the truth hold too.
     """
-    spreads = [each or _NO_SPREAD for each in reference.eager_spreads]
+    if reference.eager_spreads is None:
+        reference.eager_spreads = _usual_spreads(reference)
     near = []
     for launch in launches:
         truth = launch.truth if reference.terms is not None else _without_small_scales(launch.truth)
         own = differences(list(zip(launch.outputs, truth.outputs, truth.scales)))
         judge = _by_terms if reference.terms is not None else _by_narrowest
-        figures, _ = judge(reference, launch.inputs, own, spreads, precision_class)
+        figures, _ = judge(reference, launch.inputs, own, reference.eager_spreads, precision_class)
         near.append(figures if excess(figures) <= _NEAR_EAGER else None)
     return near
+
+
+def _usual_spreads(reference: Reference) -> list[Spread]:
+    """Eager's errors on a draw of its own, found as those of a launch are."""
+    truth = reference.truth(reference.sample_of(reference.draw()))
+    truth = truth if reference.terms is not None else _without_small_scales(truth)
+    return _spreads(differences(list(zip(truth.eager, truth.outputs, truth.scales))), reference)
 
 
 def _without_small_scales(truth: Truth) -> Truth:

@@ -14,8 +14,7 @@ from harness.statistics import (
 )
 from harness.statistics.two_baselines import APART_LEAST_US
 
-_FEWEST_ROUNDS = 4
-_FEWEST_OF_ALL = 2  # which an interval takes
+_FEWEST_ROUNDS = 4  # in which each kind of look comes once, so that no row has fewer
 # Stop at a look where the rounds to the next one would narrow the interval by less than this: noise alone would let
 # half as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200 (rounds that
 # scatter by 0.43 % at 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) and looks at 10, 20, 40 and 80, a budget of
@@ -37,7 +36,7 @@ def enough(timing: Timing, settings: Settings, elapsed_s: float, *, is_late: boo
     whole row is over.
     """
     looks, rounds = settings.looks, len(timing.log_ratios)
-    if is_late and rounds >= _FEWEST_OF_ALL:
+    if is_late and rounds >= _FEWEST_ROUNDS:
         return True
     if rounds + timing.dropped >= looks[-1]:
         return True

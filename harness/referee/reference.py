@@ -36,7 +36,6 @@ from harness.referee.reference_checks import (
     call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_contracted, refuse_lazy, refuse_other_shapes,
     seconds_of,
 )
-from harness.referee.spreads import spread_between
 from harness.referee.truths import Truth, Truths, eager_of, outputs_for
 from harness.wire import passes, tree
 from harness.wire.call_form import arguments_of, called
@@ -94,7 +93,7 @@ class Reference:
         self.sums_magnitudes, self.has_products = self._truths.sums_magnitudes, self._truths.has_products
         # One for each output; what eager differs by from itself counts as an error of its own.
         self.call_to_call_u = self._differing(first, eager)
-        self.is_truth_slow = self._takes_far_longer_in_float64(first)
+        self.eager_spreads: list[Spread] | None = None  # its errors on one draw, once `comparing` has asked for them
         if problem.accuracy.terms is None or problem.accuracy.contracted is None:
             sample = self.sample_of(first)
             returned = eager if sample is first else self.eager(sample)
@@ -175,11 +174,12 @@ class Reference:
             self.longest_sum, self.problem.reference_path,
         )
 
-    def _takes_far_longer_in_float64(self, inputs: InputSet) -> bool:
+    @cached_property
+    def is_truth_slow(self) -> bool:
         """Whether a truth takes so much longer than a call of eager that not every timed output is held against one."""
         if self.truth_name != "float64" or self._truths.sums_magnitudes:
             return False
-        sample = self.sample_of(inputs)
+        sample = self.sample_of(self.draw())
         truth_s = seconds_of(lambda: self.truth(sample, with_eager=False), self.device)
         if truth_s < _SLOW_TRUTH_S:
             return False
@@ -390,12 +390,6 @@ class Reference:
     def by_eager(self, inputs: Inputs) -> Truth:
         """What strict eager returns, in the place of a truth."""
         return self._truths.by_eager(inputs)
-
-    @cached_property
-    def eager_spreads(self) -> list[Spread | None]:
-        """The errors of strict eager on one draw, output by output; None for whole numbers and what is empty."""
-        truth = self.truth(self.sample_of(self.draw()))
-        return spread_between(truth.eager, truth.outputs)
 
     def sample_of(self, inputs: Inputs) -> Inputs:
         """A slice of `inputs` where outputs are compared in slices, or all of them."""

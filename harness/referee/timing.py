@@ -75,8 +75,8 @@ class Rounds:
     def run(self) -> Timing:
         """Warm up, keep rounds until the interval is narrow or the budget spent, and estimate."""
         self._size_segments()
-        if self.timing.is_brief:
-            return self._time_briefly()
+        if self.timing.is_brief and self._time_briefly():
+            return self.timing
         self._warm_up()
         settings, timing = self._settings, self.timing
         before = self._bench.violations()
@@ -110,8 +110,11 @@ class Rounds:
         self._measure_end_to_end()
         return timing
 
-    def _time_briefly(self) -> Timing:
-        """A few calls of a candidate that takes far longer than the baseline, each beside a segment of that."""
+    def _time_briefly(self) -> bool:
+        """Time a few calls of a candidate that takes far longer than the baseline, each beside a segment of that.
+
+        Return False for one that no longer does: the first look was one call, which it could make slow, and has all rounds.
+        """
         timing = self.timing
         self._parts.lead_ins, self._parts.counts["A"] = 0, 1
         timing.launches_per_segment = 1
@@ -122,6 +125,12 @@ class Rounds:
             if was_held and not self._parts.hold:
                 timing.forget_rounds()  # at most once: from now on no queue is held
                 continue
+            if not self._takes_times(part, _SLOWER):
+                self._parts.settle()
+                timing.forget_rounds()
+                timing.is_brief, self._parts.lead_ins = False, 1
+                self._size_by(part)
+                return False
             timing.telemetry.append(self._bench.telemetry(self._own_pids))
             timing.read_at_s.append(time.monotonic() - started_s)
             timing.read_kept.append(True)
@@ -131,25 +140,35 @@ class Rounds:
         times = timing.time_us / timing.baseline_time_us
         timing.notes.append(f"it takes about {times:,.0f} times as long as eager, so {_BRIEF_ROUNDS} calls were timed")
         self._measure_end_to_end(calls=1)
-        return timing
+        return True
+
+    @staticmethod
+    def _takes_times(part: Part, times: float) -> bool:
+        """Whether a call of the candidate takes so many times as long as one of the baseline, or longer."""
+        candidate_us, baseline_us = map(stdlib_statistics.median, (part.candidate_us, part.baseline_us))
+        return candidate_us > times * baseline_us
 
     def _is_far_slower(self, sizing: Part) -> bool:
         """Whether a few calls tell all that there is to tell of a candidate."""
-        candidate_us, baseline_us = map(stdlib_statistics.median, (sizing.candidate_us, sizing.baseline_us))
-        rounds_s = _CALLS_OF_ROUNDS * candidate_us / 1e6
-        if candidate_us > _FAR_SLOWER * baseline_us:
+        rounds_s = _CALLS_OF_ROUNDS * stdlib_statistics.median(sizing.candidate_us) / 1e6
+        if self._takes_times(sizing, _FAR_SLOWER):
             return rounds_s > self._settings.budget_s
-        return candidate_us > _SLOWER * baseline_us and time.monotonic() + rounds_s > self._ends_s
+        return self._takes_times(sizing, _SLOWER) and time.monotonic() + rounds_s > self._ends_s
 
     def _size_segments(self) -> None:
         """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
         self._open(2)
         if self._session.takes_long:
             self._parts.lead_ins, self._parts.counts["A"] = 0, 1
-        self._sizing = sizing = self._part("AB", hold=False)
+        sizing = self._part("AB", hold=False)
         self._parts.lead_ins = 1
-        self._parts.counts = self._counts_for(sizing)
         self.timing.is_brief = not self._is_control and self._is_far_slower(sizing)
+        self._size_by(sizing)
+
+    def _size_by(self, sizing: Part) -> None:
+        """Have segments of as many launches as the times in `sizing` ask for."""
+        self._sizing = sizing
+        self._parts.counts = self._counts_for(sizing)
         self.timing.wants_inside = self._is_short(sizing) and not self.timing.is_brief
         shows_inside = self._shows_inside(sizing) and not self.timing.is_brief
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.

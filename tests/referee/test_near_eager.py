@@ -48,7 +48,7 @@ def truths_made(reference, monkeypatch):
     """How many truths in float64 were made since, of whole launches and of slices."""
     counted = SimpleNamespace(count=0)
     of = reference._truths.of
-    reference.eager_spreads  # its own truth is not one of a launch
+    reference.eager_spreads = comparing._usual_spreads(reference)  # its own truth is not one of a launch
 
     def counting(sets, **how):
         counted.count += len(sets)
@@ -152,6 +152,23 @@ def test_half_of_the_bound_around_eager_is_within_the_whole_around_the_truth(ref
     assert 0 < let_pass < 39
 
 
+def test_eager_that_overflows_where_float64_does_not_lets_nothing_pass(undescribed, draws):
+    """Its error there is infinite, which is no measure of anybody else's elsewhere."""
+    reference = undescribed(
+        "(x[0] + 1) * self.scale * 1e3 * 1e-3", "torch.rand(64, 64)",
+        "self.register_buffer('scale', torch.tensor([1e38] + [1.0] * 63))",
+    )
+    reference.is_truth_slow = True
+    draws(False)
+
+    def wrong_but_in_what_overflows(inputs):
+        (output,) = reference.eager(inputs)
+        output[:, 1:] = 0
+        return [output]
+
+    assert not any(map(within, verified(reference, wrong_but_in_what_overflows)))
+
+
 def test_in_checks_all_are_held_against_their_truth(reference, truths_made, draws):
     draws(False)
     verified(reference, reference.eager, with_eager=True)
@@ -213,7 +230,7 @@ def in_slices(undescribed, monkeypatch):
 
 def test_of_slices_a_drawn_part_is_held_against_its_truth(in_slices, monkeypatch):
     made, truth = [], in_slices._truths.of
-    in_slices.eager_spreads
+    in_slices.eager_spreads = comparing._usual_spreads(in_slices)
     monkeypatch.setattr(in_slices._truths, "of", lambda sets, **how: made.append(len(sets)) or truth(sets, **how))
     turns = iter([True, False] * 8)
     monkeypatch.setattr(comparing_slices, "is_drawn", lambda: next(turns))

@@ -24,6 +24,15 @@ def test_a_call_of_seconds_beside_one_of_a_millisecond_is_slower_after_a_few(rou
     assert "about 3,000 times as long as eager, so 3 calls were timed" in timing.notes[0]
 
 
+@pytest.mark.parametrize("slow_for", [1, 2, 3])
+def test_who_is_slow_in_the_first_calls_alone_has_all_rounds_and_looks(rounds_of, slow_for):
+    """Else one slow call would buy three rounds in which nobody looks."""
+    timing, log, *_ = rounds_of(lambda segment: 3e6 if segment < slow_for else 500.0, 1000.0)
+    assert not timing.is_brief and len(timing.log_ratios) >= 4
+    assert 3e6 not in timing.candidate_us and timing.speedup.estimate == pytest.approx(2.0, rel=0.01)
+    assert {each[0] for each in log} & {"early", "inspected", "completed", "valued"}
+
+
 def test_every_call_that_is_timed_is_verified(rounds_of):
     seen = []
     rounds_of(3e6, 1000.0, verify=lambda sets, made, only=None: seen.append(list(range(len(sets)) if only is None else only)))
@@ -50,11 +59,11 @@ def test_ten_times_as_long_is_enough_where_the_row_has_no_time_for_all_rounds(
     assert timing.is_brief is is_brief and timing.word == "SLOWER"
 
 
-def test_a_row_whose_time_is_over_ends_with_the_rounds_that_an_interval_takes(
+def test_a_row_whose_time_is_over_ends_with_the_rounds_in_which_each_look_comes(
     scripted, small_regions, reference_of, settings
 ):
     timing = _rounds(scripted, reference_of, settings, 2200.0, 2000.0, time.monotonic() - 1)
-    assert len(timing.log_ratios) == 2 and timing.speedup is not None
+    assert len(timing.log_ratios) == 4 and timing.speedup is not None
 
 
 def test_a_queue_that_cannot_be_held_costs_one_call_more(rounds_of):
