@@ -195,11 +195,9 @@ def _judge_in(folder: Path, task: Task, bench: Any, settings: Any, lines: _Lines
     with Workshop(problem, candidates, bench, settings) as workshop:
         if bench.kind == "cpu":
             workshop.wait_for_builds(lambda text: None)  # compilers would take the very cores that are timed
-        turn = Turn.on(bench, progress)
-        with turn.held(lambda: workshop.is_quiet):
+        with Turn.on(bench, progress).held(lambda: workshop.is_quiet):
             utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            contest = Contest(problem, settings, bench, workshop, lines, progress, utc, lent=turn.lent)
-            contest.run(candidates)
+            Contest(problem, settings, bench, workshop, lines, progress, utc).run(candidates)
 
 
 def _worst(samples: Mapping[str, Any]) -> dict[str, Any]:

@@ -95,7 +95,6 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
             with turn.held(lambda: workshop.is_quiet):
                 contest = Contest(
                     at_one, settings, bench, workshop, files, progress, utc, examiner, request.command, request.extras,
-                    turn.lent,
                 )
                 contest.run(request.candidates)
         del contest  # its references, before those of the next sizes are made

@@ -55,7 +55,7 @@ class Settings:
     def hash(self) -> str:
         """The first 16 hex digits of the SHA-256 over all values: two files of one name are told apart.
 
-        The name is left out, and so is the budget of a row, which no row that is ok has used up.
+        The name is left out, and so is the budget of a row, which says how long is waited and not how it is measured.
         """
         left_out = ("name", "row_budget_s")
         values = {name: value for name, value in asdict(self).items() if name not in left_out and value is not None}

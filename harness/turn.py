@@ -24,7 +24,7 @@ _COMMAND_CHARACTERS = 100
 
 
 class Turn:
-    """The turns of one run on the device `name`. `held` is one of them, `lent` an interruption of it.
+    """The turns of one run on the device `name`. `held` is one of them.
 
     Who waits for longer than `wait_s` gives up.
     """
@@ -64,17 +64,6 @@ class Turn:
             yield
         finally:
             self._lock.release()
-
-    @contextmanager
-    def lent(self) -> Iterator[Callable[[], bool]]:
-        """Let other runs have the device meanwhile, and wait for it again at the end. Raises DeviceBusy.
-
-        What it gives says, once the device is back, whether another run has had it. An exception gives the device up.
-        """
-        waited: list[bool] = []
-        self._lock.release()
-        yield lambda: any(waited)
-        waited.append(self._take())
 
     def _take(self, is_built: Callable[[], bool] | None = None) -> bool:
         """Return once the device is this run's own; whether it was waited for. Raises DeviceBusy."""

@@ -120,31 +120,6 @@ def test_what_is_idle_and_empty_is_measured_anew_after_a_wait_and_only_then(othe
     assert settled == [False]
 
 
-def test_a_device_that_is_lent_is_another_runs_until_that_ends():
-    class OtherEnds(Noted):
-        def note(self, text):
-            other.release()
-
-    turn, other = Turn.on(bench(), OtherEnds()), device_lock(UUID)
-    with turn.held():
-        with turn.lent() as was_another_runs:
-            assert other.take()
-        assert was_another_runs() and not other.take()
-        with turn.lent() as was_another_runs:
-            pass
-        assert not was_another_runs() and not other.take()
-    assert other.take()
-    other.release()
-
-
-def test_who_ends_while_the_device_is_lent_does_not_wait_for_it():
-    turn, other = Turn.on(bench(), Noted(), wait_s=0.0), device_lock(UUID)
-    with pytest.raises(KeyboardInterrupt), turn.held(), turn.lent():
-        assert other.take()
-        raise KeyboardInterrupt  # which DeviceBusy would take the place of
-    other.release()
-
-
 def test_the_cpu_is_no_gpu_and_has_a_lock_of_its_own(other_run):
     noted = Noted()
     with alone_on(bench("cpu", None), noted):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -59,10 +59,7 @@ class Contest:
         self, problem: Problem, settings: Settings, bench: Bench, workshop: Workshop, files: RunFiles,
         progress: Progress, utc: str, examiner: Examiner | None = None,
         command: str | None = None, wanted_extras: Collection[str] = (),
-        lent: Callable[[], AbstractContextManager[Callable[[], bool]]] | None = None,
     ) -> None:
-        """`lent` lets other runs have the device while nothing can be timed (`turn.Turn.lent`)."""
-        self._lent = lent or (lambda: nullcontext(lambda: False))
         self._problem, self._settings, self._bench = problem, settings, bench
         self._workshop, self._files, self._progress = workshop, files, progress
         self._sizes = problem.timed_sizes(bench.kind)
@@ -177,17 +174,7 @@ class Contest:
     def _wait_for_one(self, entries: Sequence[Entry]) -> None:
         candidates = [entry for entry in entries if isinstance(entry, Candidate)]
         self._progress.stage(candidates[0].name, "building")
-        with self.idle():
-            self._workshop.wait_for_one(candidates)
-
-    @contextmanager
-    def idle(self) -> Iterator[None]:
-        """While nothing can be timed other runs may have the device; one that had it leaves a control to be renewed."""
-        with self._lent() as was_another_runs:
-            yield
-        if was_another_runs() and self._judge.control is not None:
-            self._renew_control()
-            self._control_is_noisy = not self._workshop.is_quiet
+        self._workshop.wait_for_one(candidates)
 
     @property
     def lost(self) -> str | None:

@@ -27,9 +27,6 @@ from harness.sandbox.ahead import start_ahead, uncollected
 from harness.settings import Settings
 
 
-# Where the parent has nothing built for so long, other runs may have the device.
-_AT_ONCE_S = 1.0
-
 
 @dataclass(frozen=True)
 class Assignment:
@@ -144,7 +141,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.referee.sanitizing import open_examiner
     from harness.sandbox.walls import best_wall
     from harness.sanitizer.tool import require_tool
-    from harness.turn import Turn
+    from harness.turn import alone_on
     from harness.workshop import Workshop
 
     progress, builds = _Told(pipe), DeliveredBuilds(pipe)
@@ -154,27 +151,14 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     problem, candidates, settings = assigned.problem, assigned.candidates, assigned.settings
     workshop = Workshop(problem, candidates, bench, settings, assigned.archs, builds)
     # On a CPU, where all would share the one lock, the parent has it.
-    turn = None if bench.kind == "cpu" else Turn.on(bench, progress, assigned.wait_s)
-    with workshop, nullcontext() if turn is None else turn.held():
+    lock = nullcontext() if bench.kind == "cpu" else alone_on(bench, progress, assigned.wait_s)
+    with workshop, lock:
         contest = Contest(
             problem, settings, bench, workshop, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
-            assigned.extras, None if turn is None else turn.lent,
+            assigned.extras,
         )
         entries = entries_of(problem, bench.kind, candidates)
         contest.judge_each(_asked_for(pipe, entries, builds, contest))
-
-
-class _Dismissed(Exception):
-    """Raised when the parent has nothing more to judge; the device is not taken again for that."""
-
-
-def _delivered(pipe: Connection, contest: Any) -> Delivery:
-    """What the parent sends next. Raises _Dismissed."""
-    with nullcontext() if pipe.poll(_AT_ONCE_S) else contest.idle():
-        delivery = pipe.recv()
-        if delivery is None:
-            raise _Dismissed
-    return delivery
 
 
 def _asked_for(
@@ -183,9 +167,8 @@ def _asked_for(
     """Entry after entry as the parent gives them out, each with the one that follows it, if that is known."""
     while True:
         pipe.send(("free", contest.lost))
-        try:
-            delivery = _delivered(pipe, contest)
-        except _Dismissed:
+        delivery = pipe.recv()
+        if delivery is None:
             return
         builds.take(delivery)
         following = delivery.job.following

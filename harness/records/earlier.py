@@ -23,7 +23,7 @@ from harness.records.schema import Record
 from harness.records.sizes import sizes_text
 from harness.records.writer import device_slug
 from harness.settings import Settings
-from harness.verdict import WANT_ANOTHER_DEVICE, Status
+from harness.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
 
 # What another try may turn out differently although nothing that is recorded has changed: a busy machine, a compiler
 # or a Triton that has been installed since, a defect of ours that is mended.
@@ -93,7 +93,9 @@ def kept_rows(
             continue  # not ours, or of another version: then it holds nothing that could be kept
         for record in records:
             is_wanted = record.role == "candidate" and sources.get(record.candidate) == record.source_hash
-            if is_wanted and record.status not in _TRIED_AGAIN and record.candidate not in found:
+            # With more time for a row, which the settings' hash does not hold, that one may end.
+            is_open = record.status in _TRIED_AGAIN or record.reason_code == ReasonCode.ROW_TIMEOUT
+            if is_wanted and not is_open and record.candidate not in found:
                 is_same_size = memory_gb(record.memory_bytes) == memory_gb(device.memory_bytes)
                 if is_same_size and all(getattr(record, name) == value for name, value in wanted.items()):
                     found[record.candidate] = Kept(record, path)

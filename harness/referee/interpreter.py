@@ -71,6 +71,7 @@ def interpret(
             "problem's sizes is that small. Add one under sizes: check: in its YAML, or name one with --sizes",
         )
     session = Session(start(), bench, settings.load_timeout_s, settings.launch_timeout_s)
+    session.ends_s = judgement.ends_s
     try:
         tell("loading it for Triton's interpreter")
         reload = Loader(session, contestant, model_seed)

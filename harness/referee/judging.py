@@ -119,7 +119,7 @@ class Judge:
         is_one = judgement.verdict == OK and len(players) == 1
         if is_one and judgement.timings[0].deserves_another_process and not self._is_late:
             tell("what its process adds to a call is in doubt: once more in another")
-            judgement = self._judge_once(contestant, players, tell)
+            judgement = self._once_more(judgement, contestant, players, tell)
         # A control that was disturbed itself leaves every row rejected until it is timed again.
         rejections = int(judgement.beside_control and judgement.verdict.status is Status.REJECTED)
         doubts, clean = int(_is_doubted(judgement)) + rejections, 0
@@ -128,8 +128,10 @@ class Judge:
             is_renewed = not clean or self._allows_more_than(former)
             tell(f"in doubt ({said}): {'timing the control again, and then it' if is_renewed else 'once more'}")
             if is_renewed:
+                renewed_s = time.monotonic()
                 self.renew()
-            judgement = self._judge_once(contestant, players, tell)
+                self._ends_s += time.monotonic() - renewed_s  # the harness's own time, in which it may wait for compilers
+            judgement = self._once_more(judgement, contestant, players, tell)
             if _is_doubted(judgement):
                 doubts += 1
             elif judgement.verdict == OK:
@@ -143,6 +145,13 @@ class Judge:
                 "against nothing; look at eager's row, and run again",
             )
         return judgement
+
+    def _once_more(
+        self, former: Judgement, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
+    ) -> Judgement:
+        """Play it again; where the row's budget ends meanwhile, what the `former` said stands."""
+        judgement = self._judge_once(contestant, players, tell)
+        return former if judgement.verdict.reason_code is ReasonCode.ROW_TIMEOUT else judgement
 
     def _judge_once(
         self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
@@ -216,7 +225,12 @@ class Judge:
             if position and (self._is_late or judgement.timing.is_brief):
                 break
             told = _told_of(tell, position, len(players))
-            self._play(contestant, start, judgement, self._control_now(), told, first=position == 0)
+            try:
+                self._play(contestant, start, judgement, self._control_now(), told, first=position == 0)
+            except Failed as failure:
+                if not position or failure.verdict.reason_code is not ReasonCode.ROW_TIMEOUT:
+                    raise
+                break  # what the processes before have shown stands
         self._conclude(contestant, judgement)
         if self._examiner is not None and not contestant.is_baseline:
             sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)

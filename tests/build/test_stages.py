@@ -117,3 +117,12 @@ def test_a_build_begins_again_in_words_once():
     speaker.begin_again()
     speaker.begin_again()
     assert said == [BEGINS_AGAIN]
+
+
+def test_after_the_answer_nothing_more_is_said():
+    frames = []
+    speaker = Speaker(frames.append)
+    with speaker.compiling():
+        speaker.answer({"extensions": []})
+    speaker.imports()
+    assert frames == [COMPILES, {"extensions": []}]

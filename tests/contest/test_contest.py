@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from dataclasses import fields, replace
 from types import SimpleNamespace
 
@@ -156,12 +155,3 @@ def test_a_file_that_is_saved_again_while_it_is_judged_is_judged_in_neither_text
     [(found, judgement)] = rows
     assert f"{found.status.value}/{found.reason_code.value}" == verdict
     assert (judgement is None) == (found.status is Status.SKIPPED)
-
-
-@pytest.mark.parametrize(("was_another_runs", "done"), [(True, ["renewed"]), (False, [])])
-def test_a_device_that_another_run_has_had_meanwhile_has_its_control_renewed(staying, was_another_runs, done):
-    staying._judge.control, staying._workshop = "control", WORKSHOP
-    staying._lent = lambda: nullcontext(lambda: was_another_runs)
-    with staying.idle():
-        assert staying.done == []
-    assert staying.done == done

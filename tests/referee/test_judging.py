@@ -12,6 +12,7 @@ import pytest
 
 from harness.referee.checking import decide
 from harness.referee.control import Control
+from harness.referee import failures
 from harness.referee.failures import Failed, failed
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.judging import Judge
@@ -185,6 +186,37 @@ def test_nothing_is_begun_anew_once_the_budget_of_the_row_is_spent(judge_of, set
         judge._play = play
         assert judge.judge(contestant_of(), [lambda: None], lambda text: None).verdict is doubt.verdict
         assert len(looks_made) == looks
+
+
+@pytest.mark.parametrize("players", [1, 3])
+def test_a_budget_that_ends_in_another_look_takes_no_verdict_back(settings, players):
+    judge = Judge(device("cuda"), [REFERENCE], settings, None, 1)
+    judge.control, judge.renew, played = CONTROL, lambda: None, []
+
+    def play(contestant, start, judgement, control, tell, *, first):
+        played.append(first)
+        if len(played) > 1:
+            raise failures.row_timeout(3, 9.0)
+        if players == 1:
+            raise failed(Status.UNSURE, ReasonCode.NOISY, "its clock is in doubt")
+        judgement.timings.append(timing_of())
+
+    judge._play = play
+    verdict = judge.judge(contestant_of(), [lambda: None] * players, lambda text: None).verdict
+    assert len(played) == 2 and verdict.status is (Status.UNSURE if players == 1 else Status.OK)
+
+
+def test_the_time_in_which_the_control_is_renewed_is_not_the_candidates(settings):
+    judge = Judge(device("cuda"), [REFERENCE], replace(settings, row_budget_s=0.5), None, 1)
+    judge.control, judge.renew, played = CONTROL, lambda: time.sleep(0.6), []
+
+    def play(*_, first):
+        played.append(first)
+        raise failed(Status.UNSURE, ReasonCode.NOISY, "its clock is in doubt")
+
+    judge._play = play
+    judge.judge(contestant_of(), [lambda: None], lambda text: None)
+    assert len(played) == 2 and not judge._is_late
 
 
 def test_what_takes_eager_itself_long_takes_candidates_long_too(settings):
