@@ -51,14 +51,34 @@ class Setup:
     memory_gb: float | None = None
 
 
+class _StageSeconds:
+    """How long each stage has taken since it was asked last; what comes before the first stage is `preparing`."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._name, self._since = "preparing", time.monotonic()
+
+    def enter(self, name: str) -> None:
+        now = time.monotonic()
+        self._seconds[self._name] = self._seconds.get(self._name, 0.0) + now - self._since
+        self._name, self._since = name, now
+
+    def taken(self) -> dict[str, float]:
+        """Seconds by stage, of which none is under way afterwards."""
+        self.enter("between")
+        seconds, self._seconds = self._seconds, {}
+        return {name: round(s, 3) for name, s in seconds.items()}
+
+
 class _Told(Progress):
     """Progress that the parent is told of."""
 
-    def __init__(self, pipe: Connection) -> None:
+    def __init__(self, pipe: Connection, stages: _StageSeconds) -> None:
         super().__init__(stream=None)
-        self._pipe = pipe
+        self._pipe, self._stages = pipe, stages
 
     def stage(self, candidate: str, text: str) -> None:
+        self._stages.enter(text.split(":")[0])  # what comes after is a figure, or a reason
         self._pipe.send(("stage", candidate, text))
 
     def note(self, text: str) -> None:
@@ -74,6 +94,7 @@ class _Lines:
     def __init__(self, pipe: Connection, task: Task, setup: Setup, device_name: str) -> None:
         self._pipe, self._setup, self._task, self._device_name = pipe, setup, task, device_name
         self._since = time.monotonic()
+        self.stages = _StageSeconds()
         self.judged: set[str] = set()
 
     def append(self, record: Any, samples: Mapping[str, Any] | None = None) -> None:
@@ -90,7 +111,7 @@ class _Lines:
             "problem": self._task.key, "name": self._task.path.stem, "candidate": candidate,
             "utc": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "config": self._setup.config,
             "memory_gb": self._setup.memory_gb, "is_shrunk": bool(getattr(self._task, "is_shrunk", False)),
-            "seconds": round(now - self._since, 3), **found,
+            "seconds": round(now - self._since, 3), "stages_s": self.stages.taken(), **found,
         }))
         self._since = now
 
@@ -191,7 +212,7 @@ def _judge_in(folder: Path, task: Task, bench: Any, settings: Any, lines: _Lines
 
     problem_path, paths = task.prepared(folder, bench.kind == "cpu")
     problem = replace(load_problem(problem_path), baselines=("eager",))
-    candidates, progress = [read_candidate(path) for path in paths.values()], _Told(pipe)
+    candidates, progress = [read_candidate(path) for path in paths.values()], _Told(pipe, lines.stages)
     with Workshop(problem, candidates, bench, settings) as workshop:
         if bench.kind == "cpu":
             workshop.wait_for_builds(lambda text: None)  # compilers would take the very cores that are timed

@@ -16,7 +16,7 @@ import torch
 
 from harness.accuracy.bounds import error_unit
 from harness.referee.element_errors import element_errors
-from harness.referee.error_kernel import Compared, RawFigures, error_kernel
+from harness.referee.error_kernel import Compared, RawFigures, error_kernel, widened
 
 # Stands for an error scale of zero, where any difference must show: in units of it none is too small to be large.
 _NO_SCALE = 2.0**-500
@@ -37,7 +37,7 @@ class Difference:
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None) -> Difference:
-    """Compare one output. `expected` is float64 with error scale `scale`, or of the output's own exact type.
+    """Compare one output. `expected` is float64 with error scale `scale`, or of the output's own type.
 
     An element that must be equal and is not, or that is NaN or infinite where the truth is neither, has an
     infinite error.
@@ -66,6 +66,7 @@ def _difference(
         return Difference(0.0, 0.0, None, None, None)
     if scale is None or not got.is_floating_point():
         return _exact_difference(got, expected)
+    expected, scale = expected.double(), widened(scale)
     if raw is None and not got.is_cuda:
         raw = _in_few_passes(got, expected, scale)
     raw = raw or _in_torch(got, expected, scale)
@@ -78,13 +79,12 @@ def _on_gpu(outputs: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) 
     """By the kernel, or None for a layout that it does not read."""
     if not outputs:
         return []
-    compared = [
-        Compared(
-            got if got.dtype in (torch.float32, torch.float64) else got.float(), expected, scale,
-            error_unit(str(got.dtype).removeprefix("torch.")),
-        )
-        for got, expected, scale in outputs
-    ]
+    compared = []
+    for got, expected, scale in outputs:
+        unit = error_unit(str(got.dtype).removeprefix("torch."))
+        wide = got if got.dtype in (torch.float32, torch.float64) else got.float()
+        expected = expected if expected.dtype == wide.dtype == got.dtype else expected.double()
+        compared.append(Compared(wide, expected, widened(scale), unit))
     return error_kernel(outputs[0][0].device).figures(compared)
 
 

@@ -34,15 +34,15 @@ __device__ __forceinline__ void keep_worse(Figures& own, const Figures& other) {
     own.lost += other.lost;
 }
 
-template <typename Value>
-__device__ __forceinline__ void look(const Value* got, const double* expected, const double* scale,
+template <typename Value, typename Expected>
+__device__ __forceinline__ void look(const Value* got, const Expected* expected, const double* scale,
                                      unsigned long long count, unsigned long long repeats, double unit,
                                      Figures* figures) {
     __shared__ Figures of_warps[32];
     Figures own = {-1.0, 0.0, 0.0, 0.0, 0.0, 0.0};
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; at < count; at += step) {
-        const double wide = (double)got[at], truth = expected[at];
+        const double wide = (double)got[at], truth = (double)expected[at];
         const double most = scale[repeats == 1 ? at : at / repeats];
         // Equal where the scale is zero is no error; anything else over zero is an infinite one.
         const bool same = wide == truth || (isnan(wide) && isnan(truth));
@@ -71,24 +71,28 @@ __device__ __forceinline__ void look(const Value* got, const double* expected, c
     }
 }
 
-#define ENTRY(name, Value)                                                                                         \
-    extern "C" __global__ void name(const Value* got, const double* expected, const double* scale,                  \
+#define ENTRY(name, Value, Expected)                                                                               \
+    extern "C" __global__ void name(const Value* got, const Expected* expected, const double* scale,                \
                                     unsigned long long count, unsigned long long repeats, double unit,              \
                                     Figures* figures) {                                                            \
         look(got, expected, scale, count, repeats, unit, figures);                                                 \
     }
-ENTRY(errors_of_float, float)
-ENTRY(errors_of_double, double)
+ENTRY(errors_of_float, float, double)
+ENTRY(errors_of_double, double, double)
+ENTRY(errors_beside_float, float, float)
 """.replace("INFINITE", "__longlong_as_double(0x7ff0000000000000ll)")
 _TYPES = (*[ctypes.c_uint64] * 5, ctypes.c_double, ctypes.c_uint64)
-_ENTRIES = {torch.float32: "errors_of_float", torch.float64: "errors_of_double"}
+_ENTRIES = {
+    (torch.float32, torch.float64): "errors_of_float", (torch.float64, torch.float64): "errors_of_double",
+    (torch.float32, torch.float32): "errors_beside_float",
+}
 
 
 @dataclass(frozen=True)
 class Compared:
     """An output to hold against the truth: errors are |got − expected| / (unit · scale).
 
-    `got` is float32 or float64, the others are float64 of its shape.
+    `got` is float32 or float64, `expected` float64 or as `got`, `scale` float64; all are of one shape.
     """
 
     got: torch.Tensor
@@ -120,7 +124,7 @@ class ErrorKernel:
         cubin = nvrtc.compile_cubin(_SOURCE, properties.major, properties.minor)
         self._device, self._blocks = device, _BLOCKS_PER_PROCESSOR * properties.multi_processor_count
         self._kernels = {
-            dtype: cuda_driver.Kernel(cubin, name, self._blocks, _THREADS, _TYPES) for dtype, name in _ENTRIES.items()
+            dtypes: cuda_driver.Kernel(cubin, name, self._blocks, _THREADS, _TYPES) for dtypes, name in _ENTRIES.items()
         }
 
     def figures(self, compared: Sequence[Compared]) -> list[RawFigures | None]:
@@ -144,7 +148,7 @@ class ErrorKernel:
 
     def _queue(self, each: Compared, rows: torch.Tensor, repeats: int, of_blocks: torch.Tensor) -> None:
         pointers = [tensor.data_ptr() for tensor in (each.got, each.expected, rows)]
-        self._kernels[each.got.dtype].launch(
+        self._kernels[each.got.dtype, each.expected.dtype].launch(
             _LEGACY_STREAM, *pointers, each.got.numel(), repeats, each.unit, of_blocks.data_ptr()
         )
 
@@ -158,6 +162,14 @@ def worst_of_blocks(found: torch.Tensor) -> list[RawFigures]:
         RawFigures(max_u, square_sum, int(position), got, expected, int(lost))
         for (max_u, position, got, expected), (square_sum, lost) in zip(of_worst, sums)
     ]
+
+
+def widened(scale: torch.Tensor) -> torch.Tensor:
+    """`scale` in float64, where it repeats itself as it did."""
+    if scale.dtype == torch.float64:
+        return scale
+    own = scale[tuple(slice(0, 1) if step == 0 and size else slice(None) for step, size in zip(scale.stride(), scale.shape))]
+    return own.double().expand_as(scale)
 
 
 def _repeating(scale: torch.Tensor) -> tuple[torch.Tensor | None, int]:

@@ -176,12 +176,13 @@ class Reference:
 
     @cached_property
     def is_truth_slow(self) -> bool:
-        """Whether a truth takes so much longer than a call of eager that not every timed output is held against one."""
+        """Whether the truth of a call takes so much longer than eager's outputs that not every timed one is held against it."""
         if self.truth_name != "float64" or self._truths.sums_magnitudes:
             return False
         sample = self.sample_of(self.draw())
+        slices = self.memory.slices if sample.is_slice else 1
         truth_s = seconds_of(lambda: self.truth(sample, with_eager=False), self.device)
-        if truth_s < _SLOW_TRUTH_S:
+        if slices * truth_s < _SLOW_TRUTH_S:
             return False
         return truth_s > _FAR_LONGER * seconds_of(lambda: self.by_eager(sample), self.device)
 

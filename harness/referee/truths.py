@@ -145,9 +145,12 @@ class Truths:
             yield stretch, part, [output[stretch.start : stretch.stop].to(part.region.device) for output in outputs]
 
     def by_eager(self, inputs: Inputs) -> Truth:
-        """What strict eager returns, in the place of a truth; its errors are not known."""
-        eager, skeleton = eager_of(self._model, inputs)
-        outputs = [tensor.double() if tensor.is_floating_point() else tensor for tensor in eager]
+        """What strict eager returns, in the place of a truth, in its own type; its errors are not known, and the next call
+        of the model may write over it.
+        """
+        with torch.no_grad():
+            skeleton, outputs = tree.flatten(self._model(*inputs.arguments()))
+        outputs = [tensor.detach() for tensor in outputs]
         return Truth(outputs, self._scales_of(outputs, None), [], tree.values_of(skeleton))
 
     def _in_float64(self, inputs: InputSet) -> torch.nn.Module | None:

@@ -28,6 +28,13 @@ def test_equal_outputs_have_no_error():
     assert (found.max_u, found.rms_u, found.not_finite) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_expected_in_the_outputs_own_type_is_read_as_what_it_is(dtype):
+    got, expected = torch.rand(4, 300).to(dtype), torch.rand(4, 300).to(dtype)
+    scale = expected.amax(dim=1, keepdim=True).expand_as(expected)
+    assert difference(got, expected, scale) == difference(got, expected.double(), scale.double())
+
+
 def test_an_error_is_counted_in_units_of_roundoff_of_the_error_scale():
     assert single(1 + 8 * U, 1.0, 1.0).max_u == pytest.approx(8)
     assert single(1 + 8 * U, 1.0, 4.0).max_u == pytest.approx(2)

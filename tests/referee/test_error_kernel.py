@@ -9,7 +9,7 @@ import torch
 
 from harness.accuracy.bounds import error_unit
 from harness.referee.differences import _in_torch
-from harness.referee.error_kernel import Compared, RawFigures, _repeating, error_kernel, worst_of_blocks
+from harness.referee.error_kernel import Compared, RawFigures, _repeating, error_kernel, widened, worst_of_blocks
 
 DEVICE = torch.device("cuda:0")
 UNIT = error_unit("float32")
@@ -60,6 +60,22 @@ def test_a_scale_for_each_row_or_for_everything_is_not_written_out():
 def test_float64_outputs_are_read_as_such():
     got, expected = drawn(64, 64, dtype=torch.float64)
     assert_alike(*both(got, expected, expected.abs()))
+
+
+@pytest.mark.gpu
+def test_what_is_expected_may_be_as_narrow_as_what_was_got():
+    got, expected = drawn(70, 1003)
+    narrow, rows = expected.float(), expected.float().abs().amax(dim=1, keepdim=True)
+    beside = figures(got, narrow, widened(rows.expand_as(narrow)), UNIT)
+    assert beside == figures(got, narrow.double(), rows.double().expand_as(narrow), UNIT)
+
+
+def test_a_widened_scale_repeats_itself_as_it_did():
+    rows = torch.rand(5, 1)
+    wide = widened(rows.expand(5, 1000))
+    assert wide.dtype == torch.float64 and wide.untyped_storage().nbytes() == 5 * 8
+    assert torch.equal(wide, rows.double().expand(5, 1000))
+    assert torch.equal(widened(rows.double()), rows.double())
 
 
 @pytest.mark.gpu

@@ -257,6 +257,13 @@ def test_a_truth_is_slow_where_it_takes_far_longer_than_eager(undescribed, monke
     assert undescribed(**LINEAR).is_truth_slow
 
 
+def test_of_slices_it_is_the_truth_of_a_whole_call_that_is_slow(in_slices, monkeypatch):
+    times = iter([0.001, 0.0002])
+    monkeypatch.setattr("harness.referee.reference.seconds_of", lambda call, device: next(times))
+    del in_slices.is_truth_slow
+    assert in_slices.is_truth_slow  # eight of a millisecond
+
+
 @pytest.mark.parametrize("times", [[0.1, 0.06], [0.004, 0.001]])
 def test_it_is_not_where_it_takes_little_longer_or_is_short(undescribed, monkeypatch, times):
     left = iter(times)

@@ -48,6 +48,15 @@ def test_where_the_device_waits_for_the_host_a_timed_call_holds_all_that_keeps_i
     assert (unlike_timed(traced_us, timing(280, host_us=30, hidden=hidden), "cuda") is not None) == is_unlike
 
 
+@pytest.mark.parametrize(("traced_us", "kernels", "is_unlike"), [
+    (9_442, 1_081, False), (10_266, 1_081, False), (9_442, 30, True), (9_442, 0, True), (13_000, 9_000, True),
+])
+def test_the_profiler_takes_its_time_of_each_kernel_of_a_long_queue(traced_us, kernels, is_unlike):
+    """A transposed convolution of 1,081 kernels on an H100, of which a call takes 8.2 ms; a half more is other work."""
+    timed = timing(8_236, host_us=7_000, hidden=False)
+    assert (unlike_timed(traced_us, timed, "cuda", kernels) is not None) == is_unlike
+
+
 def test_a_pause_of_a_busy_cpu_is_no_other_work_and_a_slow_kernel_is():
     assert unlike_timed(6_000, timing(1_100), "cpu") is None
     assert unlike_timed(300_000, timing(25_000), "cpu") is not None
