@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from harness.errors import InputError, NothingToRun
 from harness.places import PROGRAM
 from harness.sandbox.locks import Lock
+from harness.wire.opening import set_for_driver
 
 if TYPE_CHECKING:
     from harness.device.bench import Bench
@@ -90,6 +91,7 @@ def open_bench(name: str) -> Bench:
 
     from harness.device.cuda import cuda_is_there
 
+    set_for_driver()
     if device_kind(name) == "cpu":
         from harness.device.cpu import CpuBench
 

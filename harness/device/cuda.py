@@ -39,7 +39,6 @@ _SPIN_S = 0.012
 _COPY_BYTES = 2 << 30
 _LEFT_TO_PLAYER = 0.05  # a plan of memory counts what is cached; this is for what it did not foresee
 _CLEARED_BYTES = 64 << 20
-_LARGE_BLOCK_MB = 512
 # What contexts, libraries and loaded kernels of the referee's process, of the worker's and of one that waits take.
 _CONTEXTS_BYTES = 2 << 30
 _RECORDS_BYTES = 2 * PIECE_BYTES * MOST_PIECES  # places and pieces of inputs that come with the window
@@ -55,7 +54,7 @@ class CudaBench:
     def __init__(self, index: int = 0) -> None:
         self.torch_device = torch.device("cuda", index)
         torch.cuda.set_device(self.torch_device)
-        _keep_large_blocks_whole()
+        _let_blocks_grow()
         torch.zeros(1, device=self.torch_device)
         self._properties = torch.cuda.get_device_properties(index)
         self._nvml = Nvml(str(self._properties.uuid))
@@ -337,15 +336,16 @@ class CudaBench:
         )
 
 
-def _keep_large_blocks_whole() -> None:
-    """Have PyTorch's allocator cut no large block into small ones.
+def _let_blocks_grow() -> None:
+    """Have PyTorch's allocator take memory in pages that it can map anew, where this system can.
 
-    A slice of an output that lies in a block of gigabytes keeps it from the next tensor of that size: on an H100 calls with
-    8 GiB in and out had no room, beside as much that was cached.
+    A slice of an output that lies in a block of gigabytes else keeps it from the next tensor of that size: on an H100 calls
+    with 8 GiB in and out had no room, beside as much that was cached. Blocks that are kept whole instead have others freed
+    and allocated again and again: of a call with 16 GiB of inputs the judging took a quarter longer.
     """
     setting = getattr(torch._C, "_accelerator_setAllocatorSettings", None)  # of a later PyTorch
     with contextlib.suppress(AttributeError, RuntimeError):  # it is PyTorch's to rename
-        (setting or torch.cuda.memory._set_allocator_settings)(f"max_split_size_mb:{_LARGE_BLOCK_MB}")
+        (setting or torch.cuda.memory._set_allocator_settings)("expandable_segments:True")
 
 
 def _give_back(flags: Flags, regions: GpuRegions, others: Sequence[torch.Tensor]) -> None:

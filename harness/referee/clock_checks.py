@@ -13,7 +13,7 @@ from harness.referee import failures
 from harness.referee.control import APART_LEAST_US, Control
 from harness.referee.early import EarlyLook
 from harness.referee.timed import Timing
-from harness.referee.unheld import doubt
+from harness.referee.unheld import by_chance_us, doubt, is_references
 from harness.verdict import ReasonCode, Status
 
 # How far a launch's wall time beyond the reported one may lie above the control's, as a share of the reported time.
@@ -53,7 +53,7 @@ def check_times(timing: Timing, kind: str, floor_us: float | None, control: Cont
             f"{timing.time_us:.1f} µs is less than {_FLOOR_SHARE:g} of {floor_us:.1f} µs, the time that "
             "the useful work takes at this device's fastest rates: the clock was fooled, or work left undone",
         )
-    _check_looks(timing)
+    _check_looks(timing, by_chance_us(timing) if is_references(timing, kind, control) else 0.0)
     if control is not None:
         unexplained_us = control.unexplained_us(timing)
         try:
@@ -122,31 +122,33 @@ def _check_tail(timing: Timing, kind: str, excess_us: float) -> None:
     _fail(timing, said, "work was left for the end, when no window is open", certain=certain)
 
 
-def _check_looks(timing: Timing) -> None:
+def _check_looks(timing: Timing, chance_us: float) -> None:
     begins = "something of it (another stream, a thread, a waiting kernel) begins to work before its time"
     _check_look(
-        timing, timing.early, "less when its inputs were readable for a while before the timed window opened",
+        timing, chance_us, timing.early, "less when its inputs were readable for a while before the timed window opened",
         "{0:.1f} µs, but {1:.1f} µs when its inputs are readable for a while before the timed window opens", begins,
     )
     _check_look(
-        timing, timing.completed, "more when the last of its inputs came as the timed window opened",
+        timing, chance_us, timing.completed, "more when the last of its inputs came as the timed window opened",
         "{1:.1f} µs, but {0:.1f} µs when the last of its inputs come as the timed window opens", begins,
     )
     _check_look(
-        timing, timing.valued, "more when its inputs had random signs, or zeros and ones",
+        timing, chance_us, timing.valued, "more when its inputs had random signs, or zeros and ones",
         "{1:.1f} µs, but {0:.1f} µs when its inputs have random signs, or are zeros and ones",
         "what it does goes by how the inputs are drawn, which is not the problem", ReasonCode.GOES_BY_VALUES,
     )
 
 
 def _check_look(
-    timing: Timing, found: EarlyLook | None, often: str, always: str, doing: str,
+    timing: Timing, chance_us: float, found: EarlyLook | None, often: str, always: str, doing: str,
     code: ReasonCode = ReasonCode.CLOCKS_DISAGREE,
 ) -> None:
     """`often` is what a call took now and then if `found` is a finding, `always` what each took, with two places for
-    µs, and `doing` what that comes of.
+    µs, and `doing` what that comes of. Of `chance_us` nothing is made.
     """
     if found is None or not (found.is_finding or found.was_often_one):
+        return
+    if chance_us and found.gained_us <= chance_us:
         return
     if found.is_finding:
         said = f"a call takes {always.format(found.usual_us, found.early_us)}"
@@ -169,6 +171,8 @@ def check_baseline(
     allowed_us = usual_us + _slower_us(usual_us, kind)
     if beside_us <= allowed_us:
         return
+    if is_references(timing, kind, control) and beside_us <= (1 + _HOSTS_SHARE) * usual_us:
+        return  # the interval reaches what it would be over the usual time
     # Where the candidate's launches could not be queued ahead, nor are eager's beside it: the host is in their time.
     is_held = not (kind == "cuda" and timing.launch_hidden is False and control.is_held)
     alone_us = eager_alone_us(is_held)

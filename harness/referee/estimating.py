@@ -28,6 +28,9 @@ _AHEAD = 1.25  # times as many rounds as now, at least: looks are further apart 
 _SHORT_US, _SHORT_SHARE = 50.0, 0.42
 # Beside what another process would get, this share of that is little: it makes the interval wider by a twentieth.
 _LITTLE_BESIDE = 0.3
+# Where launches cannot be queued ahead, the host's time is in them, and four rounds of a long call say little: up to the first
+# look there is this many times the budget.
+_UNHELD_BUDGETS = 4.0
 _BRIEFLY = 2.0  # times as far as what was seen an interval of a few calls reaches
 
 
@@ -40,7 +43,9 @@ def enough(timing: Timing, settings: Settings, elapsed_s: float, *, is_late: boo
         return True
     if rounds + timing.dropped >= looks[-1]:
         return True
-    if elapsed_s > settings.budget_s and rounds + timing.dropped >= _FEWEST_ROUNDS:
+    is_uneven = timing.launch_hidden is False and rounds < looks[0]
+    budget_s = _UNHELD_BUDGETS * settings.budget_s if is_uneven else settings.budget_s
+    if elapsed_s > budget_s and rounds + timing.dropped >= _FEWEST_ROUNDS:
         return True
     # That look is no more than there are: those before it were not taken.
     share = timing.rounds_until(_SHORT_SHARE * settings.budget_s)
@@ -130,8 +135,8 @@ def estimate_briefly(timing: Timing, confidence: float) -> None:
 
 
 def span_usual_baseline(timing: Timing, usual_us: float, confidence: float) -> None:
-    """Have the interval of a brief `timing` reach what it would be over the baseline's usual time, where that took longer
-    beside the candidate: a device that waits for seconds in between has slowed down by the next call.
+    """Have the interval reach what it would be over the baseline's usual time, where that took longer beside the candidate: a
+    device that waits for seconds in between has slowed down by the next call, and a host takes what time it takes.
     """
     times = timing.baseline_time_us / usual_us
     if times <= 1 or timing.of_this_process is None:

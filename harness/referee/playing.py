@@ -32,7 +32,7 @@ from harness.referee.timed import Timing
 from harness.referee.timing import Rounds
 from harness.referee.tracing import trace
 from harness.referee.turns import Launches
-from harness.referee.unheld import told_why_it_scatters
+from harness.referee.unheld import is_references, told_why_it_scatters
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.settings import Settings
@@ -83,7 +83,8 @@ class Play:
             tell("timing")
             session.ends_s = math.inf  # what is right is to have its time
             timing = self._time(session, contestant, judgement, control.over_processes if control else None)
-            if timing.is_brief and control is not None:
+            is_hosts = is_references(timing, self._bench.kind, control)
+            if control is not None and (timing.is_brief or is_hosts):
                 span_usual_baseline(timing, control.baseline_us, settings.confidence)
             if timing.candidate_us:
                 if first:
@@ -94,7 +95,8 @@ class Play:
                     # Neither gains anything by it, and a baseline's interval is there to be read.
                     if not (contestant.is_baseline or timing.is_brief):
                         check_evenness(timing, self._bench.kind)
-                        check_spread(timing, self._bench.kind, settings.half_width)
+                        if not is_hosts:  # an interval is then as wide as it says
+                            check_spread(timing, self._bench.kind, settings.half_width)
             judgement.timings.append(timing)
             if first:
                 judgement.warnings += memory_notes(self._references[0], timing)

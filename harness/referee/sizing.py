@@ -43,14 +43,17 @@ def launches_wanted(sizing: Part, segment_ms: float, round_s: float = math.inf) 
     return wanted
 
 
-def fewer_that_fit(counts: Mapping[str, int], fits: Callable[[Mapping[str, int]], bool]) -> dict[str, int] | None:
+def fewer_that_fit(
+    counts: Mapping[str, int], fits: Callable[[Mapping[str, int]], bool], *, is_shorter: bool = False
+) -> dict[str, int] | None:
     """As many launches of each arm, lead-ins with them, as `fits` finds a queue to hold where it does not hold `counts`:
-    one or four beside the lead-in; None where it holds none.
+    one or four beside the lead-in; None where it holds none. `is_shorter` where a queue of `counts` is shorter now than the
+    one that was late.
 
-    A stream takes about a thousand kernels, and whoever queues more waits until some have run. Two launches are tried
+    A stream takes some thousand kernels, and whoever queues more waits until some have run. Two launches are tried
     first: what synchronises fits in no queue, and is not to cost more than to find that out.
     """
     two, five = ({arm: min(count, most) for arm, count in counts.items()} for most in (2, 1 + PLACES))
-    if two == counts or not fits(two):
+    if (two == counts and not is_shorter) or not fits(two):
         return None
     return five if five not in (two, counts) and fits(five) else two

@@ -269,6 +269,10 @@ class Rounds:
         self._is_shortened = True
         found, usual = self._parts.state, self._parts.counts
         fewer = fewer_that_fit(usual, lambda counts: self._holds(counts, inside))
+        if fewer is None and self._joined and not self._parts.waits:  # the baseline's queue of both its segments is the longest
+            self._joined = False
+            fewer = fewer_that_fit(usual, lambda counts: self._holds(counts, inside), is_shorter=True)
+            self._joined = fewer is None
         self._use(fewer or usual)
         # Where none fits, only that is given up which was late.
         self._parts.restore(*((True, replace(inside)) if fewer else found))

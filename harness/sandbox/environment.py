@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from harness.wire.opening import DRIVER_SETTINGS
+
 KEPT = frozenset({
     "PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "PYTHONPATH",
     "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH",
@@ -29,6 +31,7 @@ _MULTI_PROCESS_SERVICE = "/tmp/nvidia-mps"  # where CUDA looks for one that shar
 _ABSOLUTE_PATH = re.compile(r"""/[^\s:;,'"=]+""")
 
 _SET = {
+    **DRIVER_SETTINGS,
     "PYTHONUNBUFFERED": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
     # A pool of compiler processes would outlive its call and count against the limits.

@@ -428,6 +428,38 @@ def test_beside_one_that_cannot_be_queued_ahead_eager_is_held_against_itself_as_
     assert asked == [False]
 
 
+@pytest.mark.parametrize(("is_held", "beside_us", "status"), [
+    (False, 1300.0, None), (False, 1490.0, None), (False, 1600.0, Status.REJECTED), (True, 1300.0, Status.UNSURE),
+])
+def test_where_the_reference_cannot_be_queued_ahead_the_interval_reaches_its_usual_time(is_held, beside_us, status):
+    """Eager of 6,244 kernels took 36 ms beside the control and 46 beside its exact copy, on a host that was busy."""
+    control, timing = replace(CONTROL, is_held=is_held), timing_of(baseline_us=beside_us, hidden=False)
+    if status is None:
+        check_baseline(timing, "cuda", control, lambda held: pytest.fail("it was timed again without need"))
+        return
+    with pytest.raises(Failed) as caught:
+        check_baseline(timing, "cuda", control, lambda held: 990.0)
+    assert caught.value.verdict.status is status
+
+
+UNEVEN_US = [900.0, 950.0, 1000.0, 1050.0, 1100.0] * 4  # the middle half spans 100
+
+
+@pytest.mark.parametrize("name", ["early", "completed", "valued"])
+@pytest.mark.parametrize(("gained_us", "control", "status"), [
+    (250.0, replace(CONTROL, is_held=False), None), (250.0, None, None), (250.0, CONTROL, Status.REJECTED),
+    (350.0, replace(CONTROL, is_held=False), Status.REJECTED),
+])
+def test_where_the_reference_cannot_be_queued_ahead_a_gain_within_the_scatter_is_chance(name, gained_us, control, status):
+    timing = timing_of(hidden=False, overhead_us=CONTROL.unheld_overhead_us)
+    timing.candidate_us = list(UNEVEN_US)
+    setattr(timing, name, EarlyLook(1000.0, 1000.0 - gained_us, findings=5, kind=early.UNHELD))
+    if status is None:
+        check_times(timing, "cuda", None, control)
+    else:
+        assert verdict_on(timing, control=control).status is status
+
+
 def test_a_baseline_that_is_as_fast_as_ever_is_not_timed_again():
     def never(held):
         raise AssertionError("eager was timed again without need")

@@ -9,6 +9,7 @@ import pytest
 from harness.device.bench import LocalTimes
 from harness.provenance.kinds import Provenance
 from harness.referee import failures, playing
+from harness.referee.control import Control
 from harness.referee.failures import Failed
 from harness.referee.judgement import Judgement
 from harness.referee.playing import Play, compilation_notes
@@ -89,11 +90,19 @@ def test_whatever_goes_wrong_there_hides_no_verdict(play):
     assert not found.reference._ready._drawn
 
 
-@pytest.mark.parametrize("is_baseline", [True, False])
-def test_a_candidate_whose_rounds_scatter_is_doubted_and_a_baseline_is_not(play, monkeypatch, is_baseline):
+@pytest.mark.parametrize(("is_baseline", "hidden", "is_control_held", "is_doubted"), [
+    (True, True, True, False), (False, True, True, True), (False, False, True, True), (False, False, False, False),
+])
+def test_a_candidate_whose_rounds_scatter_is_doubted_but_where_the_reference_cannot_be_queued_and_no_baseline_is(
+    play, monkeypatch, is_baseline, hidden, is_control_held, is_doubted
+):
     found, judgement = play(), Judgement()
     known = Interval(2.0, 1.0, 4.0)
-    timing = Timing(candidate_us=[1000.0] * 20, baseline_us=[2000.0] * 20, speedup=known, scattered=known)
+    timing = Timing(
+        candidate_us=[1000.0] * 20, baseline_us=[2000.0] * 20, speedup=known, scattered=known, launch_hidden=hidden,
+        confidence=0.99,
+    )
+    control = Control(None, None, 2000.0, is_held=is_control_held)
     monkeypatch.setattr(playing, "Session", lambda *_: SimpleNamespace(stop=lambda _: None))
     monkeypatch.setattr(playing, "Loader", lambda *_: None)
     monkeypatch.setattr(playing, "_reconcile", lambda *_: None)
@@ -103,11 +112,11 @@ def test_a_candidate_whose_rounds_scatter_is_doubted_and_a_baseline_is_not(play,
     contestant = SimpleNamespace(is_baseline=is_baseline, precision_class="fp32")
 
     def judge():
-        found(contestant, lambda: None, judgement, None, lambda _: None, first=True)
+        found(contestant, lambda: None, judgement, control, lambda _: None, first=True)
 
-    if is_baseline:
+    if not is_doubted:
         judge()
-        assert judgement.timings == [timing] and judgement.launched == 2
+        assert judgement.timings == [timing] and judgement.launched == (2 if is_baseline else 3)
         return
     with pytest.raises(Failed, match="only known to lie between 1 and 4"):
         judge()

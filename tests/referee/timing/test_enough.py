@@ -87,6 +87,15 @@ def test_a_wide_interval_has_the_whole_budget_and_no_more_than_the_last_look(wan
     assert enough(timing_of((20 * WIDE)[:50], 16.0, 0.1, dropped=10), wanted, 0.1)
 
 
+@pytest.mark.parametrize(("rounds", "elapsed_s", "is_enough"), [
+    (4, 3.1, False), (9, 11.9, False), (9, 12.1, True), (3, 12.1, False), (10, 3.1, True),
+])
+def test_what_cannot_be_queued_ahead_has_four_budgets_up_to_the_first_look(wanted, rounds, elapsed_s, is_enough):
+    timing = timing_of((20 * WIDE)[:rounds], 30_000.0, elapsed_s)
+    timing.launch_hidden = False
+    assert enough(timing, wanted, elapsed_s) is is_enough
+
+
 def test_rounds_in_the_heat_count_for_no_share():
     timing = timing_of(NARROW, 16.0, 1.0, dropped=2)
     assert timing.rounds_until(0.5) == 3 and timing.rounds_until(0.21) == 2 and timing.rounds_until(1.1) is None

@@ -129,6 +129,12 @@ def test_two_segments_of_the_baseline_that_are_one_queue_fit_together(many_kerne
     assert max(entry[1] for entry in log[-40:] if entry[0] == "B") == launches
 
 
+def test_where_both_segments_of_the_baseline_fit_in_no_queue_each_has_its_own(many_kernels):
+    timing, log = many_kernels("B", 2, a_us=400.0, b_us=1100.0)
+    assert timing.launch_hidden is True and timing.launches_per_segment == 2
+    assert {entry[1] for entry in log[-40:] if entry[0] == "B"} == {2}
+
+
 @pytest.mark.parametrize("whose", ["A", "B"])
 def test_what_fits_in_no_queue_keeps_its_segments_and_is_not_held(many_kernels, whose):
     timing, log = many_kernels(whose, 1)
