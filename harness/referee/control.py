@@ -42,7 +42,8 @@ class Control:
     what passed between the end of a segment's last launch and its report, `cooling_us` on a CPU what passed before a
     launch's window was opened. `over_processes` is the baseline's mean over several processes, where it was timed in any.
     `others_us` are the first of the harness's other baselines. It `is_held` where its launches could be queued ahead: else
-    nobody has seen what the steps take where the host does not show.
+    nobody has seen what the steps take where the host does not show. Its own speedup over itself, which is one, may by its
+    interval be `apart` from that.
     """
 
     overhead_us: float | None
@@ -54,6 +55,7 @@ class Control:
     synchronised_overhead_us: float | None = None
     others_us: tuple[float, ...] = ()
     is_held: bool = True
+    apart: float = 0.0
 
     @staticmethod
     def of(timing: Timing) -> Control:
@@ -61,6 +63,7 @@ class Control:
             timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us, timing.tail_us,
             timing.cooling_overhead_us, synchronised_overhead_us=timing.synchronised_overhead_us,
             is_held=timing.launch_hidden is not False,
+            apart=0.0 if timing.speedup is None else max(timing.speedup.hi - 1, 1 - timing.speedup.lo),
         )
 
     def and_baseline(self, timing: Timing) -> Control:

@@ -115,7 +115,7 @@ def allow_for_other_processes(
         timing.speedup = spanning(share, timing.of_this_process)
     if timing.is_pooled:
         timing.speedup = lowered(timing.speedup, timing.over_processes, timing.baseline_time_us)
-    timing.word = call(timing.speedup, timing.shorter_us)
+    timing.word = call(timing.speedup, timing.shorter_us, timing.control_apart)
 
 
 def estimate_briefly(timing: Timing, confidence: float) -> None:

@@ -322,7 +322,12 @@ class Judge:
         judgement.speedup, judgement.word = first.speedup, first.word
         if len(timings) > 1:
             judgement.speedup = published(timings, self._settings.confidence, self._settings.looks, eagers)
-            judgement.word = call(judgement.speedup, min(first.time_us, first.baseline_time_us))
+            judgement.word = call(judgement.speedup, first.shorter_us, first.control_apart)
+        if judgement.word != call(judgement.speedup, first.shorter_us):
+            judgement.warnings.append(
+                f"as the control the reference itself may have been {100 * first.control_apart:.2g} % faster or slower than it "
+                "is, so nothing that is no further from it is called FASTER or SLOWER"
+            )
 
 
 def _told_of(tell: Callable[[str], None], position: int, players: int) -> Callable[[str], None]:

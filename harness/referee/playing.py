@@ -36,7 +36,6 @@ from harness.referee.unheld import is_references, told_why_it_scatters
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.settings import Settings
-from harness.statistics import OverProcesses
 from harness.verdict import ReasonCode
 
 # Two launches, the first a lead-in, so often: a single time would by chance be fast or slow on a busy machine.
@@ -82,7 +81,7 @@ class Play:
             self._check(session, contestant, judgement, reload, tell, first=first)
             tell("timing")
             session.ends_s = math.inf  # what is right is to have its time
-            timing = self._time(session, contestant, judgement, control.over_processes if control else None)
+            timing = self._time(session, contestant, judgement, control)
             is_hosts = is_references(timing, self._bench.kind, control)
             if control is not None and (timing.is_brief or is_hosts):
                 span_usual_baseline(timing, control.baseline_us, settings.confidence)
@@ -204,7 +203,7 @@ class Play:
                 judgement.warnings.append(f"it refuses sizes that the problem names: {'; '.join(refused)}")
 
     def _time(
-        self, session: Session, contestant: Contestant, judgement: Judgement, over_processes: OverProcesses | None
+        self, session: Session, contestant: Contestant, judgement: Judgement, control: Control | None
     ) -> Timing:
         reference = self._references[0]
 
@@ -220,7 +219,8 @@ class Play:
         before = session.compilations() if contestant.is_baseline else 0
         timing = Rounds(
             session, self._bench, reference, self._settings, verify, own_pids, is_control=contestant.is_control,
-            over_processes=over_processes, ends_s=judgement.ends_s,
+            over_processes=control.over_processes if control else None, control_apart=control.apart if control else 0.0,
+            ends_s=judgement.ends_s,
         ).run()
         if contestant.is_baseline:
             timing.notes += compilation_notes(contestant.name, before, session.compilations())

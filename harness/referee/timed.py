@@ -105,6 +105,7 @@ class Timing:
     # Whether the candidate is other code than the baseline, on a device where a process makes code faster or slower.
     is_of_its_process: bool = False
     over_processes: OverProcesses | None = None  # the baseline's mean, where it was timed in several
+    control_apart: float = 0.0  # how far from one the control's own speedup may be
     is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None
     scattered: Interval | None = None  # the same from the scatter of the rounds alone

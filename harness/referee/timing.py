@@ -49,14 +49,14 @@ class Rounds:
     """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
     The control is the baseline itself, and what a process adds to both leaves their ratio. Any other's, where the baseline is
-    short, is over its mean `over_processes`, if there is one. From `ends_s` on, by time.monotonic(), the row's budget is
+    short, is over its mean `over_processes`, if there is one; nobody's is called by less than `control_apart`. From `ends_s` on, by time.monotonic(), the row's budget is
     spent.
     """
 
     def __init__(
         self, session: Session, bench: Bench, reference: Reference, settings: Settings, verify: Verifier,
         own_pids: set[int], *, is_control: bool = False, over_processes: OverProcesses | None = None,
-        ends_s: float = math.inf,
+        control_apart: float = 0.0, ends_s: float = math.inf,
     ) -> None:
         self._session, self._bench, self._reference = session, bench, reference
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
@@ -69,7 +69,8 @@ class Rounds:
         self._sizing: Part | None = None  # the first look at both arms, until a queue was held
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing(
-            timer=session.timer, is_of_its_process=bench.kind != "cpu" and not is_control, over_processes=over_processes
+            timer=session.timer, is_of_its_process=bench.kind != "cpu" and not is_control, over_processes=over_processes,
+            control_apart=control_apart,
         )
 
     def run(self) -> Timing:

@@ -33,12 +33,14 @@ def width_for(half_width: float, duration_us: float) -> float:
     return max(half_width, of_margin * min(1.0, half_width / MARGINS[0][1]))
 
 
-def call(interval: Interval, duration_us: float) -> str:
+def call(interval: Interval, duration_us: float, control_apart: float = 0.0) -> str:
     """Word (FASTER, SLOWER, SAME or UNSURE) for a speedup interval in ratio space.
 
-    The margin is `margin(duration_us)`, the duration being that of the shorter of the two calls.
+    The margin is `margin(duration_us)`, the duration being that of the shorter of the two calls. Nothing is FASTER or SLOWER
+    by less than `control_apart`, by which the baseline itself may be apart from one as a candidate.
     """
-    return word(interval, margin(duration_us))
+    own = word(interval, margin(duration_us))
+    return own if own == "SAME" or word(interval, max(margin(duration_us), control_apart)) == own else "UNSURE"
 
 
 def word(interval: Interval, m: float) -> str:

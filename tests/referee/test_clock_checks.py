@@ -13,6 +13,7 @@ from harness.referee.control import LESS_SHARE, Control, reconcile
 from harness.referee.early import EarlyLook
 from harness.referee.failures import Failed
 from harness.referee.timed import Timing
+from harness.statistics import Interval
 from harness.verdict import ReasonCode, Status
 
 CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0)
@@ -49,6 +50,15 @@ def test_work_outside_the_timed_window_is_rejected_with_what_the_clocks_said():
     assert (verdict.status, verdict.reason_code) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
     assert "1.0 µs" in verdict.reason
     assert "2660" in verdict.reason
+
+
+@pytest.mark.parametrize(("speedup", "apart"), [
+    (Interval(1.03, 1.02, 1.04), 0.04), (Interval(0.8, 0.75, 0.85), 0.25), (Interval(1.0, 0.99, 1.02), 0.02), (None, 0.0),
+])
+def test_a_control_is_as_far_off_itself_as_its_interval_reaches(speedup, apart):
+    timing = timing_of()
+    timing.speedup = speedup
+    assert Control.of(timing).apart == pytest.approx(apart)
 
 
 def test_what_the_control_left_unexplained_too_is_no_evidence():

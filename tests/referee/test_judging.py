@@ -18,7 +18,7 @@ from harness.referee.judgement import Contestant, Judgement
 from harness.referee.judging import Judge
 from harness.referee.timed import Timing
 from harness.referee.turns import LATE
-from harness.statistics import Interval
+from harness.statistics import Interval, call
 from harness.verdict import OK, ReasonCode, Status
 
 CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0)
@@ -123,6 +123,17 @@ def test_one_in_whose_process_eager_is_as_in_the_referees_is_judged_once(judge_o
     timings = [short_timing_of(apart=0.03), short_timing_of(apart=0.0)]
     coming = iter(timings)
     assert judge_of(coming).timings == [timings[0]] and next(coming) is timings[1]
+
+
+@pytest.mark.parametrize(("apart", "word"), [(0.0, "FASTER"), (0.035, "UNSURE"), (0.01, "FASTER")])
+def test_what_the_control_is_off_itself_is_nobodys_gain_and_that_is_told(judge_of, apart, word):
+    """Eager was 3.5 % faster than itself beside the control, and its exact copy 3.2 % slower (InstanceNorm on an H100)."""
+    timing = timing_of()
+    timing.speedup, timing.control_apart = Interval(1.032, 1.03, 1.034), apart
+    timing.word = call(timing.speedup, 1000.0, apart)
+    judgement = judge_of(timing)
+    assert (judgement.verdict, judgement.word) == (OK, word)
+    assert any("3.5 %" in warning for warning in judgement.warnings) == (word == "UNSURE")
 
 
 def test_a_failure_is_the_verdict_and_never_an_exception(judge_of):

@@ -51,6 +51,14 @@ def test_the_same_interval_may_be_faster_for_a_long_call_and_the_same_for_a_shor
     assert (call(interval, 2000), call(interval, 10)) == ("FASTER", "SAME")
 
 
+@pytest.mark.parametrize(("lo", "hi", "apart", "expected"), [
+    (1.02, 1.05, 0.019, "FASTER"), (1.02, 1.05, 0.02, "UNSURE"), (0.95, 0.98, 0.02, "UNSURE"), (0.95, 0.98, 0.01, "SLOWER"),
+    (0.9995, 1.0005, 0.3, "SAME"), (0.998, 1.002, 0.3, "UNSURE"), (3.0, 4.0, 0.9, "FASTER"),
+])
+def test_nothing_is_called_by_less_than_the_control_is_off_itself(lo, hi, apart, expected):
+    assert call(Interval((lo + hi) / 2, lo, hi), 1000, apart) == expected
+
+
 @given(st.floats(0.5, 2), st.floats(0, 0.5), st.floats(0, 1e5))
 def test_a_call_is_never_made_against_its_own_estimate(estimate, reach, duration_us):
     word = call(Interval(estimate, estimate - reach, estimate + reach), duration_us)
