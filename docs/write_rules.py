@@ -48,7 +48,6 @@ _NAMED = {
     "state_share": "referee.moved_state._OFF_SHARE",
     "confidence": "settings.Settings.confidence",
     "trim": "statistics.trimmed.TRIM",
-    "half_trim": "statistics.rounds._HALF_TRIM",
     "margins": "statistics.call.MARGINS",
     "gpu_cache_times": "clocks.cold.GPU_FACTOR",
     "cpu_cache_bytes": "clocks.cold._CPU_MOST_BYTES",
@@ -121,8 +120,8 @@ PAGE = """\
 
 Written by `docs/write_rules.py`, which takes every constant from the code; do not edit it by hand.
 
-This page has the rules by which the judge decides. [verdicts.md](verdicts.md) says what each verdict means and what to do.
-What was measured to set a constant, and what was tried and left, is in [design/](design/README.md).
+This page has the rules by which the judge decides. [verdicts.md](verdicts.md) says what each verdict means and what to
+do. What was measured to set a constant, and what was tried and left, is in [design/](design/README.md).
 
 ## Theory of operation
 
@@ -130,14 +129,16 @@ What was measured to set a constant, and what was tried and left, is in [design/
 
 ## Accuracy
 
-**Truth.** The truth is the reference's `Model` in float64 on the same inputs. A model that casts inside itself runs without
-its casts. A model that has no float64 is held against strict eager PyTorch, and the column `truth` says so. Strict means
-that TF32 is off for cuBLAS and for cuDNN.
+**Truth.** The truth is the reference's `Model` in float64 on the same inputs. A model that casts inside itself runs
+without its casts. A model that has no float64 is held against strict eager PyTorch, and the column `truth` says so.
+Strict means that TF32 is off for cuBLAS and for cuDNN.
 
-**Error.** The error of an element is |C − C64| / (u·D). The unit u is 2⁻²⁴, and 2⁻⁵³ for float64 outputs. D is the scale:
+**Error.** The error of an element is |C − C64| / (u·D). The unit u is 2⁻²⁴, and 2⁻⁵³ for float64 outputs. D is the
+scale:
 
 - With `scale: abs_inputs` D is the reference on absolute inputs; for a product that is |A||B|.
-- With `scale: row_max` D is the largest magnitude along the last dimension, or along as many as hold {row_elements} elements.
+- With `scale: row_max` D is the largest magnitude along the last dimension, or along as many as hold {row_elements}
+  elements.
 - Without `terms` no row has a D below {small_row} of the median row's.
 - Where D is zero the element must equal the truth.
 
@@ -150,32 +151,38 @@ that TF32 is off for cuBLAS and for cuDNN.
 | … and signs are random, with `abs_inputs` | {factor:g}·eager + {offset:g} | as in the first row |
 | `terms` is not given | max({free_factor:g}·eager + {free_offset:g}, 4·S rms, 2·S max) | max({factor:g}·eager + {free_rms:g}, S rms + 2) |
 
-- A class that the YAML opens adds {narrow_tf32:,.0f} u for `tf32` and `fp16`, {narrow_bf16:,.0f} u for `bf16`, and half of that to the root mean square.
-- S is what other orders of the reference's own sums change. A chain counts up to {chain:,} terms, a product's up to {chain_product:,}.
+- A class that the YAML opens adds {narrow_tf32:,.0f} u for `tf32` and `fp16`, {narrow_bf16:,.0f} u for `bf16`, and half
+  of that to the root mean square.
+- S is what other orders of the reference's own sums change. A chain counts up to {chain:,} terms, a product's up to
+  {chain_product:,}.
 - Without `terms` the root mean square counts from {row_elements} elements on.
-- Where eager's own part is above {far_u:g} u, half of what TF32 inputs cost is the most, or a quarter more than eager itself.
-- An output in which eager's root mean square is above {noise_rms_u:,.0f} u is rounding noise, and its problem ranks nothing.
+- Where eager's own part is above {far_u:g} u, half of what TF32 inputs cost is the most, or a quarter more than eager
+  itself.
+- An output in which eager's root mean square is above {noise_rms_u:,.0f} u is rounding noise, and its problem ranks
+  nothing.
 
-**Integers and booleans** must be equal, but for ties and thresholds. An index is right where the value it points at is the
-reference's, to within {edge_times:g} times what eager is off in that line. No index may come twice in a line. One element in 256 may sit on the
-other side of a threshold, within as much.
+**Integers and booleans** must be equal, but for ties and thresholds. An index is right where the value it points at is
+the reference's, to within {edge_times:g} times what eager is off in that line. No index may come twice in a line. One
+element in 256 may sit on the other side of a threshold, within as much.
 
-**Inputs.** The reference's `get_inputs()` draws new inputs for each launch, under a seed from the operating system. Products
-are also checked with random signs, with magnitudes from 2⁻{binades} to 2{binades_up}, with one-hot lines and with an identity. Other problems
-have at most one further family, where the inputs as given could hide TF32: one-way rounding, or random signs. All families are
-checked at the timed sizes and at every check size.
+**Inputs.** The reference's `get_inputs()` draws new inputs for each launch, under a seed from the operating system.
+Products are also checked with random signs, with magnitudes from 2⁻{binades} to 2{binades_up}, with one-hot lines and
+with an identity. Other problems have at most one further family, where the inputs as given could hide TF32: one-way
+rounding, or random signs. All families are checked at the timed sizes and at every check size.
 
-**Classes.** An error that some narrower precision explains is `imprecise`: `split` up to {split_u:,.0f} u over the bound, then `tf32`, then `bf16`. What
-none explains is `incorrect`. Without an exact family an error from {mixed_tf32_u:g} u on counts as `tf32`.
+**Classes.** An error that some narrower precision explains is `imprecise`: `split` up to {split_u:,.0f} u over the
+bound, then `tf32`, then `bf16`. What none explains is `incorrect`. Without an exact family an error from
+{mixed_tf32_u:g} u on counts as `tf32`.
 
-**Zeros and slow truths.** The judge leaves blocks of zeros out of its own float64 product where they are {zeros_out} or more of the work. A
-truth is slow where it takes over {slow_truth_ms:g} ms and over {far_longer:g} times as long as eager. A timed output then passes within {near_eager:g} of the narrowest
-bounds around eager; any other, and one in {in_float64_one_of} by lot, meets the float64 truth.
+**Zeros and slow truths.** The judge leaves blocks of zeros out of its own float64 product where they are {zeros_out} or
+more of the work. A truth is slow where it takes over {slow_truth_ms:g} ms and over {far_longer:g} times as long as
+eager. A timed output then passes within {near_eager:g} of the narrowest bounds around eager; any other, and one in
+{in_float64_one_of} by lot, meets the float64 truth.
 
-**Form.** Number, type, device, shape and dtype come before any arithmetic. An output must be dense and no view of an input.
-Its inputs must be what they were. The first {alone} calls at each size are made alone, on a GPU with a guard behind their outputs. Another order of
-dimensions is allowed; the copy to the reference's order is then timed. The state of `ModelNew` is compared by name, and a
-difference is the reason only where results are wrong.
+**Form.** Number, type, device, shape and dtype come before any arithmetic. An output must be dense and no view of an
+input. Its inputs must be what they were. The first {alone} calls at each size are made alone, on a GPU with a guard
+behind their outputs. Another order of dimensions is allowed; the copy to the reference's order is then timed. The state
+of `ModelNew` is compared by name, and a difference is the reason only where results are wrong.
 
 **References.** The judge calls each reference before it holds anything against it:
 
@@ -189,51 +196,60 @@ difference is the reason only where results are wrong.
 | `forward` moves the model's state | one more call; a candidate that is off by more than {state_share:.0%} of the way has `state_moved` false |
 | it writes to inputs, returns one, is lazy, sparse or complex, or shapes follow values | refused in a sentence |
 
-Rows of a problem with such a note, and rows whose `state_moved` is false, are judged and timed, but neither ranked nor scored.
+Rows of a problem with such a note, and rows whose `state_moved` is false, are judged and timed, but neither ranked nor
+scored.
 
 ## Timing
 
-**Cold.** On a GPU each launch finds {gpu_cache_times} × L2 written and as much read, and persisting lines reset. On a CPU a buffer as large as the
-last-level cache, {cpu_cache_mib:g} MiB at most, is written.
+**Cold.** On a GPU each launch finds {gpu_cache_times} × L2 written and as much read, and persisting lines reset. On a
+CPU a buffer as large as the last-level cache, {cpu_cache_mib:g} MiB at most, is written.
 
-**Gate.** A queue of launches waits on a word in host memory until it is full, so that launch overhead stays out of the times. A
-queue that is not full after {gate_s:g} s is let go: its `forward` synchronises, or is more than about {stream_takes:,} kernels. The row then has
-`launch_hidden` false. `e2e_us` is one call with its overhead.
+**Gate.** A queue of launches waits on a word in host memory until it is full, so that launch overhead stays out of the
+times. A queue that is not full after {gate_s:g} s is let go: its `forward` synchronises, or is more than about
+{stream_takes:,} kernels. The row then has `launch_hidden` false. `e2e_us` is one call with its overhead.
 
-**Rounds.** A is the candidate in a worker; B is strict eager in the judge's process, on inputs drawn alike. A segment is {segment_ms:g} ms
-of launches of one side, {segment_launches} at most. One lead-in launch before it is thrown away, and one lead-in in {lead_in_one_of} is verified. Every timed output is
-verified. Rounds go A B B A, and each gives one log-ratio, in which a segment counts as the mean of the middle half of its launches.
+**Rounds.** A is the candidate in a worker; B is strict eager in the judge's process, on inputs drawn alike. A segment
+is {segment_ms:g} ms of launches of one side, {segment_launches} at most. One lead-in launch before it is thrown away,
+and one lead-in in {lead_in_one_of} is verified. Every timed output is verified. Rounds go A B B A, and each gives one
+log-ratio, in which a segment counts as the mean of the middle half of its launches.
 
-**Estimate.** The speedup is the {trim:.0%} trimmed mean of the rounds, with its Tukey–McLaughlin interval at {confidence:.0%}. The error of {error:.0%} is
-shared equally between the interim checks.
+**Estimate.** The speedup is the {trim:.0%} trimmed mean of the rounds, with its Tukey–McLaughlin interval at
+{confidence:.0%}. The error of {error:.0%} is shared equally between the interim checks.
 
 | `--config` | stops at a half-width of | or after | interim checks after rounds (key `looks`) | workers | row budget |
 |---|---|---|---|---|---|
 {configs}
 
-- These half-widths hold from 1 ms on. A shorter call may stop at its margin (`rigorous`: at half of it), or at the table's where that is more.
-- At least {fewest_rounds} rounds are made. Below {short_us:g} µs no check comes before {short_share:.0%} of the seconds are spent.
-- A call {far_slower:g} times as long as eager's is timed in {brief_rounds} calls, and so is one {slower:g} times as long whose row has no time for all rounds.
+- These half-widths hold from 1 ms on. A shorter call may stop at its margin (`rigorous`: at half of it), or at the
+  table's where that is more.
+- At least {fewest_rounds} rounds are made. Below {short_us:g} µs no check comes before {short_share:.0%} of the seconds
+  are spent.
+- A call {far_slower:g} times as long as eager's is timed in {brief_rounds} calls, and so is one {slower:g} times as
+  long whose row has no time for all rounds.
 - A row ends after its budget, or after {row_times} times what eager's own row took, where that is more.
-- A round in which the GPU slowed down for heat or its power supply is dropped for both sides. More dropped than kept is `unsure`.
+- A round in which the GPU slowed down for heat or its power supply is dropped for both sides. More dropped than kept is
+  `unsure`.
 
-**Margins.** FASTER: the whole interval lies above 1 + margin. SLOWER: below 1 − margin. SAME: inside. Else UNSURE. The margin is
-{margins}.
+**Margins.** FASTER: the whole interval lies above 1 + margin. SLOWER: below 1 − margin. SAME: inside. Else UNSURE. The
+margin is {margins}.
 
-**Short calls on a GPU.** What a process adds to each launch lasts as long as the process, and more rounds do not average it out.
+**Short calls on a GPU.** What a process adds to each launch lasts as long as the process, and more rounds do not
+average it out.
 
-- A baseline below {in_worker_ms:g} ms is timed in the worker too, as the *in-worker baseline*. Where it agrees with the judge's own (to {apart_share:.0%} or
-  {apart_us:g} µs), the speedup is over it, and the interval still reaches to what the judge's own says.
-- Below {pooled_us:g} µs the speedup is over the *pooled baseline*, eager's mean over several processes (`baseline_mean_us`).
+- A baseline below {in_worker_ms:g} ms is timed in the worker too, as the *in-worker baseline*. Where it agrees with the
+  judge's own (to {apart_share:.0%} or {apart_us:g} µs), the speedup is over it, and the interval still reaches to what
+  the judge's own says.
+- Below {pooled_us:g} µs the speedup is over the *pooled baseline*, eager's mean over several processes
+  (`baseline_mean_us`).
 - The interval has {kernel_us:g} µs standard deviation for each kernel of a call, beside what the rounds scatter by.
 - With several workers (`rigorous`) the interval is the wider of that within them and that between them.
 
-**Device lock.** One run at a time times on a device. It holds the lock from the first thing timed to the last, not for builds. A run
-gives up after {wait_h:g} h, or after `--wait SECONDS`.
+**Device lock.** One run at a time times on a device. It holds the lock from the first thing timed to the last, not for
+builds. A run gives up after {wait_h:g} h, or after `--wait SECONDS`.
 
-**Limits.** The *speed of light* is the larger of useful bytes over measured copy bandwidth and useful operations over the best rate
-that the precision class allows; for fp32 that is the fp32 units or a third of the 16-bit tensor rate. The *floor* is the same
-at the GPU's fastest rate of any kind.
+**Limits.** The *speed of light* is the larger of useful bytes over measured copy bandwidth and useful operations over
+the best rate that the precision class allows; for fp32 that is the fp32 units or a third of the 16-bit tensor rate. The
+*floor* is the same at the GPU's fastest rate of any kind.
 
 ## Clock audit
 
@@ -250,8 +266,8 @@ A GPU's figures come first, a CPU's in brackets. Of two figures the larger count
 | the interval is wide | ±{known_to[cuda]:.0%} on a GPU | – |
 | a few launches are far faster than most | {fast_share:.0%} of them, {fewest_fast} at least, on a GPU | – |
 
-**Probes** are segments that count for no ratio. Each comes unannounced before a segment of the candidate's; each kind comes in the
-first four rounds, any of them before one segment in {probe_chance} by lot, and one after the rounds.
+**Probes** are segments that count for no ratio. Each comes unannounced before a segment of the candidate's; each kind
+comes in the first four rounds, any of them before one segment in {probe_chance} by lot, and one after the rounds.
 
 | probe | what the judge does | what is a finding |
 |---|---|---|
@@ -260,38 +276,48 @@ first four rounds, any of them before one segment in {probe_chance} by lot, and 
 | late input | up to {late_pieces} pieces of {late_bytes} bytes of one launch come with the window | the output is wrong {late_wrong} times, or that call is slower by as much |
 | input value | one launch of a product has random signs | that call is slower by as much: `goes_by_values` |
 
-- A probe that finds something is made {probe_tries} times. All findings: `rejected`. {probe_often} of them: `unsure`. On a CPU less than {probe_blamed_cpu_ms:g} ms is `unsure` only.
-- Calls that synchronise have wider limits: {probe_share[unheld]:.0%} or {probe_us[unheld]:g} µs are a finding, {probe_blamed_us[unheld]:g} µs are `rejected`.
-- What is `unsure` for the clocks, or was rejected beside a control that was timed once, is timed again beside a new control; {of_three} of 3 decide.
+- A probe that finds something is made {probe_tries} times. All findings: `rejected`. {probe_often} of them: `unsure`.
+  On a CPU less than {probe_blamed_cpu_ms:g} ms is `unsure` only.
+- Calls that synchronise have wider limits: {probe_share[unheld]:.0%} or {probe_us[unheld]:g} µs are a finding,
+  {probe_blamed_us[unheld]:g} µs are `rejected`.
+- What is `unsure` for the clocks, or was rejected beside a control that was timed once, is timed again beside a new
+  control; {of_three} of 3 decide.
 
 ## Attribution
 
 One launch runs under PyTorch's profiler, and is never a timed one. For each kernel the first rule that applies counts:
 
 1. A name that only ready-made libraries have is the library's, whatever else bears that name.
-2. A name in the device code of the extensions that the build produced is the candidate's own, if PyTorch has none of that name.
+2. A name in the device code of the extensions that the build produced is the candidate's own, if PyTorch has none of
+   that name.
 3. A name that a library may well have given is the library's.
 4. A name that the source defines (NVRTC, CuPy, Triton with a cubin in its cache) is the candidate's own.
 5. What is left is unknown. Copies and fills are nobody's.
 
-`custom` is {own_share:.0%} or more of the GPU time in own kernels, `library` is {library_share:.0%} or less, `mixed` lies between; {library_share:.0%} or more of nobody's is `unknown`. The
-profiled launch must look like a timed one: its output is checked, and it takes {traced_least:g} to {traced_most:g} times as long, with {traced_slack_us[cuda]:g} µs of slack ({traced_slack_cpu_ms:g} ms), at one of
-{traced_tries} tries. A source that reaches into loaded modules, objects or frames, or replaces functions of PyTorch's, is `unknown`.
+`custom` is {own_share:.0%} or more of the GPU time in own kernels, `library` is {library_share:.0%} or less, `mixed`
+lies between; {library_share:.0%} or more of nobody's is `unknown`. The profiled launch must look like a timed one: its
+output is checked, and it takes {traced_least:g} to {traced_most:g} times as long, with {traced_slack_us[cuda]:g} µs of
+slack ({traced_slack_cpu_ms:g} ms), at one of {traced_tries} tries. A source that reaches into loaded modules, objects
+or frames, or replaces functions of PyTorch's, is `unknown`.
 
-On a CPU the time in the extension's own functions is set against the time in PyTorch's operators.
-Details are in [design/attribution.md](design/attribution.md).
+On a CPU the time in the extension's own functions is set against the time in PyTorch's operators. Details are in
+[design/attribution.md](design/attribution.md).
 
-`--sanitize` runs one launch at the smallest check size of {sanitized_size} or more under compute-sanitizer. The first finding makes the row `incorrect`.
+`--sanitize` runs one launch at the smallest check size of {sanitized_size} or more under compute-sanitizer. The first
+finding makes the row `incorrect`.
 
 ## Isolation
 
 - Frames are JSON of {frame_mib:g} MiB at most. Seeds, expected outputs and verdicts never leave the judge.
 - Builders and workers have a process group, HOME and TMPDIR of their own, and a scrubbed environment. Limits: files of
   {file_gib:g} GiB, {processes:,} processes, 80 % of the machine's memory (with a cgroup).
-- With bubblewrap or `unshare` they also have PID, mount, IPC and network namespaces of their own, a read-only file system, and an
-  empty /tmp and /dev/shm of {scratch_gib:g} GiB. The strongest sandbox that passes a trial here is taken; the column `sandbox` names it.
-- A worker compiles nothing. What `forward` asks a compiler for, a builder makes, and a new worker begins: {built_anew} times at most.
-- A source has at most {source_mib:g} MiB. A build reads at most {read_files:,} files or {read_mib:g} MiB, and makes at most {extensions} extensions or {extension_gib:g} GiB.
+- With bubblewrap or `unshare` they also have PID, mount, IPC and network namespaces of their own, a read-only file
+  system, and an empty /tmp and /dev/shm of {scratch_gib:g} GiB. The strongest sandbox that passes a trial here is
+  taken; the column `sandbox` names it.
+- A worker compiles nothing. What `forward` asks a compiler for, a builder makes, and a new worker begins: {built_anew}
+  times at most.
+- A source has at most {source_mib:g} MiB. A build reads at most {read_files:,} files or {read_mib:g} MiB, and makes at
+  most {extensions} extensions or {extension_gib:g} GiB.
 - At the end the judge kills every process that the candidate began, and the GPU must answer before the next one.
 - Triton's interpreter, where there is no GPU, is given sizes of {interpreted:,} elements or fewer.
 
@@ -299,8 +325,8 @@ Details are in [design/isolation.md](design/isolation.md).
 
 ## Memory
 
-The judge measures one call and plans what is alive at once. The first plan that fits in {usable:.0%} of the free memory is taken, and
-`memory_step` names what was given up:
+The judge measures one call and plans what is alive at once. The first plan that fits in {usable:.0%} of the free memory
+is taken, and `memory_step` names what was given up:
 
 | `memory_step` | what is given up |
 |---|---|
@@ -310,10 +336,12 @@ The judge measures one call and plans what is alive at once. The first plan that
 | `slices` | expected outputs are made and compared in slices of the batch |
 | `host` | outputs wait in host memory while a float64 pass runs, and both processes give everything else back |
 
-- A float64 pass is cut where it would take more than {wide:.1%} of the memory, and only where slices of inputs give slices of outputs.
+- A float64 pass is cut where it would take more than {wide:.1%} of the memory, and only where slices of inputs give
+  slices of outputs.
 - Without room the next step is taken and the row judged again. `out_of_memory` is a verdict after the last step alone.
 - In the last step the judge adds at most three times inputs and outputs to what one eager call holds.
-- `memory_gb: 24` in a settings file tries a smaller card. On a CPU a call that would not fit is refused before it is drawn.
+- `memory_gb: 24` in a settings file tries a smaller card. On a CPU a call that would not fit is refused before it is
+  drawn.
 
 Details are in [design/rounds.md](design/rounds.md#memory).
 """
