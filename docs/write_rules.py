@@ -248,7 +248,7 @@ average it out.
 builds. A run gives up after {wait_h:g} h, or after `--wait SECONDS`.
 
 **Limits.** The *speed of light* is the larger of useful bytes over measured copy bandwidth and useful operations over
-the best rate that the precision class allows; for fp32 that is the fp32 units or a third of the 16-bit tensor rate. The
+the best rate. The precision class says which rate: for fp32 the fp32 units or a third of the 16-bit tensor rate. The
 *floor* is the same at the GPU's fastest rate of any kind.
 
 ## Clock audit
@@ -266,7 +266,7 @@ A GPU's figures come first, a CPU's in brackets. Of two figures the larger count
 | the interval is wide | ±{known_to[cuda]:.0%} on a GPU | – |
 | a few launches are far faster than most | {fast_share:.0%} of them, {fewest_fast} at least, on a GPU | – |
 
-**Probes** are segments that count for no ratio. Each comes unannounced before a segment of the candidate's; each kind
+**Probes** are segments that count for no ratio. Each comes unannounced before a segment of the candidate's. Each kind
 comes in the first four rounds, any of them before one segment in {probe_chance} by lot, and one after the rounds.
 
 | probe | what the judge does | what is a finding |
@@ -294,11 +294,11 @@ One launch runs under PyTorch's profiler, and is never a timed one. For each ker
 4. A name that the source defines (NVRTC, CuPy, Triton with a cubin in its cache) is the candidate's own.
 5. What is left is unknown. Copies and fills are nobody's.
 
-`custom` is {own_share:.0%} or more of the GPU time in own kernels, `library` is {library_share:.0%} or less, `mixed`
-lies between; {library_share:.0%} or more of nobody's is `unknown`. The profiled launch must look like a timed one: its
-output is checked, and it takes {traced_least:g} to {traced_most:g} times as long, with {traced_slack_us[cuda]:g} µs of
-slack ({traced_slack_cpu_ms:g} ms), at one of {traced_tries} tries. A source that reaches into loaded modules, objects
-or frames, or replaces functions of PyTorch's, is `unknown`.
+`custom` is {own_share:.0%} or more of the GPU time in own kernels, `library` is {library_share:.0%} or less, and
+`mixed` lies between. {library_share:.0%} or more of nobody's is `unknown`. The profiled launch must look like a timed
+one. Its output is checked. It must take {traced_least:g} to {traced_most:g} times as long, with
+{traced_slack_us[cuda]:g} µs of slack ({traced_slack_cpu_ms:g} ms), at one of {traced_tries} tries. A source that
+reaches into loaded modules, objects or frames, or replaces functions of PyTorch's, is `unknown`.
 
 On a CPU the time in the extension's own functions is set against the time in PyTorch's operators. Details are in
 [design/attribution.md](design/attribution.md).
