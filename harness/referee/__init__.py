@@ -2,7 +2,7 @@
 
 Theory of operation. Three kinds of process take part, and one of them is trusted.
 
-- The **judge** (this package, one process for each device) owns seeds, expected outputs, bounds and verdicts.
+- The **judge** (the package `referee`, one process for each device) owns seeds, expected outputs, bounds and verdicts.
 - A **builder** imports the candidate once, without a GPU, so that its extensions compile. The judge keeps their hashes.
 - A **worker** (the package `player`) opens those extensions, and no others, and calls `forward` when it is told to.
 
