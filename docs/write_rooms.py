@@ -1,6 +1,7 @@
 """Puts the rooms of the harness into docs/contributing.md: the lines of tests/test_layers.py, from the front door down.
 
-`python docs/write_rooms.py` writes them between the markers; tests/test_documentation.py fails while they are not current.
+`python docs/write_rooms.py` writes them between the markers; tests/test_documentation.py fails while they are not
+current.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ def page_with(page: str) -> str:
     _, ended, after = rest.partition(_END)
     if not begun or not ended:
         raise ValueError(f"{PAGE.name} has no markers {_BEGIN.strip()} and {_END.strip()}")
-    rows = [f"| {number} | `{room}` | {summary_of(room)} |" for number, layer in enumerate(layers(), 1) for room in layer]
-    return before + _BEGIN + "\n".join(["", "| floor | room | what it holds |", "|---|---|---|", *rows, "", ""]) + _END + after
+    rooms = [(number, room) for number, layer in enumerate(layers(), 1) for room in layer]
+    rows = [f"| {number} | `{room}` | {summary_of(room)} |" for number, room in rooms]
+    table = ["", "| floor | room | what it holds |", "|---|---|---|", *rows, "", ""]
+    return f"{before}{_BEGIN}" + "\n".join(table) + f"{_END}{after}"
 
 
 if __name__ == "__main__":

@@ -80,6 +80,8 @@ _NAMED = {
     "tail_blamed_us": "referee.clock_checks._TAIL_BLAMED_US",
     "slowed_share": "referee.clock_checks._SLOWED_SHARE",
     "slowed_us": "referee.clock_checks._SLOWED_LEAST_US",
+    "slowed_blamed_us": "referee.clock_checks._BLAMED_LEAST_US",
+    "ungated_us": "referee.clock_checks._UNHELD_BLAMED_US",
     "probe_share": "referee.early._SHARE",
     "probe_us": "referee.early._LEAST_US",
     "probe_blamed_us": "referee.early._BLAMED_LEAST_US",
@@ -261,8 +263,8 @@ A GPU's figures come first, a CPU's in brackets. Of two figures the larger count
 | its own clock less the worker's, against the control: more | {clock_us[cuda]:g} µs or {clock_share[cuda]:.0%} of the call ({clock_cpu_ms:g} ms or {clock_share[cpu]:.0%}) | {certain[cuda]:g} times that ({certain[cpu]:g} times) |
 | … less | {clock_us[cuda]:g} µs or {less_share:.0%} of the call, or {less_share:.0%} of its own steps | {certain[cuda]:g} times that (never) |
 | … of the flush before the window, on a CPU | ({clock_cpu_ms:g} ms or {cooling_share:.0%}, more or less) | (more: {certain[cpu]:g} times) |
-| the report of a segment comes late | {tail_us[cuda]:g} µs or {tail_share[cuda]:.0%} of it ({tail_cpu_ms:g} ms or {tail_share[cpu]:.0%}) | {tail_blamed_ms:g} ms ({tail_blamed_cpu_ms:g} ms) |
-| eager is slower beside the candidate than beside the control | {slowed_share[cuda]:.0%} or {slowed_us[cuda]:g} µs ({slowed_share[cpu]:.0%} or {slowed_us[cpu]:g} µs) | {certain[cuda]:g} times that ({certain[cpu]:g} times, 2 ms), if eager is fast again once the candidate is gone |
+| the report of a segment comes late | {tail_us[cuda]:g} µs or {tail_share[cuda]:.0%} of it ({tail_cpu_ms:g} ms or {tail_share[cpu]:.0%}) | {tail_blamed_ms:g} ms ({tail_blamed_cpu_ms:g} ms) or {certain[cuda]:g} times that ({certain[cpu]:g} times) |
+| eager is slower beside the candidate than beside the control | {slowed_share[cuda]:.0%} or {slowed_us[cuda]:g} µs ({slowed_share[cpu]:.0%} or {slowed_us[cpu]:g} µs) | {certain[cuda]:g} times that ({certain[cpu]:g} times or {slowed_blamed_cpu_ms:g} ms), if eager is fast again once the candidate is gone |
 | the interval is wide | ±{known_to[cuda]:.0%} on a GPU | – |
 | a few launches are far faster than most | {fast_share:.0%} of them, {fewest_fast} at least, on a GPU | – |
 
@@ -279,7 +281,7 @@ comes in the first four rounds, any of them before one segment in {probe_chance}
 - A probe that finds something is made {probe_tries} times. All findings: `rejected`. {probe_often} of them: `unsure`.
   On a CPU less than {probe_blamed_cpu_ms:g} ms is `unsure` only.
 - Calls that synchronise have wider limits: {probe_share[unheld]:.0%} or {probe_us[unheld]:g} µs are a finding,
-  {probe_blamed_us[unheld]:g} µs are `rejected`.
+  {probe_blamed_us[unheld]:g} µs are `rejected`. By the judge's own clock less than {ungated_ms:g} ms more is `unsure` only.
 - What is `unsure` for the clocks, or was rejected beside a control that was timed once, is timed again beside a new
   control; {of_three} of 3 decide.
 
@@ -369,7 +371,8 @@ def constants() -> dict[str, Any]:
         "clock_cpu_ms": values["clock_us"]["cpu"] / 1e3, "tail_cpu_ms": values["tail_us"]["cpu"] / 1e3,
         "tail_blamed_ms": values["tail_blamed_us"]["cuda"] / 1e3,
         "tail_blamed_cpu_ms": values["tail_blamed_us"]["cpu"] / 1e3, "probe_cpu_ms": values["probe_us"]["cpu"] / 1e3,
-        "probe_blamed_cpu_ms": values["probe_blamed_us"]["cpu"] / 1e3,
+        "probe_blamed_cpu_ms": values["probe_blamed_us"]["cpu"] / 1e3, "ungated_ms": values["ungated_us"] / 1e3,
+        "slowed_blamed_cpu_ms": values["slowed_blamed_us"]["cpu"] / 1e3,
         "traced_slack_cpu_ms": values["traced_slack_us"]["cpu"] / 1e3, "snapshot_mib": values["snapshot_bytes"] / 2**20,
         "frame_mib": values["frame_bytes"] / 2**20, "scratch_gib": values["scratch_bytes"] / 2**30,
         "source_mib": values["source_bytes"] / 2**20, "read_mib": values["read_bytes"] / 2**20,

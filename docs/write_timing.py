@@ -1,4 +1,4 @@
-"""Puts the table of eager against itself into docs/design/timing.md, from what benchmarks/against_itself.py --json wrote.
+"""Puts the table of eager against itself into docs/design/timing.md: what benchmarks/against_itself.py --json wrote.
 
 `python docs/write_timing.py` takes docs/figures/against_itself.json, or a file that is named, which it copies there.
 The prose around the markers stays: read it again after it. tests/test_timing_page.py fails while the page is not what

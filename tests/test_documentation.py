@@ -1,4 +1,4 @@
-"""The pages: their commands are ones that there are, their candidates ones that are taken, and their links lead somewhere."""
+"""The pages: their commands are ones that there are, their candidates ones that are taken, their links lead somewhere."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ def test_every_constant_that_has_a_name_is_on_the_page():
     named = {each.split("[")[0] for _, each, _, _ in string.Formatter().parse(write_rules.PAGE) if each}
     derived = {
         "binades", "cpu_cache_bytes", "extension_bytes", "frame_bytes", "in_worker_us", "margins", "read_bytes",
-        "scratch_bytes", "slow_truth_s", "small_row", "snapshot_bytes", "source_bytes", "tail_blamed_us", "wait_s",
-        "zeros_left",
+        "scratch_bytes", "slow_truth_s", "slowed_blamed_us", "small_row", "snapshot_bytes", "source_bytes",
+        "tail_blamed_us", "ungated_us", "wait_s", "zeros_left",
     }
     assert set(write_rules._NAMED) - named <= derived
     assert named <= set(write_rules.constants())

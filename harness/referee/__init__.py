@@ -6,11 +6,12 @@ Theory of operation. Three kinds of process take part, and one of them is truste
 - A **builder** imports the candidate once, without a GPU, so that its extensions compile. The judge keeps their hashes.
 - A **worker** (the package `player`) opens those extensions, and no others, and calls `forward` when it is told to.
 
-Builder and worker run the candidate's code. They may crash, hang or lie, so their word alone decides nothing. Length-limited
-JSON and raw bytes cross between the processes, and never a pickle. The **control** is a worker that runs the reference
-itself before any candidate: it shows what an honest process looks like on this device today.
+Builder and worker run the candidate's code. They may crash, hang or lie, so their word alone decides nothing.
+Length-limited JSON and raw bytes cross between the processes, and never a pickle. The **control** is a worker that runs
+the reference itself before any candidate: it shows what an honest process looks like on this device today.
 
-A launch goes in this order, all of it in one stream. The worker is never told whether it is a check, a warm-up or timed.
+A launch goes in this order, all of it in one stream. The worker is never told whether it is a check, a warm-up or
+timed.
 
 1. The stream waits until the judge releases the launch. A queue of launches is made first, and is then let go.
 2. The inputs are unmasked. Until then they were noise, under a key that the worker did not have.

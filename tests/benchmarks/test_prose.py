@@ -26,6 +26,7 @@ def test_a_page_without_prose_has_no_figures():
 
 
 def test_pages_for_users_have_short_sentences():
-    for name in ("README.md", "docs/guide.md", "docs/rules.md", "docs/verdicts.md", "docs/contributing.md", "docs/faq.md"):
+    pages = ("guide.md", "rules.md", "verdicts.md", "contributing.md", "faq.md")
+    for name in ("README.md", *(f"docs/{page}" for page in pages)):
         _, mean, p90, _ = prose.figures((REPOSITORY / name).read_text(encoding="utf-8"))
         assert mean <= 16 and p90 <= 25, (name, mean, p90)
