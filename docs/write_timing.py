@@ -1,4 +1,4 @@
-"""Puts the table of eager against itself into docs/timing.md, from what benchmarks/against_itself.py --json wrote.
+"""Puts the table of eager against itself into docs/design/timing.md: what benchmarks/against_itself.py --json wrote.
 
 `python docs/write_timing.py` takes docs/figures/against_itself.json, or a file that is named, which it copies there.
 The prose around the markers stays: read it again after it. tests/test_timing_page.py fails while the page is not what
@@ -17,7 +17,7 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 from against_itself import read  # noqa: E402
 from itself_table import HEADS, row_of, sentences  # noqa: E402
 
-PAGE = REPOSITORY / "docs" / "timing.md"
+PAGE = REPOSITORY / "docs" / "design" / "timing.md"
 FIGURES = REPOSITORY / "docs" / "figures" / "against_itself.json"
 _BEGIN, _END = "<!-- against_itself: begin -->\n", "<!-- against_itself: end -->\n"
 

@@ -31,7 +31,7 @@ Triton), on the current stream, writing every element of the output. The problem
 '''
 
 _PROBLEM = """\
-# Each key is explained in README.md under "Write a problem"; only title and reference are needed.
+# Each key is explained in docs/guide.md under "Write a problem"; only title and reference are needed.
 title: {title}, one line for tables
 reference: {name}.py
 dtype: float32

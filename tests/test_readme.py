@@ -1,4 +1,4 @@
-"""What the README shows works: its candidate, its problem file, its commands."""
+"""What the README and the guide show works: the candidate, the problem file, the table, the commands."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ import pytest
 from harness.candidate import read_candidate
 from harness.cli import main
 from harness.flags import VERBS
+from harness.leaderboard import render
 from harness.problem import load_problem
+from harness.records.reader import read_records
 from harness.scaffold import new_problem
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+GUIDE = (REPOSITORY / "docs" / "guide.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 def example_candidate(folder: Path) -> Path:
@@ -33,8 +36,8 @@ def example_candidate(folder: Path) -> Path:
 
 
 def commands() -> list[list[str]]:
-    """The arguments of every `python run.py …` and `kernel-referee …` that the README shows."""
-    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    """The arguments of every `python run.py …` and `kernel-referee …` that the README and the guide show."""
+    lines = [line for block in blocks("sh") + blocks("sh", GUIDE) for line in block.splitlines()]
     shown = [re.search(r"(?:^|\s|/)(?:python run\.py|kernel-referee) (.*)", line) for line in lines]
     return [shlex.split(each.group(1), comments=True) for each in shown if each]
 
@@ -46,7 +49,7 @@ def test_the_example_candidate_is_one_that_the_harness_takes(tmp_path):
 
 
 def test_the_problem_file_loads_beside_its_reference(tmp_path):
-    (source,) = blocks("yaml")
+    (source,) = blocks("yaml", GUIDE)
     reference = REPOSITORY / "problems" / "tril_matmul.py"
     (tmp_path / reference.name).write_text(reference.read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "tril_matmul.yaml").write_text(source, encoding="utf-8")
@@ -71,24 +74,43 @@ def test_each_documented_exit_code_is_named_by_the_help_text(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     shown = capsys.readouterr().out
-    for code in re.findall(r"^\| (\d+) \|", README, re.MULTILINE):
+    agents = (REPOSITORY / "AGENTS.md").read_text(encoding="utf-8")
+    codes = re.findall(r"^\| (\d+) \|", agents, re.MULTILINE)
+    assert codes
+    for code in codes:
         assert re.search(rf"\b{code}  ", shown), code
 
 
 def test_the_figures_of_the_corpus_and_of_the_controls_are_those_of_their_pages():
-    corpus = (REPOSITORY / "docs" / "adversarial.md").read_text(encoding="utf-8")
+    design = REPOSITORY / "docs" / "design"
+    limits = " ".join((design / "limits.md").read_text(encoding="utf-8").split())
+    corpus = (design / "adversarial.md").read_text(encoding="utf-8")
     matrix = corpus[corpus.index("<!-- matrix:cuda -->"):]
     counted = [
         re.search(pattern, matrix).groups() for pattern in (
             r"- (\d+) cheats: (\d+) caught", r"- (\d+) faults: (\d+) right", r"- (\d+) honest controls: (\d+) passed",
         )
     ]
-    said = re.search(r"all (\d+) were caught.*?All (\d+) faults.*?(\d+) of (\d+) honest", README, re.DOTALL).groups()
+    said = re.search(r"all (\d+) were caught.*?All (\d+) faults.*?(\d+) of (\d+) honest", limits).groups()
     assert [*counted[0], *counted[1], *counted[2]] == [said[0], said[0], said[1], said[1], said[3], said[2]]
-    timing = (REPOSITORY / "docs" / "timing.md").read_text(encoding="utf-8")
+    timing = (design / "timing.md").read_text(encoding="utf-8")
     (controls,) = re.findall(r"^\| n \|(.*)\|$", timing, re.MULTILINE)
     made = sum(int(each) for each in re.findall(r"of (\d+)", controls))
-    assert f"Of {made} more" in README
+    assert f"Of {made} more" in limits
+
+
+def test_its_table_is_what_the_program_prints_of_the_results_that_it_links():
+    (link,) = re.findall(r"\((results/[^)]*\.csv)\)", README)
+    records = read_records(REPOSITORY / link)
+    shown = blocks("text")[0].rstrip("\n")
+    kept = [each for each in records if re.search(rf"^ *\d*  {re.escape(each.candidate)} ", shown, re.MULTILINE)]
+    assert render(kept, width=100).startswith(f"{shown}\n\n")
+    assert records[0].device_name in shown
+    assert f"{len(kept)} of the {len(records)} rows" in README
+
+
+def test_it_is_short_enough_to_be_read():
+    assert len(README.splitlines()) <= 200
 
 
 def test_the_continuous_run_calls_the_test_command_of_the_readme():

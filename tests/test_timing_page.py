@@ -1,4 +1,4 @@
-"""docs/timing.md has the table that the committed figures of eager against itself make."""
+"""docs/design/timing.md has the table that the committed figures of eager against itself make."""
 
 from __future__ import annotations
 

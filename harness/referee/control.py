@@ -26,7 +26,7 @@ LESS_SHARE = 0.01
 # 50 at 46. The flush alone, which is what leaving out would gain by, takes 77.
 # Where that hundredth of the steps is as much as the flush takes, nothing but larger steps (inputs filled in, outputs copied,
 # what was returned overwritten) can be missed, each of them a tenth of all or more. Around exact copies on an H100 steps of
-# 16 ms were up to 1.7 % shorter than around the control. docs/timing.md has the table of what is let through.
+# 16 ms were up to 1.7 % shorter than around the control. docs/design/clock-audit.md has the table of what is let through.
 _UNSEEN_FLUSH_US, _LESS_OF_LONG_STEPS = 77.0, 0.025
 _LONGER_US_PER_MS = {"cuda": 4.0, "cpu": 0.0}
 _LONGER_MOST_US = 40.0

@@ -1,4 +1,4 @@
-"""The matrix where it stays: in the folder of results, and between markers of a page such as docs/adversarial.md.
+"""The matrix where it stays: in the folder of results, and between markers of a page such as docs/design/adversarial.md.
 
 A run over part of the corpus adds to what its folder holds, so that a matrix can be made in several sittings.
 """

@@ -149,6 +149,6 @@ def test_wrong_values_and_a_death_are_what_they_are_anywhere(interpreted):
 
 
 def test_its_limits_are_those_of_the_page_on_builds():
-    page = (Path(__file__).resolve().parents[2] / "docs" / "builds.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "design" / "builds.md").read_text(encoding="utf-8")
     assert f"{interpreter.MOST_ELEMENTS:,} elements or fewer" in page
     assert f"After {interpreter._BUDGET_S:.0f} s no further size" in page

@@ -30,7 +30,7 @@ SMALL = (*UNTIMED, "machine")
 MIDDLE = ("substance", "honest")
 # A clock that is only doubted gives no rank either, and on a shared CPU the doubt may be all there is.
 MAY_BE_DOUBTED = ("clock", "substance")
-# What the harness is known to miss, with the device where it does; docs/adversarial.md says why. A case that is caught
+# What the harness is known to miss, with the device where it does; docs/design/adversarial.md says why. A case that is caught
 # after all passes; take it off the list then.
 KNOWN_MISSES = {"small_lie": ("cpu",)}
 GPU_MEMORY_BYTES = 64 << 20

@@ -19,7 +19,7 @@ def verdict(row: dict[str, str]) -> str:
 
 
 def test_every_known_miss_is_a_case_and_is_named_on_the_page(known_misses):
-    page = (REPOSITORY / "docs" / "adversarial.md").read_text(encoding="utf-8").partition("<!-- matrix")[0]
+    page = (REPOSITORY / "docs" / "design" / "adversarial.md").read_text(encoding="utf-8").partition("<!-- matrix")[0]
     assert set(known_misses) <= {case.name for case in read_corpus(REPOSITORY / "tests" / "adversarial")}
     assert [name for name in known_misses if f"`{name}`" not in page] == []
 
@@ -29,7 +29,7 @@ def test_a_case_gets_the_verdict_and_the_kind_that_its_header_expects(
 ):
     row = judged.rows[case.name]
     if row["status"] == "ok" and device in known_misses.get(case.name, ()):
-        pytest.xfail(f"{case.name} is not caught on {device}: docs/adversarial.md says why")
+        pytest.xfail(f"{case.name} is not caught on {device}: docs/design/adversarial.md says why")
     doubts = [DOUBTED] if device == "cpu" and case.group in may_be_doubted else []
     assert verdict(row) in {*case.expected, *doubts}, row["reason"]
     if case.kinds and row["status"] == "ok":

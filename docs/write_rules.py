@@ -1,0 +1,436 @@
+"""Writes docs/rules.md: the words stand here, every constant in them is the code's own.
+
+`python docs/write_rules.py` writes it; tests/test_rules.py fails while it is not current. To change a rule's words, change
+them here. To name another constant, give it a name in `constants`, which says where the code has it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY))
+
+import harness.referee  # noqa: E402
+from harness.accuracy.bounds import fp32_bounds, representation_u  # noqa: E402
+from harness.accuracy.without_terms import Spread, bounds_without_terms  # noqa: E402
+from harness.sandbox.limits import default_limits  # noqa: E402
+from harness.settings import load_settings  # noqa: E402
+
+PATH = REPOSITORY / "docs" / "rules.md"
+
+# Where the code has each constant that it names: below `harness`, and the attribute.
+_NAMED = {
+    "row_elements": "accuracy.bounds.ROW_ELEMENTS",
+    "chain": "accuracy.without_terms.LONGEST_CHAIN",
+    "chain_product": "accuracy.without_terms.LONGEST_PRODUCT",
+    "far_u": "accuracy.without_terms.FAR_U",
+    "noise_rms_u": "accuracy.without_terms.NOISE_RMS_U",
+    "split_u": "accuracy.classes.SPLIT_CEILING_U",
+    "mixed_tf32_u": "accuracy.classes.MIXED_TF32_FLOOR_U",
+    "binades": "inputs.families.SPREAD_BINADES",
+    "edge_times": "referee.edges._MARGIN",
+    "small_row": "referee.spreads._SMALLEST",
+    "zeros_left": "referee.zero_blocks.MOST_LEFT",
+    "slow_truth_s": "referee.reference._SLOW_TRUTH_S",
+    "far_longer": "referee.reference._FAR_LONGER",
+    "near_eager": "referee.comparing._NEAR_EAGER",
+    "in_float64_one_of": "referee.comparing._IN_FLOAT64_ONE_OF",
+    "same_draws": "referee.reference_checks._SAME_DRAWS",
+    "same_u": "referee.reference_checks._SAME_U",
+    "random_u": "referee.reference_checks._RANDOM_U",
+    "state_share": "referee.moved_state._OFF_SHARE",
+    "confidence": "settings.Settings.confidence",
+    "trim": "statistics.trimmed.TRIM",
+    "margins": "statistics.call.MARGINS",
+    "gpu_cache_times": "clocks.cold.GPU_FACTOR",
+    "cpu_cache_bytes": "clocks.cold._CPU_MOST_BYTES",
+    "segment_ms": "settings.Settings.segment_ms",
+    "segment_launches": "referee.sizing.MOST_LAUNCHES",
+    "lead_in_one_of": "referee.parts._LEAD_IN_ONE_OF",
+    "gate_s": "referee.turns.HOLD_PATIENCE_S",
+    "stream_takes": "referee.unheld.STREAM_TAKES",
+    "fewest_rounds": "referee.estimating._FEWEST_ROUNDS",
+    "short_us": "referee.estimating._SHORT_US",
+    "short_share": "referee.estimating._SHORT_SHARE",
+    "far_slower": "referee.timing._FAR_SLOWER",
+    "slower": "referee.timing._SLOWER",
+    "brief_rounds": "referee.timing._BRIEF_ROUNDS",
+    "row_times": "referee.judging._TIMES_CONTROLS_ROW",
+    "wait_s": "turn.LONGEST_WAIT_S",
+    "in_worker_us": "referee.timing._INSIDE_BELOW_US",
+    "apart_share": "statistics.two_baselines.APART_SHARE",
+    "apart_us": "statistics.two_baselines.APART_LEAST_US",
+    "kernel_us": "statistics.processes._EACH_KERNEL_US",
+    "pooled_us": "statistics.processes._SHORT_BELOW_US",
+    "floor_share": "referee.clock_checks._FLOOR_SHARE",
+    "clock_share": "referee.clock_checks._APART_SHARE",
+    "clock_us": "referee.control.APART_LEAST_US",
+    "less_share": "referee.control.LESS_SHARE",
+    "cooling_share": "referee.clock_checks._COOLING_SHARE",
+    "certain": "referee.clock_checks._CERTAIN",
+    "tail_share": "referee.clock_checks._TAIL_SHARE",
+    "tail_us": "referee.clock_checks._TAIL_LEAST_US",
+    "tail_blamed_us": "referee.clock_checks._TAIL_BLAMED_US",
+    "slowed_share": "referee.clock_checks._SLOWED_SHARE",
+    "slowed_us": "referee.clock_checks._SLOWED_LEAST_US",
+    "slowed_blamed_us": "referee.clock_checks._BLAMED_LEAST_US",
+    "ungated_us": "referee.clock_checks._UNHELD_BLAMED_US",
+    "probe_share": "referee.early._SHARE",
+    "probe_us": "referee.early._LEAST_US",
+    "probe_blamed_us": "referee.early._BLAMED_LEAST_US",
+    "probe_tries": "referee.early._TRIES",
+    "probe_often": "referee.early._OFTEN",
+    "probe_some": "referee.early._SHARE_OF_SOME",
+    "probe_chance": "referee.drawn_looks._CHANCE_OF",
+    "late_wrong": "referee.looking._WRONG_EACH_TIME",
+    "late_pieces": "inputs.incomplete.MOST_PIECES",
+    "late_bytes": "inputs.incomplete.PIECE_BYTES",
+    "snapshot_bytes": "device.glimpses._PIECE_BYTES",
+    "known_to": "referee.scatter_checks._KNOWN_TO",
+    "fast_share": "referee.scatter_checks._FAST_SHARE",
+    "fewest_fast": "referee.scatter_checks._FEWEST_FAST",
+    "of_three": "referee.judging._OF_THREE_LOOKS",
+    "own_share": "provenance.kinds.OWN_SHARE",
+    "library_share": "provenance.kinds.LIBRARY_SHARE",
+    "traced_least": "referee.tracing._LEAST_TIMES",
+    "traced_most": "referee.tracing._MOST_TIMES",
+    "traced_slack_us": "referee.tracing._SLACK_US",
+    "traced_tries": "referee.tracing._TRIES",
+    "usable": "launch.memory_plan._USABLE_SHARE",
+    "wide": "launch.memory_plan._WIDE_SHARE",
+    "frame_bytes": "wire.frames.MAX_FRAME_BYTES",
+    "scratch_bytes": "sandbox.mounts.SCRATCH_BYTES",
+    "source_bytes": "candidate._MOST_BYTES",
+    "read_files": "build.judging._MOST_FILES",
+    "read_bytes": "build.judging._MOST_FILE_BYTES",
+    "extensions": "build.judging.MOST_EXTENSIONS",
+    "extension_bytes": "build.judging._MOST_EXTENSION_BYTES",
+    "built_anew": "contest._MOST_BUILT_ANEW",
+    "interpreted": "referee.interpreter.MOST_ELEMENTS",
+    "sanitized_size": "referee.sanitizing._LEAST_SIZE",
+}
+
+PAGE = """\
+# Rules
+
+Written by `docs/write_rules.py`, which takes every constant from the code; do not edit it by hand.
+
+This page has the rules by which the judge decides. [verdicts.md](verdicts.md) says what each verdict means and what to
+do. What was measured to set a constant, and what was tried and left, is in [design/](design/README.md).
+
+## Theory of operation
+
+{theory}
+
+## Accuracy
+
+**Truth.** The truth is the reference's `Model` in float64 on the same inputs. A model that casts inside itself runs
+without its casts. A model that has no float64 is held against strict eager PyTorch, and the column `truth` says so.
+Strict means that TF32 is off for cuBLAS and for cuDNN.
+
+**Error.** The error of an element is |C − C64| / (u·D). The unit u is 2⁻²⁴, and 2⁻⁵³ for float64 outputs. D is the
+scale:
+
+- With `scale: abs_inputs` D is the reference on absolute inputs; for a product that is |A||B|.
+- With `scale: row_max` D is the largest magnitude along the last dimension, or along as many as hold {row_elements}
+  elements.
+- Without `terms` no row has a D below {small_row} of the median row's.
+- Where D is zero the element must equal the truth.
+
+**Bounds**, in u. *Eager* is strict PyTorch's own error on the same inputs; `terms` is the length of the longest sum.
+
+| case | largest error | root mean square |
+|---|---|---|
+| `terms` is given | max({factor:g}·eager + {offset:g}, {root:g}·√terms) | max({factor:g}·eager + {rms_offset:g}, {rms_root:g}·√terms + {rms_plus:g}) |
+| … and the product is exact | {factor:g}·eager + {offset:g} | {factor:g}·eager + {rms_offset:g} |
+| … and signs are random, with `abs_inputs` | {factor:g}·eager + {offset:g} | as in the first row |
+| `terms` is not given | max({free_factor:g}·eager + {free_offset:g}, 4·S rms, 2·S max) | max({factor:g}·eager + {free_rms:g}, S rms + 2) |
+
+- A class that the YAML opens adds {narrow_tf32:,.0f} u for `tf32` and `fp16`, {narrow_bf16:,.0f} u for `bf16`, and half
+  of that to the root mean square.
+- S is what other orders of the reference's own sums change. A chain counts up to {chain:,} terms, a product's up to
+  {chain_product:,}.
+- Without `terms` the root mean square counts from {row_elements} elements on.
+- Where eager's own part is above {far_u:g} u, half of what TF32 inputs cost is the most, or a quarter more than eager
+  itself.
+- An output in which eager's root mean square is above {noise_rms_u:,.0f} u is rounding noise, and its problem ranks
+  nothing.
+
+**Integers and booleans** must be equal, but for ties and thresholds. An index is right where the value it points at is
+the reference's, to within {edge_times:g} times what eager is off in that line. No index may come twice in a line. One
+element in 256 may sit on the other side of a threshold, within as much.
+
+**Inputs.** The reference's `get_inputs()` draws new inputs for each launch, under a seed from the operating system.
+Products are also checked with random signs, with magnitudes from 2⁻{binades} to 2{binades_up}, with one-hot lines and
+with an identity. Other problems have at most one further family, where the inputs as given could hide TF32: one-way
+rounding, or random signs. All families are checked at the timed sizes and at every check size.
+
+**Classes.** An error that some narrower precision explains is `imprecise`: `split` up to {split_u:,.0f} u over the
+bound, then `tf32`, then `bf16`. What none explains is `incorrect`. Without an exact family an error from
+{mixed_tf32_u:g} u on counts as `tf32`.
+
+**Zeros and slow truths.** The judge leaves blocks of zeros out of its own float64 product where they are {zeros_out} or
+more of the work. A truth is slow where it takes over {slow_truth_ms:g} ms and over {far_longer:g} times as long as
+eager. A timed output then passes within {near_eager:g} of the narrowest bounds around eager; any other, and one in
+{in_float64_one_of} by lot, meets the float64 truth.
+
+**Form.** Number, type, device, shape and dtype come before any arithmetic. An output must be dense and no view of an
+input. Its inputs must be what they were. The first {alone} calls at each size are made alone, on a GPU with a guard
+behind their outputs. Another order of dimensions is allowed; the copy to the reference's order is then timed. The state
+of `ModelNew` is compared by name, and a difference is the reason only where results are wrong.
+
+**References.** The judge calls each reference before it holds anything against it:
+
+| the judge sees | what follows |
+|---|---|
+| `get_inputs` returns the same twice | its own seeds are passed over, then its file is run anew; else the note `same_inputs` |
+| {same_draws} draws give one output, within {same_u:g} u | the note `same_output` |
+| two calls differ, and two float64 calls by more than {random_u:g} u | refused: it is random |
+| two calls differ, and two float64 calls do not (atomics) | the distance counts as eager's error |
+| no float64, and two calls differ by more than an honest sum may | refused: it is random |
+| `forward` moves the model's state | one more call; a candidate that is off by more than {state_share:.0%} of the way has `state_moved` false |
+| it writes to inputs, returns one, is lazy, sparse or complex, or shapes follow values | refused in a sentence |
+
+Rows of a problem with such a note, and rows whose `state_moved` is false, are judged and timed, but neither ranked nor
+scored.
+
+## Timing
+
+**Cold.** On a GPU each launch finds {gpu_cache_times} × L2 written and as much read, and persisting lines reset. On a
+CPU a buffer as large as the last-level cache, {cpu_cache_mib:g} MiB at most, is written.
+
+**Gate.** A queue of launches waits on a word in host memory until it is full, so that launch overhead stays out of the
+times. A queue that is not full after {gate_s:g} s is let go: its `forward` synchronises, or is more than about
+{stream_takes:,} kernels. The row then has `launch_hidden` false. `e2e_us` is one call with its overhead.
+
+**Rounds.** A is the candidate in a worker; B is strict eager in the judge's process, on inputs drawn alike. A segment
+is {segment_ms:g} ms of launches of one side, {segment_launches} at most. One lead-in launch before it is thrown away,
+and one lead-in in {lead_in_one_of} is verified. Every timed output is verified. Rounds go A B B A, and each gives one
+log-ratio, in which a segment counts as the mean of the middle half of its launches.
+
+**Estimate.** The speedup is the {trim:.0%} trimmed mean of the rounds, with its Tukey–McLaughlin interval at
+{confidence:.0%}. The error of {error:.0%} is shared equally between the interim checks.
+
+| `--config` | stops at a half-width of | or after | interim checks after rounds (key `looks`) | workers | row budget |
+|---|---|---|---|---|---|
+{configs}
+
+- These half-widths hold from 1 ms on. A shorter call may stop at its margin (`rigorous`: at half of it), or at the
+  table's where that is more.
+- At least {fewest_rounds} rounds are made. Below {short_us:g} µs no check comes before {short_share:.0%} of the seconds
+  are spent.
+- A call {far_slower:g} times as long as eager's is timed in {brief_rounds} calls, and so is one {slower:g} times as
+  long whose row has no time for all rounds.
+- A row ends after its budget, or after {row_times} times what eager's own row took, where that is more.
+- A round in which the GPU slowed down for heat or its power supply is dropped for both sides. More dropped than kept is
+  `unsure`.
+
+**Margins.** FASTER: the whole interval lies above 1 + margin. SLOWER: below 1 − margin. SAME: inside. Else UNSURE. The
+margin is {margins}.
+
+**Short calls on a GPU.** What a process adds to each launch lasts as long as the process, and more rounds do not
+average it out.
+
+- A baseline below {in_worker_ms:g} ms is timed in the worker too, as the *in-worker baseline*. Where it agrees with the
+  judge's own (to {apart_share:.0%} or {apart_us:g} µs), the speedup is over it, and the interval still reaches to what
+  the judge's own says.
+- Below {pooled_us:g} µs the speedup is over the *pooled baseline*, eager's mean over several processes
+  (`baseline_mean_us`).
+- The interval has {kernel_us:g} µs standard deviation for each kernel of a call, beside what the rounds scatter by.
+- With several workers (`rigorous`) the interval is the wider of that within them and that between them.
+
+**Device lock.** One run at a time times on a device. It holds the lock from the first thing timed to the last, not for
+builds. A run gives up after {wait_h:g} h, or after `--wait SECONDS`.
+
+**Limits.** The *speed of light* is the larger of useful bytes over measured copy bandwidth and useful operations over
+the best rate. The precision class says which rate: for fp32 the fp32 units or a third of the 16-bit tensor rate. The
+*floor* is the same at the GPU's fastest rate of any kind.
+
+## Clock audit
+
+A GPU's figures come first, a CPU's in brackets. Of two figures the larger counts.
+
+| the judge checks | `unsure` from | `rejected` from |
+|---|---|---|
+| the time against the floor | – | below {floor_share:g} of it |
+| its own clock less the worker's, against the control: more | {clock_us[cuda]:g} µs or {clock_share[cuda]:.0%} of the call ({clock_cpu_ms:g} ms or {clock_share[cpu]:.0%}) | {certain[cuda]:g} times that ({certain[cpu]:g} times) |
+| … less | {clock_us[cuda]:g} µs or {less_share:.0%} of the call, or {less_share:.0%} of its own steps | {certain[cuda]:g} times that (never) |
+| … of the flush before the window, on a CPU | ({clock_cpu_ms:g} ms or {cooling_share:.0%}, more or less) | (more: {certain[cpu]:g} times) |
+| the report of a segment comes late | {tail_us[cuda]:g} µs or {tail_share[cuda]:.0%} of it ({tail_cpu_ms:g} ms or {tail_share[cpu]:.0%}) | {tail_blamed_ms:g} ms ({tail_blamed_cpu_ms:g} ms) or {certain[cuda]:g} times that ({certain[cpu]:g} times) |
+| eager is slower beside the candidate than beside the control | {slowed_share[cuda]:.0%} or {slowed_us[cuda]:g} µs ({slowed_share[cpu]:.0%} or {slowed_us[cpu]:g} µs) | {certain[cuda]:g} times that ({certain[cpu]:g} times or {slowed_blamed_cpu_ms:g} ms), if eager is fast again once the candidate is gone |
+| the interval is wide | ±{known_to[cuda]:.0%} on a GPU | – |
+| a few launches are far faster than most | {fast_share:.0%} of them, {fewest_fast} at least, on a GPU | – |
+
+**Probes** are segments that count for no ratio. Each comes unannounced before a segment of the candidate's. Each kind
+comes in the first four rounds, any of them before one segment in {probe_chance} by lot, and one after the rounds.
+
+| probe | what the judge does | what is a finding |
+|---|---|---|
+| flush | it checks that the cache was made cold, and takes a snapshot of {snapshot_mib:g} MiB of each output as the launch ends | the flush is not whole, or the output changed after its window: `rejected` |
+| early read | inputs lie readable for twice the call's time before the window | calls are faster by {probe_share[cuda]:.0%} or {probe_us[cuda]:g} µs ({probe_share[cpu]:.0%} or {probe_cpu_ms:g} ms), or on a GPU the fastest eighth by {probe_some:.0%} |
+| late input | up to {late_pieces} pieces of {late_bytes} bytes of one launch come with the window | the output is wrong {late_wrong} times, or that call is slower by as much |
+| input value | one launch of a product has random signs | that call is slower by as much: `goes_by_values` |
+
+- A probe that finds something is made {probe_tries} times. All findings: `rejected`. {probe_often} of them: `unsure`.
+  On a CPU less than {probe_blamed_cpu_ms:g} ms is `unsure` only.
+- Calls that synchronise have wider limits: {probe_share[unheld]:.0%} or {probe_us[unheld]:g} µs are a finding,
+  {probe_blamed_us[unheld]:g} µs are `rejected`. By the judge's own clock less than {ungated_ms:g} ms more is `unsure` only.
+- What is `unsure` for the clocks, or was rejected beside a control that was timed once, is timed again beside a new
+  control; {of_three} of 3 decide.
+
+## Attribution
+
+One launch runs under PyTorch's profiler, and is never a timed one. For each kernel the first rule that applies counts:
+
+1. A name that only ready-made libraries have is the library's, whatever else bears that name.
+2. A name in the device code of the extensions that the build produced is the candidate's own, if PyTorch has none of
+   that name.
+3. A name that a library may well have given is the library's.
+4. A name that the source defines (NVRTC, CuPy, Triton with a cubin in its cache) is the candidate's own.
+5. What is left is unknown. Copies and fills are nobody's.
+
+`custom` is {own_share:.0%} or more of the GPU time in own kernels, `library` is {library_share:.0%} or less, and
+`mixed` lies between. {library_share:.0%} or more of nobody's is `unknown`. The profiled launch must look like a timed
+one. Its output is checked. It must take {traced_least:g} to {traced_most:g} times as long, with
+{traced_slack_us[cuda]:g} µs of slack ({traced_slack_cpu_ms:g} ms), at one of {traced_tries} tries. A source that
+reaches into loaded modules, objects or frames, or replaces functions of PyTorch's, is `unknown`.
+
+On a CPU the time in the extension's own functions is set against the time in PyTorch's operators. Details are in
+[design/attribution.md](design/attribution.md).
+
+`--sanitize` runs one launch at the smallest check size of {sanitized_size} or more under compute-sanitizer. The first
+finding makes the row `incorrect`.
+
+## Isolation
+
+- Frames are JSON of {frame_mib:g} MiB at most. Seeds, expected outputs and verdicts never leave the judge.
+- Builders and workers have a process group, HOME and TMPDIR of their own, and a scrubbed environment. Limits: files of
+  {file_gib:g} GiB, {processes:,} processes, 80 % of the machine's memory (with a cgroup).
+- With bubblewrap or `unshare` they also have PID, mount, IPC and network namespaces of their own, a read-only file
+  system, and an empty /tmp and /dev/shm of {scratch_gib:g} GiB. The strongest sandbox that passes a trial here is
+  taken; the column `sandbox` names it.
+- A worker compiles nothing. What `forward` asks a compiler for, a builder makes, and a new worker begins: {built_anew}
+  times at most.
+- A source has at most {source_mib:g} MiB. A build reads at most {read_files:,} files or {read_mib:g} MiB, and makes at
+  most {extensions} extensions or {extension_gib:g} GiB.
+- At the end the judge kills every process that the candidate began, and the GPU must answer before the next one.
+- Triton's interpreter, where there is no GPU, is given sizes of {interpreted:,} elements or fewer.
+
+Details are in [design/isolation.md](design/isolation.md).
+
+## Memory
+
+The judge measures one call and plans what is alive at once. The first plan that fits in {usable:.0%} of the free memory
+is taken, and `memory_step` names what was given up:
+
+| `memory_step` | what is given up |
+|---|---|
+| `full` | nothing: up to {segment_launches} timed launches in a row |
+| `fewer_launches` | launches in a row |
+| `one_launch` | one timed launch after its lead-in; inputs are drawn again from their seeds; one outbox, so that lead-ins are not compared |
+| `slices` | expected outputs are made and compared in slices of the batch |
+| `host` | outputs wait in host memory while a float64 pass runs, and both processes give everything else back |
+
+- A float64 pass is cut where it would take more than {wide:.1%} of the memory, and only where slices of inputs give
+  slices of outputs.
+- Without room the next step is taken and the row judged again. `out_of_memory` is a verdict after the last step alone.
+- In the last step the judge adds at most three times inputs and outputs to what one eager call holds.
+- `memory_gb: 24` in a settings file tries a smaller card. On a CPU a call that would not fit is refused before it is
+  drawn.
+
+Details are in [design/rounds.md](design/rounds.md#memory).
+"""
+
+
+def constants() -> dict[str, Any]:
+    """Return every value that the page names, by the name it has there."""
+    values = {name: _attribute(path) for name, path in _NAMED.items()}
+    limits = default_limits()
+    plain, sums = fp32_bounds(0, 0, 0, True), fp32_bounds(0, 0, 1e8, False)
+    free = [bounds_without_terms(Spread(each, each), Spread(0, 0), None, 1000) for each in (0, 1)]
+    return values | {
+        "theory": inspect.cleandoc(harness.referee.__doc__ or "").partition("Theory of operation. ")[2],
+        "offset": plain.max_u, "rms_offset": plain.rms_u, "factor": fp32_bounds(1, 1, 0, True).max_u - plain.max_u,
+        "root": sums.max_u / 1e4, "rms_plus": fp32_bounds(0, 0, 0, False).rms_u,
+        "rms_root": (sums.rms_u - fp32_bounds(0, 0, 0, False).rms_u) / 1e4,
+        "free_offset": free[0].max_u, "free_factor": free[1].max_u - free[0].max_u, "free_rms": free[0].rms_u,
+        "narrow_tf32": representation_u("tf32"), "narrow_bf16": representation_u("bf16"),
+        "binades_up": str(values["binades"]).translate(_RAISED), "binades": str(values["binades"]).translate(_RAISED),
+        "small_row": f"{values['small_row']:g}", "zeros_out": f"{1 - values['zeros_left']:.0%}",
+        "alone": _attribute("referee.checking._ALONE"), "slow_truth_ms": 1e3 * values["slow_truth_s"],
+        "cpu_cache_mib": values["cpu_cache_bytes"] / 2**20, "error": 1 - values["confidence"],
+        "configs": "\n".join(map(_config, ("quick", "default", "rigorous"))), "margins": _margins(values["margins"]),
+        "in_worker_ms": values["in_worker_us"]["cuda"] / 1e3, "wait_h": values["wait_s"] / 3600,
+        "clock_cpu_ms": values["clock_us"]["cpu"] / 1e3, "tail_cpu_ms": values["tail_us"]["cpu"] / 1e3,
+        "tail_blamed_ms": values["tail_blamed_us"]["cuda"] / 1e3,
+        "tail_blamed_cpu_ms": values["tail_blamed_us"]["cpu"] / 1e3, "probe_cpu_ms": values["probe_us"]["cpu"] / 1e3,
+        "probe_blamed_cpu_ms": values["probe_blamed_us"]["cpu"] / 1e3, "ungated_ms": values["ungated_us"] / 1e3,
+        "slowed_blamed_cpu_ms": values["slowed_blamed_us"]["cpu"] / 1e3,
+        "traced_slack_cpu_ms": values["traced_slack_us"]["cpu"] / 1e3, "snapshot_mib": values["snapshot_bytes"] / 2**20,
+        "frame_mib": values["frame_bytes"] / 2**20, "scratch_gib": values["scratch_bytes"] / 2**30,
+        "source_mib": values["source_bytes"] / 2**20, "read_mib": values["read_bytes"] / 2**20,
+        "extension_gib": values["extension_bytes"] / 2**30, "file_gib": (limits.file_bytes or 0) / 2**30,
+        "processes": limits.processes,
+    }
+
+
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _attribute(path: str) -> Any:
+    """Return what `path` names below `harness`: a module's attribute, or an attribute of a class in it."""
+    parts = path.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        try:
+            found = importlib.import_module(".".join(["harness", *parts[:length]]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[length:]:
+            found = getattr(found, name)
+        return found
+    raise AttributeError(f"harness has no {path}")
+
+
+def _config(name: str) -> str:
+    settings = load_settings(name)
+    checks = ", ".join(map(str, settings.looks))
+    return (
+        f"| `{name}` | {settings.half_width * 100:g} % | {settings.budget_s:g} s | {checks} | {settings.players} | "
+        f"{settings.row_budget_s:g} s |"
+    )
+
+
+def _margins(margins: tuple[tuple[float, float], ...]) -> str:
+    (long_us, least), (middle_us, middle), (_, most) = margins
+    return f"{least * 100:g} % from {long_us / 1e3:g} ms, {middle * 100:g} % from {middle_us:g} µs, and {most * 100:g} % below"
+
+
+def text() -> str:
+    """Return the whole page."""
+    page = re.sub(r"(?<=\d)%", " %", PAGE.format(**constants()))
+    return "\n\n".join(_wrapped(block) for block in page.rstrip("\n").split("\n\n")) + "\n"
+
+
+def _wrapped(block: str) -> str:
+    """Return a paragraph or a list in lines of at most 120 characters; a table and a heading as they are."""
+    if block.startswith(("|", "#")):
+        return block
+    items = re.split(r"\n(?=- |\d+\. )", block)
+    return "\n".join(
+        textwrap.fill(
+            " ".join(item.split()), 120, break_long_words=False, break_on_hyphens=False,
+            subsequent_indent=re.match(r"(- |\d+\. )?", item).end() * " ",
+        )
+        for item in items
+    )
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8")
