@@ -6,6 +6,7 @@ candidate. Everything below sees texts of the usual form; the foreign texts are 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from harness.errors import InputError
@@ -24,7 +25,7 @@ def is_foreign(path: Path) -> bool:
 
 def problem_in(folder: Path) -> Path | None:
     """Return the definition or task that `folder` holds; None where it holds neither."""
-    return next((folder / name for name in (TASK_FILE, DEFINITION_FILE) if (folder / name).is_file()), None)
+    return next((folder / name for name in (TASK_FILE, DEFINITION_FILE) if os.path.isfile(folder / name)), None)
 
 
 def read_foreign(path: Path) -> Foreign:

@@ -16,7 +16,6 @@ from typing import Any
 from harness.errors import InputError
 from harness.formats.foreign import Written
 from harness.reading.json_file import field, read_object
-from harness.reading.text_files import files_in
 
 _CPP, _CUDA = (".cpp", ".cc", ".cxx", ".c"), (".cu",)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
@@ -103,8 +102,7 @@ def solutions_below(path: Path, name: str) -> tuple[Path, ...]:
     root = next((each.parent for each in path.resolve().parents if each.name == "definitions"), None)
     below = (root / "solutions").rglob("*.json") if root else (path.parent / "solutions").rglob("*.json")
     folders = {each.parent for each in below if _is_solution(each, name)}
-    own = [path.parent] if any(_is_solution(each, name) for each in files_in(path.parent, (".json",))) else []
-    return (*own, *sorted(folders))
+    return (path.parent, *sorted(folders - {path.parent}))
 
 
 def _is_solution(path: Path, definition: str) -> bool:

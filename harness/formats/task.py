@@ -47,7 +47,12 @@ class Model(torch.nn.Module):
 def get_inputs():
     values, _ = _case()
     seed = {"seed": int(torch.randint(1, 2**31 - 1, (), device="cpu"))} if _SEEDED else {}
-    data = _module("reference").generate_input(**values, **seed)
+    try:
+        data = _module("reference").generate_input(**values, **seed)
+    except (AssertionError, RuntimeError):
+        if torch.cuda.is_available() or "cuda" not in _FILES["reference"][1]:
+            raise
+        raise RuntimeError("generate_input asks for a CUDA device, and this machine has none: run it on one that has") from None
     if "outputs" not in _loaded:
         _loaded["outputs"] = _outputs_among(data)
     if not _loaded["outputs"]:
@@ -109,18 +114,17 @@ class ModelNew(_torch.nn.Module):
 
 @dataclass(frozen=True)
 class SubmissionForm:
-    """The submissions to the task in `folder`, which import the task's `files`; `templates` are none."""
+    """The submissions to the task in `folder`, which import the task's `files`."""
 
     folder: Path
     files: tuple[tuple[str, str], ...]
-    templates: tuple[str, ...] = ()
     suffix: str = ".py"
     wanted: str = "Put a submission there, a .py file with def custom_kernel(data)"
 
     def holds(self, path: Path) -> bool:
         """Return whether the file is a submission: in the task's own folder those called submission… alone."""
         is_beside = path.resolve().parent == self.folder.resolve()
-        return not is_beside or (path.name.startswith("submission") and path.name not in self.templates)
+        return not is_beside or path.name.startswith("submission")
 
     def written(self, path: Path, text: str) -> Written:
         """Return the submission with a `ModelNew` below its own lines. Raises InputError without a `custom_kernel`."""
@@ -154,12 +158,11 @@ def read_task(path: Path) -> Foreign:
     modules = {name[:-3]: (str(each), text) for name, (each, text) in files.items()}
     texts = tuple((name, text) for name, (_, text) in files.items())
     description = str(values.get("description") or folder.name).strip().splitlines()[0]
-    templates = values.get("templates")
     return Foreign(
         re.sub(r"[^\w.+-]", "_", folder.name), description[:100], "float32",
         module_text(cases, modules, _BODY, _SEEDED=is_seeded), file.text + "".join(text for _, text in texts),
         dict(cases[0].sizes), tuple(dict(case.sizes) for case in cases[1:]), (folder, folder / "submissions"),
-        SubmissionForm(folder, texts, tuple(map(str, templates.values())) if isinstance(templates, dict) else ()),
+        SubmissionForm(folder, texts),
     )
 
 
