@@ -129,13 +129,18 @@ class Command:
     folder: Path
 
     def __call__(self, *words: object) -> subprocess.CompletedProcess[str]:
+        """Judge on the CPU, quickly and against eager alone."""
+        return self.plain(
+            *words, "--device", "cpu", "--config", "quick", "--baselines", "eager", "--out", self.folder / "results"
+        )
+
+    def plain(self, *words: object) -> subprocess.CompletedProcess[str]:
         environment = {
-            **os.environ, "NO_COLOR": "1", "TMPDIR": str(self.folder), "KERNEL_REFEREE_CACHE": str(self.folder / "cache"),
+            **os.environ, "NO_COLOR": "1", "CUDA_VISIBLE_DEVICES": "", "TMPDIR": str(self.folder), "KERNEL_REFEREE_CACHE": str(self.folder / "cache"),
         }
         return subprocess.run(
-            [sys.executable, "run.py", *map(str, words), "--device", "cpu", "--config", "quick", "--baselines", "eager",
-             "--out", str(self.folder / "results")],
-            cwd=REPOSITORY, env=environment, text=True, capture_output=True, timeout=600,
+            [sys.executable, "run.py", *map(str, words)], cwd=REPOSITORY, env=environment, text=True, capture_output=True,
+            timeout=600,
         )
 
     def rows(self) -> dict[str, dict[str, str]]:
