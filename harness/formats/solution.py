@@ -83,13 +83,12 @@ class SolutionForm:
         if file not in sources:
             raise InputError(f"'spec.entry_point' is in {file}, which 'sources' has not", name)
         ending = _WRITES if spec.get("destination_passing_style", True) else _RETURNS
-        suffixes = {PurePosixPath(each).suffix for each in sources}
         if file.endswith(".py"):
-            if suffixes.intersection(_CPP + _CUDA):
-                raise InputError("mixes Python with C++ or CUDA files, which cannot be run", name,
-                                 hint="Put the C++ into the Python file, for load_inline")
-            others = tuple((each, content) for each, content in sources.items() if each != file)
-            return Written(sources[file] + ending.format(entry=symbol, inputs=self.inputs), others)
+            others = [each for each in sources if each != file]
+            if others:  # what looks for a source's kernels, and for what it reaches into, reads one file
+                raise InputError(f"has {', '.join(others)} beside {file}, and a Python solution is one file", name,
+                                 hint=f"Put what it needs into {file}, C++ and CUDA as texts for load_inline")
+            return Written(sources[file] + ending.format(entry=symbol, inputs=self.inputs))
         _check_binding(spec, name)
         return Written(
             _compiled(path.stem, symbol, sources, spec, name)
@@ -159,25 +158,25 @@ def _compiled(stem: str, symbol: str, sources: Mapping[str, str], spec: Mapping[
 
 def _declaration(symbol: str, text: str, name: Path) -> str:
     """Return the declaration of the entry point, which `load_inline` binds by itself. Raises InputError."""
-    found = re.search(rf"^[ \t]*((?:[\w:]+[ \t&*]+)+{symbol}[ \t\n]*\([^()]*\))\s*\{{", text, re.MULTILINE)
+    found = re.search(rf"^[ \t]*((?:[\w:<>,]+[ \t&*]+)+{symbol}[ \t\n]*\([^()]*\))\s*\{{", text, re.MULTILINE)
     if found is None:
         hint = f"Write PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def(\"{symbol}\", &{symbol}); }}"
         raise InputError(f"has no PYBIND11_MODULE, and no function {symbol} that can be bound", name, hint=hint)
     return f"{found[1]};"
 
 
-def _with_headers(path: str, sources: Mapping[str, str], within: tuple[str, ...] = ()) -> str:
-    """Return the text of a source with those it includes put in, and the file and line of each said to the compiler."""
-    included: set[str] = set()
+def _with_headers(path: str, sources: Mapping[str, str], included: set[str] | None = None) -> str:
+    """Return the text of a source with those it includes put in, each once, and the lines of each said to the compiler."""
+    included = set() if included is None else included
+    included.add(path)
 
     def put_in(match: re.Match[str]) -> str:
         near = str(PurePosixPath(path).parent / match[1])
-        header = next((each for each in (near, match[1]) if each in sources and each not in (*within, path)), None)
-        if header is None or (header in included and _ONCE.search(sources[header])):
+        header = next((each for each in (near, match[1]) if each in sources), None)
+        if header is None or header in included:
             return match[0] if header is None else ""
-        included.add(header)
         line = text.count("\n", 0, match.end()) + 2
-        return f"{_with_headers(header, sources, (*within, path))}\n#line {line} \"{path}\""
+        return f"{_with_headers(header, sources, included)}\n#line {line} \"{path}\""
 
     text = sources[path]
     return f"#line 1 \"{path}\"\n" + _ONCE.sub("", _INCLUDE.sub(put_in, text))

@@ -23,14 +23,6 @@ def test_the_lines_of_a_python_solution_are_the_candidates_first(traced, tmp_pat
     assert copy.name == "mine.py" and copy.read_text() == candidate.source
 
 
-def test_what_a_python_solution_imports_lies_beside_the_copy_that_is_run(traced, tmp_path):
-    files = {"kernel.py": "from part.rows import ROWS\ndef run(*arguments):\n    pass\n", "part/rows.py": "ROWS = 4\n"}
-    candidate = read(traced, traced.solution("mine", files))
-    assert (candidate.file_in(tmp_path).parent / "part" / "rows.py").read_text() == "ROWS = 4\n"
-    other = read(traced, traced.solution("mine", {**files, "part/rows.py": "ROWS = 5\n"}))
-    assert candidate.source == other.source and candidate.source_hash != other.source_hash
-
-
 def test_cpp_keeps_the_lines_of_each_of_its_files(traced):
     files = {"main.cpp": '#include <torch/extension.h>\n#include "inc/a.h"\nvoid run() {}\n', "inc/a.h": "#pragma once\nint a;\n"}
     candidate = read(traced, traced.solution("mine", files, languages=["cuda_cpp"]))
@@ -51,7 +43,8 @@ CU = {"kernel.cu": "struct Kernel {};\n"}
 REFUSED = {
     "an entry point": (RIGHT, {"entry_point": "kernel.py"}, "'spec.entry_point' is 'kernel.py'. Write it as kernel.py::run"),
     "the entry's file": (RIGHT, {"entry_point": "main.py::run"}, "'spec.entry_point' is in main.py, which 'sources' has not"),
-    "one language": ({"kernel.py": RIGHT, **CU}, {}, "mixes Python with C++ or CUDA files, which cannot be run"),
+    "one language": ({"kernel.py": RIGHT, **CU}, {}, "has kernel.cu beside kernel.py, and a Python solution is one file"),
+    "one file": ({"kernel.py": RIGHT, "a.py": "A = 1"}, {}, "has a.py beside kernel.py, and a Python solution is one file"),
     "PyTorch's binding": (CU, {"language": "cuda"}, "is bound by tvm-ffi, which cannot be run"),
     "what can be bound": (CU, {}, "has no PYBIND11_MODULE, and no function run that can be bound"),
     "a path of its own": ({"kernel.py": RIGHT, "../up.py": ""}, {}, "'sources[1].path' is '../up.py'"),

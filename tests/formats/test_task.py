@@ -77,6 +77,9 @@ def test_the_lines_of_a_submission_are_the_candidates_first_and_what_it_imports_
     candidate = read_candidate(task.submission("submission", RIGHT), form=form)
     assert candidate.fault is None and candidate.source.startswith(RIGHT)
     beside = {each.name for each in candidate.file_in(tmp_path).parent.iterdir()}
+    (task.folder / "task.py").write_text("input_t = list\n")
+    other = read_candidate(task.folder / "submission.py", form=load_problem(task.folder / "task.yml").form)
+    assert candidate.source == other.source and candidate.source_hash != other.source_hash
     assert beside == {"submission.py", "task.py", "utils.py", "reference.py"}
 
 
