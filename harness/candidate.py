@@ -18,12 +18,14 @@ from pathlib import Path
 
 from harness.reading.candidate_language import language_of
 from harness.errors import InputError, NothingToRun
+from harness.formats.foreign import CandidateForm
 from harness.places import PROGRAM, own
 from harness.reading import parameters
 from harness.reading.python_source import ModuleNames, SourceFault, parsed, top_level_names
 from harness.spelling import listed, nearest
 from harness.reading.text_files import decoded, shown
 from harness.verdict import ReasonCode
+from harness.wire.source_import import WITH_FILES
 
 _MOST_BYTES = 1 << 20  # of what is parsed and searched here, where nobody can end it
 _READ_AS_MISSING = ("NA", "NULL", "NaN", "None", "nan", "null")  # by pandas without options
@@ -39,7 +41,8 @@ class Candidate:
     `language` is "cuda", "triton", "cpp" or "torch", by what the file calls. `fault` is None, or one sentence
     with file and line on why it cannot be run; `fault_code` is the reason code that goes with it. `parameters` are the
     values of `PARAMETERS` that count, as text, None where it declares none; with values of its YAML, or of a trial,
-    `source` is the file with those alone, and `is_frozen`.
+    `source` is the file with those alone, and `is_frozen`. So it is for another project's candidate, whose `files` (name
+    and text) lie beside the copy that is run.
     """
 
     name: str
@@ -51,14 +54,16 @@ class Candidate:
     fault_code: ReasonCode = ReasonCode.NONE
     parameters: str | None = None
     is_frozen: bool = False
+    files: tuple[tuple[str, str], ...] = ()
 
     def file_in(self, folder: Path) -> Path:
-        """The file to be run: its own, or a copy below `folder` with the values that count. Raises OSError."""
+        """The file to be run: its own, or a copy below `folder` of the `source` that counts. Raises OSError."""
         if not self.is_frozen:
             return self.path
-        copy = folder / f"frozen-{self.source_hash}" / self.path.name
-        copy.parent.mkdir(exist_ok=True)
-        copy.write_text(self.source, encoding="utf-8")
+        copy = folder / f"{WITH_FILES if self.files else 'frozen-'}{self.source_hash}" / f"{self.path.stem}.py"
+        for path, text in (*((copy.parent / name, text) for name, text in self.files), (copy, self.source)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
         return copy
 
     @property
@@ -75,8 +80,8 @@ class Candidate:
         )
 
 
-def read_candidate(path: Path, *, tuned: bool = True) -> Candidate:
-    """The candidate in `path`, with the values of the YAML file beside it, if it is `tuned`.
+def read_candidate(path: Path, *, tuned: bool = True, form: CandidateForm | None = None) -> Candidate:
+    """The candidate in `path`, with the values of the YAML file beside it, if it is `tuned`; in the `form` of its problem.
 
     Raises nothing: what is wrong with the file is its `fault`.
     """
@@ -99,11 +104,18 @@ def read_candidate(path: Path, *, tuned: bool = True) -> Candidate:
     if declared is not None:
         fault = f"{path.name}: declares the encoding {declared}, and is read as UTF-8. Leave the declaration out"
         return Candidate(name, path, source, _hash(content), "torch", fault, ReasonCode.SYNTAX_ERROR)
+    files: tuple[tuple[str, str], ...] = ()
+    if form is not None:
+        try:
+            written = form.written(path, source)
+        except InputError as error:
+            return Candidate(name, path, source, _hash(content), "torch", str(error), ReasonCode.IMPORT_ERROR)
+        source, files = written.source, written.files
     # over the text and not the bytes: line ends differ between the machines whose results are compared
-    source_hash = _hash(source.encode())
+    source_hash = _hash("\0".join([source, *(text for each in files for text in each)]).encode())
     fault = _fault_of_name(path.stem)
     if fault is not None:
-        fault = f"{name}.py: {fault}. Rename the file"
+        fault = f"{name}{path.suffix}: {fault}. Rename the file"
         return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.IMPORT_ERROR)
     try:
         tree = parsed(source)
@@ -113,6 +125,8 @@ def read_candidate(path: Path, *, tuned: bool = True) -> Candidate:
         return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.SYNTAX_ERROR)
     fault = _without_model_new(top_level_names(tree), source, path.name)
     code = ReasonCode.NONE if fault is None else ReasonCode.NO_MODEL_NEW
+    if form is not None:
+        return Candidate(name, path, source, source_hash, language_of(tree), fault, code, is_frozen=True, files=files)
     return _with_values(Candidate(name, path, source, source_hash, language_of(tree), fault, code), tree, tuned)
 
 
@@ -174,9 +188,11 @@ def _with_values(candidate: Candidate, tree: ast.Module, tuned: bool) -> Candida
 
 
 def find_candidates(
-    folders: Path | str | Sequence[Path], only: Sequence[str] = (), skip: Sequence[str] = ()
+    folders: Path | str | Sequence[Path], only: Sequence[str] = (), skip: Sequence[str] = (),
+    form: CandidateForm | None = None,
 ) -> list[Candidate]:
-    """The candidates in `folders`, sorted by name; files that begin with "_" or "." are left alone.
+    """The candidates in `folders`, sorted by name, in the `form` of their problem; files that begin with "_" or "." are
+    left alone.
 
     Of two files of one name that in the earlier folder counts. `only` and `skip` are globs for the name, with or
     without ".py". Raises InputError when there is no such folder or a glob matches no candidate, and NothingToRun when
@@ -185,23 +201,29 @@ def find_candidates(
     folders = [Path(folders)] if isinstance(folders, (str, Path)) else folders
     by_name: dict[str, Path] = {}
     for folder in folders:
-        for file in _files_of(folder):
+        for file in _files_of(folder, form):
             by_name.setdefault(file.stem, file)
     names = sorted(by_name)
     files = [by_name[name] for name in names]
     where = " and ".join(shown(folder) for folder in folders)
     if not files:
-        raise NothingToRun(f"{where}: holds no candidate. Put a .py file with class ModelNew(nn.Module) there.")
+        wanted = form.wanted if form is not None else "Put a .py file with class ModelNew(nn.Module) there"
+        raise NothingToRun(f"{where}: holds no candidate. {wanted}.")
     wanted = _matching(only, names, "--only", where) if only else set(names)
     unwanted = _matching(skip, names, "--skip", where) if skip else set()
     chosen = [file for file in files if file.stem in wanted - unwanted]
     if not chosen:
         taken = "what --only chose. Leave one of the two out." if only else "all of them. Skip fewer."
         raise NothingToRun(f"no candidate is left of {listed(names)}: --skip takes away {taken}")
-    return [read_candidate(file) for file in chosen]
+    return [read_candidate(file, form=form) for file in chosen]
 
 
-def _files_of(directory: Path) -> list[Path]:
+def candidate_files(directory: Path, form: CandidateForm | None = None) -> list[Path]:
+    """Return the files of a folder that are candidates, sorted by name; none where there is no such folder."""
+    return sorted(_files_of(directory, form), key=lambda path: path.stem) if directory.is_dir() else []
+
+
+def _files_of(directory: Path, form: CandidateForm | None) -> list[Path]:
     try:
         names = os.listdir(directory)
     except FileNotFoundError:
@@ -211,9 +233,11 @@ def _files_of(directory: Path) -> list[Path]:
         raise InputError("is a file, not a folder of candidates", directory, hint=hint) from None
     except PermissionError:
         raise InputError("permission denied", directory, hint=f"Type chmod u+rx {directory}") from None
-    files = [directory / name for name in names if name.endswith(".py") and name[0] not in "_."]
+    suffix = ".py" if form is None else form.suffix
+    files = [directory / name for name in names if name.endswith(suffix) and name[0] not in "_."]
     # A pipe would keep its reader for ever, and a device has no end; a link that leads nowhere is told of.
-    return [file for file in files if file.is_file() or not file.exists()]
+    files = [file for file in files if file.is_file() or not file.exists()]
+    return [file for file in files if form is None or form.holds(file)]
 
 
 def _no_such_folder(directory: Path) -> InputError:

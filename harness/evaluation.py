@@ -123,9 +123,9 @@ class Referee:
         if mode not in (None, *MODES):
             raise InputError(f"there is no mode '{mode}'", hint=hint_for(str(mode), MODES, "There are"))
         problem = in_mode(problem, mode)
-        path = self._written(source, name)
+        path = self._written(source, name, ".py" if problem.form is None else problem.form.suffix)
         try:
-            [found] = self.judge(problem, [read_candidate(path)], settings)
+            [found] = self.judge(problem, [read_candidate(path, form=problem.form)], settings)
         finally:
             if path.parent == self._folder:
                 path.unlink(missing_ok=True)
@@ -154,7 +154,7 @@ class Referee:
         files = self._contests[key].kept.files if key in self._contests else None
         return files.csv_path if files else None
 
-    def _written(self, source: str | Path, name: str | None) -> Path:
+    def _written(self, source: str | Path, name: str | None, suffix: str) -> Path:
         """A file of the candidate that can be read from inside the wall."""
         if isinstance(source, Path):
             source = located(source)
@@ -163,7 +163,7 @@ class Referee:
             if name is None or name == source.stem:
                 return source
             source = source.read_text(encoding="utf-8", errors="replace")
-        path = self._folder / f"{checked_name(name or 'candidate')}.py"
+        path = self._folder / f"{checked_name(name or 'candidate')}{suffix}"
         try:
             path.write_text(source, encoding="utf-8")
         except UnicodeEncodeError as error:

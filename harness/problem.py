@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.formats import is_foreign, problem_in, read_foreign
+from harness.formats.foreign import CandidateForm
 from harness.formulas import Formula, FormulaError
 from harness.places import SHIPPED, folders_of, located, own
 from harness.reading.reference_source import read_reference, sizes_in
@@ -51,6 +53,7 @@ class Problem:
     that `--sizes` named.
     `more_sizes` are further ones to time at, on every device, where `--sizes` asked for several.
     New candidates go into `candidates_dir`; those of `more_candidates` count too where none there has their name.
+    `form` is how candidates of another project's problem are written, None for KernelBench files.
     `hash` is the first 16 hex digits of the SHA-256 of problem file and reference, line ends as ``\\n``.
     """
 
@@ -73,6 +76,7 @@ class Problem:
     mode: str = "forward"
     more_sizes: tuple[dict[str, int], ...] = ()
     more_candidates: tuple[Path, ...] = ()
+    form: CandidateForm | None = None
 
     @property
     def candidate_folders(self) -> tuple[Path, ...]:
@@ -97,18 +101,20 @@ class Problem:
 
 
 def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> Problem:
-    """The problem in `path`: a YAML file (.yaml, .yml) or a KernelBench reference (.py).
+    """The problem in `path`: a YAML file (.yaml, .yml), a KernelBench reference (.py), or another project's (`formats`).
 
     Candidates come from the folder ``<name>`` in `candidates_dir`, or from that itself where it has none. By default
     they come from ``candidates/<name>`` of the current project and of what the problem is shipped with. Raises
     InputError; its text has one line for each mistake found.
     """
     path = Path(path)
+    if is_foreign(path):
+        return _foreign_problem(path, candidates_dir)
     candidates, *more = _candidate_folders(path, candidates_dir)
     if path.suffix == ".py":
         return _kernelbench_problem(path, candidates, tuple(more))
     if path.suffix not in YAML_SUFFIXES and path.is_file():
-        hint = "A problem is a .yaml file, or a KernelBench .py file."
+        hint = "A problem is a .yaml file, a KernelBench .py file, a task.yml or a definition's .json."
         raise InputError("is no problem file", path, hint=hint)
     file = read_yaml(path, also=folders_of("problems"), suffixes=(*YAML_SUFFIXES, ".py"))
     from harness.reading.problem_file import read_problem_file  # with pydantic's engine, which no missing file waits for
@@ -157,13 +163,15 @@ def _candidate_folders(path: Path, chosen: Path | str | None) -> list[Path]:
 
 
 def find_problem(word: Path) -> Path:
-    """The file of a problem: `word` itself, or without a suffix that of the problem of this name.
+    """The file of a problem: `word` itself, the definition or task in a folder of that path, or without a suffix that of
+    the problem of this name.
 
     What does not lie in the working directory is looked for in the current project, then in what is shipped. Raises
     InputError, with the nearest name, when there is none of this name.
     """
-    if word.suffix or len(word.parts) != 1 or word.is_file():
-        return located(word)
+    if word.suffix or len(word.parts) != 1 or word.is_file() or problem_in(word):
+        path = located(word)
+        return problem_in(path) or path
     names = problems_by_name()
     if word.name not in names:
         raise InputError(f"there is no problem '{word}'", hint=hint_for(word.name, list(names), "There are"))
@@ -282,6 +290,21 @@ def _kernelbench_problem(path: Path, candidates_dir: Path, more_candidates: tupl
         reference_source=text, sizes={}, cpu_sizes={}, check_sizes=(), dtype="float32",
         flops=None, bytes=None, accuracy=AccuracyRule(), baselines=_DEFAULT_BASELINES, kinds=("custom",),
         candidates_dir=candidates_dir, hash=_hash(text), more_candidates=more_candidates,
+    )
+
+
+def _foreign_problem(path: Path, candidates_dir: Path | str | None) -> Problem:
+    """A definition or a task: the largest of its workloads or benchmarks is timed, the others are checks."""
+    foreign = read_foreign(path)
+    folders = (own("candidates") / foreign.name, *foreign.folders)
+    if candidates_dir is not None:
+        inside = Path(candidates_dir) / foreign.name
+        folders = (inside if inside.is_dir() else Path(candidates_dir),)
+    return Problem(
+        name=foreign.name, title=foreign.title, path=path, reference_path=path, reference_source=foreign.source,
+        sizes=foreign.timed, cpu_sizes=foreign.timed, check_sizes=foreign.checks, dtype=foreign.dtype, flops=None,
+        bytes=None, accuracy=AccuracyRule(), baselines=_DEFAULT_BASELINES, kinds=("custom",), candidates_dir=folders[0],
+        hash=_hash(foreign.text), more_candidates=folders[1:], form=foreign.form,
     )
 
 

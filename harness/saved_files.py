@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.candidate import Candidate, read_candidate
+from harness.formats.foreign import CandidateForm
 
 Stamp = tuple[int, int]
 
@@ -43,13 +44,16 @@ class _Source:
 
 
 class SavedFiles:
-    """Looks at the candidates that `find` returns, in the order it returns them.
+    """Looks at the candidates that `find` returns, in the order it returns them and in the `form` of their problem.
 
     A file must have stayed as it is for `quiet_s`; while one has not, it `is_moving`.
     """
 
-    def __init__(self, folders: Sequence[Path], find: Callable[[], Sequence[Path]], quiet_s: float = 0.0) -> None:
-        self._folders, self._find, self._quiet_s = folders, find, quiet_s
+    def __init__(
+        self, folders: Sequence[Path], find: Callable[[], Sequence[Path]], quiet_s: float = 0.0,
+        form: CandidateForm | None = None,
+    ) -> None:
+        self._folders, self._find, self._quiet_s, self._form = folders, find, quiet_s, form
         self.is_moving = False
         self._judged: dict[Path, str] = {}
         self._seen: dict[Path, tuple[Stamp, float]] = {}
@@ -71,7 +75,7 @@ class SavedFiles:
         for path in self._find():
             if path not in quiet:
                 continue
-            candidate = read_candidate(path)
+            candidate = read_candidate(path, form=self._form)
             beside = self._beside(path, now)
             if moving.intersection(beside):
                 continue

@@ -75,6 +75,9 @@ def new_candidate(problem: Problem, name: str, rung: str | None = None) -> Path:
 
     Raises InputError for a name that is no file's, a rung that is not there, and a file that is.
     """
+    if problem.form is not None:
+        raise InputError("is another project's problem, and its candidates are written in that project's form", problem.path,
+                         hint=problem.form.wanted)
     path = problem.candidates_dir / f"{checked_name(name)}.py"
     source = from_reference(problem.reference_source, path.stem)
     if rung is not None:

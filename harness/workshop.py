@@ -209,5 +209,7 @@ def facts_of(device: DeviceIdentity) -> DeviceFacts | None:
 
 def _init_of(problem: Problem, device_kind: str) -> dict[str, Any]:
     """How a candidate's `ModelNew` is constructed on a device of that kind ("cuda" or "cpu"), for `Builders`."""
+    if problem.form is not None:
+        return {}  # it takes nothing, and builds as it is imported
     sizes = [problem.timed_sizes(device_kind), *problem.checks_for(device_kind)]
     return {"reference": str(problem.reference_path.resolve()), "sizes": sizes}

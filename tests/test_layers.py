@@ -42,6 +42,7 @@ LAYERS = (
     ("saved_files",),
     ("problem", "candidate", "settings"),
     ("sandbox", "player"),
+    ("formats",),
     ("reading",),
     ("peaks",),
     ("reference",),

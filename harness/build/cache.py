@@ -74,6 +74,8 @@ class Cache:
     def key(self, candidate: Candidate, toolchain: Toolchain) -> str:
         """Return the name of the entry for `candidate` built by `toolchain`."""
         content = [BUILD_VERSION, slim.is_wanted(), candidate.source, asdict(toolchain)]
+        if candidate.files:
+            content.append(candidate.files)
         if knows_its_name(candidate.source):
             content.append(candidate.path.stem)
         # Such a file reads others. What is in them is looked at in `lookup`; but one more may be found before another, or
@@ -227,7 +229,9 @@ def _reads_beside(candidate: Candidate) -> bool:
         return True
     # Blank lines are not white space that may come before: a file of nothing else would be gone over from each of them.
     imported = re.findall(r"^[ \t\f]*(?:from|import)[ \t\f]+(\w+)", candidate.source, re.MULTILINE)
-    return any((candidate.path.parent / f"{name}.py").is_file() for name in imported)
+    brought = {name for name, _ in candidate.files}
+    beside = (f"{name}.py" for name in imported)
+    return any(name not in brought and (candidate.path.parent / name).is_file() for name in beside)
 
 
 def _sources_below(folder: Path) -> list[str]:

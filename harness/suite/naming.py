@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.candidate import candidate_files
 from harness.errors import InputError
 from harness.problem import Problem
 from harness.reading.text_files import shown
@@ -34,13 +35,14 @@ def owned_files(problems: Sequence[Problem], folder: Path) -> Owned:
         hint = "Name a folder with --candidates DIR"
         raise InputError("there is no such folder of candidates", shown(folder), hint=hint)
     files: dict[str, dict[str, Path]] = {problem.name: {} for problem in problems}
+    forms = {problem.name: problem.form for problem in problems}
     nobodys: list[Path] = []
     for entry in sorted(folder.iterdir()):
         if entry.name[0] in "._":
             continue
         if entry.is_dir():
-            inside = _python_files(entry)
             owner = entry.name if entry.name in files else None
+            inside = candidate_files(entry, forms.get(entry.name))
         else:
             inside = [entry] if entry.suffix == ".py" else []
             owner = _owner(entry.stem, problems)
@@ -55,16 +57,9 @@ def own_files(problem: Problem) -> tuple[Path, ...]:
     """The candidates of a problem in folders of its own, `candidates/NAME`; none when there is no such folder."""
     files: dict[str, Path] = {}
     for folder in problem.candidate_folders:
-        for path in _python_files(folder) if folder.is_dir() else ():
+        for path in candidate_files(folder, problem.form):
             files.setdefault(path.stem, path)
     return tuple(files.values())
-
-
-def _python_files(folder: Path) -> list[Path]:
-    return sorted(
-        (each for each in folder.iterdir() if each.suffix == ".py" and each.name[0] not in "._" and not each.is_dir()),
-        key=lambda path: path.stem,
-    )
 
 
 def _owner(stem: str, problems: Sequence[Problem]) -> str | None:

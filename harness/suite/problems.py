@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError, InputError
+from harness.formats import TASK_FILE, problem_in
 from harness.problem import Problem, at_sizes, find_problem, in_mode, load_problem, with_baselines
 from harness.reading.text_files import shown
 from harness.reading.yaml_lines import YAML_SUFFIXES
@@ -24,9 +25,11 @@ class Loaded:
 
 
 def is_suite(paths: Iterable[Path]) -> bool:
-    """Whether these words mean more than one problem file: several, a folder, a glob."""
+    """Whether these words mean more than one problem file: several, a folder that is no single problem, a glob."""
     paths = list(paths)
-    return len(paths) > 1 or any(path.is_dir() or (glob.has_magic(str(path)) and not path.exists()) for path in paths)
+    return len(paths) > 1 or any(
+        (path.is_dir() and problem_in(path) is None) or (glob.has_magic(str(path)) and not path.exists()) for path in paths
+    )
 
 
 def problem_paths(words: Iterable[Path]) -> list[Path]:
@@ -70,7 +73,7 @@ def load_all(
 
 
 def _meant_by(word: Path) -> list[Path]:
-    if word.is_dir():
+    if word.is_dir() and problem_in(word) is None:
         files = [each for each in sorted(word.iterdir()) if each.is_file() and each.name[0] not in "._"]
         yamls = [each for each in files if each.suffix in YAML_SUFFIXES]
         found = yamls or [each for each in files if each.suffix == ".py"]
@@ -80,7 +83,10 @@ def _meant_by(word: Path) -> list[Path]:
     if word.exists() or not glob.has_magic(str(word)):
         return [find_problem(word)]
     found = [Path(each) for each in glob.glob(str(word), recursive=True)]
-    found = [each for each in found if each.suffix in (*YAML_SUFFIXES, ".py") and each.name[0] not in "._"]
+    found = [problem_in(each) or each for each in found]
+    found = [each for each in found if each.suffix in (*YAML_SUFFIXES, ".py", ".json") and each.name[0] not in "._"]
+    if any(each.name == TASK_FILE for each in found):  # beside it lie only files of its own
+        found = [each for each in found if each.suffix != ".py"]
     if not found:
         folder = next((each for each in word.parents if not glob.has_magic(str(each))), Path("."))
         hint = f"Look into {shown(folder)}" if folder.is_dir() else f"There is no folder {shown(folder)}"

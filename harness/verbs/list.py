@@ -52,7 +52,7 @@ def _print(options: argparse.Namespace) -> int:
 
 def _described(problem: Problem) -> dict[str, Any]:
     try:
-        candidates = find_candidates(problem.candidate_folders)
+        candidates = find_candidates(problem.candidate_folders, form=problem.form)
     except HarnessError:
         candidates = []
     return {

@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings(options.config)
     path, problem = _meant(options.candidate, options.problem, options.candidates)
     problem = in_mode(problem, options.mode)
-    candidate = read_candidate(path)
+    candidate = read_candidate(path, form=problem.form)
     if candidate.fault:
         raise InputError(candidate.fault)
     require_torch()
@@ -61,7 +61,7 @@ def _name(candidate: Candidate) -> str:
 def _meant(word: str, problem: Path | None, folder: Path | None) -> tuple[Path, Problem]:
     """The candidate's file and its problem: from a file, PROBLEM/NAME or a name. Raises InputError."""
     path = Path(word)
-    if path.suffix == ".py" and path.is_file():
+    if path.suffix in (".py", ".json") and path.is_file():
         return path, _problem_of(path, problem, folder)
     if path.parent.name and problem is None and folder is None:
         problem, word = find_problem(Path(path.parent.name)), path.name

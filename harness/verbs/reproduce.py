@@ -91,10 +91,10 @@ def _problem_of(found: Found, evidence: Evidence, named: Path | None) -> Problem
 def _candidate_of(found: Found, evidence: Evidence, problem: Problem, named: Path | None) -> Candidate:
     path = named or Path(evidence.paths.get("candidate", ""))
     if named is None and not path.is_file():
-        path = _first_file(problem.candidate_folders, f"{found.record.candidate}.py")
+        path = _first_file(problem.candidate_folders, found.record.candidate + (problem.form.suffix if problem.form else ".py"))
     if not path.is_file():
         raise InputError("there is no such candidate file", shown(path), hint="Name it with --file FILE")
-    return read_candidate(path)
+    return read_candidate(path, form=problem.form)
 
 
 def _first_file(folders: Sequence[Path], name: str) -> Path:

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings(options.config)
     if options.devices:
         check_one_size(options, "--devices")
-    candidates = find_candidates(problem.candidate_folders, options.only, options.skip)
+    candidates = find_candidates(problem.candidate_folders, options.only, options.skip, problem.form)
     if options.sanitize:
         require_tool("cpu" if set(names) == {"cpu"} else options.device)
     archs = _architectures(options)

@@ -80,7 +80,9 @@ def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[P
     problems = [each.problem for each in loaded if each.problem is not None]
     if not is_suite(options.problem):  # one problem with --resume: its folder is its own, as without
         [only_one] = problems
-        return {only_one.path: find_candidates(only_one.candidate_folders, options.only, options.skip)}
+        return {only_one.path: find_candidates(
+            only_one.candidate_folders, options.only, options.skip, only_one.form
+        )}
     if options.candidates is None:
         files = {problem.name: own_files(problem) for problem in problems}
     else:
@@ -103,7 +105,7 @@ def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[P
     for problem in problems:
         kept = [path for path in files[problem.name] if (not options.only or _matches(path.stem, options.only))
                 and not _matches(path.stem, options.skip)]
-        chosen[problem.path] = [read_candidate(path) for path in kept]
+        chosen[problem.path] = [read_candidate(path, form=problem.form) for path in kept]
     return chosen
 
 

@@ -44,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
     problem = load_problem(find_problem(options.problem[0]), options.candidates)
     problem = at_sizes(in_mode(problem, options.mode), options.sizes)
     problem = with_baselines(problem, options.baselines)
+    if problem.form is not None:
+        raise InputError("is another project's problem, whose candidates are not tuned", problem.path)
     candidate = _candidate(problem, options.tune)
     if candidate.fault:
         raise InputError(candidate.fault)

@@ -47,13 +47,13 @@ def run(options: argparse.Namespace) -> int:
 
     def find() -> list[Path]:
         try:
-            found = find_candidates(problem.candidate_folders, options.only, options.skip)
+            found = find_candidates(problem.candidate_folders, options.only, options.skip, problem.form)
             return [candidate.path for candidate in found]
         except (NothingToRun, InputError):
             return []  # a folder that is empty for now, or a glob that nothing matches yet
 
     if not problem.candidate_folders[0].is_dir():
-        find_candidates(problem.candidate_folders)  # says what is wrong with it
+        find_candidates(problem.candidate_folders, form=problem.form)  # says what is wrong with it
     require_torch()
     start_ahead()
     from harness.evaluation import Referee
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         options.device, out_dir=options.out, progress=progress, wait_s=options.wait
     ) as referee:
         watch = _Watch(
-            SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _LOOK_S),
+            SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _LOOK_S, form=problem.form),
             lambda: referee.queue(problem, load_settings(options.config)),
             LiveLeaderboard(problem, options.json), tell=lambda text: None if options.json else progress.note(text),
         )

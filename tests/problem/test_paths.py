@@ -22,7 +22,7 @@ from harness.problem import list_problems, load_problem
     ("problems/tril.py", ": no such file. Did you mean problems/tril_matmul.py?"),
     ("wibble", ": no such file. There are problems/softmax.yaml and problems/tril_matmul.yaml."),
     ("problems", ": is a folder, not a file. Name a file in it, for example problems/softmax.yaml"),
-    ("problems/notes.txt", ": is no problem file. A problem is a .yaml file, or a KernelBench .py file."),
+    ("problems/notes.txt", ": is no problem file. A problem is a .yaml file, a KernelBench .py file"),
     ("/dev/null", ": is not a regular file, so it cannot be read"),
     ("problems/softmax.yaml/x", ": no such file: there is no folder problems/softmax.yaml. There are"),
     ("x" * 300 + ".yaml", ": cannot be read (File name too long)"),
