@@ -56,6 +56,9 @@ _NAMED = {
     "lead_in_one_of": "referee.parts._LEAD_IN_ONE_OF",
     "gate_s": "referee.turns.HOLD_PATIENCE_S",
     "stream_takes": "referee.unheld.STREAM_TAKES",
+    "by_chance": "referee.unheld._BY_CHANCE",
+    "ungated_budgets": "referee.estimating._UNHELD_BUDGETS",
+    "longer_each_us": "referee.tracing._LONGER_EACH_US",
     "fewest_rounds": "referee.estimating._FEWEST_ROUNDS",
     "short_us": "referee.estimating._SHORT_US",
     "short_share": "referee.estimating._SHORT_SHARE",
@@ -207,8 +210,9 @@ scored.
 CPU a buffer as large as the last-level cache, {cpu_cache_mib:g} MiB at most, is written.
 
 **Gate.** A queue of launches waits on a word in host memory until it is full, so that launch overhead stays out of the
-times. A queue that is not full after {gate_s:g} s is let go: its `forward` synchronises, or is more than about
-{stream_takes:,} kernels. The row then has `launch_hidden` false. `e2e_us` is one call with its overhead.
+times. A queue that is not full after {gate_s:g} s is let go: its `forward` synchronises, or two calls are more than
+about {stream_takes:,} kernels. The row then has `launch_hidden` false, and up to the first interim check it has
+{ungated_budgets:g} times the seconds of the table below. `e2e_us` is one call with its overhead.
 
 **Rounds.** A is the candidate in a worker; B is strict eager in the judge's process, on inputs drawn alike. A segment
 is {segment_ms:g} ms of launches of one side, {segment_launches} at most. One lead-in launch before it is thrown away,
@@ -233,7 +237,8 @@ log-ratio, in which a segment counts as the mean of the middle half of its launc
   `unsure`.
 
 **Margins.** FASTER: the whole interval lies above 1 + margin. SLOWER: below 1 − margin. SAME: inside. Else UNSURE. The
-margin is {margins}.
+margin is {margins}. No speedup is FASTER or SLOWER that lies no further from
+1 than the interval of the control reaches, which is eager against itself.
 
 **Short calls on a GPU.** What a process adds to each launch lasts as long as the process, and more rounds do not
 average it out.
@@ -282,6 +287,10 @@ comes in the first four rounds, any of them before one segment in {probe_chance}
   On a CPU less than {probe_blamed_cpu_ms:g} ms is `unsure` only.
 - Calls that synchronise have wider limits: {probe_share[unheld]:.0%} or {probe_us[unheld]:g} µs are a finding,
   {probe_blamed_us[unheld]:g} µs are `rejected`. By the judge's own clock less than {ungated_ms:g} ms more is `unsure` only.
+- Some references cannot be queued ahead themselves, as a recurrent loop of thousands of kernels. The host's time is then
+  in every row, and no row gains by it. Such a row's interval is as wide as it says, and is `ok`. A gain that a probe
+  finds within {by_chance:g} times the middle half of the row's own times is chance. An eager that is slower beside the
+  candidate, by half at most, widens the interval.
 - What is `unsure` for the clocks, or was rejected beside a control that was timed once, is timed again beside a new
   control; {of_three} of 3 decide.
 
@@ -299,7 +308,8 @@ One launch runs under PyTorch's profiler, and is never a timed one. For each ker
 `custom` is {own_share:.0%} or more of the GPU time in own kernels, `library` is {library_share:.0%} or less, and
 `mixed` lies between. {library_share:.0%} or more of nobody's is `unknown`. The profiled launch must look like a timed
 one. Its output is checked. It must take {traced_least:g} to {traced_most:g} times as long, with
-{traced_slack_us[cuda]:g} µs of slack ({traced_slack_cpu_ms:g} ms), at one of {traced_tries} tries. A source that
+{traced_slack_us[cuda]:g} µs of slack ({traced_slack_cpu_ms:g} ms), at one of {traced_tries} tries. Where calls could not
+be queued ahead it may take 5 % longer and {longer_each_us:g} µs for each kernel. A source that
 reaches into loaded modules, objects or frames, or replaces functions of PyTorch's, is `unknown`.
 
 On a CPU the time in the extension's own functions is set against the time in PyTorch's operators. Details are in
