@@ -150,10 +150,13 @@ class _Line:
 
 
 def _measured(record: Any) -> dict[str, Any]:
-    """What a figure takes from a record."""
+    """What a figure takes from a record; the word is one that a candidate would have, since the control has none."""
+    from harness.statistics import Interval, call
+
+    interval = Interval(record.speedup, record.speedup_lo, record.speedup_hi)
     return {
         "ratio": record.speedup, "time_us": record.time_us, "lo": record.speedup_lo, "hi": record.speedup_hi,
-        "call": record.call, "sm_mhz": record.sm_mhz, "rounds": record.rounds, "status": record.status.value,
+        "call": call(interval, record.time_us), "sm_mhz": record.sm_mhz, "rounds": record.rounds, "status": record.status.value,
         "baseline_us": record.baseline_us, "baseline_inside_us": record.baseline_inside_us,
         "baseline_mean_us": record.baseline_mean_us, "baseline_processes": record.baseline_processes,
         **({"warnings": record.warnings} if record.warnings else {}),

@@ -323,7 +323,13 @@ class Judge:
         if len(timings) > 1:
             judgement.speedup = published(timings, self._settings.confidence, self._settings.looks, eagers)
             judgement.word = call(judgement.speedup, first.shorter_us, first.control_apart)
-        if judgement.word != call(judgement.speedup, first.shorter_us):
+        if contestant.is_control and judgement.word in ("FASTER", "SLOWER"):
+            judgement.word = "UNSURE"
+            judgement.warnings.append(
+                f"as the control it came out {judgement.speedup.estimate:.3g}× itself: no speedup of this run that is no further "
+                "from 1 means anything; run again when the machine is quiet"
+            )
+        elif judgement.word != call(judgement.speedup, first.shorter_us):
             judgement.warnings.append(
                 f"as the control the reference itself may have been {100 * first.control_apart:.2g} % faster or slower than it "
                 "is, so nothing that is no further from it is called FASTER or SLOWER"

@@ -20,7 +20,7 @@ from harness.records.sizes import sizes_text
 from harness.report import terminal
 from harness.report.progress import Progress
 from harness.settings import Settings
-from harness.statistics import MARGINS, Interval, OverProcesses, process_share
+from harness.statistics import MARGINS, Interval, OverProcesses, call, process_share
 from harness.statistics.scatter import Scatter, held, seen_at_most
 from harness.verdict import Status
 
@@ -114,14 +114,19 @@ def sentences(records: Sequence[Record], eager_players: int = 1) -> list[str]:
 def _together(measured: Sequence[Record]) -> str:
     """The scatter in each class of durations; and of all of them wrong words and coverage, with how little so few can say.
     """
-    wrong = sum(record.call in ("FASTER", "SLOWER") for record in measured)
     intervals = [Interval(record.speedup, record.speedup_lo, record.speedup_hi) for record in measured]
+    wrong = sum(map(_has_wrong_word, intervals, measured))
     unseen = terminal.number_text(100 * seen_at_most(wrong, len(measured)), 2)
     scattered = ", ".join(f"{_scatter_text(inside)} for {text} ({len(inside)})" for text, inside in _classes(measured))
     return (
         f"{len(measured)} times the same against itself: at most {scattered}; called FASTER or SLOWER {wrong} times (so few "
         f"tries cannot tell that from {unseen} %), and {held(intervals)} of {len(measured)} intervals hold 1."
     )
+
+
+def _has_wrong_word(interval: Interval, record: Record) -> bool:
+    """Whether a candidate with the control's interval would be FASTER or SLOWER; the control itself has no such word."""
+    return call(interval, record.time_us) in ("FASTER", "SLOWER")
 
 
 def _scatter_text(inside: Sequence[Record]) -> str:

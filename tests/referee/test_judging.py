@@ -136,6 +136,18 @@ def test_what_the_control_is_off_itself_is_nobodys_gain_and_that_is_told(judge_o
     assert any("3.5 %" in warning for warning in judgement.warnings) == (word == "UNSURE")
 
 
+@pytest.mark.parametrize(("lo", "hi", "word", "is_told"), [
+    (0.3, 0.9, "UNSURE", True), (1.01, 1.03, "UNSURE", True), (0.9995, 1.0005, "SAME", False), (0.99, 1.01, "UNSURE", False),
+])
+def test_the_control_is_never_faster_or_slower_than_itself(judge_of, lo, hi, word, is_told):
+    timing = timing_of()
+    timing.speedup = Interval((lo + hi) / 2, lo, hi)
+    timing.word = call(timing.speedup, 1000.0)
+    judgement = judge_of(timing, name="eager", is_baseline=True)
+    assert (judgement.verdict, judgement.word) == (OK, word)
+    assert any(f"{(lo + hi) / 2:.3g}× itself" in warning for warning in judgement.warnings) == is_told
+
+
 def test_a_failure_is_the_verdict_and_never_an_exception(judge_of):
     failure = failed(Status.CRASHED, ReasonCode.SIGNAL, "its process was killed by SIGSEGV")
     judgement = judge_of(timing_of(), checking=failure)
