@@ -144,7 +144,7 @@ def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
     first = next(iter(by_run.values()))[0]
     return Case(
         first.problem, first.sizes, first.dtype, first.mode or "forward", tuple(sorted(by_run)),
-        tuple(sorted(rows, key=_best_first)), tuple(unmatched),
+        tuple(sorted(rows, key=best_first)), tuple(unmatched),
         {number: _method(records) for number, records in by_run.items()}, controls,
     )
 
@@ -190,7 +190,7 @@ def _copied_sources(runs: Sequence[list[Record]]) -> set[str]:
     return copied
 
 
-def _best_first(row: Row) -> tuple[object, ...]:
+def best_first(row: Row) -> tuple[object, ...]:
     """Rows by their speedup in the first run that has one; those that have none last, by name."""
     speedups = (record.speedup for record in row.records if record is not None and record.status is Status.OK)
     speedup = next((value for value in speedups if value), None)
