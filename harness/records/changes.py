@@ -137,7 +137,8 @@ def _margin(before: Record, now: Record, controls: list[Record]) -> tuple[float,
     same thing made of it in that run.
     """
     m = margin(min(record.time_us or float("inf") for record in (before, now)))
-    off = max((abs(control.speedup - 1) for control in controls if control.speedup), default=0.0)
+    itself = [each.speedup if each.baseline_hash is None else each.eager_speedup for each in controls]
+    off = max((abs(speedup - 1) for speedup in itself if speedup), default=0.0)
     return (off, "control") if off > m else (m, "duration")
 
 

@@ -46,13 +46,14 @@ def figures_named(text: str) -> tuple[Figure, ...]:
     return tuple(FIGURES[name] for name in dict.fromkeys(names))
 
 
-def rows_with_eager(across: Across) -> list[Row]:
-    """Return the rows of `across` with eager's own among them, where two of its runs have that."""
-    eager = across.case.controls
-    if sum(run in eager for run in across.runs) < 2 or any(row.name == "eager" for row in across.rows):
+def rows_with_baseline(across: Across) -> list[Row]:
+    """Return the rows of `across` and that of what the speedups are over, where two of its runs have that."""
+    over = across.case.over
+    if sum(run in over for run in across.runs) < 2:
         return list(across.rows)
-    last = max(max(across.runs), max(eager)) + 1
-    return sorted([*across.rows, Row("eager", tuple(eager.get(run) for run in range(last)))], key=best_first)
+    last = max(max(across.runs), max(over)) + 1
+    row = Row(over[min(over)].candidate, tuple(over.get(run) for run in range(last)))
+    return sorted([*across.rows, row], key=best_first)
 
 
 def value_of(record: Record | None, figure: Figure) -> float | None:

@@ -16,7 +16,7 @@ from harness.reading.text_files import shown
 from harness.records.changes import NOT_IN_BOTH, Change
 from harness.records.compared import Compared
 from harness.records.comparison import Case
-from harness.records.figures import CLOCKS, Figure, rows_with_eager
+from harness.records.figures import CLOCKS, Figure, rows_with_baseline
 from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.change_table import pair_columns, pair_remarks
@@ -83,7 +83,7 @@ def as_csv(compared: Compared, show: Sequence[Figure] = ()) -> str:
     """One row for each candidate in each run that is set against an earlier one, then one for each on each device."""
     rows = list(change_rows(compared))
     for each in compared.across:
-        for row in rows_with_eager(each) if show else each.rows:
+        for row in rows_with_baseline(each) if show else each.rows:
             for run in each.runs:
                 figures = standing(row.records[run], show) if show else {}
                 rows.append({**_question(each.case), "candidate": row.name, "run": letter(run),

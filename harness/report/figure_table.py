@@ -9,7 +9,7 @@ from harness.places import PROGRAM
 from harness.records.across import Across
 from harness.records.comparison import Row
 from harness.records.compared import Compared
-from harness.records.figures import CLOCKS, Figure, is_same_source, ratio_of, rows_with_eager, value_of
+from harness.records.figures import CLOCKS, Figure, is_same_source, ratio_of, rows_with_baseline, value_of
 from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.comparison_text import letter, name_text
@@ -29,7 +29,7 @@ def figure_tables(compared: Compared, across: Across, show: Sequence[Figure], wi
 
 def figure_blocks(compared: Compared, across: Across, show: Sequence[Figure]) -> list[list[Column]]:
     """Return the names, then the columns of each device, then the ratios of each pair of devices."""
-    rows, runs = rows_with_eager(across), across.runs
+    rows, runs = rows_with_baseline(across), across.runs
     blocks = [[Column("candidate", "left", [name_text(compared, row) for row in rows])]]
     cells = {figure.name: _cells(figure, rows, runs) for figure in show}
     for place, run in enumerate(runs):
@@ -58,7 +58,7 @@ def figure_blocks(compared: Compared, across: Across, show: Sequence[Figure]) ->
 
 def figure_remarks(compared: Compared, across: Across, show: Sequence[Figure]) -> list[str]:
     """Return the sentences below the table: clocks and limits, how to get what is missing, rows without a ratio."""
-    rows, remarks = rows_with_eager(across), []
+    rows, remarks = rows_with_baseline(across), []
     for run in across.runs:
         records = [record for record in _of(rows, run) if record is not None and record.status is Status.OK]
         told = [f"{what} {_span(records, column)} {unit}" for what, column, unit in (
@@ -94,7 +94,7 @@ def figures_json(across: Across, show: Sequence[Figure]) -> dict[str, object]:
                     for one, other in combinations(across.runs, 2)
                 },
             }
-            for row in rows_with_eager(across)
+            for row in rows_with_baseline(across)
         ],
     }
 

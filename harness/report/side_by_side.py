@@ -13,7 +13,7 @@ from harness.reading.text_files import shown
 from harness.records.changes import Pair
 from harness.records.compared import Compared
 from harness.records.comparison import Case
-from harness.records.figures import Figure, rows_with_eager
+from harness.records.figures import Figure, rows_with_baseline
 from harness.report import terminal
 from harness.report.change_table import pair_columns, pair_remarks
 from harness.report.comparison_text import device_texts, difference_text, letter, refusal_texts, unmatched_texts
@@ -110,7 +110,7 @@ def _of_several(compared: Compared, case: Case, width: int | None, show: Sequenc
     found = [each for each in compared.across if each.case is case and len(each.runs) > 1]
     lines: list[str] = []
     for across in found:
-        if show and rows_with_eager(across):
+        if show and rows_with_baseline(across):
             tables, remarks = figure_tables(compared, across, show, width), figure_remarks(compared, across, show)
         elif across.rows:
             tables, remarks = across_tables(compared, across, width), across_remarks(compared, across)

@@ -101,7 +101,7 @@ def test_raw_samples_come_along_and_may_be_gone(tmp_path, earlier):
 
 def test_the_hash_of_the_harness_is_sixteen_digits_of_its_source():
     assert len(harness_hash()) == 16 and int(harness_hash(), 16) >= 0
-    assert csv_text([]).splitlines()[0].count("_hash") == 4  # problem, settings, source, harness
+    assert csv_text([]).splitlines()[0].count("_hash") == 5  # problem, settings, source, baseline, harness
 
 
 def test_of_several_sizes_a_candidate_is_kept_with_its_rows_at_all_of_them_or_not_at_all(tmp_path, earlier):
