@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harness.records.comparison import Case, Joined, Row
+from harness.records.comparison import Case, Joined, Row, is_forcible
 from harness.records.schema import Record
 from harness.statistics.call import margin, word
 from harness.statistics.difference import change as change_of
@@ -81,7 +81,7 @@ def pairs_of(joined: Joined, *, force: bool = False) -> list[Pair]:
 
 def _pair(case: Case, reference: int, run: int, force: bool) -> Pair:
     mixed = tuple(case.mixed(reference, run))
-    if mixed and not force:
+    if mixed and not (force and is_forcible(mixed)):
         return Pair(case, reference, run, (), mixed)
     controls = [case.controls.get(reference), case.controls.get(run)]
     changes = tuple((row, change_between(row.records[reference], row.records[run], controls)) for row in case.rows)

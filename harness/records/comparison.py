@@ -161,6 +161,11 @@ def _method(records: Sequence[Record]) -> tuple[frozenset[str], ...]:
     )
 
 
+def is_forcible(mixed: Sequence[tuple[str, str, str]]) -> bool:
+    """Return whether `--force` compares what `mixed` tells apart: speedups over two baselines are of two scales."""
+    return not any(name in ("baseline", "baseline_hash") for name, _, _ in mixed)
+
+
 def is_measured_alike(record: Record, others: Sequence[Record]) -> bool:
     """Whether `record` is of the same problem as `others`, and was measured by the same method, as far as it was."""
     own = _method([record])

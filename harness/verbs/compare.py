@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.compare import compare, drawn
 from harness.errors import HarnessError, InputError
+from harness.records.comparison import is_forcible
 from harness.records.compared import Compared, Gate, Tripped, tripped
 from harness.records.figures import Figure, figures_named
 from harness.report import terminal
@@ -40,8 +41,9 @@ def run(options: argparse.Namespace) -> int:
     refusals = compared.refusals()
     if refusals:
         were = "was" if len(refusals) == 1 else "were"
-        print(f"{len(refusals)} of the comparisons would have mixed different methods and {were} left out; --force "
-              "makes them all the same", file=sys.stderr)
+        how = "; --force makes them all the same" if any(is_forcible(mixed) for *_, mixed in refusals) else ""
+        print(f"{len(refusals)} of the comparisons would have mixed different methods and {were} left out{how}",
+              file=sys.stderr)
         return EXIT_REFUSED
     return 0
 
