@@ -307,3 +307,56 @@ def test_a_wrong_name_in_show_gets_one_sentence_with_the_closed_list(runs, capsy
 def test_show_of_one_device_says_that_there_are_no_two(runs, capsys):
     assert main(["compare", *runs(new=slower(1.0)), "--show", "time"]) == 2
     assert "no problem here was run on two" in capsys.readouterr().err
+
+
+def over_expert(source_hash="e" * 16):
+    """Changes that make a row one over a file named expert: its speedups are halved, those over eager stand beside."""
+    def change(record):
+        found = {"baseline": "expert", "baseline_hash": source_hash}
+        for end in ("", "_lo", "_hi"):
+            over_eager = getattr(record, f"speedup{end}")
+            found |= {f"eager_speedup{end}": over_eager, f"speedup{end}": over_eager and over_eager / 2}
+        return found
+
+    return change
+
+
+@pytest.mark.parametrize("forced", [[], ["--force"]])
+def test_speedups_over_a_file_and_over_eager_are_never_set_against_each_other(runs, capsys, forced):
+    assert main(["compare", *runs(new=over_expert()), *forced]) == 2
+    out = capsys.readouterr().out
+    assert "baseline is 'eager' in A, 'expert' in B" in out and "not compared, even with --force" in " ".join(out.split())
+    assert "FASTER" not in out and "SLOWER" not in out
+
+
+def test_speedups_over_two_files_of_one_name_are_not_set_against_each_other(runs, capsys):
+    old, new = runs(new=over_expert("a" * 16))
+    Path(old).write_text(csv_text([replace(each, **over_expert()(each)) for each in read_records(Path(old))]))
+    assert main(["compare", old, new]) == 2
+    assert f"baseline_hash is '{'e' * 16}' in A, '{'a' * 16}' in B" in capsys.readouterr().out
+
+
+def test_speedups_over_one_file_are_compared_with_eager_s_row_among_them(runs, capsys):
+    old, new = runs(new=over_expert())
+    Path(old).write_text(csv_text([replace(each, **over_expert()(each)) for each in read_records(Path(old))]))
+    assert main(["compare", old, new]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("eager (baseline)") for line in out)
+    assert "SAME" in next(line for line in out if line.startswith("triton_ieee "))
+
+
+def test_devices_over_two_baselines_are_kept_apart(runs, capsys):
+    def change(record):
+        return {**other_card()(record), **over_expert()(record)}
+
+    assert main(["compare", *runs(new=change)]) == 2
+    out = capsys.readouterr().out
+    assert "geometric mean" not in out and "A and B: baseline is 'eager' in A, 'expert' in B" in out
+
+
+def test_scores_over_a_file_have_a_table_of_their_own(runs, capsys):
+    assert main(["scores", *runs(new=over_expert())]) == 0
+    over_eager, over_file = capsys.readouterr().out.split("\n\nKernelBench scores")
+    assert "speedup over eager greater than p" in over_eager and "expert" not in over_eager
+    assert "· over expert" in over_file and "speedup over expert greater than p" in over_file
+    assert "3.799" not in over_file
