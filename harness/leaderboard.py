@@ -193,7 +193,8 @@ def _legend(group: list[Record]) -> str:
         parts.append(f"error: the largest, then eager's own, {unit}")
     gpus = {record.uuid for record in group if record.uuid}
     if len(gpus) > 1:
-        parts.append(f"{len(gpus)} GPUs, each row's speedup over {group[0].baseline or 'eager'} on its own; a GPU by its UUID's beginning")
+        over = group[0].baseline or "eager"
+        parts.append(f"{len(gpus)} GPUs, each row's speedup over {over} on its own; a GPU by its UUID's beginning")
     return " · ".join(parts)
 
 
@@ -296,7 +297,8 @@ def _at_odds(group: list[Record]) -> list[str]:
 
 def _eager_us(record: Record) -> float:
     """Eager's time in the rounds of that row; 0 where it is not known."""
-    return (record.eager_us if record.baseline_hash else record.baseline_us if record.baseline == "eager" else None) or 0.0
+    over_eager = record.baseline_us if record.baseline == "eager" else None
+    return record.eager_us or over_eager or 0.0
 
 
 def _next_lines(records: list[Record], command: str | None, records_path: object) -> list[str]:

@@ -80,14 +80,15 @@ def scores_of(runs: Iterable[Run], without_candidate: Sequence[str] = ()) -> lis
     `without_candidate` are problems that were asked for and had no candidate: KernelBench counts a missing sample as
     a failed one, and so do these. Runs over eager come first, then those over files of the user's.
     """
-    runs = list(runs)
-    own = [run for run in runs if any(record.baseline_hash for record in run.records)]
-    over_eager = [run for run in runs if run not in own]
-    found = _scores_over_one(over_eager, without_candidate)
-    return found + _scores_over_one(own, () if over_eager else without_candidate)
+    over_eager: list[Run] = []
+    over_files: list[Run] = []
+    for run in runs:
+        (over_files if any(record.baseline_hash for record in run.records) else over_eager).append(run)
+    found = _scores_over_alike(over_eager, without_candidate)
+    return found + _scores_over_alike(over_files, () if over_eager else without_candidate)
 
 
-def _scores_over_one(runs: Sequence[Run], without_candidate: Sequence[str]) -> list[DeviceScores]:
+def _scores_over_alike(runs: Sequence[Run], without_candidate: Sequence[str]) -> list[DeviceScores]:
     by_device: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         by_device.setdefault(run.device, []).append(run)

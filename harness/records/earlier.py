@@ -82,7 +82,8 @@ def kept_rows(
     wanted = {
         "problem_hash": problem.hash, "sizes": sizes_text(problem.timed_sizes(device.kind)), "dtype": problem.dtype,
         "mode": problem.mode, "harness_hash": harness_hash(), "config_hash": settings.hash, "device_kind": device.kind,
-        "baseline_hash": problem.baseline and problem.baseline.source_hash, "device_name": device.name, "uuid": device.uuid, "torch": device.torch, "cuda": device.cuda, "driver": device.driver,
+        "baseline_hash": problem.baseline and problem.baseline.source_hash,
+        "device_name": device.name, "uuid": device.uuid, "torch": device.torch, "cuda": device.cuda, "driver": device.driver,
     }
     sources = {each.name: each.source_hash for each in candidates}
     found: dict[str, Kept] = {}

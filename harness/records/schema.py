@@ -127,7 +127,10 @@ class Record:
         "timing", "mean time of the baseline over several processes, where the speedup is over that", "us"
     )
     baseline_processes: int | None = _of("timing", "how many processes those are")
-    speedup: float | None = _of("timing", "baseline time over candidate time, trimmed mean of the rounds; over a file: quotient of two speedups over eager")
+    speedup: float | None = _of(
+        "timing",
+        "baseline time over candidate time, trimmed mean of the rounds; over a file: quotient of two speedups over eager",
+    )
     speedup_lo: float | None = _of("timing", "lower end of the speedup's confidence interval")
     speedup_hi: float | None = _of("timing", "upper end of the speedup's confidence interval")
     confidence: float | None = _of("timing", "confidence level of that interval, as in 0.99")

@@ -46,7 +46,8 @@ def load_all(
     paths: Sequence[Path], candidates_dir: Path | None, mode: str | None = None, sizes: Sequence[str] = (),
     baselines: str | None = None, baseline: Path | None = None,
 ) -> list[Loaded]:
-    """Every file as a problem, in another `mode`, at other `sizes`, with other `baselines` and over a `baseline` where those are given.
+    """Every file as a problem, in another `mode`, at other `sizes`, with other `baselines` and over a `baseline` where
+    those are given.
 
     What cannot be loaded, and a second problem of one name, has its fault instead.
     """

@@ -102,7 +102,8 @@ def worst_by_family(found: Iterable[FamilyError]) -> list[FamilyError]:
 
 
 def history(entry: Entry) -> list[Row]:
-    """The speedups of an entry over its runs that are over the same baseline as its newest; each version of its source is numbered, from the oldest.
+    """The speedups of an entry in its runs over the baseline of its newest; each version of its source is numbered, from
+    the oldest.
 
     An interval that reaches beyond twice the largest estimate, or below half the smallest, is cut there.
     """
