@@ -13,8 +13,9 @@ import io
 import os
 import tokenize
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import ClassVar
 
 from harness.reading.candidate_language import language_of
 from harness.errors import InputError, NothingToRun
@@ -55,6 +56,7 @@ class Candidate:
     parameters: str | None = None
     is_frozen: bool = False
     files: tuple[tuple[str, str], ...] = ()
+    role: ClassVar[str] = "candidate"
 
     def file_in(self, folder: Path) -> Path:
         """The file to be run: its own, or a copy below `folder` of the `source` that counts. Raises OSError."""
@@ -128,6 +130,45 @@ def read_candidate(path: Path, *, tuned: bool = True, form: CandidateForm | None
     if form is not None:
         return Candidate(name, path, source, source_hash, language_of(tree), fault, code, is_frozen=True, files=files)
     return _with_values(Candidate(name, path, source, source_hash, language_of(tree), fault, code), tree, tuned)
+
+
+@dataclass(frozen=True)
+class OwnBaseline(Candidate):
+    """A candidate file of the user's in eager's place: judged as any other, and what the speedups of the rows are over."""
+
+    role: ClassVar[str] = "baseline"
+
+
+def read_baseline(path: Path) -> OwnBaseline:
+    """Return the baseline in `path`. Raises InputError where it is no file that could be run as a candidate."""
+    if not path.is_file():
+        hint = "--baselines names the harness's own" if str(path.name) in _BASELINES else None
+        raise InputError("there is no such file of a baseline", shown(path), hint=hint)
+    if path.suffix != ".py":
+        raise InputError("a baseline is a .py file with class ModelNew", shown(path))
+    found = read_candidate(path)
+    if found.fault is not None:
+        raise InputError(f"the baseline {found.fault}")
+    return OwnBaseline(**{each.name: getattr(found, each.name) for each in fields(found)})
+
+
+def rivals_of(baseline: OwnBaseline | None, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that are judged beside `baseline`: all but its own file.
+
+    Raises InputError where another file has its name, and NothingToRun where none is left.
+    """
+    if baseline is None:
+        return list(candidates)
+    file = baseline.path.resolve()
+    left = [each for each in candidates if each.path.resolve() != file]
+    if any(each.name == baseline.name for each in left):
+        raise InputError(
+            f"{baseline.name} is the name of the baseline and of a candidate", shown(baseline.path),
+            hint="Rename one of the two files",
+        )
+    if not left and candidates:
+        raise NothingToRun(f"no candidate is left: {baseline.name} is the baseline itself")
+    return left
 
 
 def _declared_encoding(content: bytes) -> str | None:

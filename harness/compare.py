@@ -6,23 +6,27 @@ Which files are meant is found by `records.runs`, the joining done by `records.c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from harness.errors import InputError
 from harness.places import PROGRAM
 from harness.records.compared import Compared
 from harness.records.comparison import JOINS, join
+from harness.records.figures import Figure
 from harness.records.runs import Run, find_runs, is_readable
 from harness.spelling import hint_for
 
 
-def compare(paths: Iterable[Path | str], *, by: str = "source", force: bool = False) -> Compared:
+def compare(
+    paths: Iterable[Path | str], *, by: str = "source", force: bool = False, show: Sequence[Figure] = ()
+) -> Compared:
     """The runs of the files, folders and globs compared; a folder stands for its newest run of each problem and
     device.
 
     `by` "name" joins candidates by name, edited or not; `force` compares runs of different methods all the same.
-    Raises InputError when a path cannot be used or when there is only one run.
+    Raises InputError when a path cannot be used, when there is only one run, or when figures to `show` beside each other
+    have no two devices.
     """
     paths = [Path(path) for path in paths]
     if not paths:
@@ -33,21 +37,27 @@ def compare(paths: Iterable[Path | str], *, by: str = "source", force: bool = Fa
     runs, notes = find_runs(paths)
     if len(runs) < 2:
         raise _only_one(runs[0], paths[0], notes)
-    return Compared.of(join(runs, by), notes, force=force)
+    compared = Compared.of(join(runs, by), notes, force=force)
+    if show and not compared.across:
+        hint = "Name the results of two devices, or leave --show out"
+        raise InputError("--show sets devices beside each other, and no problem here was run on two", hint=hint)
+    return compared
 
 
-def drawn(compared: Compared, form: str, width: int | None, color: bool = False) -> str:
+def drawn(
+    compared: Compared, form: str, width: int | None, color: bool = False, show: Sequence[Figure] = ()
+) -> str:
     """The comparison as `form`: table, markdown, csv or json; only the table knows of a width and of colours."""
     if form == "table":
         from harness.report.side_by_side import render
 
-        return render(compared, width=width, color=color)
+        return render(compared, width=width, color=color, show=show)
     from harness.report import comparison_files
 
-    forms: dict[str, Callable[[Compared], str]] = {
+    forms: dict[str, Callable[..., str]] = {
         "markdown": comparison_files.as_markdown, "csv": comparison_files.as_csv, "json": comparison_files.as_json,
     }
-    return forms[form](compared)
+    return forms[form](compared, show)
 
 
 def _only_one(run: Run, named: Path, notes: list[str]) -> InputError:

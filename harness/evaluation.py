@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from harness.candidate import Candidate, read_candidate
+from harness.candidate import Candidate, read_candidate, rivals_of
 from harness.contest import Contest
 from harness.contest.candidate_queue import CandidateQueue
 from harness.device.choose import check_device_name, open_bench
@@ -24,7 +24,7 @@ from harness.errors import InputError
 from harness.kernelbench import result_fields
 from harness.pipeline import note_no_wall
 from harness.places import located
-from harness.problem import Problem, find_problem, in_mode, load_problem
+from harness.problem import Problem, find_problem, in_mode, load_problem, over_baseline
 from harness.records.evidence import Evidence
 from harness.records.ranking import rank
 from harness.records.samples import compiler_reports, evidence_in
@@ -110,22 +110,24 @@ class Referee:
 
     def evaluate(
         self, problem: Problem | Path | str, source: str | Path, *, name: str | None = None, config: str = "default",
-        mode: str | None = None,
+        mode: str | None = None, baseline: Path | str | None = None,
     ) -> Evaluation:
         """Judge one candidate: its source as text, or the path of its file.
 
         `problem` is a name below problems/, a YAML or KernelBench file, or a loaded Problem; `name` is what the record
-        calls the candidate, `mode` another one than the problem's own, as in ``--mode``.
+        calls the candidate, `mode` another one than the problem's own, as in ``--mode``, and `baseline` a file that its
+        speedup is over, as in ``--baseline``.
         """
         settings = load_settings(config)
         if not isinstance(problem, Problem):
             problem = load_problem(find_problem(Path(problem)))
         if mode not in (None, *MODES):
             raise InputError(f"there is no mode '{mode}'", hint=hint_for(str(mode), MODES, "There are"))
-        problem = in_mode(problem, mode)
+        problem = over_baseline(in_mode(problem, mode), None if baseline is None else Path(baseline))
         path = self._written(source, name, ".py" if problem.form is None else problem.form.suffix)
         try:
-            [found] = self.judge(problem, [read_candidate(path, form=problem.form)], settings)
+            candidates = rivals_of(problem.baseline, [read_candidate(path, form=problem.form)])
+            [found] = self.judge(problem, candidates, settings)
         finally:
             if path.parent == self._folder:
                 path.unlink(missing_ok=True)
@@ -190,7 +192,8 @@ def _utc_now() -> str:
 
 
 def _key_of(problem: Problem, settings: Settings) -> tuple[Any, ...]:
-    return str(problem.path.resolve()), problem.hash, problem.mode, tuple(problem.sizes.items()), settings
+    over = problem.baseline and problem.baseline.source_hash
+    return str(problem.path.resolve()), problem.hash, problem.mode, tuple(problem.sizes.items()), over, settings
 
 
 @dataclass
@@ -228,8 +231,8 @@ class _Warm:
 
 def evaluate(
     problem: Problem | Path | str, candidate_source: str | Path, *, name: str | None = None, device: str = "auto",
-    config: str = "default",
+    config: str = "default", baseline: Path | str | None = None,
 ) -> Evaluation:
     """Judge one candidate and forget everything. For several, `with Referee() as referee` keeps what is warm."""
     with Referee(device) as referee:
-        return referee.evaluate(problem, candidate_source, name=name, config=config)
+        return referee.evaluate(problem, candidate_source, name=name, config=config, baseline=baseline)

@@ -31,7 +31,7 @@ _MOST_NAMED = 3  # rows by name that have the same note
 # How many times as long eager may take beside one row as in its own: on an H200 1.001 was seen, on a busy CPU 1.9.
 _AT_ODDS = 1.25
 _FAR_SLOWER = 100.0
-_DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by")  # what a narrow terminal loses, in order
+_DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by", "over eager")  # what a narrow terminal loses, in order
 
 
 def render(
@@ -111,7 +111,8 @@ def _columns(group: list[Record], color: bool) -> list[Column]:
         Column("candidate", "left", [_name_cell(record, group, color) for record in group]),
         Column("status", "left", [_status_cell(record, class_of(group), color) for record in group]),
         Column(f"time ({unit})", "right", times),
-        Column(over, "left", cells(lambda record: _speedup_cell(record, color))),
+        Column(over, "left", cells(lambda record: _speedup_cell(record, color, named=len(baselines) > 1))),
+        Column("over eager", "right", cells(lambda record: terminal.ratio_text(record.eager_speedup))),
         Column("GB/s" if by_bytes else "TFLOP/s", "right", rates("gbytes_s" if by_bytes else "tflops")),
         Column("% SOL", "right", cells(lambda record: terminal.percent_text(record.percent_of_sol))),
         Column("error (u)", "right", [terminal.units_text(record.err_max_u) for record in group]),
@@ -141,8 +142,10 @@ def _status_cell(record: Record, wanted: str | None, color: bool) -> str:
     return paint(record.status.value, terminal.STATUS_STYLES.get(record.status.value, "red"), color)
 
 
-def _speedup_cell(record: Record, color: bool) -> str:
+def _speedup_cell(record: Record, color: bool, *, named: bool) -> str:
+    """The speedup; `named` says over what, where rows of a table are over different baselines."""
     text = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    text += f" over {record.baseline}" if text and named else ""
     if not text or not record.call:
         return text
     return f"{text} {paint(record.call, _CALL_STYLES.get(record.call, 'dim'), color)}"
@@ -174,7 +177,8 @@ def _legend(group: list[Record]) -> str:
         own = [record for record in with_interval if record.role == "candidate"] or with_interval
         over = {record.players for record in own} - {None}
         where = f" over {max(over)} processes" if over and max(over) > 1 else " from one process" if over else ""
-        parts.append(f"[ ]: {with_interval[0].confidence * 100:g} % interval{where}")
+        of_both = "" if with_interval[0].baseline_hash is None else ", of a quotient of two speedups over eager"
+        parts.append(f"[ ]: {with_interval[0].confidence * 100:g} % interval{where}{of_both}")
         pooled = [record for record in own if record.baseline_processes]
         if pooled:
             parts.append(f"{pooled[0].baseline}: its mean of {pooled[0].baseline_processes} processes")
@@ -189,7 +193,8 @@ def _legend(group: list[Record]) -> str:
         parts.append(f"error: the largest, then eager's own, {unit}")
     gpus = {record.uuid for record in group if record.uuid}
     if len(gpus) > 1:
-        parts.append(f"{len(gpus)} GPUs, each row's speedup over eager on its own; a GPU by its UUID's beginning")
+        over = group[0].baseline or "eager"
+        parts.append(f"{len(gpus)} GPUs, each row's speedup over {over} on its own; a GPU by its UUID's beginning")
     return " · ".join(parts)
 
 
@@ -276,18 +281,24 @@ def _at_odds(group: list[Record]) -> list[str]:
     """
     own_us = {each.uuid: each.time_us for each in group if each.role == "baseline" and each.candidate == "eager"}
     apart = {
-        position: abs(math.log(each.baseline_us / own_us[each.uuid])) for position, each in enumerate(group)
-        if each.baseline == "eager" and (each.baseline_us or 0.0) > 0.0 and (own_us.get(each.uuid) or 0.0) > 0.0
-        and (each.time_us or 0.0) < _FAR_SLOWER * each.baseline_us  # else it waits between calls, and is slower after that
+        position: abs(math.log(_eager_us(each) / own_us[each.uuid])) for position, each in enumerate(group)
+        if _eager_us(each) > 0.0 and (own_us.get(each.uuid) or 0.0) > 0.0
+        and (each.time_us or 0.0) < _FAR_SLOWER * _eager_us(each)  # else it waits between calls, and is slower after that
     }
     if not apart or max(apart.values()) < math.log(_AT_ODDS):
         return []
     worst = group[max(apart, key=apart.get)]
-    beside, own = (terminal.time_text(time_us) for time_us in (worst.baseline_us, own_us[worst.uuid]))
+    beside, own = (terminal.time_text(time_us) for time_us in (_eager_us(worst), own_us[worst.uuid]))
     return [
         f"{worst.candidate}: eager took {beside} beside it and {own} in its own row: something else was using the "
         "device; speedups are of the same rounds, times are not; run again when it is quiet"
     ]
+
+
+def _eager_us(record: Record) -> float:
+    """Eager's time in the rounds of that row; 0 where it is not known."""
+    over_eager = record.baseline_us if record.baseline == "eager" else None
+    return record.eager_us or over_eager or 0.0
 
 
 def _next_lines(records: list[Record], command: str | None, records_path: object) -> list[str]:

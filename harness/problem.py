@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.candidate import OwnBaseline, read_baseline
 from harness.errors import InputError
 from harness.formats import is_foreign, problem_in, read_foreign
 from harness.formats.foreign import CandidateForm
@@ -20,7 +21,7 @@ from harness.places import SHIPPED, folders_of, located, own
 from harness.reading.reference_source import read_reference, sizes_in
 from harness.reading.sizes_flag import names_in, read_sizes
 from harness.reading.text_files import files_in, joined, shown
-from harness.reading.yaml_lines import YAML_SUFFIXES, read_yaml
+from harness.reading.yaml_lines import YAML_SUFFIXES, YamlFile, read_yaml
 from harness.spelling import hint_for
 
 PROBLEMS_DIR = SHIPPED / "problems"
@@ -55,6 +56,7 @@ class Problem:
     New candidates go into `candidates_dir`; those of `more_candidates` count too where none there has their name.
     `form` is how candidates of another project's problem are written, None for KernelBench files.
     `hash` is the first 16 hex digits of the SHA-256 of problem file and reference, line ends as ``\\n``.
+    `baseline` is a file of the user's in eager's place, None for eager.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Problem:
     more_sizes: tuple[dict[str, int], ...] = ()
     more_candidates: tuple[Path, ...] = ()
     form: CandidateForm | None = None
+    baseline: OwnBaseline | None = None
 
     @property
     def candidate_folders(self) -> tuple[Path, ...]:
@@ -148,7 +151,16 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
         hash=_hash(parts.yaml_text, parts.reference_text),
         mode=schema.mode,
         more_candidates=tuple(more),
+        baseline=None if schema.baseline is None else _baseline_beside(file, schema.baseline),
     )
+
+
+def _baseline_beside(file: YamlFile, name: str) -> OwnBaseline:
+    """Return the baseline that the YAML names, at a path relative to it. Raises InputError with the line."""
+    try:
+        return read_baseline(file.path.parent / name)
+    except InputError as error:
+        raise InputError(f"baseline: {error}", file.path, file.line_of(("baseline",))) from None
 
 
 def _candidate_folders(path: Path, chosen: Path | str | None) -> list[Path]:
@@ -214,6 +226,11 @@ def with_baselines(problem: Problem, text: str | None, *, in_suite: bool = False
         if name not in BASELINE_NAMES:
             raise InputError(f"--baselines: there is no baseline '{name}'", hint=hint_for(name, BASELINE_NAMES, "There are"))
     return replace(problem, baselines=tuple(name for name in BASELINE_NAMES if name in ("eager", *names)))
+
+
+def over_baseline(problem: Problem, path: Path | None) -> Problem:
+    """Return the problem with speedups over the file that --baseline names; as it is without one. Raises InputError."""
+    return problem if path is None else replace(problem, baseline=read_baseline(located(path)))
 
 
 def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:

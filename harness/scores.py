@@ -6,6 +6,8 @@ whose speedup over eager is greater than p; fast_0 is therefore the correctness 
 correct samples alone. What counts as correct is this harness's business, and stricter: status `ok`, or `unsure`, which
 is right and could not be timed, so that it counts for fast_0 and for no other. A row that does not show its work
 (`records.ranking`) is no sample.
+
+Runs over a baseline of the user's own have scores apart, with its speedups in eager's place.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 
 from harness.records.changes import speedup_interval
 from harness.records.comparison import newest_rows
+from harness.records.own_baseline import fault_of
 from harness.records.ranking import shows_its_work
 from harness.records.runs import Run
 from harness.records.schema import Record
@@ -54,7 +57,9 @@ class DeviceScores:
 
     `uuid` is that of a GPU; none where several shared the work. `unsolved` names the problems without a correct
     candidate, `left_out` those whose candidates nothing here could run; `candidates_left_out` counts such candidates.
-    `unshown` names the problems left out since no row of theirs shows its work.
+    `unshown` names the problems left out since no row of theirs shows its work. `over` names what the speedups are over,
+    several files where problems have baselines of their own; `without_baseline` the problems left out since theirs was not
+    ok.
     """
 
     device_name: str
@@ -65,14 +70,25 @@ class DeviceScores:
     left_out: tuple[str, ...]
     candidates_left_out: int
     unshown: tuple[str, ...] = ()
+    over: tuple[str, ...] = ("eager",)
+    without_baseline: tuple[str, ...] = ()
 
 
 def scores_of(runs: Iterable[Run], without_candidate: Sequence[str] = ()) -> list[DeviceScores]:
     """The scores of each device that the runs are from; GPUs of one model that shared the work between them are one.
 
     `without_candidate` are problems that were asked for and had no candidate: KernelBench counts a missing sample as
-    a failed one, and so do these.
+    a failed one, and so do these. Runs over eager come first, then those over files of the user's.
     """
+    over_eager: list[Run] = []
+    over_files: list[Run] = []
+    for run in runs:
+        (over_files if any(record.baseline_hash for record in run.records) else over_eager).append(run)
+    found = _scores_over_alike(over_eager, without_candidate)
+    return found + _scores_over_alike(over_files, () if over_eager else without_candidate)
+
+
+def _scores_over_alike(runs: Sequence[Run], without_candidate: Sequence[str]) -> list[DeviceScores]:
     by_device: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         by_device.setdefault(run.device, []).append(run)
@@ -106,8 +122,12 @@ def _by_problem(run: Run) -> dict[str, list[Record]]:
 
 def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceScores:
     played: dict[str, list[tuple[Run, list[Record]]]] = {}
+    without_baseline: dict[str, None] = {}
     for run in sorted(runs, key=lambda run: run.utc):
         for name, records in _by_problem(run).items():
+            if fault_of(run.records) is not None:
+                without_baseline[name] = None
+                continue
             played.setdefault(name, []).append((run, records))
     # A candidate that was judged twice is one sample: its newest.
     problems = {
@@ -134,8 +154,13 @@ def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceS
     return DeviceScores(
         runs[0].device_name, cards.pop() if len(cards) == 1 else None,
         _scores(best, len(best) + missing), _scores(every, len(every) + missing), tuple(unsolved), tuple(left_out),
-        not_tried, tuple(unshown),
+        not_tried, tuple(unshown), _over(records for each in problems.values() for records in each.values()),
+        tuple(name for name in without_baseline if name not in problems),
     )
+
+
+def _over(records: Iterable[Record]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(record.baseline for record in records if record.baseline)) or ("eager",)
 
 
 def _goodness(record: Record) -> tuple[bool, float]:

@@ -67,7 +67,7 @@ class Workshop:
         self._toolchain = toolchain_for(bench.identity.sm, archs)
         self._cache = Cache()
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-"))
-        self._sound = [candidate for candidate in candidates if candidate.fault is None]
+        self._sound = sound_of(problem, candidates)
         self.wall = best_wall()
         self._queue = None if builds else queue_for(
             problem, self._sound, self._toolchain, settings, bench.identity, self._cache, self.wall, gently
@@ -180,6 +180,12 @@ class Workshop:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)  # the clock of the least recently used
         return folder
+
+
+def sound_of(problem: Problem, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return what is to be built: the problem's own baseline, which all others wait for, then candidates without fault."""
+    own = [] if problem.baseline is None else [problem.baseline]
+    return [*own, *(candidate for candidate in candidates if candidate.fault is None)]
 
 
 def toolchain_for(capability: str | None, archs: Sequence[str]) -> Toolchain:

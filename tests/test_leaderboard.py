@@ -271,3 +271,33 @@ def test_times_that_are_none_are_held_against_nobody(own_us, beside_us):
 def test_rows_of_another_device_are_not_held_against_this_one_s_eager():
     eager = ok("eager", role="baseline", baseline="eager", time_us=10.0, baseline_us=10.0, uuid="GPU-1")
     assert "eager took" not in render([eager, ok("a", baseline="eager", baseline_us=30.0, uuid="GPU-2")])
+
+
+def over_expert(name: str, speedup: float | None, over_eager: float, **changes) -> Record:
+    ends = {} if speedup is None else {"speedup": speedup, "speedup_lo": speedup, "speedup_hi": speedup, "call": "FASTER"}
+    figures = {"baseline": "expert", "baseline_hash": "e" * 16, "eager_speedup": over_eager, **ends}
+    return ok(name, confidence=0.99, **(figures | changes))
+
+
+def test_the_header_names_the_file_that_speedups_are_over_and_those_over_eager_stand_apart():
+    text = render([
+        over_expert("expert", None, 2.0, role="baseline", source_hash="e" * 16), over_expert("a", 1.5, 3.0, time_us=1.0),
+    ])
+    lines = text.splitlines()
+    header = next(line for line in lines if line.startswith("#"))
+    assert header.index("speedup over expert") < header.index("over eager")
+    assert next(line for line in lines if " a " in line).split()[4:7] == ["[1.500,", "1.500]", "FASTER"]
+    assert next(line for line in lines if line.startswith("   expert ")).split()[:4] == ["expert", "baseline", "2.000", "2.000×"]
+    assert "of a quotient of two speedups over eager" in " ".join(text.split())
+
+
+def test_speedups_over_two_baselines_in_one_table_each_say_over_what():
+    text = render([over_expert("a", 1.5, 3.0), ok("b", baseline="eager", speedup=3.0, speedup_lo=2.9, speedup_hi=3.1)])
+    assert "1.500× [1.500, 1.500] over expert FASTER" in text and "3.000× [2.900, 3.100] over eager" in text
+    assert "speedup over" not in text
+
+
+def test_eager_at_odds_with_its_own_row_is_seen_over_a_file_too():
+    eager = over_expert("eager", 0.5, 1.0, role="baseline", time_us=17_400.0, eager_us=17_400.0)
+    text = render([eager, over_expert("a", 1.5, 3.0, time_us=2290.0, eager_us=9_000.0)])
+    assert "eager took 9.00 ms beside it and 17.4 ms in its own row" in text

@@ -163,3 +163,14 @@ def test_cards_that_shared_each_run_have_scores_in_common_whoever_judged_what_be
             *run("b.csv", "2026-05-08T12:30:05Z", x="GPU-2", y="GPU-1")]
     [found] = scores_of(runs)
     assert found.of_candidates.n == 2
+
+
+def test_a_problem_whose_own_baseline_is_not_ok_has_no_score_over_it_and_is_named():
+    expert = {"baseline": "expert", "baseline_hash": "e" * 16}
+    good = row("p1", 2.0, **expert)
+    bad = [row("p2", **expert), row("p2", status="incorrect", name="expert", role="baseline", source_hash="e" * 16, **expert)]
+    runs = [Run(Path("p1.csv"), (good,)), Run(Path("p2.csv"), tuple(bad))]
+    [found] = scores_of(runs)
+    assert (found.of_problems.n, found.over, found.without_baseline) == (1, ("expert",), ("p2",))
+    assert "the baseline that they are over is not ok: p2" in score_text([found])
+    assert score_json([found])[0]["without_baseline"] == ["p2"]

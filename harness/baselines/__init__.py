@@ -11,6 +11,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from harness.problem import Problem
 from harness.reading.reference_source import with_sizes
@@ -55,6 +56,7 @@ class Baseline:
     precision_class: str | None
     gpu_only: bool = False
     imports: tuple[str, ...] = ()
+    role: ClassVar[str] = "baseline"
 
 
 BASELINES = {

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -25,7 +26,9 @@ from harness.device.bench import Bench
 from harness.errors import HarnessError, NoRoom
 from harness.problem import Problem
 from harness.records.assembling import record_of, samples_of
+from harness.records.own_baseline import over_own_baseline
 from harness.records.problem_notes import ProblemNote
+from harness.records.schema import Record
 from harness.records.writer import RunFiles
 from harness.referee import first_calls
 from harness.referee.control import Control
@@ -86,6 +89,8 @@ class Contest:
         self._lost: str | None = None
         self._control_is_noisy = False
         self._control_at = 0.0
+        self._own_row: Record | None = None  # of the baseline of the user's own, once it is judged
+        self._held_back: list[tuple[Record, dict[str, Any]]] = []
 
     def _references(self) -> tuple[list[Reference], int]:
         """The reference at all sizes, and the seed under which its model and the candidates' are constructed."""
@@ -151,7 +156,7 @@ class Contest:
             self._judge.control, self._judge.eagers = before.control, before.eagers
             self._judge.control_row_s = before.control_row_s
         self._judge.renew = self._renew_when_quiet
-        if self._judge.control is None:
+        if self._judge.control is None or (self._own_row is not None and self._own_row.status is Status.UNSURE):
             self._one(BASELINES["eager"], None)
         elif _is_old(self._control_at) or self._could_be_quieter():
             self._renew_control()
@@ -194,6 +199,16 @@ class Contest:
             self._judge.forget_ready()
 
     def _one(self, entry: Entry, following: Entry | None) -> None:
+        """Judge `entry` and record it; after eager the baseline of the user's own, which all other rows are over."""
+        own = self._problem.baseline if entry is BASELINES["eager"] else None
+        self._judge_entry(entry, own or following)
+        if own is not None:
+            try:
+                self._judge_entry(own, following)
+            finally:
+                self._write_held_back()
+
+    def _judge_entry(self, entry: Entry, following: Entry | None) -> None:
         self._to_come = [each for each in self._to_come if each is not entry and each is not following]
         build = judgement = None
         verdict = self._fault_of(entry)
@@ -328,15 +343,29 @@ class Contest:
     def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
         is_candidate = isinstance(entry, Candidate)
         record = record_of(
-            self._facts, name=entry.name, role="candidate" if is_candidate else "baseline",
+            self._facts, name=entry.name, role=entry.role,
             source_hash=entry.source_hash if is_candidate else None,
             language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
             parameters=entry.parameters if is_candidate else None, problem_notes=self._judge.problem_notes,
         )
-        trouble = self._files.append(record, samples_of(judgement, build))
-        if trouble:
-            self._progress.note(trouble)
-        self._progress.done(record)
+        self._held_back.append((record, samples_of(judgement, build)))
+        baseline = self._problem.baseline
+        if baseline is not None and entry is BASELINES["eager"]:
+            return  # its speedup over the baseline is known when that is judged, which is next
+        if entry is baseline:
+            self._own_row = over_own_baseline(record, baseline, None)
+        self._write_held_back()
+
+    def _write_held_back(self) -> None:
+        baseline, held_back = self._problem.baseline, self._held_back
+        self._held_back = []
+        for record, samples in held_back:
+            if baseline is not None:
+                record = over_own_baseline(record, baseline, self._own_row)
+            trouble = self._files.append(record, samples)
+            if trouble:
+                self._progress.note(trouble)
+            self._progress.done(record)
 
 
 def _is_old(since: float) -> bool:

@@ -44,6 +44,10 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
         help="what else is timed (default: what the problem names; in a suite of KernelBench files eager alone)",
     )
     run.add_argument(
+        "--baseline", type=Path, metavar="FILE",
+        help="a candidate file that all speedups are over, in eager's place (default: the problem's `baseline`, or eager)",
+    )
+    run.add_argument(
         "--out", type=Path, default=own("results"), metavar="DIR", help="where results go (default: results)"
     )
     run.add_argument(

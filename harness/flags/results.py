@@ -25,6 +25,10 @@ def add_compare(verbs: argparse._SubParsersAction) -> None:
     compare.add_argument(
         "--by", default="source", metavar="source|name", help="what makes two candidates one (default: the same source)"
     )
+    compare.add_argument(
+        "--show", metavar="time,tflops,sol,energy",
+        help="absolute figures of several devices, any of these, with the ratio of each pair (default: speedups)",
+    )
     compare.add_argument("--force", action="store_true", help="compare what was measured by different methods too")
     compare.add_argument(
         "--format", default="table", choices=("table", "markdown", "csv", "json"), help="what to print"

@@ -20,7 +20,7 @@ from harness.records.writer import RunFiles, device_slug
 from harness.report.progress import Progress
 from harness.sandbox.walls import best_wall
 from harness.verdict import ReasonCode, Status
-from harness.workshop import queue_for, toolchain_for
+from harness.workshop import queue_for, sound_of, toolchain_for
 
 # What was measured of a device at some time and says nothing of a row that was not.
 _OF_THE_MOMENT = (
@@ -42,9 +42,8 @@ class Team:
             self._files.append(each.record, each.samples())
         self._last: dict[int, Record] = {}
         self._uuids: dict[int, str | None] = {}
-        sound = [each for each in request.candidates if each.fault is None]
         self._builds = queue_for(
-            problem, sound, toolchain_for(device.sm, request.archs), request.settings,
+            problem, sound_of(problem, request.candidates), toolchain_for(device.sm, request.archs), request.settings,
             device, Cache(), best_wall(),
         )
 
@@ -76,6 +75,9 @@ class Team:
         """What a free referee judges now, with its build; None while nothing is ready."""
         if self._kind == "cpu" and not self._builds.is_idle:
             return None  # compilers would take the very cores that are about to be timed
+        own = self._request.problem.baseline
+        if own is not None and not self._builds.is_ready(own):
+            return None  # each referee judges it after its control, and holds all else against it
         job = self._sharing.next(number, self._is_ready, time.monotonic())
         return None if job is None else Delivery(job, self._builds_for(job), self._builds.is_idle)
 
@@ -111,6 +113,7 @@ class Team:
 
     def _builds_for(self, job: Job) -> dict[Any, Any]:
         wanted = [self._entries[place] for place in (job.entry, job.following) if place is not None]
+        wanted.append(self._request.problem.baseline)
         return {
             each.path: self._builds.result(each)
             for each in wanted if isinstance(each, Candidate) and each.fault is None

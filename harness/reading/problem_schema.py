@@ -137,6 +137,9 @@ class ProblemSchema:
         default=("eager", "torch.compile"),
         synonyms={"compile": "torch.compile", "inductor": "torch.compile", "tf32": "eager-tf32"},
     )
+    baseline: str | None = key(
+        _TEXT, "the path of a candidate file", example="baseline: expert.py", default=None,
+    )
     kinds: list[str] = key(
         _list_of("custom", "mixed", "library"), "a list of custom, mixed and library", example="kinds: [custom]",
         default=("custom",),

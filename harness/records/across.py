@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.records.changes import speedup_interval
-from harness.records.comparison import Case, Joined, Row
+from harness.records.comparison import Case, Joined, Row, is_forcible
 from harness.records.schema import Record
 from harness.statistics.difference import change, geometric_mean
 from harness.statistics.trimmed import Interval
@@ -62,7 +62,7 @@ def _across(joined: Joined, case: Case, runs: list[int], force: bool) -> Across:
             mixed = [each for each in mixed if each[0] not in ("timer", "l2_policy")]
         if mixed:
             refused[run] = tuple(mixed)
-    kept = tuple(run for run in runs if force or run not in refused)
+    kept = tuple(run for run in runs if run not in refused or (force and is_forcible(refused[run])))
     rows = tuple(row for row in case.rows if sum(row.records[run] is not None for run in kept) > 1)
     speedups = {
         row.name: {run: interval for run in kept if (interval := _ok_interval(row.records[run])) is not None}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harness.records.comparison import Case, Joined, Row
+from harness.records.comparison import Case, Joined, Row, is_forcible
 from harness.records.schema import Record
 from harness.statistics.call import margin, word
 from harness.statistics.difference import change as change_of
@@ -81,7 +81,7 @@ def pairs_of(joined: Joined, *, force: bool = False) -> list[Pair]:
 
 def _pair(case: Case, reference: int, run: int, force: bool) -> Pair:
     mixed = tuple(case.mixed(reference, run))
-    if mixed and not force:
+    if mixed and not (force and is_forcible(mixed)):
         return Pair(case, reference, run, (), mixed)
     controls = [case.controls.get(reference), case.controls.get(run)]
     changes = tuple((row, change_between(row.records[reference], row.records[run], controls)) for row in case.rows)
@@ -137,7 +137,8 @@ def _margin(before: Record, now: Record, controls: list[Record]) -> tuple[float,
     same thing made of it in that run.
     """
     m = margin(min(record.time_us or float("inf") for record in (before, now)))
-    off = max((abs(control.speedup - 1) for control in controls if control.speedup), default=0.0)
+    itself = [each.speedup if each.baseline_hash is None else each.eager_speedup for each in controls]
+    off = max((abs(speedup - 1) for speedup in itself if speedup), default=0.0)
     return (off, "control") if off > m else (m, "duration")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.errors import InputError
 from harness.records.across import Across, across_of
 from harness.records.changes import WRONG, Pair, pairs_of
-from harness.records.comparison import Case, Joined
+from harness.records.comparison import Case, Joined, is_forcible
 from harness.records.schema import Record
 from harness.spelling import hint_for
 
@@ -46,7 +46,7 @@ class Compared:
             (each.case, min(each.case.runs), run, mixed)
             for each in self.across for run, mixed in each.refused.items()
         ]
-        return [] if self.forced else found
+        return [each for each in found if not (self.forced and is_forcible(each[3]))]
 
 
 @dataclass(frozen=True)

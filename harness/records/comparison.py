@@ -16,7 +16,7 @@ from harness.records.schema import Record
 from harness.verdict import Status
 
 # How it was measured: two values of one of these are two methods. The accuracy rule is part of the problem's hash.
-METHOD = ("problem_hash", "baseline", "timer", "l2_policy")
+METHOD = ("problem_hash", "baseline", "baseline_hash", "timer", "l2_policy")
 # What one method was called in earlier records: these are the driver's events on the same stream, recorded by Python.
 _FORMERLY = {"cuda_events": "native_events"}
 SOFTWARE = (
@@ -55,8 +55,8 @@ class Unmatched:
 class Case:
     """One problem at one set of sizes: the runs that have it, and the rows that two of them share.
 
-    `methods` has for each of `runs` the values of each field of `METHOD`; `controls` its row of the baseline in a
-    candidate's place, which should be one.
+    `methods` has for each of `runs` the values of each field of `METHOD`; `controls` its row of eager in a candidate's
+    place, which should be one; `over` its row of what the speedups are over, eager's or that of a file.
     """
 
     problem: str
@@ -68,6 +68,7 @@ class Case:
     unmatched: tuple[Unmatched, ...]
     methods: dict[int, tuple[frozenset[str], ...]]
     controls: dict[int, Record]
+    over: dict[int, Record]
 
     @property
     def title(self) -> str:
@@ -128,10 +129,13 @@ def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
     rows: list[Row] = []
     alone: dict[str, list[tuple[int, Record]]] = {}
     controls: dict[int, Record] = {}
+    over: dict[int, Record] = {}
     for cells in cells_of.values():
         first = next(iter(cells.values()))
-        if first.role == "baseline" and first.candidate == (first.baseline or "eager"):
+        if first.role == "baseline" and first.candidate == "eager":
             controls = cells
+        if first.role == "baseline" and first.candidate == (first.baseline or "eager"):
+            over |= cells
         elif len(cells) == 1:
             alone.setdefault(first.candidate, []).extend(cells.items())
         else:
@@ -144,14 +148,22 @@ def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
     first = next(iter(by_run.values()))[0]
     return Case(
         first.problem, first.sizes, first.dtype, first.mode or "forward", tuple(sorted(by_run)),
-        tuple(sorted(rows, key=_best_first)), tuple(unmatched),
-        {number: _method(records) for number, records in by_run.items()}, controls,
+        tuple(sorted(rows, key=best_first)), tuple(unmatched),
+        {number: _method(records) for number, records in by_run.items()}, controls, over,
     )
 
 
 def _method(records: Sequence[Record]) -> tuple[frozenset[str], ...]:
-    found = zip(*set(map(attrgetter(*METHOD), records)))
-    return tuple(frozenset(_word(value) for value in values if value is not None) for values in found)
+    found = zip(METHOD, zip(*set(map(attrgetter(*METHOD), records))))
+    return tuple(
+        frozenset(_word(value or "none") for value in values if value is not None or name == "baseline_hash")
+        for name, values in found
+    )
+
+
+def is_forcible(mixed: Sequence[tuple[str, str, str]]) -> bool:
+    """Return whether `--force` compares what `mixed` tells apart: speedups over two baselines are of two scales."""
+    return not any(name in ("baseline", "baseline_hash") for name, _, _ in mixed)
 
 
 def is_measured_alike(record: Record, others: Sequence[Record]) -> bool:
@@ -190,7 +202,7 @@ def _copied_sources(runs: Sequence[list[Record]]) -> set[str]:
     return copied
 
 
-def _best_first(row: Row) -> tuple[object, ...]:
+def best_first(row: Row) -> tuple[object, ...]:
     """Rows by their speedup in the first run that has one; those that have none last, by name."""
     speedups = (record.speedup for record in row.records if record is not None and record.status is Status.OK)
     speedup = next((value for value in speedups if value), None)

@@ -82,6 +82,7 @@ def kept_rows(
     wanted = {
         "problem_hash": problem.hash, "sizes": sizes_text(problem.timed_sizes(device.kind)), "dtype": problem.dtype,
         "mode": problem.mode, "harness_hash": harness_hash(), "config_hash": settings.hash, "device_kind": device.kind,
+        "baseline_hash": problem.baseline and problem.baseline.source_hash,
         "device_name": device.name, "uuid": device.uuid, "torch": device.torch, "cuda": device.cuda, "driver": device.driver,
     }
     sources = {each.name: each.source_hash for each in candidates}
@@ -95,6 +96,7 @@ def kept_rows(
             is_wanted = record.role == "candidate" and sources.get(record.candidate) == record.source_hash
             # With more time for a row, which the settings' hash does not hold, that one may end.
             is_open = record.status in _TRIED_AGAIN or record.reason_code == ReasonCode.ROW_TIMEOUT
+            is_open |= record.time_us is not None and record.speedup is None  # the baseline it was to be over was not ok
             if is_wanted and not is_open and record.candidate not in found:
                 is_same_size = memory_gb(record.memory_bytes) == memory_gb(device.memory_bytes)
                 if is_same_size and all(getattr(record, name) == value for name, value in wanted.items()):

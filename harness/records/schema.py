@@ -67,6 +67,9 @@ class Record:
     candidate: str = _of("identity", "file name without .py, or name of the baseline", required=True)
     source_hash: str | None = _of("identity", "sha256 of its source, 16 hex digits; none for a baseline")
     parameters: str | None = _of("identity", "values of its PARAMETERS, as in `BM=128 STAGES=3`")
+    baseline_hash: str | None = _of(
+        "identity", "sha256 of the source of the file that the speedup is over, 16 hex digits; none for eager"
+    )
     role: str = field(
         default="candidate",
         metadata={"group": "identity", "doc": "candidate or baseline", "unit": "", "required": True},
@@ -114,7 +117,9 @@ class Record:
     players: int | None = _of("timing", "fresh processes that it was timed in; the interval is over all of them")
     dropped: int | None = _of("timing", "rounds dropped for heat or hardware slow-down")
     baseline: str | None = _of("timing", "what the speedup is over")
-    baseline_us: float | None = _of("timing", "time of one call of the baseline in the same rounds", "us")
+    baseline_us: float | None = _of(
+        "timing", "time of one call of the baseline: eager's in the same rounds, a file's in its own row", "us"
+    )
     baseline_inside_us: float | None = _of(
         "timing", "time of the baseline in the candidate's own process, where that agrees with the one before", "us"
     )
@@ -122,10 +127,17 @@ class Record:
         "timing", "mean time of the baseline over several processes, where the speedup is over that", "us"
     )
     baseline_processes: int | None = _of("timing", "how many processes those are")
-    speedup: float | None = _of("timing", "baseline time over candidate time, trimmed mean of the rounds")
+    speedup: float | None = _of(
+        "timing",
+        "baseline time over candidate time, trimmed mean of the rounds; over a file: quotient of two speedups over eager",
+    )
     speedup_lo: float | None = _of("timing", "lower end of the speedup's confidence interval")
     speedup_hi: float | None = _of("timing", "upper end of the speedup's confidence interval")
     confidence: float | None = _of("timing", "confidence level of that interval, as in 0.99")
+    eager_us: float | None = _of("timing", "time of one call of eager in the same rounds, where the baseline is a file", "us")
+    eager_speedup: float | None = _of("timing", "speedup over eager, where the baseline is a file")
+    eager_speedup_lo: float | None = _of("timing", "lower end of the confidence interval of that")
+    eager_speedup_hi: float | None = _of("timing", "upper end of the confidence interval of that")
     call: str | None = _of("timing", "FASTER, SLOWER, SAME or UNSURE")
     e2e_us: float | None = _of("timing", "one call with its launch overhead", "us")
     warm_us: float | None = _of(

@@ -179,8 +179,10 @@ def _in_short(record: Record) -> str:
 
 def _speedup(record: Record, color: bool) -> str:
     ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    over_eager = terminal.ratio_text(record.eager_speedup, record.eager_speedup_lo, record.eager_speedup_hi)
+    over_eager = f"{over_eager} over eager ({terminal.time_text(record.eager_us)})" if over_eager and record.eager_us else ""
     if not ratio:
-        return ""
+        return over_eager
     word = paint(record.call or "", _CALLS.get(record.call or "", "dim"), color)
     baseline = f"over {record.baseline}"
     if record.baseline_processes and record.baseline_mean_us:
@@ -190,7 +192,7 @@ def _speedup(record: Record, color: bool) -> str:
     players = record.players or 0
     over = f" over {players} processes" if players > 1 else " from one process" if players else ""
     level = f"{record.confidence * 100:g} % interval{over}" if record.confidence else None
-    return _joined(f"{ratio} {word} {baseline}".replace("  ", " "), level)
+    return _joined(f"{ratio} {word} {baseline}".replace("  ", " "), over_eager, level)
 
 
 def _physics(record: Record) -> str:

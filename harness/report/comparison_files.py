@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from harness.reading.text_files import shown
 from harness.records.changes import NOT_IN_BOTH, Change
 from harness.records.compared import Compared
 from harness.records.comparison import Case
+from harness.records.figures import CLOCKS, Figure, rows_with_baseline
 from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.change_table import pair_columns, pair_remarks
@@ -28,6 +29,7 @@ from harness.report.comparison_text import (
     unmatched_texts,
 )
 from harness.report.device_table import across_block, across_remarks
+from harness.report.figure_table import figure_blocks, figure_remarks, figures_json, standing
 from harness.report.next_step import then_compare
 from harness.report.table import Column
 from harness.statistics.trimmed import Interval
@@ -36,8 +38,8 @@ COMPARISON_VERSION = 1
 _MOST_PAIRS = 8  # of one case, in Markdown: a page of steps is read by people
 
 
-def as_json(compared: Compared) -> str:
-    """The whole comparison under stable keys."""
+def as_json(compared: Compared, show: Sequence[Figure] = ()) -> str:
+    """The whole comparison under stable keys; with figures to `show`, those of several devices too."""
     return json.dumps({
         "comparison_version": COMPARISON_VERSION,
         "runs": [
@@ -70,23 +72,26 @@ def as_json(compared: Compared) -> str:
                 ],
                 "means": {letter(run): _ratio("speedup", mean) for run, mean in each.means.items()},
                 "means_over_first": {letter(run): _ratio("ratio", mean) for run, mean in each.against.items()},
+                **(figures_json(each, show) if show else {}),
             }
             for each in compared.across
         ],
     })
 
 
-def as_csv(compared: Compared) -> str:
+def as_csv(compared: Compared, show: Sequence[Figure] = ()) -> str:
     """One row for each candidate in each run that is set against an earlier one, then one for each on each device."""
     rows = list(change_rows(compared))
     for each in compared.across:
-        for row in each.rows:
+        for row in rows_with_baseline(each) if show else each.rows:
             for run in each.runs:
-                standing = _standing(row.records[run], each.places[run].get(row.name))
+                figures = standing(row.records[run], show) if show else {}
                 rows.append({**_question(each.case), "candidate": row.name, "run": letter(run),
-                             "csv": shown(compared.joined.runs[run].path), **standing})
+                             "csv": shown(compared.joined.runs[run].path),
+                             **_standing(row.records[run], each.places[run].get(row.name)), **figures})
     stream = io.StringIO()
-    names = list(dict.fromkeys([*CHANGE_COLUMNS, "percent_of_sol", "place"]))
+    further = [*(figure.column for figure in show), *CLOCKS] if show else []
+    names = list(dict.fromkeys([*CHANGE_COLUMNS, "percent_of_sol", "place", *further]))
     writer = csv.DictWriter(stream, names, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
@@ -122,7 +127,7 @@ def change_rows(compared: Compared) -> Iterator[dict[str, Any]]:
             }
 
 
-def as_markdown(compared: Compared) -> str:
+def as_markdown(compared: Compared, show: Sequence[Figure] = ()) -> str:
     """A page for a pull request or a run's summary: what does not match first, then a table for each problem."""
     lines, devices = ["# Comparison", ""], device_texts(compared)
     lines += [f"- **{letter(number)}** {devices[number]}, {terminal.date_text(run.utc)}, `{shown(run.path)}`"
@@ -143,9 +148,14 @@ def as_markdown(compared: Compared) -> str:
             lines += [*_table(pair_columns(compared, pair)), ""]
             lines += [f"- {_plain(text)}" for text in pair_remarks(compared, pair)]
         for each in across:
-            columns = [Column("candidate", "left", [name_text(compared, row) for row in each.rows])]
-            columns += [column for run in each.runs for column in across_block(compared, each, run)]
-            lines += ["", *_table(columns), "", *(f"- {_plain(text)}" for text in across_remarks(compared, each))]
+            if show:
+                columns = [column for block in figure_blocks(compared, each, show) for column in block]
+                remarks = figure_remarks(compared, each, show)
+            else:
+                columns = [Column("candidate", "left", [name_text(compared, row) for row in each.rows])]
+                columns += [column for run in each.runs for column in across_block(compared, each, run)]
+                remarks = across_remarks(compared, each)
+            lines += ["", *_table(columns), "", *(f"- {_plain(text)}" for text in remarks)]
     return "\n".join(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.records.compared import Compared
-from harness.records.comparison import Case, Difference, Row
+from harness.records.comparison import Case, Difference, Row, is_forcible
 from harness.records.ranking import class_of
 from harness.records.schema import Record
 from harness.report import terminal
@@ -53,6 +53,7 @@ def refusal_texts(compared: Compared) -> list[str]:
         + "; ".join(f"{name} is {a!r} in {letter(one)}, {b!r} in {letter(other)}" for name, a, b in mixed)
         + (" (the hash covers the problem file with its accuracy rule, and the reference)"
            if any(name == "problem_hash" for name, _, _ in mixed) else "")
+        + ("" if is_forcible(mixed) else "; speedups over two baselines are not compared, even with --force")
         for case, one, other, mixed in compared.refusals()
     ]
 

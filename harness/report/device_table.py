@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.records.across import Across
 from harness.records.compared import Compared
 from harness.records.schema import Record
@@ -11,15 +13,19 @@ from harness.report.table import Column, table_text, table_width
 from harness.spelling import listed
 from harness.verdict import Status
 
-_LONGEST_DEVICE = 24
+LONGEST_DEVICE = 24
 
 
 def across_tables(compared: Compared, across: Across, width: int | None) -> list[str]:
     """The tables as lines: as many devices beside each other as fit, at least one."""
     names = Column("candidate", "left", [name_text(compared, row) for row in across.rows])
+    return block_lines(names, [across_block(compared, across, run) for run in across.runs], width)
+
+
+def block_lines(names: Column, blocks: Sequence[list[Column]], width: int | None) -> list[str]:
+    """Return tables as lines: as many blocks beside each other as fit, at least one, each table with the names."""
     groups: list[list[Column]] = []
-    for run in across.runs:
-        block = across_block(compared, across, run)
+    for block in blocks:
         if groups and (width is None or table_width([*groups[-1], *block]) <= width):
             groups[-1] += block
         else:
@@ -32,7 +38,7 @@ def across_block(compared: Compared, across: Across, run: int) -> list[Column]:
     records = [row.records[run] for row in across.rows]
     baselines = sorted({record.baseline for record in records if record is not None and record.baseline})
     over = f"speedup over {baselines[0]}" if len(baselines) == 1 else "speedup"
-    device = terminal.shortened(compared.joined.runs[run].device_name, _LONGEST_DEVICE)
+    device = terminal.shortened(compared.joined.runs[run].device_name, LONGEST_DEVICE)
     first = across.places.get(across.runs[0], {})
     places = []
     for row in across.rows:
@@ -63,6 +69,12 @@ def across_remarks(compared: Compared, across: Across) -> list[str]:
         told = [f"{name} ({', '.join(f'{across.places[run][name]} in {letter(run)}' for run in across.runs)})"
                 for name in moved]
         remarks.append(f"places among those: {'; '.join(told)}" if moved else "places among those: the same on all")
+    return remarks + failed_remarks(across)
+
+
+def failed_remarks(across: Across) -> list[str]:
+    """Return a sentence for each row that is not ok on a device, with the reason."""
+    remarks = []
     for row in across.rows:
         where: dict[str, list[str]] = {}
         for run in across.runs:

@@ -190,5 +190,8 @@ def outcome_text(record: Record) -> str:
     parts = [terminal.time_text(record.time_us)] if record.time_us else []
     ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
     parts += [f"{ratio} over {record.baseline}" if record.baseline else ratio] if ratio else []
+    if not ratio and record.eager_speedup:  # the baseline of one's own, or a row that has none to be over
+        over_eager = terminal.ratio_text(record.eager_speedup, record.eager_speedup_lo, record.eager_speedup_hi)
+        parts.append(f"{over_eager} over eager")
     parts += [record.call] if ratio and record.call else []
     return f"{record.candidate}: ok" + (f": {', '.join(parts)}" if parts else "")

@@ -28,8 +28,10 @@ def score_text(found: Sequence[DeviceScores], width: int | None = 140) -> str:
             Column("geometric mean speedup", "left", [_mean(scores) for scores in both]),
         ]
         card = f" ({each.uuid[:12]})" if names[each.device_name] > 1 and each.uuid else ""
-        lines = [f"KernelBench scores · {each.device_name}{card}", "", table_text(columns), ""]
-        remarks = ["fast_p: share of n that is correct with a speedup over eager greater than p; the mean is over "
+        over = listed(each.over)
+        title = f"KernelBench scores · {each.device_name}{card}{'' if over == 'eager' else f' · over {over}'}"
+        lines = [title, "", table_text(columns), ""]
+        remarks = [f"fast_p: share of n that is correct with a speedup over {over} greater than p; the mean is over "
                    "those that are correct"]
         remarks += _remarks(each)
         blocks.append("\n".join([*lines, *(line for text in remarks for line in terminal.indented(text, width))]))
@@ -43,7 +45,8 @@ def score_json(found: Sequence[DeviceScores]) -> list[dict[str, Any]]:
             "device_name": each.device_name, "uuid": each.uuid, "best_of_each_problem": _as_json(each.of_problems),
             "every_candidate": _as_json(each.of_candidates), "unsolved": list(each.unsolved),
             "left_out": list(each.left_out), "candidates_left_out": each.candidates_left_out,
-            "unshown": list(each.unshown),
+            "unshown": list(each.unshown), "baselines": list(each.over),
+            "without_baseline": list(each.without_baseline),
         }
         for each in found
     ]
@@ -71,6 +74,8 @@ def _remarks(each: DeviceScores) -> list[str]:
         remarks.append(f"without a correct candidate: {listed(each.unsolved)}")
     if each.unshown:
         remarks.append(f"left out, for they cannot show what a candidate computes: {listed(each.unshown)}")
+    if each.without_baseline:
+        remarks.append(f"left out, for the baseline that they are over is not ok: {listed(each.without_baseline)}")
     if each.left_out:
         remarks.append(f"left out, for nothing here could run their candidates: {listed(each.left_out)}")
     elif each.candidates_left_out:

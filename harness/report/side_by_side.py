@@ -13,18 +13,22 @@ from harness.reading.text_files import shown
 from harness.records.changes import Pair
 from harness.records.compared import Compared
 from harness.records.comparison import Case
+from harness.records.figures import Figure, rows_with_baseline
 from harness.report import terminal
 from harness.report.change_table import pair_columns, pair_remarks
 from harness.report.comparison_text import device_texts, difference_text, letter, refusal_texts, unmatched_texts
 from harness.report.device_table import across_remarks, across_tables
+from harness.report.figure_table import figure_remarks, figure_tables
 from harness.report.table import fitted, table_text
 
 _MOST_RUNS = 12  # listed one by one
 _MOST_PAIRS = 3  # of one device, drawn in full; of more only the last
 
 
-def render(compared: Compared, *, width: int | None = 140, color: bool = False) -> str:
-    """The comparison as text, without a newline at its end."""
+def render(
+    compared: Compared, *, width: int | None = 140, color: bool = False, show: Sequence[Figure] = ()
+) -> str:
+    """The comparison as text, without a newline at its end; devices stand beside each other by what is to `show`."""
     lines = _run_lines(compared)
     lines += _section("Noted", compared.notes, width)
     lines += _section("Did not match", unmatched_texts(compared), width) or ["", "Did not match: nothing"]
@@ -34,7 +38,7 @@ def render(compared: Compared, *, width: int | None = 140, color: bool = False) 
                       refusal_texts(compared), width)
     drawn = 0
     for case in compared.joined.cases:
-        blocks = _of_one_device(compared, case, width, color) + _of_several(compared, case, width)
+        blocks = _of_one_device(compared, case, width, color) + _of_several(compared, case, width, show)
         if blocks:
             drawn += 1
             lines += ["", terminal.paint(case.title, "bold", color), *blocks]
@@ -102,13 +106,17 @@ def _history(compared: Compared, pairs: Sequence[Pair], width: int | None) -> li
     return lines + [line for text in told[-_MOST_RUNS:] for line in terminal.indented("  " + text, width)]
 
 
-def _of_several(compared: Compared, case: Case, width: int | None) -> list[str]:
+def _of_several(compared: Compared, case: Case, width: int | None, show: Sequence[Figure]) -> list[str]:
     found = [each for each in compared.across if each.case is case and len(each.runs) > 1]
     lines: list[str] = []
     for across in found:
-        lines += ["", *(across_tables(compared, across, width) if across.rows
-                        else ["  no candidate's source is in two of these runs", ""])]
-        lines += [line for text in across_remarks(compared, across) for line in terminal.indented(text, width)]
+        if show and rows_with_baseline(across):
+            tables, remarks = figure_tables(compared, across, show, width), figure_remarks(compared, across, show)
+        elif across.rows:
+            tables, remarks = across_tables(compared, across, width), across_remarks(compared, across)
+        else:
+            tables, remarks = ["  no candidate's source is in two of these runs", ""], []
+        lines += ["", *tables, *(line for text in remarks for line in terminal.indented(text, width))]
         while not lines[-1]:
             lines.pop()
     return lines

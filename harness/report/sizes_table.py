@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.records.changes import speedup_interval
+from harness.records.own_baseline import is_own_baseline
 from harness.records.ranking import grouped
 from harness.records.schema import Record
 from harness.report import terminal
@@ -35,11 +36,12 @@ class Mean:
 
 @dataclass(frozen=True)
 class Together:
-    """One problem at several `sizes`, and the means of all that was judged, the largest first."""
+    """One problem at several `sizes`, and the means of all that was judged, the largest first; speedups `over` what."""
 
     problem: str
     sizes: tuple[str, ...]
     means: tuple[Mean, ...]
+    over: str = "eager"
 
 
 def together(records: Iterable[Record]) -> list[Together]:
@@ -54,11 +56,14 @@ def together(records: Iterable[Record]) -> list[Together]:
     found = []
     for groups in problems.values():
         if len(groups) > 1:
-            names = dict.fromkeys((record.role, record.candidate) for group in groups for record in group)
+            names = dict.fromkeys(
+                (record.role, record.candidate) for group in groups for record in group if not is_own_baseline(record)
+            )
             means = [_mean(role, name, groups) for role, name in names]
             means.sort(key=lambda each: (each.mean is None, -each.mean.estimate if each.mean else 0.0, each.name))
             sizes = tuple(group[0].sizes for group in groups)
-            found.append(Together(groups[0][0].problem, sizes, tuple(means)))
+            over = next((each.baseline for group in groups for each in group if each.baseline), "eager")
+            found.append(Together(groups[0][0].problem, sizes, tuple(means), over))
     return found
 
 
@@ -95,7 +100,7 @@ def _block(found: Together, width: int | None, color: bool) -> str:
               for place, sizes in enumerate(found.sizes)),
         ]
         lines += [table_text(columns), ""]
-    legend = "speedups over eager; their geometric mean, with an interval from theirs, of what is ok at every size"
+    legend = f"speedups over {found.over}; their geometric mean, with an interval from theirs, of what is ok at every size"
     lines += [paint(line, "dim", color) for line in terminal.indented(legend, width)]
     left_out = [f"{each.name}: {each.missing}" for each in found.means if each.mean is None]
     lines += [line for text in left_out for line in terminal.indented(text, width)]
@@ -106,7 +111,7 @@ def sizes_json(records: Iterable[Record]) -> list[dict[str, object]]:
     """The means under stable keys; null where something is missing."""
     return [
         {
-            "problem": each.problem, "sizes": list(each.sizes),
+            "problem": each.problem, "sizes": list(each.sizes), "baseline": each.over,
             "means": [
                 {
                     "candidate": mean.name, "role": mean.role, "speedup": mean.mean and mean.mean.estimate,

@@ -141,6 +141,7 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
             words += [word for each in candidates for word in ("--only", each.name)]
     for flag, value, default in (
         ("--mode", options.mode, None), ("--baselines", options.baselines, None),
+        ("--baseline", options.baseline and str(shown(options.baseline)), None),
         ("--device", options.device, "auto"), ("--devices", options.devices, None),
         ("--config", options.config, "default"), ("--out", str(options.out), str(own("results"))),
     ):

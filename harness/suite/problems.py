@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.errors import HarnessError, InputError
 from harness.formats import TASK_FILE, problem_in
-from harness.problem import Problem, at_sizes, find_problem, in_mode, load_problem, with_baselines
+from harness.problem import Problem, at_sizes, find_problem, in_mode, load_problem, over_baseline, with_baselines
 from harness.reading.text_files import shown
 from harness.reading.yaml_lines import YAML_SUFFIXES
 
@@ -47,9 +47,10 @@ def problem_paths(words: Iterable[Path]) -> list[Path]:
 
 def load_all(
     paths: Sequence[Path], candidates_dir: Path | None, mode: str | None = None, sizes: Sequence[str] = (),
-    baselines: str | None = None,
+    baselines: str | None = None, baseline: Path | None = None,
 ) -> list[Loaded]:
-    """Every file as a problem, in another `mode`, at other `sizes` and with other `baselines` where those are given.
+    """Every file as a problem, in another `mode`, at other `sizes`, with other `baselines` and over a `baseline` where
+    those are given.
 
     What cannot be loaded, and a second problem of one name, has its fault instead.
     """
@@ -58,7 +59,7 @@ def load_all(
     for path in paths:
         try:
             problem = at_sizes(in_mode(load_problem(path, candidates_dir), mode), sizes)
-            problem = with_baselines(problem, baselines, in_suite=len(paths) > 1)
+            problem = over_baseline(with_baselines(problem, baselines, in_suite=len(paths) > 1), baseline)
         except HarnessError as error:
             loaded.append(Loaded(path, None, str(error)))
             continue

@@ -48,13 +48,15 @@ def summary_text(outcomes: Sequence[Outcome], width: int | None) -> str:
     own = [[record for record in each.records if record.role == "candidate"] for each in outcomes]
     best = [max((record for record in records if record.status is Status.OK and record.speedup),
                 key=lambda record: record.speedup, default=None) for records in own]
+    is_eager = all(each is None or each.baseline_hash is None for each in best)
     columns = [
         Column("problem", "left", [terminal.shortened(each.name, _LONGEST_NAME) for each in outcomes]),
         Column("candidates", "left", [_counts(each, records) for each, records in zip(outcomes, own)]),
         Column("reused", "right", [str(each.kept or "") for each in outcomes]),
         Column("best", "left", ["" if each is None else terminal.shortened(each.candidate, 32) for each in best]),
-        Column("speedup over eager", "left", [
-            "" if each is None else terminal.ratio_text(each.speedup, each.speedup_lo, each.speedup_hi) for each in best
+        Column("speedup over eager" if is_eager else "speedup", "left", [
+            "" if each is None else terminal.ratio_text(each.speedup, each.speedup_lo, each.speedup_hi)
+            + ("" if is_eager else f" over {each.baseline}") for each in best
         ]),
     ]
     columns = [each for each in columns if any(each.cells)]

@@ -6,11 +6,14 @@ import argparse
 import gc
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.compare import compare, drawn
 from harness.errors import HarnessError, InputError
+from harness.records.comparison import is_forcible
 from harness.records.compared import Compared, Gate, Tripped, tripped
+from harness.records.figures import Figure, figures_named
 from harness.report import terminal
 from harness.report.comparison_text import letter
 
@@ -24,21 +27,23 @@ def run(options: argparse.Namespace) -> int:
     """
     gc.disable()  # hundreds of files make objects that all live until the end: looking for dead ones is wasted
     gates = [Gate.parse(text) for text in options.fail_on]
-    compared = compare(options.paths, by=options.by, force=options.force)
+    show = figures_named(options.show) if options.show is not None else ()
+    compared = compare(options.paths, by=options.by, force=options.force, show=show)
     form = "json" if options.json else options.format
-    _print(drawn(compared, form, terminal.width_of(sys.stdout), terminal.color_wanted(sys.stdout)))
+    _print(drawn(compared, form, terminal.width_of(sys.stdout), terminal.color_wanted(sys.stdout), show))
     stopped = _stopped(compared, gates)
     gate_lines = _gate_lines(stopped)
     for line in gate_lines:
         print(line, file=sys.stderr)
-    _leave(options, compared, stopped, gate_lines)
+    _leave(options, compared, stopped, gate_lines, show)
     if stopped:
         return EXIT_GATE
     refusals = compared.refusals()
     if refusals:
         were = "was" if len(refusals) == 1 else "were"
-        print(f"{len(refusals)} of the comparisons would have mixed different methods and {were} left out; --force "
-              "makes them all the same", file=sys.stderr)
+        how = "; --force makes them all the same" if any(is_forcible(mixed) for *_, mixed in refusals) else ""
+        print(f"{len(refusals)} of the comparisons would have mixed different methods and {were} left out{how}",
+              file=sys.stderr)
         return EXIT_REFUSED
     return 0
 
@@ -70,7 +75,10 @@ def _gate_lines(stopped: list[Tripped]) -> list[str]:
     return lines
 
 
-def _leave(options: argparse.Namespace, compared: Compared, stopped: list[Tripped], gate_lines: list[str]) -> None:
+def _leave(
+    options: argparse.Namespace, compared: Compared, stopped: list[Tripped], gate_lines: list[str],
+    show: Sequence[Figure],
+) -> None:
     """Write what a build server picks up: JUnit where it was asked for, Markdown where the step has a summary."""
     if options.junit is not None:
         from harness.report.junit import as_junit
@@ -79,7 +87,7 @@ def _leave(options: argparse.Namespace, compared: Compared, stopped: list[Trippe
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         told = ["", *(f"- **{line}**" for line in gate_lines)] if gate_lines else []
-        text = "\n".join([drawn(compared, "markdown", None), *told]) + "\n\n"
+        text = "\n".join([drawn(compared, "markdown", None, show=show), *told]) + "\n\n"
         _write(Path(summary), text, "a", "GITHUB_STEP_SUMMARY")
 
 

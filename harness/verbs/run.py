@@ -9,14 +9,15 @@ import sys
 from typing import Any
 
 from harness.build.environment import check_architectures, find_toolchain, parse_architectures
-from harness.candidate import find_candidates
+from harness.candidate import find_candidates, rivals_of
 from harness.device.ahead import open_ahead
 from harness.device.choose import check_device_name, check_device_names, require_torch
 from harness.diagnosis.bytecode import advice_on_bytecode
 from harness.errors import NothingToRun
 from harness.places import PROGRAM, own
-from harness.problem import at_sizes, find_problem, in_mode, load_problem, with_baselines
+from harness.problem import at_sizes, find_problem, in_mode, load_problem, over_baseline, with_baselines
 from harness.reading.text_files import shown
+from harness.records.own_baseline import fault_of
 from harness.sandbox.ahead import import_ahead, start_ahead, uncollected
 from harness.sanitizer.tool import require_tool
 from harness.settings import check_one_size, extra_words, extras_of, load_settings, size_words
@@ -31,11 +32,12 @@ def run(options: argparse.Namespace) -> int:
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
     import_ahead()  # it takes longer than all that may be found wrong here
     problem = at_sizes(in_mode(load_problem(find_problem(word), options.candidates), options.mode), options.sizes)
-    problem = with_baselines(problem, options.baselines)
+    problem = over_baseline(with_baselines(problem, options.baselines), options.baseline)
     settings = load_settings(options.config)
     if options.devices:
         check_one_size(options, "--devices")
     candidates = find_candidates(problem.candidate_folders, options.only, options.skip, problem.form)
+    candidates = rivals_of(problem.baseline, candidates)
     if options.sanitize:
         require_tool("cpu" if set(names) == {"cpu"} else options.device)
     archs = _architectures(options)
@@ -74,6 +76,9 @@ def run(options: argparse.Namespace) -> int:
         if options.json:
             return EXIT_NOTHING_RAN
         raise NothingToRun("No candidate could be run here; the lines under the table say why")
+    fault = fault_of(records)
+    if fault is not None:
+        raise fault
     if options.strict and any(record.status.value != "ok" for record in own):
         return EXIT_STRICT
     return 0
@@ -110,6 +115,8 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--mode", options.mode]
     if options.baselines is not None:
         words += ["--baselines", options.baselines]
+    if options.baseline is not None:
+        words += ["--baseline", str(shown(options.baseline))]
     words += size_words(options)
     if options.devices is not None:
         words += ["--devices", options.devices]

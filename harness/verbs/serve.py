@@ -20,7 +20,7 @@ from harness.errors import HarnessError, InputError
 from harness.sandbox.ahead import start_ahead
 from harness.spelling import hint_for
 
-_KEYS = ("id", "problem", "source", "path", "name", "config", "mode")
+_KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline")
 
 Evaluate = Callable[..., Any]
 
@@ -56,7 +56,7 @@ def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
     try:
         job = _job(line)
         source = Path(job["path"]) if "path" in job else job["source"]
-        asked = {"name": job.get("name"), "config": job.get("config", config), "mode": job.get("mode")}
+        asked = {name: job.get(name) for name in ("name", "mode", "baseline")} | {"config": job.get("config", config)}
         found = evaluate(job["problem"], source, **asked)
         return {"id": job.get("id"), **found.to_json()}
     except HarnessError as error:

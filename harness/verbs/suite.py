@@ -12,12 +12,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.candidate import Candidate, find_candidates, read_candidate
+from harness.candidate import Candidate, find_candidates, read_candidate, rivals_of
 from harness.clocks.spinning import shorten_spinning
 from harness.device.choose import check_device_name, check_device_names
 from harness.errors import InputError, NothingToRun
 from harness.places import PROGRAM
+from harness.problem import Problem
 from harness.reading.text_files import shown
+from harness.records.own_baseline import fault_of
 from harness.report import terminal
 from harness.sanitizer.tool import require_tool
 from harness.settings import check_one_size, load_settings
@@ -39,10 +41,13 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings(options.config)
     if options.sizes and is_suite(options.problem):
         raise InputError("--sizes is for one problem: each has sizes of its own", hint="Name one problem file")
+    if options.baseline is not None and is_suite(options.problem):
+        hint = "Name one problem file, or give each YAML a baseline"
+        raise InputError("--baseline is for one problem: each has a baseline of its own", hint=hint)
     if names:
         check_one_size(options, "--devices")
     loaded = load_all(
-        problem_paths(options.problem), options.candidates, options.mode, options.sizes, options.baselines
+        problem_paths(options.problem), options.candidates, options.mode, options.sizes, options.baselines, options.baseline
     )
     if all(each.problem is None for each in loaded):
         raise InputError("\n".join(str(each.fault) for each in loaded))
@@ -80,9 +85,8 @@ def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[P
     problems = [each.problem for each in loaded if each.problem is not None]
     if not is_suite(options.problem):  # one problem with --resume: its folder is its own, as without
         [only_one] = problems
-        return {only_one.path: find_candidates(
-            only_one.candidate_folders, options.only, options.skip, only_one.form
-        )}
+        found = find_candidates(only_one.candidate_folders, options.only, options.skip, only_one.form)
+        return {only_one.path: rivals_of(only_one.baseline, found)}
     if options.candidates is None:
         files = {problem.name: own_files(problem) for problem in problems}
     else:
@@ -105,8 +109,16 @@ def _candidates(loaded: Sequence[Loaded], options: argparse.Namespace) -> dict[P
     for problem in problems:
         kept = [path for path in files[problem.name] if (not options.only or _matches(path.stem, options.only))
                 and not _matches(path.stem, options.skip)]
-        chosen[problem.path] = [read_candidate(path, form=problem.form) for path in kept]
+        chosen[problem.path] = _rivals(problem, [read_candidate(path, form=problem.form) for path in kept])
     return chosen
+
+
+def _rivals(problem: Problem, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates beside the problem's own baseline, perhaps none. Raises InputError where names collide."""
+    try:
+        return rivals_of(problem.baseline, candidates)
+    except NothingToRun:
+        return []
 
 
 def _matches(name: str, globs: Sequence[str]) -> bool:
@@ -147,5 +159,10 @@ def _exit_code(options: argparse.Namespace, outcomes: Sequence[Outcome]) -> int:
     idle = {Status.SKIPPED, Status.COMPILED, Status.BUILD_FAILED}
     if all(record.status in idle for record in own):
         return EXIT_NOTHING_RAN
+    faults = [fault for each in outcomes if (fault := fault_of(each.records)) is not None]
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    if faults:
+        return faults[0].exit_code
     failed = any(each.fault for each in outcomes) or any(record.status is not Status.OK for record in own)
     return EXIT_STRICT if options.strict and failed else 0

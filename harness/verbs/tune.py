@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ _OUT = "tuning"  # not among the results: a trial is no run of the problem
 def run(options: argparse.Namespace) -> int:
     """Tune one candidate. Returns 0; raises HarnessError when none of its values is ok."""
     check_device_name(options.device)
-    for flag in ("resume", "sanitize", "arch", "strict", "devices", "watch", "only", "skip"):
+    for flag in ("resume", "sanitize", "arch", "strict", "devices", "watch", "only", "skip", "baseline"):
         if getattr(options, flag):
             raise InputError(f"--{flag} does not go with --tune", hint="Leave one of the two out")
     if len(options.problem) != 1 or options.problem[0].is_dir():
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     check_one_size(options, "--tune")
     problem = load_problem(find_problem(options.problem[0]), options.candidates)
     problem = at_sizes(in_mode(problem, options.mode), options.sizes)
-    problem = with_baselines(problem, options.baselines)
+    problem = replace(with_baselines(problem, options.baselines), baseline=None)  # trials are over eager
     if problem.form is not None:
         raise InputError("is another project's problem, whose candidates are not tuned", problem.path)
     candidate = _candidate(problem, options.tune)

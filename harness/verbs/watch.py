@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.candidate import Candidate, find_candidates
+from harness.candidate import Candidate, find_candidates, rivals_of
 from harness.device.choose import check_device_name, require_torch
 from harness.errors import HarnessError, InputError, NothingToRun
-from harness.problem import at_sizes, find_problem, in_mode, load_problem, with_baselines
+from harness.problem import at_sizes, find_problem, in_mode, load_problem, over_baseline, with_baselines
 from harness.reading.text_files import shown
 from harness.sandbox.ahead import start_ahead
 from harness.saved_files import SavedFiles
@@ -43,17 +44,19 @@ def run(options: argparse.Namespace) -> int:
     check_one_size(options, "--watch")
     problem = load_problem(find_problem(options.problem[0]), options.candidates)
     problem = at_sizes(in_mode(problem, options.mode), options.sizes)
-    problem = with_baselines(problem, options.baselines)
+    problem = over_baseline(with_baselines(problem, options.baselines), options.baseline)
 
     def find() -> list[Path]:
         try:
             found = find_candidates(problem.candidate_folders, options.only, options.skip, problem.form)
-            return [candidate.path for candidate in found]
+            return [candidate.path for candidate in rivals_of(problem.baseline, found)]
         except (NothingToRun, InputError):
             return []  # a folder that is empty for now, or a glob that nothing matches yet
 
     if not problem.candidate_folders[0].is_dir():
         find_candidates(problem.candidate_folders, form=problem.form)  # says what is wrong with it
+    with suppress(NothingToRun):  # says which names collide
+        rivals_of(problem.baseline, find_candidates(problem.candidate_folders, form=problem.form))
     require_torch()
     start_ahead()
     from harness.evaluation import Referee

@@ -27,6 +27,7 @@ def staying():
     contest = Contest.__new__(Contest)
     nothing = dict.fromkeys(field.name for field in fields(RunFacts))
     contest._facts, contest._lost, contest._control_at = RunFacts(**nothing), None, 0.0
+    contest._own_row = None
     contest._facts_at, contest.canaries = time.monotonic(), iter((4100.0, 4200.0))
     contest._measure = lambda utc: RunFacts(**{**nothing, "utc": utc, "canary_gbps": next(contest.canaries)})
     contest._control_is_noisy, contest._ahead = False, SimpleNamespace(drop=lambda: None)

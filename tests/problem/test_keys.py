@@ -13,7 +13,7 @@ NO_QUOTES = "Take the quotes away: 4096"
     ("title", "tilte", "1: unknown key 'tilte'. Did you mean 'title'?"),
     ("kinds:", "wibble:",
      "15: unknown key 'wibble'. The keys here are title, reference, dtype, mode, sizes, useful, "
-     "accuracy and 2 more."),
+     "accuracy and 3 more."),
     ("class:", "clas:", "13: unknown key 'accuracy.clas'. Did you mean 'class'?"),
     ("kinds: [custom]", "flops: M", "15: unknown key 'flops'. It belongs below 'useful:'."),
     ("  flops:", "  title:",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.candidate import read_candidate
+from harness.candidate import OwnBaseline, read_candidate
 from harness.device.identity import DeviceIdentity
 from harness.problem import PROBLEMS_DIR, at_sizes, load_problem
 from harness.records.assembling import harness_hash
@@ -101,7 +101,7 @@ def test_raw_samples_come_along_and_may_be_gone(tmp_path, earlier):
 
 def test_the_hash_of_the_harness_is_sixteen_digits_of_its_source():
     assert len(harness_hash()) == 16 and int(harness_hash(), 16) >= 0
-    assert csv_text([]).splitlines()[0].count("_hash") == 4  # problem, settings, source, harness
+    assert csv_text([]).splitlines()[0].count("_hash") == 5  # problem, settings, source, baseline, harness
 
 
 def test_of_several_sizes_a_candidate_is_kept_with_its_rows_at_all_of_them_or_not_at_all(tmp_path, earlier):
@@ -115,3 +115,20 @@ def test_of_several_sizes_a_candidate_is_kept_with_its_rows_at_all_of_them_or_no
     earlier(utc="2026-05-02T12:00:00Z", problem_hash=problem.hash, sizes="M=64")
     assert [each.record.sizes for each in kept_now()["correct"]] == ["M=256", "M=64"]
     assert kept_at_every_size(tmp_path, problem, [CANDIDATE], SETTINGS, []) == {}
+
+
+@pytest.mark.parametrize(("now", "then", "is_kept"), [
+    (None, None, True), ("expert", "expert", True), (None, "expert", False), ("expert", None, False),
+    ("expert", "other", False),
+])
+def test_a_row_is_kept_only_over_the_baseline_that_is_asked_for(tmp_path, earlier, now, then, is_kept):
+    sources = {"expert": "e" * 16, "other": "0" * 16}
+    earlier(time_us=1.0, speedup=1.0, baseline=then or "eager", baseline_hash=sources.get(then))
+    baseline = now and OwnBaseline("expert", Path("expert.py"), "", sources[now], "torch")
+    assert bool(kept(tmp_path, problem=replace(PROBLEM, baseline=baseline))) is is_kept
+
+
+def test_a_row_that_was_to_be_over_a_baseline_that_was_not_ok_is_tried_again(tmp_path, earlier):
+    earlier(time_us=1.0, eager_speedup=2.0, baseline="expert", baseline_hash="e" * 16)
+    baseline = OwnBaseline("expert", Path("expert.py"), "", "e" * 16, "torch")
+    assert kept(tmp_path, problem=replace(PROBLEM, baseline=baseline)) == {}

@@ -57,3 +57,13 @@ def test_the_table_stands_below_those_of_the_sizes():
 def test_a_run_at_one_size_has_no_such_table():
     alone = [each for each in RECORDS if each.sizes == "M=256"]
     assert together(alone) == [] and sizes_json(alone) == [] and "together" not in render(alone)
+
+
+def test_over_a_file_the_legend_names_it_and_it_has_no_row_itself():
+    over = {"baseline": "expert", "baseline_hash": "e" * 16}
+    rows = [row("fast", sizes, 2.0, **over) for sizes in ("M=4096", "M=256")]
+    rows += [row("expert", sizes, None, role="baseline", source_hash="e" * 16, **over) for sizes in ("M=4096", "M=256")]
+    [block] = sizes_text(rows)
+    assert "speedups over expert" in block and "\nexpert" not in block
+    assert [each["candidate"] for each in sizes_json(rows)[0]["means"]] == ["fast"]
+    assert sizes_json(rows)[0]["baseline"] == "expert"

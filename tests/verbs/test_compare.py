@@ -216,3 +216,147 @@ def test_scores_are_printed_and_given_as_json(runs, capsys):
     assert main(["scores", name, "--json"]) == 0
     [scores] = json.loads(capsys.readouterr().out)["scores"]
     assert scores["best_of_each_problem"]["fast_p"]["2"] == 1.0
+
+
+def other_card(factor=2.0, **more):
+    """Changes that make a row one of another card, whose times are `factor` times as long."""
+    def change(record):
+        time_us = record.time_us and record.time_us * factor
+        return {"uuid": "GPU-other", "device_name": "NVIDIA H100", "time_us": time_us, "power_limit_w": 350.0, **more}
+
+    return change
+
+
+def test_absolute_figures_of_two_cards_stand_beside_their_clocks_limits_and_ratios(runs, capsys):
+    assert main(["compare", *runs(new=other_card()), "--show", "sol,time"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    row = next(line for line in lines if line.startswith("triton_ieee ")).split()
+    titles = next(line for line in lines if "SM MHz" in line)
+    assert titles.split("SM MHz")[0].strip() == "% SOL  time (ms)"
+    assert row == ["triton_ieee", "47.4", "0.7213", "1,980", "47.4", "1.4426", "1,980", "1.000×", "2.000×"]
+    assert next(line for line in lines if line.startswith("eager ")).endswith("2.000×")
+    assert "  A: SM clock 1,980 MHz, power limit 700 W" in lines
+    assert "  B: SM clock 1,980 MHz, power limit 350 W" in lines
+    assert "speedup" not in "\n".join(lines)
+
+
+def test_a_figure_that_was_not_measured_is_empty_and_one_line_says_how_to_get_it(runs, capsys):
+    assert main(["compare", *runs(new=other_card()), "--show", "energy"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("--energy") == 2 and "problems/tril_matmul.yaml --energy" in " ".join(text.split())
+    assert "J)" in text and next(line for line in text.splitlines() if line.startswith("triton_ieee ")).split() == [
+        "triton_ieee", "1,980", "1,980"
+    ]
+
+
+def test_energy_that_was_measured_on_both_cards_has_a_ratio(runs, capsys):
+    old, new = runs(new=other_card(joules=0.05))
+    measured = [replace(each, joules=0.1) for each in read_records(Path(old))]
+    Path(old).write_text(csv_text(measured))
+    assert main(["compare", old, new, "--show", "energy"]) == 0
+    out = capsys.readouterr().out
+    row = next(line for line in out.splitlines() if line.startswith("triton_ieee ")).split()
+    assert "energy (mJ)" in out and row == ["triton_ieee", "100.00", "1,980", "50.00", "1,980", "0.500×"]
+    assert "--energy" not in out
+
+
+def test_two_sources_under_one_name_have_figures_and_no_ratio(runs, capsys):
+    def edited(record):
+        is_it = record.candidate == "triton_ieee"
+        return {**other_card()(record), **({"source_hash": "0" * 16} if is_it else {})}
+
+    assert main(["compare", *runs(new=edited), "--show", "time", "--by", "name"]) == 0
+    out = capsys.readouterr().out
+    assert next(line for line in out.splitlines() if line.startswith("triton_ieee ")).split()[1:] == [
+        "0.7213", "1,980", "1.4426", "1,980"
+    ]
+    assert "  triton_ieee: no ratio where two devices ran different sources" in out.splitlines()
+
+
+def test_eager_of_another_torch_has_no_ratio(runs, capsys):
+    assert main(["compare", *runs(new=other_card(torch="9.9")), "--show", "time"]) == 0
+    out = capsys.readouterr().out
+    assert not next(line for line in out.splitlines() if line.startswith("eager ")).endswith("×")
+    assert next(line for line in out.splitlines() if line.startswith("triton_ieee ")).endswith("×")
+
+
+def test_json_and_csv_carry_the_same_figures(runs, capsys):
+    named = [*runs(new=other_card()), "--show", "time,energy"]
+    assert main(["compare", *named, "--json"]) == 0
+    [device] = json.loads(capsys.readouterr().out)["devices"]
+    found = next(each for each in device["figures"] if each["candidate"] == "triton_ieee")
+    assert device["show"] == ["time", "energy"] and found["ratios"] == {"B/A": {"time": 2.0, "energy": None}}
+    assert found["runs"]["B"] == {
+        "time_us": 1442.6, "joules": None, "sm_mhz": 1980.0, "mem_mhz": None, "power_limit_w": 350.0
+    }
+    assert main(["compare", *named, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    row = next(each for each in rows if each["candidate"] == "triton_ieee" and each["run"] == "B")
+    assert (row["time_us"], row["joules"], row["power_limit_w"]) == ("1442.6", "", "350.0")
+    assert main(["compare", *named, "--format", "markdown"]) == 0
+    assert "B/A time" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("names", ["speed", "time,speed", "", "time,"])
+def test_a_wrong_name_in_show_gets_one_sentence_with_the_closed_list(runs, capsys, names):
+    assert main(["compare", *runs(new=other_card()), "--show", names]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and said.endswith("is none of time, tflops, sol and energy\n")
+
+
+def test_show_of_one_device_says_that_there_are_no_two(runs, capsys):
+    assert main(["compare", *runs(new=slower(1.0)), "--show", "time"]) == 2
+    assert "no problem here was run on two" in capsys.readouterr().err
+
+
+def over_expert(source_hash="e" * 16):
+    """Changes that make a row one over a file named expert: its speedups are halved, those over eager stand beside."""
+    def change(record):
+        found = {"baseline": "expert", "baseline_hash": source_hash}
+        for end in ("", "_lo", "_hi"):
+            over_eager = getattr(record, f"speedup{end}")
+            found |= {f"eager_speedup{end}": over_eager, f"speedup{end}": over_eager and over_eager / 2}
+        return found
+
+    return change
+
+
+@pytest.mark.parametrize("forced", [[], ["--force"]])
+def test_speedups_over_a_file_and_over_eager_are_never_set_against_each_other(runs, capsys, forced):
+    assert main(["compare", *runs(new=over_expert()), *forced]) == 2
+    out = capsys.readouterr().out
+    assert "baseline is 'eager' in A, 'expert' in B" in out and "not compared, even with --force" in " ".join(out.split())
+    assert "FASTER" not in out and "SLOWER" not in out
+
+
+def test_speedups_over_two_files_of_one_name_are_not_set_against_each_other(runs, capsys):
+    old, new = runs(new=over_expert("a" * 16))
+    Path(old).write_text(csv_text([replace(each, **over_expert()(each)) for each in read_records(Path(old))]))
+    assert main(["compare", old, new]) == 2
+    assert f"baseline_hash is '{'e' * 16}' in A, '{'a' * 16}' in B" in capsys.readouterr().out
+
+
+def test_speedups_over_one_file_are_compared_with_eager_s_row_among_them(runs, capsys):
+    old, new = runs(new=over_expert())
+    Path(old).write_text(csv_text([replace(each, **over_expert()(each)) for each in read_records(Path(old))]))
+    assert main(["compare", old, new]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("eager (baseline)") for line in out)
+    assert "SAME" in next(line for line in out if line.startswith("triton_ieee "))
+
+
+def test_devices_over_two_baselines_are_kept_apart(runs, capsys):
+    def change(record):
+        return {**other_card()(record), **over_expert()(record)}
+
+    assert main(["compare", *runs(new=change)]) == 2
+    out = capsys.readouterr().out
+    assert "geometric mean" not in out and "A and B: baseline is 'eager' in A, 'expert' in B" in out
+
+
+def test_scores_over_a_file_have_a_table_of_their_own(runs, capsys):
+    assert main(["scores", *runs(new=over_expert())]) == 0
+    over_eager, over_file = capsys.readouterr().out.split("\n\nKernelBench scores")
+    assert "speedup over eager greater than p" in over_eager and "expert" not in over_eager
+    assert "· over expert" in over_file and "speedup over expert greater than p" in over_file
+    assert "3.799" not in over_file

@@ -21,7 +21,7 @@ class Found:
 
 
 def answers_to(*lines: str, evaluate=None) -> list[dict]:
-    def judge(problem, source, *, name, config, mode):
+    def judge(problem, source, *, name, config, mode, baseline):
         if source == "lost":
             raise HarnessError("the GPU does not answer")
         if source == "bug":

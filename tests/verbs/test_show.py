@@ -114,3 +114,18 @@ def test_a_call_with_gradients_has_the_time_of_each_pass(tmp_path, capsys):
     assert main(["show", "naive", "--results", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "forward 100 µs (eager 150 µs) · backward 0.200 ms (eager 0.250 ms)" in out
+
+
+def test_a_row_over_a_file_has_its_speedup_over_eager_beside_it(tmp_path, capsys):
+    files = RunFiles.create(tmp_path, "tril", "here", "2026-05-01T12:00:00Z")
+    record = Record(
+        run_id="1", utc="2026-05-01T12:00:00Z", problem="tril", sizes="M=8", dtype="float32", candidate="naive",
+        status=Status.OK, time_us=300.0, baseline="expert", baseline_hash="e" * 16, baseline_us=450.0, speedup=1.5,
+        speedup_lo=1.4, speedup_hi=1.6, call="FASTER", eager_us=900.0, eager_speedup=3.0, eager_speedup_lo=2.9,
+        eager_speedup_hi=3.1,
+    )
+    files.append(record, {})
+    assert main(["show", "naive", "--results", str(tmp_path)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "1.500× [1.400, 1.600] FASTER over expert (0.450 ms)" in out
+    assert "3.000× [2.900, 3.100] over eager (0.900 ms)" in out

@@ -47,11 +47,14 @@ def side_by_side(problem: Problem) -> list[SideRow]:
 
 
 def speedups_beside(problem: Problem) -> list[Row]:
-    """What the chart draws of it: a row for each speedup, with the device that it was measured on."""
+    """What the chart draws of it: a row for each speedup, with the device that it was measured on.
+
+    Only of the devices whose speedups are over the first one's baseline: others are of another scale.
+    """
     rows: list[Row] = []
     for line in side_by_side(problem):
         for case, entry in zip(problem.cases, line.entries):
-            if entry is not None and has_speedup(entry.record):
+            if entry is not None and has_speedup(entry.record) and case.over == problem.cases[0].over:
                 rows.append({"name": line.name, "device": place(case), **with_interval(entry.record)})
     return rows
 

@@ -60,6 +60,12 @@ class Case:
         return next(entry.record for entry in self.entries if not entry.is_earlier)
 
     @property
+    def over(self) -> tuple[str, str | None]:
+        """What the speedups of its rows are over: the name of a baseline, and the hash of its source if it is a file."""
+        first = next((record for record in self.records if record.baseline), self.records[0])
+        return first.baseline or "eager", first.baseline_hash
+
+    @property
     def best(self) -> Entry | None:
         """The entry that is ranked first, if any is."""
         return next((entry for entry in self.entries if entry.record.rank == 1), None)

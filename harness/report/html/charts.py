@@ -50,7 +50,7 @@ def _speedup() -> alt.LayerChart:
 
 def _beside() -> alt.LayerChart:
     """A point per candidate and device, each over that device's own baseline."""
-    title = "speedup over its own eager (log)"
+    title = "speedup over its own baseline (log)"
     x, y = logarithmic(alt.X, "x", title, 16), names()
     legend, scale = alt.Legend(columns=1), alt.Scale(range=SERIES)
     color = alt.Color("device:N", sort=None, scale=scale, legend=legend)

@@ -36,9 +36,13 @@ def _time(record: Record) -> Rows:
         ("launches kept", _whole(record.launches)),
         ("rounds kept", _whole(record.rounds)),
         ("rounds dropped", _whole(record.dropped)),
-        (f"{record.baseline or 'baseline'} in the same rounds", _us(record.baseline_us)),
+        (f"{record.baseline or 'baseline'} in {'its own row' if record.baseline_hash else 'the same rounds'}",
+         _us(record.baseline_us)),
         (f"its mean of {record.baseline_processes} processes", _us(record.baseline_mean_us)),
-        ("speedup", interval_text(record) or None),
+        (f"speedup over {record.baseline or 'the baseline'}", interval_text(record) or None),
+        ("speedup over eager", terminal.ratio_text(
+            record.eager_speedup, record.eager_speedup_lo, record.eager_speedup_hi) or None),
+        ("eager in the same rounds", _us(record.eager_us)),
         ("with launch overhead", _us(record.e2e_us)),
     ]
 
@@ -118,12 +122,13 @@ def method(case: Case) -> list[tuple[str, str]]:
 
 
 def older(entry: Entry) -> list[tuple[str, str, str, str, str]]:
-    """The history as text, newest first: run, status, speedup, call, source."""
+    """The history as text, newest first: run, status, speedup, call, source; over what, where that is not one thing."""
+    is_mixed = len({each.baseline_hash for each in entry.history}) > 1
     return [
         (
             terminal.date_text(each.utc),
             each.status.value.replace("_", " "),
-            interval_text(each) if has_speedup(each) else "",
+            interval_text(each) + (f" over {each.baseline}" if is_mixed else "") if has_speedup(each) else "",
             each.call or "",
             each.source_hash or "",
         )

@@ -79,8 +79,9 @@ def _distribution() -> alt.Chart:
 def _rounds() -> alt.LayerChart:
     axis = alt.Axis(format="d", tickMinStep=1, grid=False)
     x = alt.X("round:Q", title="round", scale=alt.Scale(nice=False, zero=False, padding=8), axis=axis)
-    y = _close("x", "speedup")
-    band = only("interval").mark_rect(opacity=0.25, color=SERIES[0]).encode(alt.Y("lo:Q", title="speedup"), y2="hi:Q")
+    title = "speedup over eager"
+    y = _close("x", title)
+    band = only("interval").mark_rect(opacity=0.25, color=SERIES[0]).encode(alt.Y("lo:Q", title=title), y2="hi:Q")
     middle = only("interval").mark_rule(color=SERIES[0], strokeWidth=1.5).encode(y)
     each = only("round").mark_circle(size=30, opacity=0.8, color=SERIES[0])
     each = each.encode(x, y, tooltip=told(round=("round", "d"), x=("speedup", ".5~g")))

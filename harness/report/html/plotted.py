@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from harness.records.own_baseline import speedup_over_eager
 from harness.records.ranking import TIMED
 from harness.records.schema import Record
 from harness.report import terminal
@@ -70,14 +71,15 @@ def place(case: Case) -> str:
 
 
 def rounds(entry: Entry, most: int) -> list[Row]:
-    """The speedup of each round, and one row of kind "interval" with what they were estimated at."""
+    """The speedup of each round over eager, and one row of kind "interval" with what they were estimated at."""
     ratios = [ratio for player in entry.samples.players for ratio in player.ratios if abs(ratio) < 50]
     rows: list[Row] = [
         {"kind": "round", "round": number, "x": math.exp(ratio)} for number, ratio in enumerate(ratios, 1)
     ]
-    if rows and entry.record.speedup is not None:
-        lo, hi = _interval(entry.record)
-        rows = [*thinned(rows, most), {"kind": "interval", "x": entry.record.speedup, "lo": lo, "hi": hi}]
+    over_eager = speedup_over_eager(entry.record)  # as the rounds are, whatever the row's own speedup is over
+    if rows and over_eager is not None:
+        ends = {"x": over_eager.estimate, "lo": over_eager.lo, "hi": over_eager.hi}
+        rows = [*thinned(rows, most), {"kind": "interval", **ends}]
     return rows
 
 
@@ -100,12 +102,14 @@ def worst_by_family(found: Iterable[FamilyError]) -> list[FamilyError]:
 
 
 def history(entry: Entry) -> list[Row]:
-    """The speedups of an entry over its runs; each version of its source is numbered, from the oldest.
+    """The speedups of an entry in its runs over the baseline of its newest; each version of its source is numbered, from
+    the oldest.
 
     An interval that reaches beyond twice the largest estimate, or below half the smallest, is cut there.
     """
     versions = list(dict.fromkeys(record.source_hash for record in entry.history))
-    timed = [record for record in entry.history if has_speedup(record)]
+    over = entry.record.baseline_hash
+    timed = [record for record in entry.history if has_speedup(record) and record.baseline_hash == over]
     values = [record.speedup for record in timed] or [1.0]
     least, most = min(values) / 2, 2 * max(values)
     rows = []

@@ -50,3 +50,12 @@ def test_the_chart_names_device_and_sizes_and_leaves_the_baseline_out(results):
     (problem,) = problems_of(gather([results]).runs, {})
     found = {(row["name"], row["device"]) for row in speedups_beside(problem)}
     assert found == {("tiled", "NVIDIA H200 · M=4096"), ("tiled", "AMD EPYC · M=768")}
+
+
+def test_a_device_over_another_baseline_is_on_the_line_and_not_in_the_chart(tmp_path, h200, recorded):
+    one = h200(device_name="A", source_hash="1" * 16)
+    other = h200(device_name="B", source_hash="1" * 16, baseline="expert", baseline_hash="e" * 16, speedup=1.5,
+                 speedup_lo=1.4, speedup_hi=1.6)
+    problem = joined(tmp_path, recorded, [one], [other])
+    assert speedups(problem) == {"tiled": [4.5, 1.5]}
+    assert [row["x"] for row in speedups_beside(problem)] == [4.5]

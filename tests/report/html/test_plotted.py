@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.report.html import plotted
+from harness.report.html import facts, plotted
 from harness.report.html.cases import problems_of
 from harness.report.html.gathering import gather
 from harness.report.html.samples import Samples, read_samples
@@ -94,3 +94,19 @@ def test_thinning_keeps_both_ends_and_the_count():
 
 def test_nothing_recorded_is_nothing_plotted():
     assert plotted.errors(Samples()) == []
+
+
+def test_history_has_the_speedups_over_one_baseline_alone(tmp_path, h200, recorded):
+    over_file = {"baseline": "expert", "baseline_hash": "e" * 16, "eager_speedup": 4.5}
+    for day, changes in (("01", {}), ("02", {**over_file, "speedup": 1.5, "speedup_lo": 1.4, "speedup_hi": 1.6})):
+        recorded.write_run(tmp_path, day, [(h200(utc=f"2026-05-{day}T00:00:00Z", **changes), None)])
+    (entry,) = problems_of(gather([tmp_path]).runs, {})[0].cases[0].entries
+    assert [row["x"] for row in plotted.history(entry)] == [1.5]
+    assert [row[2].split(" over ")[1] for row in facts.older(entry)] == ["expert", "eager"]
+
+
+def test_rounds_of_a_row_over_a_file_have_the_interval_over_eager_that_they_gave(case):
+    over_file = {"baseline": "expert", "baseline_hash": "e" * 16, "speedup": 1.5, "speedup_lo": 1.4, "speedup_hi": 1.6,
+                 "eager_speedup": 4.5, "eager_speedup_lo": 4.4, "eager_speedup_hi": 4.6}
+    entry = replace(case.best, record=replace(case.best.record, **over_file))
+    assert plotted.rounds(entry, most=1000)[-1] == {"kind": "interval", "x": 4.5, "lo": 4.4, "hi": 4.6}
