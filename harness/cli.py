@@ -86,7 +86,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 
 def _module_of(options: argparse.Namespace) -> str:
-    """The module of `harness.verbs` that carries `options` out: the verb's own, but that `run` has four ways to run."""
+    """The module of `harness.verbs` that carries `options` out: the verb's own, but that flags of `run` may mean another's."""
     if options.verb != "run":
         return options.verb.replace("-", "_")
     if options.tune:

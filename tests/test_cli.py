@@ -136,9 +136,22 @@ def test_every_verb_has_a_module_that_carries_it_out(verb):
         (["x.yaml"], "run"), (["x.yaml", "--tune", "mine"], "tune"), (["x.yaml", "--watch"], "watch"),
         (["x.yaml", "y.yaml"], "suite"), (["problems"], "suite"), (["x.yaml", "--resume"], "suite"),
         (["*.yaml"], "suite"), (["new-problem", "mine"], "new_problem"),
+        (["watch", "x.yaml"], "watch"), (["tune", "x.yaml", "mine"], "tune"), (["suite", "x.yaml"], "suite"),
+        (["run", "x.yaml"], "run"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
 def test_a_run_has_four_ways_to_run(words, module, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     assert cli._module_of(flags.understood(words)) == module
+
+
+@pytest.mark.parametrize(("word", "flag"), [
+    (["watch", "x.yaml", "--only", "a*"], ["x.yaml", "--only", "a*", "--watch"]),
+    (["tune", "x.yaml", "mine", "--trials", "9"], ["x.yaml", "--tune", "mine", "--trials", "9"]),
+    (["suite", "x.yaml", "y.yaml", "--resume"], ["x.yaml", "y.yaml", "--resume"]),
+])
+def test_a_word_asks_for_what_its_flag_asks_for(word, flag):
+    by_word, by_flag = (vars(flags.understood(words)) for words in (word, flag))
+    assert by_word.pop("verb") == word[0] and by_flag.pop("verb") == "run"
+    assert {**by_word, "trials": by_word.get("trials", 32)} == by_flag

@@ -20,7 +20,7 @@ from harness.places import PROGRAM
 _EXAMPLES = (
     ("problems/tril_matmul.yaml", "build, check, time and rank every candidate"),
     ("problems/tril_matmul.yaml --only 'tiled*'", "only some of them"),
-    ("problems/tril_matmul.yaml --watch", "and again when one is saved, or what it imports"),
+    ("watch problems/tril_matmul.yaml", "and again when one is saved, or what it imports"),
     ("15_anything.py --candidates some/dir", "a KernelBench problem, unmodified"),
     ("list", "problems, candidates, settings"),
     ("doctor", "what this machine has, and what is missing"),
@@ -35,7 +35,8 @@ _EXAMPLES = (
 
 # What adds each verb's flags, in the order of --help.
 _ADD = {
-    "run": judging.add_run, "list": workplace.add_list, "doctor": workplace.add_doctor,
+    "run": judging.add_run, "watch": judging.add_watch, "tune": judging.add_tune, "suite": judging.add_suite,
+    "list": workplace.add_list, "doctor": workplace.add_doctor,
     "compare": results.add_compare, "scores": results.add_scores, "report": results.add_report,
     "show": results.add_show, "reproduce": results.add_reproduce, "profile": judging.add_profile,
     "new": workplace.add_new, "new-problem": workplace.add_new_problem, "serve": judging.add_serve,

@@ -11,13 +11,46 @@ from harness.places import own
 
 
 def add_run(verbs: argparse._SubParsersAction) -> None:
-    run = verbs.add_parser(
-        "run", help="build, check, time and rank the candidates of a problem",
-        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    run = _runs(verbs, "run", "build, check, time and rank the candidates of a problem")
+    _add_resume(run)
+    run.add_argument("--watch", action="store_true", help="as the verb watch")
+    run.add_argument("--tune", metavar="CANDIDATE", help="as the verb tune")
+    _add_trials(run)
+
+
+def add_watch(verbs: argparse._SubParsersAction) -> None:
+    watch = _runs(verbs, "watch", "run, and judge a candidate again each time it is saved, or what it imports", one=True)
+    watch.set_defaults(watch=True, tune=None, resume=False)
+
+
+def add_tune(verbs: argparse._SubParsersAction) -> None:
+    tune = _runs(verbs, "tune", "search a candidate's PARAMETERS, and write the best into a YAML beside it", one=True)
+    tune.add_argument("tune", metavar="CANDIDATE", help="the candidate, by its name")
+    _add_trials(tune)
+    tune.set_defaults(watch=False, resume=False)
+
+
+def add_suite(verbs: argparse._SubParsersAction) -> None:
+    suite = _runs(verbs, "suite", "run many problems one after the other, with one summary")
+    _add_resume(suite)
+    suite.set_defaults(watch=False, tune=None)
+
+
+def _add_resume(run: argparse.ArgumentParser) -> None:
+    run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
+
+
+def _add_trials(run: argparse.ArgumentParser) -> None:
+    run.add_argument("--trials", type=int, default=32, metavar="N", help="how many choices tuning tries (default: 32)")
+
+
+def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool = False) -> argparse.ArgumentParser:
+    """A verb that judges the candidates of `one` problem or of several, with all flags that such verbs share."""
+    run = verbs.add_parser(verb, help=what, epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    several = "" if one else "; several, a folder or a 'GLOB' are run as a suite"
     run.add_argument(
-        "problem", nargs="+", type=Path, metavar="PROBLEM",
-        help="a problem's name, its YAML, or a KernelBench .py file; several, a folder or a 'GLOB' are run as a suite",
+        "problem", nargs=1 if one else "+", type=Path, metavar="PROBLEM",
+        help=f"a problem's name, its YAML, or a KernelBench .py file{several}",
     )
     run.add_argument("--only", action="append", default=[], metavar="GLOB", help="only candidates whose name matches")
     run.add_argument("--skip", action="append", default=[], metavar="GLOB", help="leave out candidates that match")
@@ -55,14 +88,6 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
     )
     run.add_argument("--json", action="store_true", help="print the records as JSON instead of the leaderboard")
     run.add_argument("--strict", action="store_true", help="exit 1 when a candidate is not ok")
-    run.add_argument(
-        "--watch", action="store_true", help="stay, and judge a candidate each time it is saved, or what it imports"
-    )
-    run.add_argument(
-        "--tune", metavar="CANDIDATE", help="search its PARAMETERS, and write the best into a YAML beside it"
-    )
-    run.add_argument("--trials", type=int, default=32, metavar="N", help="how many choices --tune tries (default: 32)")
-    run.add_argument("--resume", action="store_true", help="keep rows of earlier runs for which nothing has changed")
     add_wait(run)
     run.add_argument("--sanitize", action="store_true", help="run kernels under compute-sanitizer too")
     run.add_argument("--energy", action="store_true", help="measure the energy of a call too, in seconds of calls")
@@ -70,6 +95,7 @@ def add_run(verbs: argparse._SubParsersAction) -> None:
         "--extra-times", action="store_true",
         help="time calls with a warm cache, back to back, and as a CUDA graph too; no rank hangs on these",
     )
+    return run
 
 
 def add_profile(verbs: argparse._SubParsersAction) -> None:
