@@ -86,6 +86,16 @@ def test_every_chart_is_drawn_and_fits_its_window(folded, request):
     assert browser.value(f"[...document.querySelectorAll('figure[data-chart] svg')].filter({empty}).length") == 0
 
 
+@seen(*LOOKS)
+def test_no_rank_is_broken_into_two_lines(folded):
+    lines = folded.value("""[...document.querySelectorAll('.rank')].filter((each) => each.textContent.trim()).map((each) => {
+        const text = document.createRange();
+        text.selectNodeContents(each);
+        return [each.textContent, new Set([...text.getClientRects()].map((line) => Math.round(line.top))).size];
+    })""")
+    assert max(len(rank) for rank, _ in lines) == 2 and {count for _, count in lines} == {1}
+
+
 @seen((PHONE, False))
 def test_no_label_of_a_chart_stands_outside_its_picture_on_a_phone(folded):
     browser = folded
