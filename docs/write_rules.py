@@ -287,6 +287,7 @@ comes in the first four rounds, any of them before one segment in {probe_chance}
   On a CPU less than {probe_blamed_cpu_ms:g} ms is `unsure` only.
 - Calls that synchronise have wider limits: {probe_share[unheld]:.0%} or {probe_us[unheld]:g} µs are a finding,
   {probe_blamed_us[unheld]:g} µs are `rejected`. By the judge's own clock less than {ungated_ms:g} ms more is `unsure` only.
+- On a CPU the judge's own clock rejects what three of four launches show. What fewer show is `unsure`.
 - Some references cannot be queued ahead themselves, as a recurrent loop of thousands of kernels. The host's time is then
   in every row, and no row gains by it. Such a row's interval is as wide as it says, and is `ok`. A gain that a probe
   finds within {by_chance:g} times the middle half of the row's own times is chance. An eager that is slower beside the

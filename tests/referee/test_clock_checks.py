@@ -495,6 +495,17 @@ def test_on_a_cpu_what_passes_before_a_window_opens_is_held_against_the_controls
         assert f"{abs(cooling_us - 20_000.0):.1f} µs {'more' if cooling_us > 20_000.0 else 'less'} passed" in verdict.reason
 
 
+@pytest.mark.parametrize(("paused", "status"), [(8, Status.UNSURE), (16, Status.REJECTED)])
+@pytest.mark.parametrize("name", ["cooling_us", "wall_less_time_us"])
+def test_pauses_that_fall_on_some_launches_of_a_busy_cpu_are_a_doubt_and_in_most_launches_a_lie(name, paused, status):
+    """With six processes at work on two cores an honest call had 24.7 ms more before its window in the mean."""
+    control = Control(500.0, None, 1000.0, cooling_us=5_000.0)
+    timing = timing_of(1000.0, overhead_us=500.0, hidden=None)
+    timing.cooling_us = [5_000.0] * 20
+    setattr(timing, name, [60_000.0] * paused + getattr(timing, name)[paused:])
+    assert verdict_on(timing, kind="cpu", control=control).status is status
+
+
 def test_a_player_on_a_cpu_cannot_hide_work_behind_the_noise_of_its_flush():
     control = Control(500.0, None, 1000.0, cooling_us=20_000.0)
     timing = timing_of(1000.0, overhead_us=2100.0, hidden=None)
