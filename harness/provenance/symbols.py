@@ -6,8 +6,9 @@ How far each goes:
   made device code of that very name. Without cuobjdump, the names are taken from the file's strings, and a string
   anybody can write.
 - The Triton cache is a folder that the candidate's process writes to. A description there is believed only beside a
-  cubin with that entry symbol, and both can be forged, times of modification too; so that a name counts, the source
-  must define a function of it as well, and that the referee reads itself.
+  cubin with that entry symbol, compiled from a file that is no package's, and all of it can be forged, times of
+  modification too; so that a name counts, the source must define a function of it as well, and that the referee reads
+  itself, and no installed package may have a kernel of it, which the referee looks up.
 - For what was compiled at run time by other means there is the source alone.
 
 None of these proves that the kernel of that name is the one that ran: `kinds` decides with the names of libraries in
@@ -29,6 +30,7 @@ from typing import NamedTuple
 
 from harness.provenance.demangling import demangled_names
 from harness.provenance.device_code import device_symbols, strings_of
+from harness.provenance.installed_kernels import installed_folders
 from harness.provenance.names import bare_name
 from harness.provenance.source_names import SourceNames, source_names
 from harness.sandbox.left_behind import content_of
@@ -42,6 +44,8 @@ _MOST_DESCRIPTIONS, _MOST_FOLDERS, _MOST_CACHE_S = 256, 20_000, 20.0
 _MOST_SYMBOLS, _MOST_S = 50_000, 120.0
 _MOST_LOOKED_FOR = 16
 _SPELT_OUT = re.compile(r"(?!operator|basic_|string|allocator)[A-Za-z_]\w*", re.ASCII)
+# Where Triton's first form of a kernel says that its function begins; what that calls of Triton's own comes after.
+_FIRST_PLACE = re.compile(rb'^#loc = loc\("([^"\n]{1,4096})":', re.MULTILINE)
 _LONGEST_SYMBOL, _MOST_OF_NAMES = 64 << 10, 64 << 20
 
 
@@ -134,14 +138,23 @@ def entry_symbols(cubin: bytes) -> set[str]:
 
 
 def _is_kernel(description: Path, name: str) -> bool:
-    """Whether a description in Triton's cache is of `name`, and the cubin beside it has it as an entry."""
+    """Whether a description in Triton's cache is of `name`, and the cubin beside it has it as an entry and was compiled
+    from a file that is no package's.
+    """
     try:
         body = json.loads(content_of(description, _LARGEST_DESCRIPTION_BYTES))
     except (ValueError, RecursionError):
         return False
     if not isinstance(body, dict) or body.get("name") != name:
         return False
-    return name in entry_symbols(content_of(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES))
+    if name not in entry_symbols(content_of(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES)):
+        return False
+    compiled_from = _FIRST_PLACE.search(content_of(description.with_suffix(".ttir"), _LARGEST_CUBIN_BYTES))
+    return compiled_from is None or not _is_packages(compiled_from[1].decode(errors="replace"))
+
+
+def _is_packages(file: str) -> bool:
+    return os.path.realpath(file).startswith(tuple(f"{folder}{os.sep}" for folder in installed_folders()))
 
 
 def _symbols(elf: bytes, table: int) -> Iterator[_Symbol]:

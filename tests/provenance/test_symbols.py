@@ -153,6 +153,18 @@ def test_a_triton_kernel_has_a_description_and_a_cubin_with_its_entry(triton_cac
 
 
 @needs_nvcc
+def test_a_kernel_that_was_compiled_from_a_packages_file_is_none_of_the_candidates(triton_cache, cubin, monkeypatch, tmp_path):
+    monkeypatch.setattr(symbols, "installed_folders", lambda: {str(tmp_path / "site-packages")})
+    cache = triton_cache("tril_kernel", cubin.read_bytes())
+    (form,) = (path.with_suffix(".ttir") for path in cache.glob("*/*.json"))
+    helper = f'#loc12 = loc("{tmp_path}/site-packages/triton/language/standard.py":293:36)\n'
+    form.write_text(f'#loc = loc("{tmp_path}/candidate.py":22:0)\n{helper}module {{')
+    assert triton_kernels(cache, ["tril_kernel"]) == {"tril_kernel"}
+    form.write_text(f'#loc = loc("{tmp_path}/site-packages/fast/ops.py":22:0)\n{helper}module {{')
+    assert triton_kernels(cache, ["tril_kernel"]) == set()
+
+
+@needs_nvcc
 def test_a_description_without_device_code_of_that_name_says_nothing(triton_cache, cubin):
     triton_cache("ampere_sgemm_128x64_nn", None)
     triton_cache("forged_kernel", b"forged_kernel\0")
