@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import functools
 import hashlib
 import io
 import os
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.reading.candidate_language import language_of
+from harness.reading.candidate_names import cell_of, fault_of_name, forms_of, is_plainest
 from harness.errors import InputError, NothingToRun
 from harness.places import PROGRAM, own
 from harness.reading import parameters
@@ -26,9 +28,6 @@ from harness.reading.text_files import decoded, shown
 from harness.verdict import ReasonCode
 
 _MOST_BYTES = 1 << 20  # of what is parsed and searched here, where nobody can end it
-_READ_AS_MISSING = ("NA", "NULL", "NaN", "None", "nan", "null")  # by pandas without options
-_BASELINES = ("eager", "torch.compile", "eager-tf32")  # as `baselines` and the YAML have them
-_BEGINS_A_FORMULA = "=+-@"  # in a cell of a spreadsheet, and - a flag besides
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,13 @@ class Candidate:
         )
 
 
-def read_candidate(path: Path, *, tuned: bool = True) -> Candidate:
+def read_candidate(path: Path, *, tuned: bool = True, among: Sequence[Path] | None = None) -> Candidate:
     """The candidate in `path`, with the values of the YAML file beside it, if it is `tuned`.
 
+    Its name must look like that of no other file `among` which it is judged, those of its folder where that is not said.
     Raises nothing: what is wrong with the file is its `fault`.
     """
-    name = _cell_of(path.stem)
+    name, fault_of_its_name = named(path, among)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -101,9 +101,8 @@ def read_candidate(path: Path, *, tuned: bool = True) -> Candidate:
         return Candidate(name, path, source, _hash(content), "torch", fault, ReasonCode.SYNTAX_ERROR)
     # over the text and not the bytes: line ends differ between the machines whose results are compared
     source_hash = _hash(source.encode())
-    fault = _fault_of_name(path.stem)
-    if fault is not None:
-        fault = f"{name}.py: {fault}. Rename the file"
+    if fault_of_its_name is not None:
+        fault = f"{name}.py: {fault_of_its_name}. Rename the file"
         return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.IMPORT_ERROR)
     try:
         tree = parsed(source)
@@ -125,22 +124,43 @@ def _declared_encoding(content: bytes) -> str | None:
     return None if declared in ("utf-8", "utf-8-sig") else declared
 
 
-def _cell_of(stem: str) -> str:
-    """The stem for a cell of a table or of a CSV: what no reader of one may be given is a question mark."""
-    printable = "".join(each if each.isprintable() else "?" for each in stem)
-    return "?" + printable[1:] if stem[0] in _BEGINS_A_FORMULA else printable
+def named(path: Path, among: Sequence[Path] | None = None) -> tuple[str, str | None]:
+    """The name of the candidate in `path` as tables have it, and why it may not be called as its file is; None where it may.
+    """
+    fault = fault_of_name(path.stem) or _fault_of_look_alike(path, among)
+    return cell_of(path.stem, is_refused=fault is not None), fault
 
 
-def _fault_of_name(stem: str) -> str | None:
-    if stem in _READ_AS_MISSING:
-        return "a table of results would read this name as a missing value"
-    if not stem.isprintable():
-        return "its name has a character that cannot be printed, a line break perhaps"
-    if stem[0] in _BEGINS_A_FORMULA:
-        return f"a spreadsheet would read a name that begins with '{stem[0]}' as a formula"
-    if stem in _BASELINES:
-        return f"{stem} is the name of a baseline"
-    return None
+def _fault_of_look_alike(path: Path, among: Sequence[Path] | None) -> str | None:
+    """Whose name that of the file looks like, where the other is the plainer one, or as plain and was there first."""
+    others = _beside(str(path.parent), _changed_ns(path.parent)) if among is None else {
+        form: tuple(each for each in among if form in forms_of(each.stem)) for form in forms_of(path.stem)
+    }
+    alike = {each for form in forms_of(path.stem) for each in others.get(form, ()) if each.stem != path.stem}
+    keeps = min((*alike, path), key=lambda each: (not is_plainest(each.stem), _changed_ns(each), each.name))
+    return None if keeps == path else f"its name looks like that of {keeps.name}, another candidate's"
+
+
+@functools.lru_cache(maxsize=16)
+def _beside(folder: str, changed_ns: int) -> Mapping[str, tuple[Path, ...]]:
+    """The candidates' files in `folder` by the forms of their names; it is looked at again once something was put there."""
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".py") and name[0] not in "_."]
+    except OSError:
+        names = []
+    found: dict[str, tuple[Path, ...]] = {}
+    for path in (Path(folder, name) for name in names):
+        if fault_of_name(path.stem) is None:
+            for form in forms_of(path.stem):
+                found[form] = (*found.get(form, ()), path)
+    return found
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def values_of(candidate: Candidate) -> dict[str, list[parameters.Value]] | None:
@@ -198,7 +218,8 @@ def find_candidates(
     if not chosen:
         taken = "what --only chose. Leave one of the two out." if only else "all of them. Skip fewer."
         raise NothingToRun(f"no candidate is left of {listed(names)}: --skip takes away {taken}")
-    return [read_candidate(file) for file in chosen]
+    among = None if len(folders) == 1 else [file for file in files if fault_of_name(file.stem) is None]
+    return [read_candidate(file, among=among) for file in chosen]
 
 
 def _files_of(directory: Path) -> list[Path]:

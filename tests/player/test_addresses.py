@@ -31,7 +31,7 @@ def asked(statements):
     ("ctypes.CDLL(None).sgemm_ if False else None", []),
     ("ctypes.CDLL(None).qsort", ["qsort"]),
     ("ctypes.CDLL('libm.so.6')['pow']", ["libm.so.6", "pow"]),
-    ("ctypes.c_void_p.in_dll(ctypes.pythonapi, 'Py_True')", ["Py_True"]),
+    ("ctypes.c_void_p.in_dll(ctypes.pythonapi, '_Py_TrueStruct')", ["_Py_TrueStruct"]),
 ])
 def test_functions_and_libraries_are_noted_by_name_from_then_on(statements, names):
     assert asked(statements) == names
