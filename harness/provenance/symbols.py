@@ -90,7 +90,9 @@ def gather(
     # At once, since its limits are those of one call, and first what can be a name that was traced.
     names = demangled_names(sorted(symbols | strings, key=lambda each: (not any(map(each.__contains__, bare)), each)))
     written = SourceNames() if source is None else source_names(source)
-    cached = triton_kernels(triton_cache, bare & written.functions) if triton_cache is not None else set()
+    cached: set[str] = set()
+    if triton_cache is not None and source is not None:
+        cached = triton_kernels(triton_cache, bare & written.functions, source.parent)
     return Evidence(
         frozenset(names[symbol] for symbol in symbols), frozenset(names[string] for string in strings),
         frozenset(cached), written,
@@ -108,9 +110,9 @@ def _with_a_name_of(bare: Collection[str], symbols: Collection[str]) -> set[str]
     return {symbol for symbol in symbols if any(name in symbol for name in bare)}
 
 
-def triton_kernels(cache: Path, wanted: Iterable[str]) -> set[str]:
-    """Those of the names `wanted` that `cache` describes beside a cubin which has that entry symbol, as far as they are
-    found in 20 s.
+def triton_kernels(cache: Path, wanted: Iterable[str], folder: Path) -> set[str]:
+    """Those of the names `wanted` that `cache` describes beside a cubin which has that entry symbol, compiled from a file
+    that is no package's, as far as they are found in 20 s; the candidate lies in `folder`.
     """
     deadline = time.monotonic() + _MOST_CACHE_S
     try:
@@ -123,7 +125,7 @@ def triton_kernels(cache: Path, wanted: Iterable[str]) -> set[str]:
             path for folder in folders
             if time.monotonic() < deadline and os.path.isfile(path := folder / f"{name}.json")
         )
-        if any(_is_kernel(path, name) for path in islice(described, _MOST_DESCRIPTIONS)):
+        if any(_is_kernel(path, name, folder) for path in islice(described, _MOST_DESCRIPTIONS)):
             found.add(name)
     return found
 
@@ -137,9 +139,9 @@ def entry_symbols(cubin: bytes) -> set[str]:
     return {each.name for each in found if each.kind == _FUNCTION and each.other & _CUDA_ENTRY}
 
 
-def _is_kernel(description: Path, name: str) -> bool:
+def _is_kernel(description: Path, name: str, folder: Path) -> bool:
     """Whether a description in Triton's cache is of `name`, and the cubin beside it has it as an entry and was compiled
-    from a file that is no package's.
+    from a file that is no package's. (Nor need it be the candidate's where it lies now: a cache outlives its moves.)
     """
     try:
         body = json.loads(content_of(description, _LARGEST_DESCRIPTION_BYTES))
@@ -150,11 +152,16 @@ def _is_kernel(description: Path, name: str) -> bool:
     if name not in entry_symbols(content_of(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES)):
         return False
     compiled_from = _FIRST_PLACE.search(content_of(description.with_suffix(".ttir"), _LARGEST_CUBIN_BYTES))
-    return compiled_from is None or not _is_packages(compiled_from[1].decode(errors="replace"))
+    if compiled_from is None:
+        return False
+    return not os.path.realpath(compiled_from[1].decode(errors="replace")).startswith(_of_packages(folder))
 
 
-def _is_packages(file: str) -> bool:
-    return os.path.realpath(file).startswith(tuple(f"{folder}{os.sep}" for folder in installed_folders()))
+def _of_packages(folder: Path) -> tuple[str, ...]:
+    """How the paths of packages' files begin, but for a place that the candidate's `folder` itself lies in."""
+    return tuple(
+        f"{each}{os.sep}" for each in installed_folders() if not os.path.realpath(folder).startswith(f"{each}{os.sep}")
+    )
 
 
 def _symbols(elf: bytes, table: int) -> Iterator[_Symbol]:

@@ -33,7 +33,7 @@ _NEVER_COVERED = tuple(
 )
 # Where CUDA and NixOS look in what is covered.
 _SYSTEMS_OWN = (
-    "/var/run", "/run/nvidia*", "/run/opengl-driver*", "/run/current-system", "/run/booted-system", "/run/host",
+    "/run/nvidia*", "/var/run/nvidia*", "/run/opengl-driver*", "/run/current-system", "/run/booted-system", "/run/host",
     "/var/lib/nvidia*", f"{SCRATCH}/nvidia-mps",
 )
 # What a prefix consists of, where it is the project's own folder, say, and not seen as a whole.
