@@ -44,8 +44,8 @@ _MOST_DESCRIPTIONS, _MOST_FOLDERS, _MOST_CACHE_S = 256, 20_000, 20.0
 _MOST_SYMBOLS, _MOST_S = 50_000, 120.0
 _MOST_LOOKED_FOR = 16
 _SPELT_OUT = re.compile(r"(?!operator|basic_|string|allocator)[A-Za-z_]\w*", re.ASCII)
-# Where Triton's first form of a kernel says that its function begins; what that calls of Triton's own comes after.
-_FIRST_PLACE = re.compile(rb'^#loc = loc\("([^"\n]{1,4096})":', re.MULTILINE)
+# The files that Triton's first form of a kernel says its parts come from.
+_PLACES = re.compile(rb'\bloc\("([^"\n]{1,4096})":\d+:\d+\)')
 _LONGEST_SYMBOL, _MOST_OF_NAMES = 64 << 10, 64 << 20
 
 
@@ -151,10 +151,10 @@ def _is_kernel(description: Path, name: str, folder: Path) -> bool:
         return False
     if name not in entry_symbols(content_of(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES)):
         return False
-    compiled_from = _FIRST_PLACE.search(content_of(description.with_suffix(".ttir"), _LARGEST_CUBIN_BYTES))
-    if compiled_from is None:
-        return False
-    return not os.path.realpath(compiled_from[1].decode(errors="replace")).startswith(_of_packages(folder))
+    # Of a package's kernel all of it comes from packages; a candidate's may call what Triton itself brings.
+    files = set(_PLACES.findall(content_of(description.with_suffix(".ttir"), _LARGEST_CUBIN_BYTES)))
+    packages = _of_packages(folder)
+    return any(not os.path.realpath(each.decode(errors="replace")).startswith(packages) for each in files)
 
 
 def _of_packages(folder: Path) -> tuple[str, ...]:
