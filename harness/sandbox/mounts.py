@@ -92,6 +92,7 @@ def make_read_only(repository: str, view: Sequence[tuple[str, str]], *, own_shar
     os.chdir("/")  # the folder that a process is in stays open to it whatever covers it
     for kind, path in view:
         if kind in (COVER, EMPTY):
+            os.makedirs(path, exist_ok=True)  # in an empty one, where it is to be read-only
             mode = 1777 if kind == EMPTY else 755
             _mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode={mode},size={SCRATCH_BYTES}")
             continue

@@ -61,7 +61,7 @@ def view(covered: Iterable[str], shown: Iterable[str], writable: Iterable[str]) 
     steps: dict[str, str] = {}
     for path in sorted(kinds, key=lambda each: each.split("/")):
         above = next((steps[each] for each in _above(path) if each in steps), SHOW)
-        if kinds[path] == above or (kinds[path], above) in ((SHOW, WRITE), (COVER, EMPTY)):
+        if kinds[path] == above or (kinds[path], above) == (SHOW, WRITE):
             continue
         steps[path] = kinds[path]
     return [(kind, path) for path, kind in steps.items()]

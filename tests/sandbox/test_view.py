@@ -48,6 +48,12 @@ def test_what_is_shown_as_a_whole_still_hides_what_is_covered_in_it(place):
     assert steps_below(place, steps)[-2:] == [(COVER, "candidates"), (SHOW, "candidates/mine.py")]
 
 
+def test_a_project_in_a_folder_for_temporary_files_is_none_of_a_childs_own(place):
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
+        steps = view([SCRATCH, folder], [], [])
+    assert steps == [(EMPTY, SCRATCH), (COVER, folder)]
+
+
 def test_a_folder_that_is_both_shown_and_covered_is_covered(place):
     assert steps_below(place, view([place], [place.parent, place], []))[-1] == (COVER, ".")
 
@@ -138,7 +144,7 @@ def test_a_child_still_reads_what_compilers_libraries_and_cuda_need(start, way):
 def test_what_is_covered_may_not_be_written_to(start, way):
     if not way.wall.hides_neighbours:
         pytest.skip("nothing is covered here")
-    covered = [each for each in users_places() if os.path.isdir(each) and not each.startswith(SCRATCH)]
+    covered = [each for each in users_places() if os.path.isdir(each) and each != SCRATCH]
     assert start("uses_scratch", "none", *covered, wall=way.wall, limits=ALONE).channel.receive(30)["written"] == []
 
 
