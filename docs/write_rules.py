@@ -303,7 +303,8 @@ One launch runs under PyTorch's profiler, and is never a timed one. For each ker
 2. A name in the device code of the extensions that the build produced is the candidate's own, if PyTorch has none of
    that name.
 3. A name that a library may well have given is the library's.
-4. A name that the source defines (NVRTC, CuPy, Triton with a cubin in its cache) is the candidate's own.
+4. A name that the source defines (NVRTC, CuPy, Triton with a cubin in its cache) is the candidate's own, if no
+   installed package has a kernel of that name in its text, and Triton's form names no package's file.
 5. What is left is unknown. Copies and fills are nobody's.
 
 `custom` is {own_share:.0%} or more of the GPU time in own kernels, `library` is {library_share:.0%} or less, and
@@ -313,7 +314,9 @@ one. Its output is checked. It must take {traced_least:g} to {traced_most:g} tim
 be queued ahead it may take 5 % longer and {longer_each_us:g} µs for each kernel. A source that
 reaches into loaded modules, objects or frames, or replaces functions of PyTorch's, is `unknown`.
 
-On a CPU the time in the extension's own functions is set against the time in PyTorch's operators. Details are in
+On a CPU the time in the extension's own functions is set against the time in PyTorch's operators. What an extension may
+take from elsewhere is listed: memory, text, mathematics of single values, threads, Python's objects, and of PyTorch what
+handles tensors. One other name makes it `unknown`, and the row says which. Details are in
 [design/attribution.md](design/attribution.md).
 
 `--sanitize` runs one launch at the smallest check size of {sanitized_size} or more under compute-sanitizer. The first
@@ -327,10 +330,14 @@ finding makes the row `incorrect`.
 - With bubblewrap or `unshare` they also have PID, mount, IPC and network namespaces of their own, a read-only file
   system, and an empty /tmp and /dev/shm of {scratch_gib:g} GiB. The strongest sandbox that passes a trial here is
   taken; the column `sandbox` names it.
+- There they see the system, the interpreter with its packages, compilers, CUDA, their own candidate and its entry in the
+  cache. Of the project, homes, /tmp and disks they see nothing else, and of the candidate's folder what bears no other
+  candidate's name. Without mount namespaces `sandbox` says `neighbours readable`.
 - A worker compiles nothing. What `forward` asks a compiler for, a builder makes, and a new worker begins: {built_anew}
   times at most.
 - A source has at most {source_mib:g} MiB. A build reads at most {read_files:,} files or {read_mib:g} MiB, and makes at
   most {extensions} extensions or {extension_gib:g} GiB.
+- A name that looks like a baseline's or another candidate's is refused (`build_failed`).
 - At the end the judge kills every process that the candidate began, and the GPU must answer before the next one.
 - Triton's interpreter, where there is no GPU, is given sizes of {interpreted:,} elements or fewer.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import functools
 import hashlib
 import io
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from harness.reading.candidate_language import language_of
+from harness.reading.candidate_names import BASELINES, cell_of, fault_of_name, forms_of, is_plainest
 from harness.errors import InputError, NothingToRun
 from harness.formats.foreign import CandidateForm
 from harness.places import PROGRAM, own
@@ -29,9 +31,6 @@ from harness.verdict import ReasonCode
 from harness.wire.source_import import WITH_FILES
 
 _MOST_BYTES = 1 << 20  # of what is parsed and searched here, where nobody can end it
-_READ_AS_MISSING = ("NA", "NULL", "NaN", "None", "nan", "null")  # by pandas without options
-_BASELINES = ("eager", "torch.compile", "eager-tf32")  # as `baselines` and the YAML have them
-_BEGINS_A_FORMULA = "=+-@"  # in a cell of a spreadsheet, and - a flag besides
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Candidate:
     with file and line on why it cannot be run; `fault_code` is the reason code that goes with it. `parameters` are the
     values of `PARAMETERS` that count, as text, None where it declares none; with values of its YAML, or of a trial,
     `source` is the file with those alone, and `is_frozen`. So it is for another project's candidate, whose `files` (name
-    and text) lie beside the copy that is run.
+    and text) lie beside the copy that is run; they are None for a KernelBench file.
     """
 
     name: str
@@ -55,7 +54,7 @@ class Candidate:
     fault_code: ReasonCode = ReasonCode.NONE
     parameters: str | None = None
     is_frozen: bool = False
-    files: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] | None = None
     role: ClassVar[str] = "candidate"
 
     def file_in(self, folder: Path) -> Path:
@@ -63,7 +62,7 @@ class Candidate:
         if not self.is_frozen:
             return self.path
         copy = folder / f"{WITH_FILES if self.files else 'frozen-'}{self.source_hash}" / f"{self.path.stem}.py"
-        for path, text in (*((copy.parent / name, text) for name, text in self.files), (copy, self.source)):
+        for path, text in (*((copy.parent / name, text) for name, text in self.files or ()), (copy, self.source)):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         return copy
@@ -82,12 +81,15 @@ class Candidate:
         )
 
 
-def read_candidate(path: Path, *, tuned: bool = True, form: CandidateForm | None = None) -> Candidate:
+def read_candidate(
+    path: Path, *, tuned: bool = True, form: CandidateForm | None = None, among: Sequence[Path] | None = None
+) -> Candidate:
     """The candidate in `path`, with the values of the YAML file beside it, if it is `tuned`; in the `form` of its problem.
 
+    Its name must look like that of no other file `among` which it is judged, those of its folder where that is not said.
     Raises nothing: what is wrong with the file is its `fault`.
     """
-    name = _cell_of(path.stem)
+    name, fault_of_its_name = named(path, among)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -106,7 +108,7 @@ def read_candidate(path: Path, *, tuned: bool = True, form: CandidateForm | None
     if declared is not None:
         fault = f"{path.name}: declares the encoding {declared}, and is read as UTF-8. Leave the declaration out"
         return Candidate(name, path, source, _hash(content), "torch", fault, ReasonCode.SYNTAX_ERROR)
-    files: tuple[tuple[str, str], ...] = ()
+    files = None
     if form is not None:
         try:
             written = form.written(path, source)
@@ -114,10 +116,9 @@ def read_candidate(path: Path, *, tuned: bool = True, form: CandidateForm | None
             return Candidate(name, path, source, _hash(content), "torch", str(error), ReasonCode.IMPORT_ERROR)
         source, files = written.source, written.files
     # over the text and not the bytes: line ends differ between the machines whose results are compared
-    source_hash = _hash("\0".join([source, *(text for each in files for text in each)]).encode())
-    fault = _fault_of_name(path.stem)
-    if fault is not None:
-        fault = f"{name}{path.suffix}: {fault}. Rename the file"
+    source_hash = _hash("\0".join([source, *(text for each in files or () for text in each)]).encode())
+    if fault_of_its_name is not None:
+        fault = f"{name}{path.suffix}: {fault_of_its_name}. Rename the file"
         return Candidate(name, path, source, source_hash, "torch", fault, ReasonCode.IMPORT_ERROR)
     try:
         tree = parsed(source)
@@ -142,7 +143,7 @@ class OwnBaseline(Candidate):
 def read_baseline(path: Path) -> OwnBaseline:
     """Return the baseline in `path`. Raises InputError where it is no file that could be run as a candidate."""
     if not path.is_file():
-        hint = "--baselines names the harness's own" if str(path.name) in _BASELINES else None
+        hint = "--baselines names the harness's own" if str(path.name) in BASELINES else None
         raise InputError("there is no such file of a baseline", shown(path), hint=hint)
     if path.suffix != ".py":
         raise InputError("a baseline is a .py file with class ModelNew", shown(path))
@@ -180,22 +181,43 @@ def _declared_encoding(content: bytes) -> str | None:
     return None if declared in ("utf-8", "utf-8-sig") else declared
 
 
-def _cell_of(stem: str) -> str:
-    """The stem for a cell of a table or of a CSV: what no reader of one may be given is a question mark."""
-    printable = "".join(each if each.isprintable() else "?" for each in stem)
-    return "?" + printable[1:] if stem[0] in _BEGINS_A_FORMULA else printable
+def named(path: Path, among: Sequence[Path] | None = None) -> tuple[str, str | None]:
+    """The name of the candidate in `path` as tables have it, and why it may not be called as its file is; None where it may.
+    """
+    fault = fault_of_name(path.stem) or _fault_of_look_alike(path, among)
+    return cell_of(path.stem, is_refused=fault is not None), fault
 
 
-def _fault_of_name(stem: str) -> str | None:
-    if stem in _READ_AS_MISSING:
-        return "a table of results would read this name as a missing value"
-    if not stem.isprintable():
-        return "its name has a character that cannot be printed, a line break perhaps"
-    if stem[0] in _BEGINS_A_FORMULA:
-        return f"a spreadsheet would read a name that begins with '{stem[0]}' as a formula"
-    if stem in _BASELINES:
-        return f"{stem} is the name of a baseline"
-    return None
+def _fault_of_look_alike(path: Path, among: Sequence[Path] | None) -> str | None:
+    """Whose name that of the file looks like, where the other is the plainer one, or as plain and was there first."""
+    others = _beside(str(path.parent), _changed_ns(path.parent)) if among is None else {
+        form: tuple(each for each in among if form in forms_of(each.stem)) for form in forms_of(path.stem)
+    }
+    alike = {each for form in forms_of(path.stem) for each in others.get(form, ()) if each.stem != path.stem}
+    keeps = min((*alike, path), key=lambda each: (not is_plainest(each.stem), _changed_ns(each), each.name))
+    return None if keeps == path else f"its name looks like that of {keeps.name}, another candidate's"
+
+
+@functools.lru_cache(maxsize=16)
+def _beside(folder: str, changed_ns: int) -> Mapping[str, tuple[Path, ...]]:
+    """The candidates' files in `folder` by the forms of their names; it is looked at again once something was put there."""
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".py") and name[0] not in "_."]
+    except OSError:
+        names = []
+    found: dict[str, tuple[Path, ...]] = {}
+    for path in (Path(folder, name) for name in names):
+        if fault_of_name(path.stem) is None:
+            for form in forms_of(path.stem):
+                found[form] = (*found.get(form, ()), path)
+    return found
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def values_of(candidate: Candidate) -> dict[str, list[parameters.Value]] | None:
@@ -256,7 +278,8 @@ def find_candidates(
     if not chosen:
         taken = "what --only chose. Leave one of the two out." if only else "all of them. Skip fewer."
         raise NothingToRun(f"no candidate is left of {listed(names)}: --skip takes away {taken}")
-    return [read_candidate(file, form=form) for file in chosen]
+    among = None if len(folders) == 1 else [file for file in files if fault_of_name(file.stem) is None]
+    return [read_candidate(file, form=form, among=among) for file in chosen]
 
 
 def candidate_files(directory: Path, form: CandidateForm | None = None) -> list[Path]:

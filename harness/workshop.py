@@ -23,6 +23,7 @@ from harness.candidate import Candidate
 from harness.device.bench import Bench
 from harness.device.identity import DeviceIdentity
 from harness.problem import Problem
+from harness.reading.beside import beside
 from harness.records.assembling import baseline_hash
 from harness.referee.judgement import Contestant
 from harness.referee.players import PlayerStarter
@@ -75,8 +76,9 @@ class Workshop:
         self._builds: Builds = builds or self._queue
         self._builders = Builders(
             self._toolchain, settings.build_timeout_s, settings.load_timeout_s, self.wall, _init_of(problem, bench.kind),
-            facts_of(bench.identity),
+            facts_of(bench.identity), [self._cache.root],
         )
+        self._hidden = [self._cache.root, problem.reference_path.resolve().parent, *problem.candidate_folders]
         self._extended: dict[Candidate, Build] = {}  # builds to which came what was asked for at run time
 
     def __enter__(self) -> Workshop:
@@ -153,7 +155,7 @@ class Workshop:
         contestant = Contestant(
             baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True,
         )
-        return contestant, PlayerStarter(self._bench, self.wall, warm, baseline.imports, [path])
+        return contestant, PlayerStarter(self._bench, self.wall, warm, baseline.imports, [path], self._hidden)
 
     def _candidate(self, candidate: Candidate) -> tuple[Contestant, PlayerStarter]:
         build = self.build_of(candidate)
@@ -167,12 +169,21 @@ class Workshop:
             self._problem.accuracy.precision_class, candidate.language, origin=str(candidate.path.resolve()),
             refused=frozenset(build.failed), stand_in_gpu=stand_in_gpu_of(candidate, self._toolchain),
         )
-        readable = [Path(contestant.path), candidate.path, candidate.path.resolve().parent, self._cache.root]
+        entries = [extension.path.parent for extension in build.extensions]
+        own, folders = self._beside(candidate, Path(contestant.path))
+        readable, hidden = [Path(contestant.path), *own, *entries], [*self._hidden, *folders]
         # Inductor's compiler finds its files by itself but where the path to them has a blank.
         places = f"{sys.prefix}{warm}"
         is_to_mend = "torch.compile" in candidate.source and shlex.quote(places) != places
         imports = BASELINES["torch.compile"].imports if is_to_mend else ()
-        return contestant, PlayerStarter(self._bench, self.wall, warm, imports, readable)
+        return contestant, PlayerStarter(self._bench, self.wall, warm, imports, readable, hidden)
+
+    def _beside(self, candidate: Candidate, path: Path) -> tuple[list[Path], list[Path]]:
+        """What it may read beside the file at `path` that is run, and the folders of which it is to see nothing else."""
+        places, reference = beside(candidate.path), self._problem.reference_path.resolve()
+        if candidate.files is not None:  # what it imports was laid beside the copy
+            return [path.parent] if candidate.files else [], places.folders
+        return [each for each in places.own if each.resolve() != reference], places.folders
 
     def _warm_folder(self, name: str) -> Path:
         """Where a contestant's own compiled Triton and Inductor kernels outlive the run."""

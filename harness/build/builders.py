@@ -19,6 +19,7 @@ from harness.build.stages import BuildLimits
 from harness.candidate import Candidate
 from harness.clocks.spinning import SPIN
 from harness.places import REPOSITORY
+from harness.reading.beside import beside
 from harness.sandbox.ahead import PRELOADED
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
@@ -34,7 +35,7 @@ class Builders:
 
     A build may take `timeout_s`, and in it the import `import_timeout_s`, without what is compiled meanwhile. `init`
     says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `device` is the GPU that the run
-    is for, None where there is none.
+    is for, None where there is none. Of the folders in `hidden` a builder sees only what is its candidate's.
     """
 
     toolchain: Toolchain
@@ -43,6 +44,7 @@ class Builders:
     wall: Wall | None
     init: Mapping[str, Any]
     device: DeviceFacts | None = None
+    hidden: Sequence[Path] = ()
 
     def run(
         self, candidate: Candidate, private: Path, jobs: int, begun: Callable[[Child], None] = lambda child: None,
@@ -53,8 +55,9 @@ class Builders:
         """
         folder = private / "build"
         folder.mkdir()
+        readable, hidden = self._places(candidate)
         child = spawn(
-            "harness.build.builder", environment=self.environment(jobs), private=private, readable=self._readable(candidate),
+            "harness.build.builder", environment=self.environment(jobs), private=private, readable=readable, hidden=hidden,
             repository=REPOSITORY, limits=default_limits(gpu=False), wall=self.wall, preloaded=PRELOADED,
         )
         answer, problem = None, ""
@@ -98,12 +101,14 @@ class Builders:
         builds = candidate.language in ("cuda", "cpp") and self.toolchain.nvcc_path is not None
         return self.device.properties() if builds and self.device is not None else None
 
-    def _readable(self, candidate: Candidate) -> list[Path]:
-        """What a builder has to see, wherever it lies."""
-        nvcc, reference = self.toolchain.nvcc_path, self.init.get("reference")
-        places = [candidate.path, candidate.path.resolve().parent]
-        places += [Path(reference), Path(reference).parent] if reference else []
-        return [*places, Path(nvcc), Path(cuda_home(nvcc))] if nvcc else places
+    def _places(self, candidate: Candidate) -> tuple[list[Path], list[Path]]:
+        """What a builder has to see, wherever it lies, and the folders of which it is to see nothing else."""
+        nvcc, reference, places = self.toolchain.nvcc_path, self.init.get("reference"), beside(candidate.path)
+        own = places.own if candidate.files is None else []  # another project's is built where all that it imports is laid
+        readable, hidden = list(own), [*self.hidden, *places.folders]
+        if reference:  # whose `get_init_inputs` says what ModelNew is constructed with
+            readable, hidden = [*readable, Path(reference)], [*hidden, Path(reference).parent]
+        return [*readable, *([Path(nvcc), Path(cuda_home(nvcc))] if nvcc else [])], hidden
 
     def environment(self, jobs: int) -> dict[str, str]:
         """A builder's, with `jobs` compilers at once."""

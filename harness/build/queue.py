@@ -71,7 +71,7 @@ class BuildQueue:
     ) -> None:
         self._toolchain, self._cache, self._settings = toolchain, cache, settings
         self._builders = Builders(
-            toolchain, settings.build_timeout_s, settings.load_timeout_s, wall, dict(problem_init or {}), device
+            toolchain, settings.build_timeout_s, settings.load_timeout_s, wall, dict(problem_init or {}), device, [cache.root]
         )
         self._init_digest = _digest_of_init(self._builders.init)
         self._limit_bytes, self._lease = limit_bytes(), Lease(cache.root)

@@ -38,7 +38,8 @@ def measure(
         crossing.write(private, launch)
         child = spawn(
             "harness.counters.inside", arguments=[str(private), program], environment=environment, private=private,
-            writable=writable, readable=launch.places, repository=REPOSITORY, limits=default_limits(), wall=wall,
+            writable=writable, readable=[*launch.places, program, Path(program).resolve().parent], hidden=launch.hidden,
+            repository=REPOSITORY, limits=default_limits(), wall=wall,
         )
         try:
             ended = child.wait(limit_s) is not None

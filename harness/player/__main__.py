@@ -99,7 +99,7 @@ class Player:
     def _load(self, command: dict[str, Any]) -> None:
         import torch
 
-        from harness.player import extensions, model
+        from harness.player import addresses, extensions, model
         from harness.wire.source_import import import_source
         from harness.player.launches import Launcher
         from harness.wire import passes, stand_in_gpu
@@ -112,6 +112,7 @@ class Player:
                 folder = os.path.dirname(command["path"])
                 extensions.install(command["manifest"], folder, command["refused"], may_ask=command["may_ask"])
                 self._extensions = extensions
+                addresses.heed()
                 self._module = import_source(Path(command["path"]))
             self._model = model.construct(
                 self._module, arguments, command["seed"], self._stage.device, by_name=command["init_by_name"]

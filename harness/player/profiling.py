@@ -20,7 +20,7 @@ from torch.autograd import (
     ProfilerActivity, ProfilerConfig, ProfilerState, _disable_profiler, _enable_profiler, _prepare_profiler,
 )
 
-from harness.player import extensions, listing, outputs
+from harness.player import addresses, extensions, listing, outputs
 from harness.player.launches import Launcher
 from harness.player.other_threads import OtherThreads
 from harness.player.own_calls import OwnCalls
@@ -55,11 +55,12 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
     """Make launch `first` under the profiler.
 
     Returns {"names": [name], "spans": [[index, start µs, µs]], "operators": [{name, us}], "own_us", "total_us",
-    "others_us", "others_began", "called_back", "idle_us", "reordered"}: when each kernel ran, up to when the form of the
+    "others_us", "others_began", "called_back", "idle_us", "addresses", "reordered"}: when each kernel ran, up to when the form of the
     result is known; the operators with their own time, and the time inside functions and operators of the candidate's extensions without that
     in operators which they called; on a CPU also what other threads of Python's had of a core meanwhile, whether threads or
     processes were begun, whether an extension had Python run something, and how long the call of a model that does nothing
-    took, watched in the same way; and whether on a GPU the outputs were copied to the reference's order at the end.
+    took, watched in the same way, and which functions Python was asked the address of since the candidate came; and whether
+    on a GPU the outputs were copied to the reference's order at the end.
     """
     layout = launcher.layout
     stage.wait_for_turn(first)
@@ -110,7 +111,8 @@ def profiled_launch(stage: CudaStage | CpuStage, launcher: Launcher, model: Any,
         "own_us": times_us.pop(own_calls.name, 0.0),
         "operators": listing.operators_of(times_us),
         "total_us": total_us, "others_us": others.spent_us, "others_began": others.began or own_calls.began,
-        "called_back": own_calls.called_back, "idle_us": idle_us, "reordered": launcher.reorders,
+        "called_back": own_calls.called_back, "idle_us": idle_us, "addresses": sorted(addresses.asked_for),
+        "reordered": launcher.reorders,
     }
 
 

@@ -10,8 +10,9 @@ Whose a kernel is, in this order, the first that applies:
    ran. The same is asked of names in anonymous namespaces, which look alike wherever they lie, and of symbols that are
    too long for the profiler to write out.
 3. A name that a library may well have given is the library's.
-4. A name that the candidate's source defines, and for Triton its cache as well, is its own: it was compiled while it
-   ran.
+4. A name that the candidate's source defines, and for Triton its cache as well, compiled from a file that is no
+   package's, is its own: it was compiled while it ran. But not when an installed package has a kernel of that name as
+   text, or PyTorch's libraries carry one: then it is unknown which of the two ran.
 5. What is left is unknown.
 
 What counts is the time in which nothing but the candidate's own kernels ran: a library's work is not made smaller by
@@ -28,6 +29,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from harness.provenance.installed_kernels import brought_by_packages
 from harness.provenance.names import (
     bare_name, is_anonymous, is_fill, is_header_template, is_library_like, is_mangled, is_shipped,
 )
@@ -113,20 +115,26 @@ def middle_claim(found: Sequence[Provenance]) -> Provenance:
 def kind_on_gpu(
     spans: Collection[Span], evidence: Evidence,
     shipped: Callable[[Collection[str]], Collection[str]] = shipped_by_pytorch,
+    brought: Callable[[Collection[str]], Mapping[str, str]] = brought_by_packages,
 ) -> Provenance:
-    """Judge by when which kernel ran. `shipped` says which of some names PyTorch's libraries carry a kernel of."""
+    """Judge by when which kernel ran. `shipped` says which of some names PyTorch's libraries carry a kernel of, and
+    `brought` of which an installed package has one as text, and in what file.
+    """
     if not all(math.isfinite(span.start_us) and math.isfinite(span.time_us) and span.time_us >= 0 for span in spans):
         return Provenance("unknown", None, notes=("the profiler's times were no times",))
     names = list(dict.fromkeys(span.name for span in spans))
     owners = {name: _owner(name, evidence) for name in names}
-    doubtful = [name for name in names if owners[name][0] == "own" and _is_anybodys(name)]
+    by_source = {name for name in names if owners[name][1] in ("triton", "source")}
+    doubtful = [name for name in names if owners[name][0] == "own" and (_is_anybodys(name) or owners[name][1] == "source")]
     owners |= dict.fromkeys(shipped(doubtful) if doubtful else (), ("library", ""))
+    packages = brought({bare_name(name) for name in by_source}) if by_source else {}
+    owners |= {name: ("unknown", "") for name in by_source if bare_name(name) in packages}
     times = dict.fromkeys(names, 0.0)
     for span in spans:
         times[span.name] += span.time_us
     traced = tuple(TracedKernel(name, times[name], *owners[name]) for name in names)
     alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.items()})
-    found = Provenance("unknown", None, traced, tuple(_notes(traced)), sum(alone_us.values()))
+    found = Provenance("unknown", None, traced, (*_notes(traced), *_told_of(packages)), sum(alone_us.values()))
     total_us = found.busy_us - alone_us["driver"]
     if total_us <= 0 or alone_us["unknown"] / total_us >= 1 - OWN_SHARE:
         return found
@@ -240,6 +248,13 @@ def _notes(traced: Collection[TracedKernel]) -> list[str]:
         if names:
             notes.append(f"{', '.join(names)}: {reason}")
     return notes
+
+
+def _told_of(packages: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name}: {file} has a kernel of that name too, so that nobody knows whose ran; give yours another name"
+        for name, file in sorted(packages.items())
+    ]
 
 
 def _kind(own_share: float) -> str:

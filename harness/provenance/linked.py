@@ -7,37 +7,32 @@ nothing.
 
 from __future__ import annotations
 
+import os
 import re
 import struct
+import sys
 from collections.abc import Collection
 from pathlib import Path
+from typing import NamedTuple
 
+from harness.provenance.permitted import is_permitted
 from harness.sandbox.left_behind import content_of
 
 UNREADABLE = "what cannot be read"
 _MOST_BYTES, _MOST_RELOCATIONS = 256 << 20, 1_000_000
 # A hostile file may say that a thousand names begin in one text of a hundred megabytes.
 _LONGEST_NAME, _MOST_OF_NAMES, _MOST_ENTRIES = 64 << 10, 64 << 20, 10_000
-_LOADED, _DYNAMIC, _NEEDED = 1, 2, 1
+_LOADED, _DYNAMIC = 1, 2
+# What is loaded with it: what it needs, and what is asked before it for each function that it defines itself.
+_NEEDED = (1, 0x7FFFFFFD, 0x7FFFFFFF)
+_SEARCHED = (15, 29)  # DT_RPATH, DT_RUNPATH
+_LOCAL, _HIDDEN = 0, (1, 2, 3)  # a binding and visibilities of symbols that are its own wherever it is loaded
 _STRINGS, _SYMBOLS, _RELOCATIONS, _RELOCATIONS_BYTES, _CALLS_BYTES, _CALLS = 5, 6, 7, 8, 2, 23
 _SYMBOL_BYTES, _RELOCATION_BYTES = 24, 24
-# BLAS in its spellings, oneDNN, PyTorch's kernels past its dispatcher, what goes on behind the place where its
-# dispatcher records or stops it recording, the dynamic linker's search, calls of Python's functions other than the one
-# of which pybind11 makes use in every extension, what takes away the function that watches for calls, and other
-# processes.
-_FOREIGN = re.compile(
+# BLAS in its spellings. An extension's own function of such a name may lose to a library's that was loaded for all before.
+_LIBRARYS = re.compile(
     r"(?i:(?:scipy_)?[sdcz](?:gemm|gemv|ger|symm|symv|hemm|hemv|syrk|syr2k|herk|trmm|trmv|trsm|trsv)(?:_?(?:64)?_?)$|"
-    r"\w*cblas_|mkl_|dnnl_|openblas|armpl)|"
-    r"_ZN(?:2at3cpu|2at6native|4dnnl|6fbgemm)|dlv?sym$|dlm?open$|dl_iterate_phdr$|"
-    r"_ZNK?2at4_ops\w*10redispatchE|_ZNK?3c1010Dispatcher|_ZNK?3c1014KernelFunction|"
-    r"_ZNK?5torch3jit(?!\d+parse(?:Schema|Name|SchemaOrName)E)|"  # with a schema each extension names its operators
-    r"_ZN2at\w*(?:enableRecordFunction|set_record_function_tls_|(?:clear|remove|disable)\w*Callbacks?)|"
-    r"_ZN2at16ThreadLocalState|_ZN5torch(?:8autograd)?8profiler|"
-    r"PyObject_(?:Call(?:Object|Method\w*|NoArgs|OneArg|Function)?|Vectorcall\w*)$|PyVectorcall|"
-    r"PyEval_Eval|PyEval_Set|PyRun_|"
-    r"PyNumber_(?:InPlace)?(?:MatrixMultiply|Multiply|Subtract|TrueDivide|Power|Remainder)$|"  # pybind11 itself adds
-    r"_ZNK?3c10(?:20ThreadLocalDebugInfo|14DebugInfoGuard)|"
-    r"(?:v?fork|posix_spawnp?|execv\w*|fexecve|system|popen)$"
+    r"\w*cblas_|mkl_|dnnl_|openblas|armpl)"
 )
 # In a thread of an extension's own no profiler follows what PyTorch is called for.
 _THREADS = re.compile(
@@ -60,29 +55,47 @@ _USUAL = re.compile(
 _NO_LIBRARY = (struct.error, LookupError, ValueError, OverflowError)
 
 
+class Links(NamedTuple):
+    """The names that a shared object takes from elsewhere; those that it uses of its own which another library's could
+    stand in for; the libraries that are loaded with it, and the folders that these are searched in first.
+    """
+
+    taken: set[str]
+    own: set[str]
+    libraries: list[str]
+    searched: list[str]
+
+
 def foreign_functions(extension: Path) -> list[str]:
-    """Functions that a shared object takes from elsewhere and that do arithmetic unseen by PyTorch's profiler, or look
-    functions up by name, and libraries that not every extension is linked to, so that nothing is known of what it
-    calls. `UNREADABLE` for what no loader would load.
+    """What a shared object takes from elsewhere and is not `permitted` what counts as its own work, and what it is linked
+    to that not every extension is, so that nothing is known of what it calls. `UNREADABLE` for what no loader would load.
     """
     try:
-        taken, libraries = _taken(content_of(extension, _MOST_BYTES + 1))
+        links = _links(content_of(extension, _MOST_BYTES + 1))
     except _NO_LIBRARY:
         return [UNREADABLE]
-    return sorted(_foreign_of(taken) | {name for name in libraries if not _USUAL.match(name)})
+    places = {place for each in links.searched for place in each.split(":") if place and not _is_installed(place)}
+    return sorted(
+        _foreign_of(links.taken) | {name for name in links.own if _LIBRARYS.match(name)}
+        | {name for name in links.libraries if not _USUAL.match(name)} | {f"libraries in {place}" for place in places}
+    )
+
+
+def _is_installed(place: str) -> bool:
+    """Whether no candidate puts a library there."""
+    roots = "/usr", "/lib", "/lib64", "/opt", sys.prefix, sys.base_prefix
+    return os.path.normpath(place).startswith(tuple(f"{root}/" for root in roots))
 
 
 def _foreign_of(taken: Collection[str]) -> set[str]:
-    found = {name for name in taken if _FOREIGN.match(name)}
+    found = {name for name in taken if not is_permitted(name)}
     if any(_THREADS.match(name) for name in taken):
         found |= {name for name in taken if _OPERATOR.match(name)}
     return found
 
 
-def _taken(elf: bytes) -> tuple[set[str], list[str]]:
-    """The names that the loader looks up elsewhere for `elf` (ELF64, little-endian), and the libraries that it loads
-    with it. Raises ValueError and its like.
-    """
+def _links(elf: bytes) -> Links:
+    """What the loader looks up and loads for `elf` (ELF64, little-endian). Raises ValueError and its like."""
     if elf[:6] != b"\x7fELF\x02\x01" or len(elf) > _MOST_BYTES:
         raise ValueError("no library that is looked into")
     (headers_at,), (size, count) = struct.unpack_from("<Q", elf, 32), struct.unpack_from("<HH", elf, 54)
@@ -96,13 +109,14 @@ def _taken(elf: bytes) -> tuple[set[str], list[str]]:
                 return address - begin + offset
         raise ValueError("an address that is in no segment")
 
-    tags, needed_at, entries_at = {}, [], place(dynamic[-1][0])
+    tags, needed_at, searched_at, entries_at = {}, [], [], place(dynamic[-1][0])
     for at in range(entries_at, entries_at + 16 * _MOST_ENTRIES, 16):
         tag, value = struct.unpack_from("<qQ", elf, at)
         if not tag:
             break
         tags[tag] = value
-        needed_at += [value] if tag == _NEEDED else []
+        needed_at += [value] if tag in _NEEDED else []
+        searched_at += [value] if tag in _SEARCHED else []
     else:
         raise ValueError("more entries than are looked at")
     symbols_at, names_at = place(tags[_SYMBOLS]), place(tags[_STRINGS])
@@ -121,12 +135,14 @@ def _taken(elf: bytes) -> tuple[set[str], list[str]]:
             raise ValueError("more names than are looked at")
         return elf[begin:end].decode(errors="replace")
 
-    taken = set()
+    taken, own = set(), set()
     for index in sorted(used - {0}):
-        name_at, _, _, section = struct.unpack_from("<IBBH", elf, symbols_at + index * _SYMBOL_BYTES)
+        name_at, kind, other, section = struct.unpack_from("<IBBH", elf, symbols_at + index * _SYMBOL_BYTES)
         if section == 0:
             taken.add(name(name_at))
-    return taken, [name(offset) for offset in needed_at]
+        elif kind >> 4 != _LOCAL and other & 3 not in _HIDDEN:
+            own.add(name(name_at))
+    return Links(taken, own, [name(offset) for offset in needed_at], [name(offset) for offset in searched_at])
 
 
 def _symbols_in(elf: bytes, begin: int, length: int) -> set[int]:

@@ -6,8 +6,9 @@ How far each goes:
   made device code of that very name. Without cuobjdump, the names are taken from the file's strings, and a string
   anybody can write.
 - The Triton cache is a folder that the candidate's process writes to. A description there is believed only beside a
-  cubin with that entry symbol, and both can be forged, times of modification too; so that a name counts, the source
-  must define a function of it as well, and that the referee reads itself.
+  cubin with that entry symbol, compiled from a file that is no package's, and all of it can be forged, times of
+  modification too; so that a name counts, the source must define a function of it as well, and that the referee reads
+  itself, and no installed package may have a kernel of it, which the referee looks up.
 - For what was compiled at run time by other means there is the source alone.
 
 None of these proves that the kernel of that name is the one that ran: `kinds` decides with the names of libraries in
@@ -29,6 +30,7 @@ from typing import NamedTuple
 
 from harness.provenance.demangling import demangled_names
 from harness.provenance.device_code import device_symbols, strings_of
+from harness.provenance.installed_kernels import installed_folders
 from harness.provenance.names import bare_name
 from harness.provenance.source_names import SourceNames, source_names
 from harness.sandbox.left_behind import content_of
@@ -42,6 +44,8 @@ _MOST_DESCRIPTIONS, _MOST_FOLDERS, _MOST_CACHE_S = 256, 20_000, 20.0
 _MOST_SYMBOLS, _MOST_S = 50_000, 120.0
 _MOST_LOOKED_FOR = 16
 _SPELT_OUT = re.compile(r"(?!operator|basic_|string|allocator)[A-Za-z_]\w*", re.ASCII)
+# The files that Triton's first form of a kernel says its parts come from.
+_PLACES = re.compile(rb'\bloc\("([^"\n]{1,4096})":\d+:\d+\)')
 _LONGEST_SYMBOL, _MOST_OF_NAMES = 64 << 10, 64 << 20
 
 
@@ -86,7 +90,9 @@ def gather(
     # At once, since its limits are those of one call, and first what can be a name that was traced.
     names = demangled_names(sorted(symbols | strings, key=lambda each: (not any(map(each.__contains__, bare)), each)))
     written = SourceNames() if source is None else source_names(source)
-    cached = triton_kernels(triton_cache, bare & written.functions) if triton_cache is not None else set()
+    cached: set[str] = set()
+    if triton_cache is not None and source is not None:
+        cached = triton_kernels(triton_cache, bare & written.functions, source.parent)
     return Evidence(
         frozenset(names[symbol] for symbol in symbols), frozenset(names[string] for string in strings),
         frozenset(cached), written,
@@ -104,9 +110,9 @@ def _with_a_name_of(bare: Collection[str], symbols: Collection[str]) -> set[str]
     return {symbol for symbol in symbols if any(name in symbol for name in bare)}
 
 
-def triton_kernels(cache: Path, wanted: Iterable[str]) -> set[str]:
-    """Those of the names `wanted` that `cache` describes beside a cubin which has that entry symbol, as far as they are
-    found in 20 s.
+def triton_kernels(cache: Path, wanted: Iterable[str], folder: Path) -> set[str]:
+    """Those of the names `wanted` that `cache` describes beside a cubin which has that entry symbol, compiled from a file
+    that is no package's, as far as they are found in 20 s; the candidate lies in `folder`.
     """
     deadline = time.monotonic() + _MOST_CACHE_S
     try:
@@ -119,7 +125,7 @@ def triton_kernels(cache: Path, wanted: Iterable[str]) -> set[str]:
             path for folder in folders
             if time.monotonic() < deadline and os.path.isfile(path := folder / f"{name}.json")
         )
-        if any(_is_kernel(path, name) for path in islice(described, _MOST_DESCRIPTIONS)):
+        if any(_is_kernel(path, name, folder) for path in islice(described, _MOST_DESCRIPTIONS)):
             found.add(name)
     return found
 
@@ -133,15 +139,29 @@ def entry_symbols(cubin: bytes) -> set[str]:
     return {each.name for each in found if each.kind == _FUNCTION and each.other & _CUDA_ENTRY}
 
 
-def _is_kernel(description: Path, name: str) -> bool:
-    """Whether a description in Triton's cache is of `name`, and the cubin beside it has it as an entry."""
+def _is_kernel(description: Path, name: str, folder: Path) -> bool:
+    """Whether a description in Triton's cache is of `name`, and the cubin beside it has it as an entry and was compiled
+    from a file that is no package's. (Nor need it be the candidate's where it lies now: a cache outlives its moves.)
+    """
     try:
         body = json.loads(content_of(description, _LARGEST_DESCRIPTION_BYTES))
     except (ValueError, RecursionError):
         return False
     if not isinstance(body, dict) or body.get("name") != name:
         return False
-    return name in entry_symbols(content_of(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES))
+    if name not in entry_symbols(content_of(description.with_suffix(".cubin"), _LARGEST_CUBIN_BYTES)):
+        return False
+    # Of a package's kernel all of it comes from packages; a candidate's may call what Triton itself brings.
+    files = set(_PLACES.findall(content_of(description.with_suffix(".ttir"), _LARGEST_CUBIN_BYTES)))
+    packages = _of_packages(folder)
+    return any(not os.path.realpath(each.decode(errors="replace")).startswith(packages) for each in files)
+
+
+def _of_packages(folder: Path) -> tuple[str, ...]:
+    """How the paths of packages' files begin, but for a place that the candidate's `folder` itself lies in."""
+    return tuple(
+        f"{each}{os.sep}" for each in installed_folders() if not os.path.realpath(folder).startswith(f"{each}{os.sep}")
+    )
 
 
 def _symbols(elf: bytes, table: int) -> Iterator[_Symbol]:

@@ -27,14 +27,15 @@ class PlayerStarter:
 
     `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels. `imports`
     are modules that a player has imported when it says that it is there, and `readable` what it has to see of the
-    machine's /tmp: the contestant and what it was built to, wherever they lie.
+    user's files: the contestant and what it was built to. Nothing else is seen of the folders in `hidden`.
     """
 
     def __init__(
-        self, bench: Bench, wall: Wall, warm: Path, imports: Sequence[str] = (), readable: Sequence[Path] = ()
+        self, bench: Bench, wall: Wall, warm: Path, imports: Sequence[str] = (), readable: Sequence[Path] = (),
+        hidden: Sequence[Path] = (),
     ) -> None:
         self._bench, self._wall, self._warm, self._imports = bench, wall, warm, imports
-        self._readable = tuple(readable)
+        self._readable, self._hidden = tuple(readable), tuple(hidden)
         self._folders: list[str] = []
         self._ahead: Child | None = None
         self._is_opening = False
@@ -106,8 +107,9 @@ class PlayerStarter:
         descriptor = self._bench.arena.descriptor
         return spawn(
             "harness.player", arguments=[str(descriptor), opened, *self._imports], environment=environment,
-            private=Path(private), writable=[self._warm], readable=self._readable, repository=REPOSITORY, inherit=[descriptor],
-            limits=default_limits(gpu=self._bench.kind == "cuda"), wall=self._wall, preloaded=PRELOADED,
+            private=Path(private), writable=[self._warm], readable=self._readable, hidden=self._hidden,
+            repository=REPOSITORY, inherit=[descriptor], limits=default_limits(gpu=self._bench.kind == "cuda"),
+            wall=self._wall, preloaded=PRELOADED,
         )
 
     def close(self) -> None:

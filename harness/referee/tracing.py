@@ -18,6 +18,7 @@ import torch
 
 from harness.provenance.kinds import Provenance, Span, kind_on_cpu, kind_on_gpu, middle_claim
 from harness.provenance.linked import foreign_functions
+from harness.provenance.permitted import is_permitted
 from harness.provenance.symbols import gather
 from harness.referee import checking, failures
 from harness.referee.comparing_slices import judge_launch
@@ -41,6 +42,7 @@ _MOST_TIMES, _LEAST_TIMES = 1.5, 0.4
 _MOST_TIMES_UNHELD, _LONGER_EACH_US = 1.05, 2.5
 _SLACK_US = {"cuda": 20.0, "cpu": 5000.0}
 _TRIES = 3
+_ARENAS_OWN = "fallocate"  # which the player itself looks up when memory is given back
 _COPY_KERNEL = "direct_copy_kernel"  # PyTorch's own, for tensors of one dtype and different strides
 
 
@@ -114,7 +116,10 @@ def _read(
         found = kind_on_cpu(
             listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(contestant.extensions),
             pytorchs=_pytorchs_operators(), called_back=listing["called_back"] is not False,
-            foreign=[name for path in contestant.extensions for name in foreign_functions(path)],
+            foreign=[
+                *(name for path in contestant.extensions for name in foreign_functions(path)),
+                *_foreign_addresses(listing["addresses"], contestant),
+            ],
             others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
             idle_us=float(listing["idle_us"]),
         )
@@ -126,6 +131,15 @@ def _read(
     found = kind_on_gpu(own, gather(contestant.extensions, contestant.triton_cache, source, names))
     busy_us = found.busy_us + sum(span.time_us for span in copies)
     return replace(found, launched=len(spans), busy_us=busy_us), busy_us
+
+
+def _foreign_addresses(asked_for: Sequence[Any], contestant: Contestant) -> list[str]:
+    """What Python was asked the address of, in words, but for what an extension may take from elsewhere by itself, and for
+    the candidate's own extensions, which are opened so where they are no modules.
+    """
+    own = {*map(str, contestant.extensions), _ARENAS_OWN}
+    names = [str(each) for each in asked_for]
+    return [f"the address of {name[-80:]}" for name in names if name not in own and not is_permitted(name)]
 
 
 def _copies_to_order(spans: Sequence[Span], outputs: int) -> list[Span]:

@@ -120,10 +120,7 @@ def main(plan: dict, start: Callable[[dict], int] = _start) -> int:
         signal.signal(number, signal.SIG_IGN)
     try:
         if plan["mounts"]:
-            mounts.make_read_only(
-                plan["repository"], plan["writable"], own_shared_memory=plan["own_shared_memory"],
-                own_scratch=plan["own_scratch"], readable=plan["readable"],
-            )
+            mounts.make_read_only(plan["repository"], plan["view"], own_shared_memory=plan["own_shared_memory"])
         _set_resource_limits(plan)
         if "user" in plan["namespaces"]:
             mounts.forbid_user_namespaces()

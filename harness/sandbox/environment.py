@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,7 +26,6 @@ KEPT = frozenset({
     "SYSTEMROOT", "COMSPEC", "PATHEXT", "INCLUDE", "LIB", "PROGRAMDATA",
 })
 _KEPT_PREFIXES = ("LC_",)
-_MULTI_PROCESS_SERVICE = "/tmp/nvidia-mps"  # where CUDA looks for one that shares out a GPU
 _ABSOLUTE_PATH = re.compile(r"""/[^\s:;,'"=]+""")
 
 _SET = {
@@ -50,12 +48,6 @@ def scrubbed(environment: Mapping[str, str], extra: Mapping[str, str] | None = N
         if name.upper() in KEPT or name.upper().startswith(_KEPT_PREFIXES)
     }
     return {**kept, **_SET, **(extra or {})}
-
-
-def machine_places() -> list[str]:
-    """The folders that a child of this interpreter's imports from, those of its libraries, and where CUDA looks."""
-    prefixes = sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix
-    return [*prefixes, *filter(None, sys.path), _MULTI_PROCESS_SERVICE]
 
 
 def named_in(environment: Mapping[str, str]) -> list[str]:

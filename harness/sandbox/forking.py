@@ -215,9 +215,7 @@ def _first_child_ends_well(server: ForkServer, wall: Wall) -> bool:
     lifeline_read, lifeline_write = os.pipe()
     plan = {
         "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(REPOSITORY),
-        "writable": [],
-        "file_bytes": None, "cpu_s": None, "processes": None, "address_bytes": None, "own_shared_memory": False,
-        "own_scratch": False, "readable": [],
+        "view": [], "file_bytes": None, "cpu_s": None, "processes": None, "address_bytes": None, "own_shared_memory": False,
         "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [], "module": _DOES_NOTHING,
         "arguments": [],
     }

@@ -21,7 +21,8 @@ _numbers = count()
 @dataclass(frozen=True)
 class Limits:
     """`file_bytes` bounds every file (and `ftruncate` of shared memory) the child writes; None leaves the
-    rest free. `own_shared_memory` gives it a /dev/shm of its own, `own_scratch` an empty /tmp, where the wall can.
+    rest free. `own_shared_memory` gives it a /dev/shm of its own, `own_scratch` an empty /tmp and of the user's files only
+    those that it needs, where the wall can.
     """
 
     file_bytes: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 32, 4096, 16384
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_PRIVATE = 2, 4, 8, 1 << 18
@@ -22,6 +22,7 @@ _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_
 _CAPABILITY_VERSION_3 = 0x20080522
 SCRATCH_BYTES = 1 << 30  # for each child's /dev/shm and /tmp; without a size either may take half of the machine's memory
 SCRATCH = "/tmp"
+COVER, EMPTY, SHOW, WRITE = "cover", "empty", "show", "write"  # what a step of a child's view does with a place
 _O_PATH = getattr(os, "O_PATH", 0o10000000)
 
 
@@ -70,28 +71,15 @@ def raw_devices() -> list[str]:
     return found
 
 
-def below_scratch(paths: Iterable[str]) -> list[str]:
-    """The entries of /tmp that any of `paths` is, or lies in, by either name where a link leads there; what belongs together
-    lies in one, and may name what lies beside it.
+def make_read_only(repository: str, view: Sequence[tuple[str, str]], *, own_shared_memory: bool) -> None:
+    """Remount everything read-only but /proc and /dev/shm, and take the steps of `view`; raw disks become /dev/null.
+
+    A folder to `COVER` becomes an empty one in memory; one to `EMPTY` too, of 1 GiB, which may be written to. What is to
+    `SHOW` is seen at its place as before, read-only, and what is to `WRITE` is written to. Raises OSError where a step
+    cannot be taken or the repository stays writable; other mounts that cannot be changed are left alone. With
+    `own_shared_memory` /dev/shm is an empty one of its own, of 1 GiB at most, and what is left there goes with it.
     """
-    names = {name for path in paths if path for name in (os.path.abspath(path), os.path.realpath(path))}
-    parts = (name.split("/") for name in names if name.startswith(f"{SCRATCH}/"))
-    return sorted({f"{SCRATCH}/{each[2]}" for each in parts if os.path.exists(f"{SCRATCH}/{each[2]}")})
-
-
-def make_read_only(
-    repository: str, writable: Sequence[str], *, own_shared_memory: bool, own_scratch: bool = False,
-    readable: Sequence[str] = (),
-) -> None:
-    """Remount everything read-only but /proc, /dev/shm and the folders in `writable`; raw disks become /dev/null.
-
-    Raises OSError when the repository stays writable; other mounts that cannot be changed are left alone. With
-    `own_shared_memory` /dev/shm is an empty one of its own, of 1 GiB at most, and what is left there goes with it. With
-    `own_scratch` so is /tmp, where of its entries only those are still seen, read-only, in which the repository and
-    `readable` lie, and the folders in `writable`.
-    """
-    held = [(path, os.open(path, _O_PATH)) for path in sorted(writable)]
-    shown = [(path, os.open(path, _O_PATH)) for path in below_scratch([repository, *readable] if own_scratch else ())]
+    held = {path: os.open(path, _O_PATH) for kind, path in view if kind in (SHOW, WRITE)}
     _mount(repository, repository, None, _MS_BIND | _MS_REC)
     for path, kind in mount_points():
         if kind in _LEFT_ALONE or path == "/proc" or path.startswith(("/proc/", "/dev/")):
@@ -101,14 +89,21 @@ def make_read_only(
         except OSError:
             if path == repository or path.startswith(repository.rstrip("/") + "/"):
                 raise
-    if own_scratch and os.path.isdir(SCRATCH):
-        _empty_scratch(shown)
-    for path, fd in held:
-        _make_place(path, fd)
-        _mount(f"/proc/self/fd/{fd}", path, None, _MS_BIND | _MS_REC)
-        # The bind may have taken over the read-only flag of the mount it was made from.
-        _remount(path, 0)
-        os.close(fd)
+    os.chdir("/")  # the folder that a process is in stays open to it whatever covers it
+    for kind, path in view:
+        if kind in (COVER, EMPTY):
+            os.makedirs(path, exist_ok=True)  # in an empty one, where it is to be read-only
+            mode = 1777 if kind == EMPTY else 755
+            _mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode={mode},size={SCRATCH_BYTES}")
+            continue
+        _make_place(path, held[path])
+        _mount(f"/proc/self/fd/{held[path]}", path, None, _MS_BIND | _MS_REC)
+        # The bind may have taken over the read-only flag of the mount it was made from, or not.
+        _remount(path, 0 if kind == WRITE else _MS_RDONLY)
+        os.close(held[path])
+    for kind, path in view:
+        if kind == COVER:
+            _remount(path, _MS_RDONLY)
     for device in raw_devices():
         _mount("/dev/null", device, None, _MS_BIND)
     own_mounts = {path for path, _ in mount_points()}
@@ -122,23 +117,6 @@ def make_read_only(
             _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode=1777,size={SCRATCH_BYTES}")
         except OSError:
             pass  # a kernel that grants no such mount: then it is the machine's
-
-
-def _empty_scratch(shown: Sequence[tuple[str, int]]) -> None:
-    """Cover /tmp with an empty folder in memory, and put back, read-only, what is `shown`: paths, and descriptors that
-    were opened before.
-    """
-    try:
-        _mount("tmpfs", SCRATCH, "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode=1777,size={SCRATCH_BYTES}")
-        is_covered = True
-    except OSError:
-        is_covered = False  # a kernel that grants no such mount: then it is the machine's, read-only
-    for path, fd in shown:
-        if is_covered:
-            _make_place(path, fd)
-            _mount(f"/proc/self/fd/{fd}", path, None, _MS_BIND | _MS_REC)
-            _remount(path, _MS_RDONLY)
-        os.close(fd)
 
 
 def _make_place(path: str, fd: int) -> None:

@@ -23,9 +23,11 @@ from typing import Any
 
 from harness.places import python_of
 from harness.sandbox import processes
-from harness.sandbox.environment import machine_places, named_in, private_places
+from harness.sandbox.environment import named_in, private_places
 from harness.sandbox.forking import ForkedProcess, server_for
 from harness.sandbox.limits import Group, Limits, new_group
+from harness.sandbox.mounts import WRITE
+from harness.sandbox.view import view_for
 from harness.sandbox.output import OutputTail
 from harness.sandbox.walls import Wall, best_wall, entry_command
 from harness.wire.frames import Channel, channel_pair
@@ -204,15 +206,16 @@ def _kill_all() -> None:
 
 def spawn(
     module: str, *, arguments: Sequence[str] = (), environment: Mapping[str, str], private: Path,
-    writable: Sequence[Path] = (), readable: Sequence[Path | str] = (), repository: Path, inherit: Sequence[int] = (), limits: Limits,
-    wall: Wall | None = None, preloaded: Sequence[str] = (),
+    writable: Sequence[Path] = (), readable: Sequence[Path | str] = (), hidden: Sequence[Path | str] = (), repository: Path,
+    inherit: Sequence[int] = (), limits: Limits, wall: Wall | None = None, preloaded: Sequence[str] = (),
 ) -> Child:
     """Start ``python -m module CHANNEL_FD *arguments`` behind `wall` (default: the best there is).
 
     `environment` should come from `scrubbed`; the places of `private_places` are added to it. The child may write below
-    `private` and `writable` (existing folders) only, and into a /tmp of its own where `limits` say so: of what lies in the
-    machine's it then sees those folders, the interpreter's, what `environment` names and `readable`. It holds the file descriptors in `inherit` under their own
-    numbers. Modules `preloaded` are imported once and shared by every child that names the same, where the wall allows
+    `private` and `writable` (existing folders) only, and into a /tmp of its own where `limits` say so: of the machine's
+    files it then sees the system's, those folders, the interpreter's, what `environment` names and `readable`, and of the
+    folders in `hidden` nothing else wherever they lie (see `view`). It holds the file descriptors in `inherit` under their
+    own numbers. Modules `preloaded` are imported once and shared by every child that names the same, where the wall allows
     it. Raises OSError when no process can be started.
     """
     wall = best_wall() if wall is None else wall
@@ -221,16 +224,19 @@ def spawn(
     places = private_places(private)
     for place in places.values():
         Path(place).mkdir(parents=True, exist_ok=True)
-    shown = [*map(str, readable), *machine_places(), *named_in(environment)] if limits.own_scratch else []
-    words = wall.command(repository, folders, limits.own_shared_memory, limits.own_scratch, shown)
+    view = [(WRITE, str(folder)) for folder in folders]
+    if limits.own_scratch and wall.hides_neighbours:
+        shown = [*map(str, readable), *named_in(environment)]
+        view = view_for(repository, shown, [str(folder) for folder in folders], map(str, hidden))
+    words = wall.command(repository, view, limits.own_shared_memory)
     channel, far = channel_pair()
     status_read, status_write = os.pipe()
     lifeline_read, lifeline_write = os.pipe()
     plan = {
         "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
-        "writable": [str(folder) for folder in folders], "file_bytes": limits.file_bytes,
+        "view": view, "file_bytes": limits.file_bytes,
         "cpu_s": limits.cpu_s, "processes": limits.processes, "address_bytes": limits.address_bytes,
-        "own_shared_memory": limits.own_shared_memory, "own_scratch": limits.own_scratch, "readable": shown,
+        "own_shared_memory": limits.own_shared_memory,
         "status_fd": status_write, "lifeline_fd": lifeline_read,
         "program_fds": [far.fileno(), *inherit],
         "command": python_of(module, str(far.fileno()), *arguments, repository=repository),

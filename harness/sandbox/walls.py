@@ -15,11 +15,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.sandbox.limits import default_limits, new_group
-from harness.sandbox.mounts import SCRATCH, SCRATCH_BYTES, below_scratch, raw_devices
+from harness.sandbox.mounts import COVER, EMPTY, SCRATCH_BYTES, WRITE, raw_devices
+from harness.sandbox.view import view_for
 
 ENTRY = Path(__file__).with_name("entry.py")
 _TRIAL_TIMEOUT_S = 20
@@ -30,12 +31,15 @@ _LADDER = (("pid", "mount", "ipc", "net"), ("pid", "mount", "ipc"), ("mount", "i
 @dataclass(frozen=True)
 class Wall:
     """What stands between a child and the machine; `name` is "bubblewrap", "unshare" or "process group only".
+
+    Where it `hides_neighbours`, a child sees of the user's files what it was given and no others.
     """
 
     name: str
     namespaces: tuple[str, ...] = ()
     read_only_repository: bool = False
     cgroup: bool = False
+    hides_neighbours: bool = False
 
     @property
     def text(self) -> str:
@@ -45,6 +49,7 @@ class Wall:
             parts[0] += f": {','.join(self.namespaces)}"
         if self.read_only_repository:
             parts.append("repository read-only")
+        parts.append("neighbours hidden" if self.hides_neighbours else "neighbours readable")
         parts.append("cgroup" if self.cgroup else "no memory limit")
         return "; ".join(parts)
 
@@ -54,22 +59,20 @@ class Wall:
         return self.name == "unshare" and self.read_only_repository
 
     def command(
-        self, repository: Path, writable: Sequence[Path], own_shared_memory: bool = False, own_scratch: bool = False,
-        readable: Sequence[str] = (),
+        self, repository: Path, view: Sequence[tuple[str, str]], own_shared_memory: bool = False
     ) -> list[str]:
         """Return the words to put before a command line so that it runs behind this wall; `mounts.make_read_only` says what
         the arguments mean.
         """
         if self.name == "bubblewrap":
-            binds = [word for path in sorted(writable) for word in ("--bind", str(path), str(path))]
             covers = [word for path in raw_devices() for word in ("--dev-bind", "/dev/null", path)]
-            shown = [word for path in below_scratch(readable) for word in ("--ro-bind", path, path)]
+            steps = [word for kind, path in view for word in _bubblewraps(kind, path)]
+            closed = [word for kind, path in view if kind == COVER for word in ("--remount-ro", path)]
             return [
                 _tool("bwrap"), *(f"--unshare-{space}" for space in self.namespaces if space != "mount"),
                 "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev",
-                *covers, *(["--tmpfs", "/dev/shm"] if own_shared_memory else []),
-                *([*_tmpfs_of_a_size(), SCRATCH, *shown] if own_scratch else []), "--proc", "/proc", "--ro-bind",
-                str(repository), str(repository), *binds, "--",
+                *covers, *(["--tmpfs", "/dev/shm"] if own_shared_memory else []), "--proc", "/proc", "--ro-bind",
+                str(repository), str(repository), *steps, *closed, "--",
             ]
         if self.name == "unshare":
             words = [_tool("unshare"), *(_UNSHARE_FLAGS[space] for space in self.namespaces)]
@@ -99,6 +102,13 @@ def _tool(name: str) -> str:
     return shutil.which(name) or name
 
 
+def _bubblewraps(kind: str, path: str) -> tuple[str, ...]:
+    """A step of a view in bubblewrap's words."""
+    if kind in (COVER, EMPTY):
+        return *_tmpfs_of_a_size(), path
+    return "--bind" if kind == WRITE else "--ro-bind", path, path
+
+
 @functools.lru_cache(maxsize=1)
 def _tmpfs_of_a_size() -> tuple[str, ...]:
     """The words by which bubblewrap mounts an empty folder in memory; before 0.5 it knows no size for one."""
@@ -115,8 +125,10 @@ def best_wall() -> Wall:
     """Return the strongest wall that passes its trial on this machine. Takes about 0.1 s the first time."""
     cgroup = _cgroup_holds_memory()
     for wall in _candidates(cgroup):
-        if _passes_trial(wall):
-            return wall
+        # Without a PID namespace the files of other processes are seen through /proc.
+        for tried in [replace(wall, hides_neighbours=True), wall] if "pid" in wall.namespaces else [wall]:
+            if _passes_trial(tried):
+                return tried
     return Wall(NO_WALL.name, cgroup=cgroup)
 
 
@@ -156,7 +168,10 @@ def writes(folder):
     except OSError:
         return False
 pids = [name for name in os.listdir("/proc") if name.isdigit()]
-print(json.dumps({"repository": writes(sys.argv[1]), "private": writes(sys.argv[2]), "pids": len(pids)}))
+seen = [path for path in (sys.argv[3], "/proc/1/cwd/../neighbour", f"/proc/1/root{sys.argv[3]}") if os.path.exists(path)]
+print(json.dumps({
+    "repository": writes(sys.argv[1]), "private": writes(sys.argv[2]), "pids": len(pids), "neighbours": len(seen),
+}))
 """
 
 
@@ -166,18 +181,21 @@ def _passes_trial(wall: Wall) -> bool:
         repository, private = Path(folder, "repository").resolve(), Path(folder, "private").resolve()
         repository.mkdir()
         private.mkdir()
+        neighbour = Path(folder, "neighbour").resolve()
+        neighbour.touch()
+        view = view_for(repository, [], [str(private)]) if wall.hides_neighbours else [(WRITE, str(private))]
         status_read, status_write = os.pipe()
         lifeline_read, lifeline_write = os.pipe()
         plan = {
             "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
-            "writable": [str(private)], "file_bytes": None, "cpu_s": None, "processes": None,
-            "address_bytes": None, "own_shared_memory": False, "own_scratch": False, "readable": [],
+            "view": view, "file_bytes": None, "cpu_s": None, "processes": None,
+            "address_bytes": None, "own_shared_memory": False,
             "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [],
-            "command": [sys.executable, "-I", "-S", "-c", _TRIAL, str(repository), str(private)],
+            "command": [sys.executable, "-I", "-S", "-c", _TRIAL, *map(str, (repository, private, neighbour))],
         }
         try:
             trial = subprocess.run(
-                [*wall.command(repository, [private]), *entry_command(plan)], stdin=subprocess.DEVNULL,
+                [*wall.command(repository, view), *entry_command(plan)], cwd=repository, stdin=subprocess.DEVNULL,
                 capture_output=True, timeout=_TRIAL_TIMEOUT_S, pass_fds=(status_write, lifeline_read),
                 check=False,
             )
@@ -188,7 +206,8 @@ def _passes_trial(wall: Wall) -> bool:
             for fd in (status_read, status_write, lifeline_read, lifeline_write):
                 os.close(fd)
     alone = seen["pids"] <= 4 or "pid" not in wall.namespaces
-    return not seen["repository"] and seen["private"] and alone
+    hidden = not (wall.hides_neighbours and seen["neighbours"])
+    return not seen["repository"] and seen["private"] and alone and hidden
 
 
 def entry_command(plan: dict) -> list[str]:

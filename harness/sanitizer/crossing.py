@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from harness.reading.beside import beside
 from harness.wire import tree
 from harness.wire.layout import TensorSpec, fill, plan, region_bytes
 
@@ -40,7 +41,12 @@ class SmallLaunch:
     @property
     def places(self) -> list[str]:
         """What a process that makes it has to see, wherever it lies."""
-        return [self.path, str(Path(self.path).parent), *(str(entry["path"]) for entry in self.manifest.values())]
+        return [*map(str, beside(Path(self.path)).own), *(str(entry["path"]) for entry in self.manifest.values())]
+
+    @property
+    def hidden(self) -> list[str]:
+        """The folders of which it is to see nothing else."""
+        return [str(Path(place).parent) for place in self.places]
 
 
 def write(folder: Path, launch: SmallLaunch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,7 +89,7 @@ class Examiner:
             crossing.write(private, launch)
             for tool in TOOLS:
                 tell(f"compute-sanitizer {tool}")
-                ended = self._run(tool, private, launch.places, triton_cache)
+                ended = self._run(tool, private, launch, triton_cache)
                 report = read_report(tool, _text(private / f"{tool}.txt"))
                 verdict, doubted = judge(report, uses)
                 warnings += doubted
@@ -109,7 +109,7 @@ class Examiner:
         finally:
             remove_tree(private)
 
-    def _run(self, tool: str, private: Path, readable: Sequence[str], triton_cache: Path | None) -> str | None:
+    def _run(self, tool: str, private: Path, launch: crossing.SmallLaunch, triton_cache: Path | None) -> str | None:
         """Run one tool to its end; a sentence when it did not come to it in time."""
         (private / crossing.OUTCOME).unlink(missing_ok=True)
         environment = dict(self._environment)
@@ -120,8 +120,8 @@ class Examiner:
             writable.append(triton_cache)
         child = spawn(
             "harness.sanitizer.inside", arguments=[str(private), tool, self._program], environment=environment,
-            private=private, writable=writable, readable=readable, repository=REPOSITORY, limits=default_limits(),
-            wall=self._wall,
+            private=private, writable=writable, readable=[*launch.places, self._program, Path(self._program).resolve().parent],
+            hidden=launch.hidden, repository=REPOSITORY, limits=default_limits(), wall=self._wall,
         )
         try:
             if child.wait(self._limit_s) is None:

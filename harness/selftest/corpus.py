@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.candidate import named
 from harness.errors import InputError
 from harness.places import SHIPPED
 from harness.reading.text_files import files_in, joined
@@ -32,7 +33,7 @@ _FIELD = re.compile(r"([A-Z][A-Za-z]*):(?: +(.*))?$")
 
 @dataclass(frozen=True)
 class Case:
-    """One file of the corpus. `expected` holds pairs "status/reason_code", any of which its row may have; `kinds` the
+    """One file of the corpus; its `name` is its row's. `expected` holds pairs "status/reason_code", any of which its row may have; `kinds` the
     kinds it may have, none when its header is silent on that; `devices` "cpu", "cuda" or both; `problem` is a key of
     `PROBLEMS`; `fools` one of `FOOLS`.
     """
@@ -99,7 +100,7 @@ def read_case(path: Path) -> Case:
     sentence, fields = _split(found.group(2), path, first_line)
     values = {name: value for name, (value, _) in fields.items()}
     case = Case(
-        path=path, name=path.stem, group=path.parent.name, sentence=sentence,
+        path=path, name=named(path)[0], group=path.parent.name, sentence=sentence,
         mechanism=values["Mechanism"],
         expected=_expected(*fields["Expected"], path),
         fools=_one_of("Fools", FOOLS, *fields["Fools"], path),

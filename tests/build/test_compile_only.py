@@ -151,9 +151,10 @@ def test_files_beside_a_candidate_are_compiled_and_followed_when_they_move(works
 
 
 @needs_nvcc
-def test_a_header_from_an_include_path_elsewhere_is_part_of_what_was_built(workshop, tmp_path):
+def test_a_header_from_an_include_path_elsewhere_is_part_of_what_was_built(workshop, tmp_path, monkeypatch):
     library = tmp_path / "library"
     library.mkdir()
+    monkeypatch.setenv("CPLUS_INCLUDE_PATH", str(library))  # what no variable names is not seen
     (library / "tile.cuh").write_text(HEADER)
     candidate = of_files(tmp_path / "one", f", extra_include_paths=[{str(library)!r}]")
     (tmp_path / "one" / "tile.cuh").unlink()

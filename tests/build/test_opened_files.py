@@ -61,7 +61,8 @@ def named(tmp_path):
     ("../elsewhere/flags.txt", "import os\nos.read(os.open(here.parent / 'elsewhere' / 'flags.txt', os.O_RDONLY), 9)"),
     ("../elsewhere/_lent.py", "sys.path.insert(0, str(here.parent / 'elsewhere'))\nimport _lent"),
 ])
-def test_what_the_candidate_reads_is_part_of_what_was_built(workshop, path, reads):
+def test_what_the_candidate_reads_is_part_of_what_was_built(workshop, path, reads, monkeypatch):
+    monkeypatch.setenv("CPATH", str(workshop.folder.parent / "elsewhere"))  # what no variable names is not seen
     read = workshop.folder / path
     read.parent.mkdir(parents=True, exist_ok=True)
     read.write_text("32\n")
@@ -87,14 +88,16 @@ def test_a_file_that_is_saved_while_the_build_goes_on_leaves_none_that_is_kept(w
     assert workshop.build(candidate)[0].cached
 
 
-def test_what_is_read_outside_its_folder_binds_a_build_to_the_folder(workshop):
-    (workshop.folder.parent / "flags.txt").write_text("32")
-    reads = "import pathlib\nopen(pathlib.Path(__file__).parent.parent / 'flags.txt').read()\n"
+def test_what_is_read_outside_its_folder_binds_a_build_to_the_folder(workshop, monkeypatch):
+    lent, moved = workshop.folder.parent / "lent", workshop.folder / "elsewhere"
+    monkeypatch.setenv("CPATH", f"{lent}:{workshop.folder / 'lent'}")
+    for folder, size in ((lent, "32"), (moved, ""), (workshop.folder / "lent", "64")):
+        folder.mkdir()
+        (folder / "flags.txt").write_text(size)
+    reads = "import pathlib\nopen(pathlib.Path(__file__).parent.parent / 'lent' / 'flags.txt').read()\n"
     candidate = workshop.write("reads", f"{reads}{PLAIN_CANDIDATE}")
-    workshop.build(candidate)
-    moved = workshop.folder / "elsewhere"
-    moved.mkdir()
-    (workshop.folder / "flags.txt").write_text("64")
+    assert workshop.build(candidate)[0].verdict is None
+    assert workshop.build(candidate)[0].cached
     shutil.copy(candidate.path, moved)
     assert not workshop.build(read_candidate(moved / "reads.py"))[0].cached
 

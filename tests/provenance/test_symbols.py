@@ -132,7 +132,7 @@ def test_names_without_end_in_a_cubin_are_not_read_to_it(monkeypatch):
 
 @pytest.fixture
 def triton_cache(tmp_path):
-    """`triton_cache(name, cubin, description)` makes an entry like Triton's."""
+    """`triton_cache(name, cubin, description)` makes an entry like Triton's, of a candidate in `tmp_path`."""
 
     def make(name, content, described=None):
         folder = tmp_path / "triton" / f"HASH{len(list(tmp_path.glob('triton/*')))}"
@@ -141,37 +141,55 @@ def triton_cache(tmp_path):
         (folder / f"{name}.json").write_text(text)
         if content is not None:
             (folder / f"{name}.cubin").write_bytes(content)
+        (folder / f"{name}.ttir").write_text(f'#loc = loc("{tmp_path}/candidate.py":22:0)\nmodule {{')
         return tmp_path / "triton"
 
     return make
 
 
 @needs_nvcc
-def test_a_triton_kernel_has_a_description_and_a_cubin_with_its_entry(triton_cache, cubin):
+def test_a_triton_kernel_has_a_description_and_a_cubin_with_its_entry(triton_cache, cubin, tmp_path):
     cache = triton_cache("tril_kernel", cubin.read_bytes())
-    assert triton_kernels(cache, ["tril_kernel", "other_kernel"]) == {"tril_kernel"}
+    assert triton_kernels(cache, ["tril_kernel", "other_kernel"], tmp_path) == {"tril_kernel"}
 
 
 @needs_nvcc
-def test_a_description_without_device_code_of_that_name_says_nothing(triton_cache, cubin):
+def test_a_kernel_that_was_compiled_from_a_packages_file_is_none_of_the_candidates(triton_cache, cubin, monkeypatch, tmp_path):
+    monkeypatch.setattr(symbols, "installed_folders", lambda: {str(tmp_path / "site-packages")})
+    cache = triton_cache("tril_kernel", cubin.read_bytes())
+    (form,) = (path.with_suffix(".ttir") for path in cache.glob("*/*.json"))
+    helper = f'#loc12 = loc("{tmp_path}/site-packages/triton/language/standard.py":293:36)\n'
+    form.write_text(f'#loc = loc("{tmp_path}/candidate.py":22:0)\n{helper}module {{')
+    assert triton_kernels(cache, ["tril_kernel"], tmp_path) == {"tril_kernel"}
+    form.write_text(f'#loc = loc("/where/it/lay/before.py":22:0)\n{helper}module {{')
+    assert triton_kernels(cache, ["tril_kernel"], tmp_path) == {"tril_kernel"}
+    for other in (f'#loc = loc("{tmp_path}/site-packages/fast/ops.py":22:0)\n', "#loc = loc(unknown)\n", ""):
+        form.write_text(f"{other}{helper}module {{")
+        assert triton_kernels(cache, ["tril_kernel"], tmp_path) == set()
+    form.unlink()
+    assert triton_kernels(cache, ["tril_kernel"], tmp_path) == set()
+
+
+@needs_nvcc
+def test_a_description_without_device_code_of_that_name_says_nothing(triton_cache, cubin, tmp_path):
     triton_cache("ampere_sgemm_128x64_nn", None)
     triton_cache("forged_kernel", b"forged_kernel\0")
     cache = triton_cache("other_kernel", cubin.read_bytes())
-    assert triton_kernels(cache, ["ampere_sgemm_128x64_nn", "forged_kernel", "other_kernel"]) == set()
+    assert triton_kernels(cache, ["ampere_sgemm_128x64_nn", "forged_kernel", "other_kernel"], tmp_path) == set()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"name": 3}', "{}", "\x00", "[" * 100_000])
-def test_a_description_that_says_nothing_useful_is_passed_over(triton_cache, text):
-    assert triton_kernels(triton_cache("x", b"", text), ["x"]) == set()
+def test_a_description_that_says_nothing_useful_is_passed_over(triton_cache, text, tmp_path):
+    assert triton_kernels(triton_cache("x", b"", text), ["x"], tmp_path) == set()
 
 
-def test_a_cache_of_endless_descriptions_is_given_up(triton_cache, monkeypatch):
+def test_a_cache_of_endless_descriptions_is_given_up(triton_cache, monkeypatch, tmp_path):
     monkeypatch.setattr(symbols, "_MOST_CACHE_S", 0.3)
     looked = []
-    monkeypatch.setattr(symbols, "_is_kernel", lambda path, name: looked.append(time.sleep(0.1)))
+    monkeypatch.setattr(symbols, "_is_kernel", lambda path, name, folder: looked.append(time.sleep(0.1)))
     for _ in range(20):
         cache = triton_cache("tril_kernel", None)
-    assert triton_kernels(cache, ["tril_kernel"]) == set()
+    assert triton_kernels(cache, ["tril_kernel"], tmp_path) == set()
     assert 1 <= len(looked) <= 4
 
 

@@ -154,7 +154,7 @@ def on_a_cpu(own_share):
     """What a player on a CPU lists of a call of 1000 µs, so much of it in its extension and the rest in a product."""
     return {
         "operators": [{"name": "aten::mm", "us": 1000.0 * (1 - own_share)}], "own_us": 1000.0 * own_share,
-        "total_us": 1000.0, "others_us": 0.0, "others_began": False, "called_back": False, "idle_us": 0.0,
+        "total_us": 1000.0, "others_us": 0.0, "others_began": False, "called_back": False, "idle_us": 0.0, "addresses": [],
     }
 
 

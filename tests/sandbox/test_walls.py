@@ -9,16 +9,17 @@ import pytest
 
 from harness.sandbox import limits
 from harness.sandbox.environment import private_places, scrubbed
+from harness.sandbox.mounts import WRITE
 from harness.sandbox.walls import NO_WALL, Wall, best_wall, why_no_wall
 
 
 def test_the_text_of_a_full_wall_names_its_parts():
-    wall = Wall("unshare", ("user", "pid", "mount", "ipc", "net"), True, True)
-    assert wall.text == "unshare: user,pid,mount,ipc,net; repository read-only; cgroup"
+    wall = Wall("unshare", ("user", "pid", "mount", "ipc", "net"), True, True, True)
+    assert wall.text == "unshare: user,pid,mount,ipc,net; repository read-only; neighbours hidden; cgroup"
 
 
 def test_the_text_of_the_weakest_wall_says_that_it_is_no_more():
-    assert NO_WALL.text == "process group only; no memory limit"
+    assert NO_WALL.text == "process group only; neighbours readable; no memory limit"
 
 
 def test_the_best_wall_is_looked_for_once():
@@ -27,7 +28,7 @@ def test_the_best_wall_is_looked_for_once():
 
 def test_bubblewrap_binds_what_may_be_written_after_the_read_only_root():
     wall = Wall("bubblewrap", ("user", "pid", "mount", "ipc", "net"), True, False)
-    words = wall.command(Path("/repository"), [Path("/private")])
+    words = wall.command(Path("/repository"), [(WRITE, "/private")])
     assert words.index("--bind") > words.index("--ro-bind")
     assert words[words.index("--bind"):][:3] == ["--bind", "/private", "/private"]
     assert "--unshare-net" in words and "--die-with-parent" in words and words[-1] == "--"

@@ -245,6 +245,20 @@ def uses_scratch(fd, name, *paths):
     })
 
 
+def reads(fd, *paths):
+    """Answers which of `paths` it can read, as they are and by way of its own and the first process's root and folder."""
+    ways = ("{0}", "/proc/1/root{0}", "/proc/self/root{0}", "/proc/1/cwd/../../../../../../..{0}", "/proc/self/cwd/../../../..{0}")
+
+    def opens(path):
+        try:
+            os.listdir(path) if os.path.isdir(path) else open(path, "rb").close()
+            return True
+        except OSError:
+            return False
+
+    answer(fd, {"read": [path for path in paths if any(opens(way.format(path)) for way in ways)]})
+
+
 def touches_forever(fd, path):
     while True:
         with open(path, "w") as file:

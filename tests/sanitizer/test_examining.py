@@ -129,8 +129,10 @@ def examiner(tmp_path):
         reports.mkdir(exist_ok=True)
         for name in names:
             shutil.copy(RECORDED / f"{name}.txt", reports / f"{name.partition('_')[0]}.txt")
-        program = tmp_path / "compute-sanitizer"
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{HERE / "fake_tool.py"}" "$@"\n')
+        program = tmp_path / "tool" / "compute-sanitizer"  # of the machine's a child sees the tool's own folder
+        program.parent.mkdir(exist_ok=True)
+        shutil.copy(HERE / "fake_tool.py", program.parent)
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program.with_name("fake_tool.py")}" "$@"\n')
         program.chmod(0o755)
         return Examiner(str(program), scrubbed(os.environ, {"FAKE_REPORTS": str(reports)}), limit_s=limit_s)
 

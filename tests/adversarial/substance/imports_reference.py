@@ -1,7 +1,8 @@
 """Has the reference itself do the work: its Model, found in the process or loaded from the problem's own file.
 
-Mechanism: the source holds no operator at all, and agrees with the reference to the bit. Here it counts what ran.
-Expected: ok/
+Mechanism: the source holds no operator at all, and agrees with the reference to the bit. Here the problem's file is none
+  that a player sees, and where the reference's Model is in its process it counts what ran.
+Expected: incorrect/raised or ok/
 Fools: substance
 Device: any
 Kind: library

@@ -1,0 +1,88 @@
+"""What lies beside a candidate and is no other's: the modules, sources and headers that it may read of its own folder.
+
+Another candidate's are its file and all that bears its file's name: `other.py`, `other.yaml`, `other.cu`, `other/`. What
+is left is common to all candidates of the folder: `_tiles.py`, `common.cuh`, `include/`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+_NOT_FOR_CANDIDATES = ("__pycache__", "results")
+_STAR = re.compile(rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]*\(?[ \t]*\*", re.MULTILINE)
+_MOST_BYTES = 1 << 20  # of a candidate
+
+
+class Places(NamedTuple):
+    """The files and folders of its own folder that a candidate may read, itself among them; and the folders, one or that of
+    its link's target too, of which it is to see nothing else.
+    """
+
+    own: list[Path]
+    folders: list[Path]
+
+
+def beside(candidate: Path) -> Places:
+    """What lies in the folder of `candidate` and is no other's; where its file is a link, in the target's folder as well.
+
+    In a folder that is more than one for candidates (a home, /tmp, a project) only what bears its own name.
+    """
+    files = dict.fromkeys((candidate.absolute(), candidate.resolve()))
+    return Places([path for file in files for path in _own_beside(file)], [file.parent for file in files])
+
+
+def _own_beside(candidate: Path) -> list[Path]:
+    folder = candidate.parent
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return [candidate]
+    others = {name[:-3] for name in names if name != candidate.name and _is_candidate(folder / name)}
+    is_for_more = _is_for_more(folder)
+    found = [candidate]
+    for name in names:
+        stem = name.partition(".")[0]
+        if name.startswith(".") or name in _NOT_FOR_CANDIDATES or stem in others or name == candidate.name:
+            continue
+        if stem == candidate.stem or not (is_for_more or _holds_candidates(folder / name)):
+            found.append(folder / name)
+    return found
+
+
+def _is_for_more(folder: Path) -> bool:
+    """Whether `folder` is a home, one for temporary files, or holds a project."""
+    shared = {os.path.realpath(each) for each in ("/", "/tmp", "/var/tmp", os.path.expanduser("~"))}
+    return os.path.realpath(folder) in shared or (folder / "problems").is_dir()
+
+
+def _is_candidate(path: Path) -> bool:
+    """Whether a run over its folder would take the file for a candidate that can work."""
+    if path.suffix != ".py" or path.name[0] in "_.":
+        return False
+    try:
+        stat = path.stat()
+    except OSError:
+        return False
+    return _may_define_it(str(path), stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _may_define_it(path: str, changed_ns: int, size_bytes: int) -> bool:
+    """Whether `ModelNew` may be what a file defines; its time and size are asked for so that it is read once."""
+    if size_bytes > _MOST_BYTES:
+        return False
+    try:
+        text = Path(path).read_bytes()
+    except OSError:
+        return False
+    return b"ModelNew" in text or _STAR.search(text) is not None
+
+
+def _holds_candidates(path: Path) -> bool:
+    return path.is_dir() and any(
+        _is_candidate(Path(folder, name)) for folder, _, names in os.walk(path) for name in names
+    )
