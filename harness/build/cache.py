@@ -229,7 +229,7 @@ def _reads_beside(candidate: Candidate) -> bool:
         return True
     # Blank lines are not white space that may come before: a file of nothing else would be gone over from each of them.
     imported = re.findall(r"^[ \t\f]*(?:from|import)[ \t\f]+(\w+)", candidate.source, re.MULTILINE)
-    brought = {name for name, _ in candidate.files}
+    brought = {name for name, _ in candidate.files or ()}
     beside = (f"{name}.py" for name in imported)
     return any(name not in brought and (candidate.path.parent / name).is_file() for name in beside)
 
