@@ -149,7 +149,7 @@ def read_baseline(path: Path) -> OwnBaseline:
         raise InputError("a baseline is a .py file with class ModelNew", shown(path))
     found = read_candidate(path)
     if found.fault is not None:
-        raise InputError(f"the baseline {found.fault}")
+        raise InputError(f"the baseline {found.fault.removeprefix('?')}")  # that of a refused name in a table
     return OwnBaseline(**{each.name: getattr(found, each.name) for each in fields(found)})
 
 
