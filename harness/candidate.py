@@ -24,6 +24,7 @@ from harness.errors import InputError, NothingToRun
 from harness.formats.foreign import CandidateForm
 from harness.places import PROGRAM, own
 from harness.reading import parameters
+from harness.reading.beside import Places, beside
 from harness.reading.python_source import ModuleNames, SourceFault, parsed, top_level_names
 from harness.spelling import listed, nearest
 from harness.reading.text_files import decoded, shown
@@ -56,6 +57,12 @@ class Candidate:
     is_frozen: bool = False
     files: tuple[tuple[str, str], ...] | None = None
     role: ClassVar[str] = "candidate"
+
+    def beside(self) -> Places:
+        """What it may read of its own folder; nothing of another project's, of which all that it imports is laid beside a copy.
+        """
+        places = beside(self.path)
+        return places if self.files is None else places._replace(own=[])
 
     def file_in(self, folder: Path) -> Path:
         """The file to be run: its own, or a copy below `folder` of the `source` that counts. Raises OSError."""

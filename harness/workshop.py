@@ -23,7 +23,6 @@ from harness.candidate import Candidate
 from harness.device.bench import Bench
 from harness.device.identity import DeviceIdentity
 from harness.problem import Problem
-from harness.reading.beside import beside
 from harness.records.assembling import baseline_hash
 from harness.referee.judgement import Contestant
 from harness.referee.players import PlayerStarter
@@ -180,10 +179,9 @@ class Workshop:
 
     def _beside(self, candidate: Candidate, path: Path) -> tuple[list[Path], list[Path]]:
         """What it may read beside the file at `path` that is run, and the folders of which it is to see nothing else."""
-        places, reference = beside(candidate.path), self._problem.reference_path.resolve()
-        if candidate.files is not None:  # what it imports was laid beside the copy
-            return [path.parent] if candidate.files else [], places.folders
-        return [each for each in places.own if each.resolve() != reference], places.folders
+        places, reference = candidate.beside(), self._problem.reference_path.resolve()
+        own = [each for each in places.own if each.resolve() != reference]
+        return [path.parent] if candidate.files else own, places.folders
 
     def _warm_folder(self, name: str) -> Path:
         """Where a contestant's own compiled Triton and Inductor kernels outlive the run."""

@@ -19,7 +19,6 @@ from harness.build.stages import BuildLimits
 from harness.candidate import Candidate
 from harness.clocks.spinning import SPIN
 from harness.places import REPOSITORY
-from harness.reading.beside import beside
 from harness.sandbox.ahead import PRELOADED
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
@@ -103,9 +102,8 @@ class Builders:
 
     def _places(self, candidate: Candidate) -> tuple[list[Path], list[Path]]:
         """What a builder has to see, wherever it lies, and the folders of which it is to see nothing else."""
-        nvcc, reference, places = self.toolchain.nvcc_path, self.init.get("reference"), beside(candidate.path)
-        own = places.own if candidate.files is None else []  # another project's is built where all that it imports is laid
-        readable, hidden = list(own), [*self.hidden, *places.folders]
+        nvcc, reference, places = self.toolchain.nvcc_path, self.init.get("reference"), candidate.beside()
+        readable, hidden = list(places.own), [*self.hidden, *places.folders]
         if reference:  # whose `get_init_inputs` says what ModelNew is constructed with
             readable, hidden = [*readable, Path(reference)], [*hidden, Path(reference).parent]
         return [*readable, *([Path(nvcc), Path(cuda_home(nvcc))] if nvcc else [])], hidden

@@ -357,11 +357,11 @@ class Contest:
         self._write_held_back()
 
     def _write_held_back(self) -> None:
-        baseline, held_back = self._problem.baseline, self._held_back
+        baseline, held_back, control = self._problem.baseline, self._held_back, self._judge.control
         self._held_back = []
         for record, samples in held_back:
             if baseline is not None:
-                record = over_own_baseline(record, baseline, self._own_row)
+                record = over_own_baseline(record, baseline, self._own_row, control.apart if control else 0.0)
             trouble = self._files.append(record, samples)
             if trouble:
                 self._progress.note(trouble)

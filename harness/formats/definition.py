@@ -14,11 +14,10 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.formats.cases import Case, with_sizes
-from harness.formats.foreign import Foreign
+from harness.formats.foreign import Foreign, require_functions
 from harness.formats.module_text import module_text
-from harness.formats.solution import SolutionForm, solutions_below
+from harness.formats.solution import SolutionForm, root_of, solutions_below
 from harness.reading.json_file import field, read_object
-from harness.reading.python_source import SourceFault, parsed, top_level_names
 from harness.reading.text_files import read_text
 
 _DTYPES = (
@@ -115,7 +114,7 @@ def read_definition(path: Path) -> Foreign:
     inputs, outputs = (_tensors(field(values, key, dict, path), key, axes, path) for key in ("inputs", "outputs"))
     reference = field(values, "reference", str, path)
     custom = values.get("custom_inputs_entrypoint")
-    _check_reference(reference, ["run", *([custom] if custom else [])], path)
+    require_functions(reference, ["run", *([custom] if custom else [])], path, "reference")
     workloads_path, workloads_text = _workloads_file(path, name)
     constants = {key: each["value"] for key, each in axes.items() if each["type"] == "const"}
     variable = [key for key, each in axes.items() if each["type"] == "var"]
@@ -175,30 +174,15 @@ def _check_expression(text: str, name: str, path: Path) -> None:
         raise InputError(f"'axes.{name}.expression' is no arithmetic of other axes: {text[:60]}", path)
 
 
-def _check_reference(text: str, wanted: list[str], path: Path) -> None:
-    try:
-        names = top_level_names(parsed(text))
-    except SourceFault as fault:
-        raise InputError(f"line {fault.line} of 'reference': {fault.message}", path) from None
-    for name in wanted:
-        if not names.defines(name):
-            raise InputError(f"'reference' defines no function {name}", path, hint=f"Write def {name}(…): in it")
-
-
 def _workloads_file(path: Path, name: str) -> tuple[Path, str]:
     """Return the file of the workloads and its text. Raises InputError where there is none."""
     beside = [path.parent / each for each in ("workload.jsonl", "workloads.jsonl", f"{path.stem}.jsonl")]
-    root = _root_of(path)
+    root = root_of(path)
     below = sorted((root / "workloads").rglob(f"{name}.jsonl")) if root else []
     found = next((each for each in (*beside, *below) if each.is_file()), None)
     if found is None:
         raise InputError("there are no workloads for it", path, hint=f"Put workload.jsonl into {path.parent}")
     return found, read_text(found)
-
-
-def _root_of(path: Path) -> Path | None:
-    """Return the trace set that a definition lies in: the folder that has `definitions/`."""
-    return next((each.parent for each in path.resolve().parents if each.name == "definitions"), None)
 
 
 def _workload_lines(path: Path, text: str, name: str) -> list[tuple[int, dict[str, Any]]]:
@@ -256,5 +240,5 @@ def _blob(stored: str, name: str, path: Path, workloads_path: Path, line: int) -
             return folder / stored
     raise InputError(
         f"the input '{name}' is kept in {stored}, which is not there", workloads_path, line,
-        f"Fetch that file of the data set, to {(_root_of(path) or path.parent) / stored}",
+        f"Fetch that file of the data set, to {(root_of(path) or path.parent) / stored}",
     )

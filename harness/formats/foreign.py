@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from harness.errors import InputError
+from harness.reading.python_source import SourceFault, parsed, top_level_names
 
 
 @dataclass(frozen=True)
@@ -50,3 +54,17 @@ class Foreign:
     checks: tuple[dict[str, int], ...]
     folders: tuple[Path, ...]
     form: CandidateForm
+
+
+def require_functions(text: str, wanted: Sequence[str], path: Path | str, key: str | None = None) -> None:
+    """Raise InputError unless the Python `text` defines the functions `wanted`. It is all of `path`, or its field `key`."""
+    try:
+        names = top_level_names(parsed(text))
+    except SourceFault as fault:
+        if key is not None:
+            raise InputError(f"line {fault.line} of '{key}': {fault.message}", path) from None
+        raise InputError(fault.message, path, fault.line) from None
+    whose = "" if key is None else f"'{key}' "
+    for name in wanted:
+        if not names.defines(name):
+            raise InputError(f"{whose}defines no function {name}", path, hint=f"Write def {name}(…): in it")

@@ -96,9 +96,14 @@ class SolutionForm:
         )
 
 
+def root_of(path: Path) -> Path | None:
+    """Return the trace set that a definition lies in: the folder that has `definitions/`."""
+    return next((each.parent for each in path.resolve().parents if each.name == "definitions"), None)
+
+
 def solutions_below(path: Path, name: str) -> tuple[Path, ...]:
     """Return the folders that hold solutions of the definition in `path`: its own, those below it and of its trace set."""
-    root = next((each.parent for each in path.resolve().parents if each.name == "definitions"), None)
+    root = root_of(path)
     below = (root / "solutions").rglob("*.json") if root else (path.parent / "solutions").rglob("*.json")
     folders = {each.parent for each in below if _is_solution(each, name)}
     return (path.parent, *sorted(folders - {path.parent}))

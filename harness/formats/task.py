@@ -11,9 +11,8 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.formats.cases import Case, with_sizes
-from harness.formats.foreign import Foreign, Written
+from harness.formats.foreign import Foreign, Written, require_functions
 from harness.formats.module_text import module_text
-from harness.reading.python_source import SourceFault, parsed, top_level_names
 from harness.reading.text_files import read_text
 from harness.reading.yaml_lines import YamlFile, read_yaml
 
@@ -128,12 +127,7 @@ class SubmissionForm:
 
     def written(self, path: Path, text: str) -> Written:
         """Return the submission with a `ModelNew` below its own lines. Raises InputError without a `custom_kernel`."""
-        try:
-            names = top_level_names(parsed(text))
-        except SourceFault as fault:
-            raise InputError(fault.message, path.name, fault.line) from None
-        if not names.defines("custom_kernel"):
-            raise InputError("defines no function custom_kernel", path.name, hint="Write def custom_kernel(data): in it")
+        require_functions(text, ("custom_kernel",), path.name)
         return Written(text + _ENDING, self.files)
 
 
@@ -147,8 +141,8 @@ def read_task(path: Path) -> Foreign:
         said = f"lang is '{values['lang']}', and only Python tasks can be judged"
         raise InputError(said, path, file.line_of(("lang",)), "Choose the task's Python form, which has lang: py")
     files = _files(file, folder)
-    reference = files["reference.py"]
-    _check_reference(*reference)
+    reference_path, reference = files["reference.py"]
+    require_functions(reference, ("generate_input", "ref_kernel"), reference_path)
     entries = [*_entries(file, "benchmarks", is_timed=True), *_entries(file, "tests", is_timed=False)]
     if not any(each.is_timed for each in entries):
         raise InputError("'benchmarks' is empty, so there is nothing to time", path, file.line_of(("benchmarks",)),
@@ -187,16 +181,6 @@ def _files(file: YamlFile, folder: Path) -> dict[str, tuple[Path, str]]:
         raise InputError("'files' has no reference.py", file.path, file.line_of(("files",)),
                          'Write - {"name": "reference.py", "source": "reference.py"}')
     return found
-
-
-def _check_reference(path: Path, text: str) -> None:
-    try:
-        names = top_level_names(parsed(text))
-    except SourceFault as fault:
-        raise InputError(fault.message, path, fault.line) from None
-    for name in ("generate_input", "ref_kernel"):
-        if not names.defines(name):
-            raise InputError(f"defines no function {name}", path, hint=f"Write def {name}(…): in it")
 
 
 def _entries(file: YamlFile, key: str, *, is_timed: bool) -> list[Case]:

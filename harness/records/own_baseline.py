@@ -26,13 +26,16 @@ _OF_EAGER = (
 _NOT_THE_FILES = {Status.UNSURE, *WANT_ANOTHER_DEVICE}
 
 
-def over_own_baseline(record: Record, baseline: OwnBaseline, judged: Record | None) -> Record:
+def over_own_baseline(
+    record: Record, baseline: OwnBaseline, judged: Record | None, control_apart: float = 0.0
+) -> Record:
     """Return `record`, whose speedup is over eager, with the speedup over `baseline`; that over eager is kept beside it.
 
     `judged` is the baseline's own row, already returned from here, None where there is none. With S the speedups over
     eager, the speedup is S(row) / S(baseline). Its interval adds the squares of the two distances in log space, as
     variances of independent log-ratios add (`statistics.difference.change` names the sources). What both owe to the same
     eager leaves the quotient, so the interval is rather too wide than too narrow. Its confidence is that of the two.
+    Nothing is FASTER or SLOWER by less than `control_apart`, as over eager.
     A row has no speedup over a baseline that is not ok, and a note says so; the baseline has none over itself.
     """
     changes = {"baseline": baseline.name, "baseline_hash": baseline.source_hash, **dict.fromkeys(_OF_EAGER)}
@@ -52,7 +55,7 @@ def over_own_baseline(record: Record, baseline: OwnBaseline, judged: Record | No
     speedup = change(its, row)
     return replace(
         moved, speedup=speedup.estimate, speedup_lo=speedup.lo, speedup_hi=speedup.hi,
-        call=call(speedup, min(record.time_us, judged.time_us)), baseline_us=judged.time_us,
+        call=call(speedup, min(record.time_us, judged.time_us), control_apart), baseline_us=judged.time_us,
         baseline_forward_us=judged.forward_us, baseline_backward_us=judged.backward_us,
     )
 

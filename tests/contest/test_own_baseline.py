@@ -35,7 +35,7 @@ def contest(monkeypatch):
     monkeypatch.setattr(contest_module, "samples_of", lambda judgement, build: {})
     found = Contest.__new__(Contest)
     found._problem = SimpleNamespace(baseline=EXPERT)
-    found._facts, found._judge, found._progress = None, SimpleNamespace(problem_notes=()), NullProgress()
+    found._facts, found._judge, found._progress = None, SimpleNamespace(problem_notes=(), control=None), NullProgress()
     found._own_row, found._held_back, found.asked, found.written = None, [], [], []
     found._files = SimpleNamespace(append=lambda record, samples: found.written.append(record))
 

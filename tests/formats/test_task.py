@@ -86,7 +86,7 @@ def test_the_lines_of_a_submission_are_the_candidates_first_and_what_it_imports_
 def test_a_submission_without_custom_kernel_has_a_fault_in_words(task):
     form = load_problem(task.write()).form
     fault = read_candidate(task.submission("submission", "def kernel(data):\n    return data\n"), form=form).fault
-    assert fault == "submission.py: defines no function custom_kernel. Write def custom_kernel(data): in it"
+    assert fault == "submission.py: defines no function custom_kernel. Write def custom_kernel(…): in it"
 
 
 REFUSED = {

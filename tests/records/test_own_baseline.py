@@ -61,6 +61,12 @@ def test_the_word_follows_from_the_interval_of_both(measured, judged, speedup, s
     assert over_own_baseline(measured(speedup, share), EXPERT, judged).call == word
 
 
+@pytest.mark.parametrize(("control_apart", "word"), [(0.0, "FASTER"), (0.3, "FASTER"), (0.9, "UNSURE")])
+def test_nothing_is_called_by_less_than_the_control_is_off_itself(measured, judged, control_apart, word):
+    row = over_own_baseline(measured(3.0, 0.01), EXPERT, judged, control_apart)
+    assert row.speedup == pytest.approx(1.5, rel=0.01) and row.call == word
+
+
 def test_eager_is_as_much_slower_as_the_file_is_faster(measured, judged):
     eager = over_own_baseline(measured(1.0, candidate="eager", role="baseline"), EXPERT, judged)
     assert eager.speedup == pytest.approx(0.5) and eager.call == "SLOWER"
