@@ -6,6 +6,7 @@ that are installed, and not for those that are built as they are called for: the
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
@@ -45,6 +46,7 @@ def with_device_linking(write_ninja_file: Callable[..., None]) -> Callable[..., 
     signature = inspect.signature(write_ninja_file)
     known = {"cuda_cflags", "cuda_dlink_post_cflags", "ldflags"} <= signature.parameters.keys()
 
+    @functools.wraps(write_ninja_file)
     def write(*positional: Any, **named: Any) -> None:
         bound = signature.bind(*positional, **named)
         given = bound.arguments

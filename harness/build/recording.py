@@ -7,6 +7,7 @@ for PyTorch's headers first (`slim`), and as it was written where that fails.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import os
@@ -267,6 +268,7 @@ def with_quoted_folders(write_ninja_file: Callable[..., None]) -> Callable[..., 
     def quoted(flag: str) -> str:
         return shlex.quote(flag) if flag.startswith("-L") and os.path.isdir(flag[2:]) else flag
 
+    @functools.wraps(write_ninja_file)  # it is bound by its arguments' names again
     def write(*positional: Any, **named: Any) -> None:
         bound = signature.bind(*positional, **named)
         if bound.arguments.get("ldflags"):

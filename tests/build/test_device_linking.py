@@ -43,11 +43,11 @@ class ModelNew(torch.nn.Module):
 BUILD = """
 import os, subprocess, sys
 import torch.utils.cpp_extension as cpp_extension
-from harness.build.device_linking import with_device_linking
+from harness.build.recording import Recorder
 folder, home, linked, *flags = sys.argv[1:]
 cpp_extension.CUDA_HOME = home
 if linked == "linked":
-    cpp_extension._write_ninja_file = with_device_linking(cpp_extension._write_ninja_file)
+    Recorder(folder, folder, nvcc=None, sms=[], without_gpu=True).install()
 cpp_extension._write_ninja_file_to_build_library(
     path=os.path.join(folder, "build.ninja"), name="children", sources=[os.path.join(folder, "children.cu")],
     extra_cflags=[], extra_cuda_cflags=flags, extra_sycl_cflags=[],
