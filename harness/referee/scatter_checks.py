@@ -9,7 +9,7 @@ from statistics import median_high
 from harness.referee import failures
 from harness.referee.timed import Timing
 from harness.referee.unheld import doubt
-from harness.statistics import reach_of
+from harness.statistics import Interval, reach_of
 from harness.verdict import ReasonCode, Status
 
 # A speedup that is not known to this, or to what the settings ask for where that is more, is not known. Of 374 rows of
@@ -56,18 +56,23 @@ def check_evenness(timing: Timing, kind: str) -> None:
     )
 
 
+def is_known(speedup: Interval, rounds: int, kind: str, half_width: float) -> bool:
+    """Return whether an interval from so many rounds, on a device of `kind`, says what the speedup is."""
+    allowed = _KNOWN_TO.get(kind)
+    if allowed is None:
+        return True
+    wider = reach_of(rounds) / reach_of(_OF_ROUNDS) if 2 <= rounds < _OF_ROUNDS else 1.0
+    return speedup.half_width <= max(allowed * wider, half_width) * speedup.estimate
+
+
 def check_spread(timing: Timing, kind: str, half_width: float) -> None:
     """Raise Failed where the times of a candidate scatter so much that its speedup is not known, in a ratio.
 
     `half_width` is what the settings ask for. Who is faster in some segments only is faster by a mean that says little,
     and whoever looks at another segment finds nothing.
     """
-    allowed, speedup = _KNOWN_TO.get(kind), timing.scattered
-    if allowed is None or speedup is None:
-        return
-    rounds = len(timing.ratios)
-    wider = reach_of(rounds) / reach_of(_OF_ROUNDS) if 2 <= rounds < _OF_ROUNDS else 1.0
-    if speedup.half_width <= max(allowed * wider, half_width) * speedup.estimate:
+    speedup = timing.scattered
+    if speedup is None or is_known(speedup, len(timing.ratios), kind, half_width):
         return
     raise failures.failed(
         Status.UNSURE, ReasonCode.NOISY,

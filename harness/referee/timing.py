@@ -22,12 +22,15 @@ from harness.referee.inside import Inside
 from harness.referee.looking import Verifier
 from harness.referee.parts import Parts
 from harness.referee.reference import Reference
+from harness.referee.scatter_checks import is_known
 from harness.referee.session import Session
 from harness.referee.sizing import MOST_LAUNCHES, fewer_that_fit, launches_wanted
 from harness.referee.timed import OVERHEAD_TRIM, Part, Timing
 from harness.referee.turns import LATE
 from harness.settings import Settings
-from harness.statistics import OverProcesses, margin, order_of_round, trimmed_mean, typical_us
+from harness.statistics import (
+    OverProcesses, confidence_at, estimate_speedup, margin, order_of_round, trimmed_mean, typical_us,
+)
 from harness.wire.rotation import whole_rotations
 
 _STEADY = 0.01
@@ -100,7 +103,7 @@ class Rounds:
             else:
                 timing.keep(*parts)
             is_late = time.monotonic() > self._ends_s
-            if enough(timing, settings, time.monotonic() - started_s, is_late=is_late):
+            if enough(timing, settings, time.monotonic() - started_s, is_late=is_late) and not self._is_in_doubt(is_late):
                 break
         timing.violations = self._bench.violations().since(before)
         timing.inside_fault = self._parts.inside.fault
@@ -110,6 +113,19 @@ class Rounds:
         estimate(timing, settings)
         self._measure_end_to_end()
         return timing
+
+    def _is_in_doubt(self, is_late: bool) -> bool:
+        """Return whether so few rounds scatter so much that the row would be unsure: up to the first interim check there are
+        more then, whatever the budget, unless the row has no time. (Attention of 23 ms, 5 % apart from call to call on an
+        H100, has the budget for four rounds, after which it was known to 20 % now and then.)
+        """
+        timing, settings = self.timing, self._settings
+        rounds = len(timing.log_ratios)
+        if is_late or not 2 <= rounds < settings.looks[0]:
+            return False
+        timing.refine()
+        level = confidence_at(0, settings.looks, settings.confidence)
+        return not is_known(estimate_speedup(timing.ratios, level), rounds, self._bench.kind, settings.half_width)
 
     def _time_briefly(self) -> bool:
         """Time a few calls of a candidate that takes far longer than the baseline, each beside a segment of that.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -133,7 +134,9 @@ def small_regions(monkeypatch):
 def rounds_of(small_regions, reference_of, settings):
     """`rounds_of(a_us, b_us, …)`: (Timing, log, session, bench) after a whole run."""
 
-    def make(a_us, b_us=2000.0, *, kind="cpu", hidden=None, throttle=lambda index: None, verify=None, **changes):
+    def make(
+        a_us, b_us=2000.0, *, kind="cpu", hidden=None, throttle=lambda index: None, verify=None, ends_s=math.inf, **changes
+    ):
         log = []
         candidate_us = a_us if callable(a_us) else lambda segment: a_us
         session = ScriptedSession(candidate_us, log, hidden)
@@ -141,7 +144,7 @@ def rounds_of(small_regions, reference_of, settings):
         judge = verify or (
             lambda sets, made, only=None: log.append(("verify", len(sets) if only is None else len(only)))
         )
-        rounds = Rounds(session, bench, reference_of(), replace(settings, **changes), judge, {1})
+        rounds = Rounds(session, bench, reference_of(), replace(settings, **changes), judge, {1}, ends_s=ends_s)
         return rounds.run(), log, session, bench
 
     return make

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from harness.device.identity import Violations
@@ -59,6 +61,15 @@ def test_a_spent_budget_ends_the_rounds_after_the_fewest_that_mean_anything(roun
     timing, *_ = rounds_of(lambda segment: noise[segment % 3], budget_s=0.0)
     assert len(timing.log_ratios) == 4
     assert timing.speedup is not None
+
+
+@pytest.mark.parametrize(("kind", "times_us", "ends_s", "rounds"), [
+    ("cuda", [1000.0, 1500.0, 1200.0], math.inf, 5), ("cuda", [1000.0, 1001.0], math.inf, 4),
+    ("cuda", [1000.0, 1500.0, 1200.0], 0.0, 4), ("cpu", [1000.0, 1500.0, 1200.0], math.inf, 4),
+])
+def test_few_rounds_that_would_be_in_doubt_go_on_to_the_first_interim_check(rounds_of, kind, times_us, ends_s, rounds):
+    timing, *_ = rounds_of(lambda segment: times_us[segment % len(times_us)], kind=kind, budget_s=0.0, ends_s=ends_s)
+    assert len(timing.log_ratios) == rounds
 
 
 def test_the_interval_is_that_of_the_look_at_which_it_stopped(rounds_of):
