@@ -172,6 +172,9 @@ def page(lines: Sequence[Line]) -> str:
         rows = rows_of(lines, cap)
         parts += [f"## {_title(cap)}", "", totals(rows), ""]
         parts += [f"Problems at each memory step: {steps(rows)}.", ""] if steps(rows) else []
+        if cap is not None:
+            parts += _of_a_cap(rows, rows_of(lines, None), cap)
+            continue
         for head, sentences in exceptions(rows).items():
             parts += [f"### {head}", "", *(f"- {each}" for each in sentences), ""]
     parts += [f"## Each problem, {_title(caps[0]).lower()}", "", _LEGEND, "", each_problem(rows_of(lines, caps[0])), ""]
@@ -216,6 +219,24 @@ def _origin(lines: Sequence[Line]) -> str:
         f"{all_of('device_name')}; PyTorch {all_of('torch')}; this software {all_of('harness_version')} "
         f"({all_of('harness_hash')}); `--config {all_of('config')}`; {when}."
     )
+
+
+def _of_a_cap(rows: Sequence[Row], whole: Sequence[Row], memory_gb: float) -> list[str]:
+    """How many problems have room in so much memory, and which have not; `whole` are those with all memory."""
+    tried = {row.problem for row in rows}
+    others = [row for row in whole if row.problem not in tried and row.is_judged]
+    small = [row for row in others if row.any_of("memory_step") == "full" and (row.peak_bytes or 0) < memory_gb * 1e9]
+    fits = [row for row in rows if row.status("honest") == "ok"]
+    peaks = {row.problem: row.peak_bytes for row in whole}
+    table = [
+        [row.problem, row.name, f"{(peaks.get(row.problem) or 0) / 1e9:.1f}", row.status("honest")]
+        for row in rows if row not in fits
+    ]
+    said = (
+        f"{len(fits) + len(small)} of {len(whole)} problems have room: {len(fits)} of the {len(rows)} that were tried with so "
+        f"much, and {len(small)} that took less at their peak and no memory step with all memory."
+    )
+    return [said, "", _table(table, ["", "no room for", "peak with all memory, GB", "honest copy"]), ""]
 
 
 def _title(memory_gb: float | None) -> str:

@@ -95,6 +95,21 @@ def test_capped_memory_has_totals_of_its_own_and_the_rows_are_of_all_memory(tabl
     assert "a GPU; PyTorch 2.11; this software 0.1 (abc); `--config quick`; 2026-01-01." in text
 
 
+def test_of_capped_memory_it_says_how_many_have_room_and_names_the_others(table):
+    """What peaked below the cap and took no step has room in it; a step shows that the plan asks for more."""
+    whole = [
+        line("1/1", "honest", "ok", 3.0, 40.0, memory_step="full", peak_bytes=5e9),
+        line("1/2", "honest", "ok", 3.0, 40.0, memory_step="full", peak_bytes=25e9),
+        line("1/3", "honest", "ok", 3.0, 40.0, memory_step="fewer_launches", peak_bytes=5e9),
+        line("1/4", "honest", "ok", 3.0, 40.0, memory_step="slices", peak_bytes=80e9),
+        line("1/5", "honest", "refused"),
+    ]
+    capped = [line("1/2", "honest", "ok", 3.0, 40.0, memory_gb=24.0), line("1/4", "honest", "out_of_memory", memory_gb=24.0)]
+    text = table.page([*whole, *capped])
+    assert "2 of 5 problems have room: 1 of the 2 that were tried with so much, and 1 that took less" in text
+    assert any(each.startswith("| 1/4") and "80.0" in each and "out_of_memory" in each for each in text.splitlines())
+
+
 def test_honest_kernels_among_the_lines_have_the_last_section(table):
     text = table.page([*LINES, line("softmax", "online", "imprecise", 50.0, 45.0, reason="too far"), line("softmax", "eager", "ok")])
     section = text[text.index("## Honest kernels"):]
