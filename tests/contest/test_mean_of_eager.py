@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.contest import Contest
+from harness.device.limits import CUDA
 from harness.referee.eagers import Eagers
 from harness.referee.judgement import Contestant, Judgement
 from harness.referee.timed import Timing
@@ -50,7 +51,7 @@ def contest():
         open_count=lambda: 0,
     )
     contest._bench = SimpleNamespace(
-        has_room_for_waiting=lambda: True, unhealthy=lambda: None, left_bytes=lambda count: 0, kind="cuda"
+        has_room_for_waiting=lambda: True, unhealthy=lambda: None, left_bytes=lambda count: 0, limits=CUDA
     )
     contest._judge = SimpleNamespace(
         judge=judge, time_eager=time_eager, eagers=Eagers(3), control=None

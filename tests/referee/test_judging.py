@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.device.limits import limits_of
 from harness.referee.checking import decide
 from harness.referee.control import Control
 from harness.referee import failures
@@ -26,7 +27,7 @@ REFERENCE = SimpleNamespace(truth_name="float64", terms=16.0, memory=None)
 
 
 def device(kind):
-    return SimpleNamespace(kind=kind, peak_bytes=lambda: None)
+    return SimpleNamespace(limits=limits_of(kind), peak_bytes=lambda: None)
 
 
 def contestant_of(**changes) -> Contestant:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.device.bench import LocalTimes
+from harness.device.limits import limits_of
 from harness.provenance.kinds import Provenance
 from harness.referee import failures, playing
 from harness.referee.control import Control
@@ -42,7 +43,7 @@ def play(reference_of, settings):
             return LocalTimes([1.0] * len(sets), 1.0)
 
         bench = SimpleNamespace(
-            kind=kind, identity=SimpleNamespace(memory_bytes=1 << 40), synchronize=lambda: None,
+            limits=limits_of(kind), identity=SimpleNamespace(memory_bytes=1 << 40), synchronize=lambda: None,
             release_memory=lambda: log.append("memory released"), local_launches=local_launches,
         )
         made = Play(
