@@ -142,3 +142,22 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def fake_clock(monkeypatch):
+    """The clock of everything in the test: it stands still until somebody sleeps or a script says what took how long."""
+    from fake_device import FakeClock
+
+    made = FakeClock()
+    made.install(monkeypatch)
+    return made
+
+
+@pytest.fixture
+def fake_run(tmp_path, fake_clock, monkeypatch):
+    """`fake_run(kind=…, scripts=…, …)`: a contest over a fake device, a `fake_worker.FakeRun`."""
+    from fake_worker import FakeRun
+
+    monkeypatch.setattr("harness.wire.layout.REGION_BYTES", 4096)  # nothing here is handed to another process
+    return lambda **how: FakeRun(tmp_path, clock=fake_clock, **how)
