@@ -22,25 +22,25 @@ def asking_run(fake_run):
         run = fake_run(scripts={"mine": scripts})
         run.workshop.asked = list(asked)
         run.contest.run([run.candidate("mine")])
-        return run.rows["mine"], [each for each in run.workshop.log if each in ("mine", "mine asked for late")]
+        return run.rows["mine"], [each for each in run.log if each in ("mine begins", "mine asked for late")]
 
     return make
 
 
 def test_one_that_asks_for_nothing_is_played_once(asking_run):
     row, done = asking_run([Script()])
-    assert row.status is Status.OK and done == ["mine"]
+    assert row.status is Status.OK and done == ["mine begins"]
 
 
 def test_once_what_it_asked_for_is_built_it_is_begun_anew(asking_run):
     row, done = asking_run([ASKING, Script()])
-    assert row.status is Status.OK and done == ["mine", "mine asked for late", "mine"]
+    assert row.status is Status.OK and done == ["mine begins", "mine asked for late", "mine begins"]
 
 
 def test_one_that_asks_for_others_each_time_is_rejected_in_the_end(asking_run):
     row, done = asking_run([ASKING])
     assert row.reason_code is ReasonCode.BUILD_CHANGED
-    assert done == ["mine", "mine asked for late"] * 3 + ["mine"]
+    assert done == ["mine begins", "mine asked for late"] * 3 + ["mine begins"]
 
 
 @pytest.mark.parametrize(("ends", "status"), [(ASKING, Status.BUILD_FAILED), (Script(), Status.OK)])
@@ -51,11 +51,11 @@ def test_where_it_does_not_build_the_candidate_may_go_on_without_it(asking_run, 
 
 def test_where_it_was_only_compiled_or_took_too_long_that_is_the_verdict(asking_run):
     row, done = asking_run([ASKING], [COMPILED])
-    assert (row.status, row.reason) == (Status.COMPILED, "for sm_90a") and done == ["mine", "mine asked for late"]
+    assert (row.status, row.reason) == (Status.COMPILED, "for sm_90a") and done == ["mine begins", "mine asked for late"]
 
 
 def test_a_baseline_may_ask_for_nothing(fake_run):
     run = fake_run(scripts={"eager": ASKING})
     run.contest.run([])
     assert run.rows["eager"].reason_code is ReasonCode.BUILD_CHANGED
-    assert not any("asked for" in each for each in run.workshop.log)
+    assert not any("asked for" in each for each in run.log)

@@ -55,7 +55,7 @@ def test_canaries_that_stand_beside_a_time_are_of_its_minutes(staying):
     run.judge("mine")
     run.workshop.is_quiet = True
     run.judge("broken")
-    assert "canary" not in run.bench.log, "compilers would take what is measured, and no time stands beside them"
+    assert "the canary is measured" not in run.log, "compilers would take what is measured, and no time stands beside them"
     run.judge("mine")
     run.judge("mine")
     assert [row.canary_gbps for row in run.rows.all[-2:]] == [4100.0, 4100.0]
@@ -65,7 +65,7 @@ def test_what_needs_no_launch_is_told_before_any_control_is_timed(staying):
     run = staying()
     run.judge("broken")
     assert run.rows["broken"].status is Status.BUILD_FAILED and run.rows.names == ["broken"]
-    assert run.workshop.log == ["eager is given up"], "its worker would hold the device"
+    assert [each for each in run.log if each.startswith("eager")] == ["eager is given up"], "its worker would hold the device"
 
 
 def test_a_control_that_was_timed_beside_compilers_is_timed_again_when_they_have_ended(staying):
@@ -84,7 +84,7 @@ def test_parameters_that_an_answer_told_of_are_drawn_anew_for_the_next_candidate
     run = staying(source=source)
     for _ in range(3):
         run.judge("mine")
-    seeds = [each for each in run.bench.log if each.startswith("seed")]
+    seeds = [each for each in run.log if each.startswith("seed")]
     assert len(seeds) == 4 and len(set(seeds[-3:])) == (3 if is_drawn_anew else 1)
     assert run.started == ["eager", "mine", "mine", "mine"], "the control of before stands"
     assert {row.status for row in run.rows.all} == {Status.OK}
@@ -94,10 +94,10 @@ def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(s
     run = staying(scripts={"mine": [DOUBTED, Script(), Script()]})
     run.judge("other")
     run.workshop.is_quiet = False
-    run.workshop.log.clear()
+    run.log.clear()
     run.judge("mine")
-    assert [each for each in run.workshop.log if not each.endswith("ends")] == [
-        "mine", "waited until quiet", "eager", "mine", "mine",
+    assert [each for each in run.log if each.endswith((" begins", "quiet"))] == [
+        "mine begins", "waited until quiet", "eager begins", "mine begins", "mine begins",
     ]
     assert run.rows["mine"].status is Status.OK
 
@@ -109,9 +109,9 @@ def test_as_a_worker_goes_the_one_after_the_next_opens_the_device_and_another_is
     run.workshop.building.add("c")
     run.contest.run([run.candidate(name) for name in "abcd"])
     assert run.rows.names == ["eager", "a", "b", "d", "c"]
-    before_a_ends = run.workshop.log[: run.workshop.log.index("a ends")]
-    asked = [each for each in before_a_ends[before_a_ends.index("a") :] if each.endswith("ahead")]
-    assert asked == (["d opens the device ahead"] if has_room else [])
+    before_a_ends = run.log[: run.log.index("a ends")]
+    as_a_goes = [each for each in before_a_ends[before_a_ends.index("a goes") :] if each.endswith("ahead")]
+    assert as_a_goes == (["d opens the device ahead"] if has_room else [])
     assert ("b opens the device ahead" in before_a_ends) is has_room
 
 

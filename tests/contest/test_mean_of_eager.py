@@ -58,5 +58,5 @@ def test_where_it_cannot_be_timed_elsewhere_no_waiting_worker_is_left_behind(sho
     with pytest.raises(OSError, match="no more processes"):
         run.contest.run([run.candidate("mine")])
     assert "mine" not in run.started
-    ahead = {each.split()[0] for each in run.workshop.log if each.endswith("ahead")}
-    assert ahead and all(f"{name} is given up" in run.workshop.log for name in ahead)
+    ahead = {each.split()[0] for each in run.log if each.endswith("ahead")}
+    assert ahead and all(f"{name} is given up" in run.log for name in ahead)

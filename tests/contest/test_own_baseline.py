@@ -37,7 +37,7 @@ def test_the_file_is_judged_after_eager_and_every_row_is_over_it_eager_s_own_amo
 def test_its_worker_gets_ready_while_eager_is_judged(run_over):
     run = run_over(Script(500.0))
     run.contest.run([run.candidate("mine")])
-    assert run.workshop.log.index("expert opens the device ahead") < run.workshop.log.index("eager ends")
+    assert run.log.index("expert opens the device ahead") < run.log.index("eager ends")
 
 
 def test_eager_s_row_is_written_all_the_same_when_the_file_s_turn_is_interrupted(run_over):

@@ -158,7 +158,7 @@ class FakeBench:
         beside = self.worker is not None and self.worker.is_alive
         time_us = self.worker.script.slows_eager * self.eager_us if beside else self.eager_us
         self.clock.pass_us(time_us * len(sets))
-        self.log.append("eager" if beside else "eager alone")
+        self.log.append("eager is timed" if beside else "eager is timed alone")
         return LocalTimes([time_us] * len(sets), time_us + 10.0, hidden=True if hold else None)
 
     def synchronize(self) -> None:
@@ -174,7 +174,7 @@ class FakeBench:
         return PowerMeter(lambda: None)
 
     def copy_gbytes_s(self) -> float:
-        self.log.append("canary")
+        self.log.append("the canary is measured")
         return self.canaries_gbps.pop(0) if len(self.canaries_gbps) > 1 else self.canaries_gbps[0]
 
     def multiply_add_tflops(self) -> float:
@@ -202,7 +202,7 @@ class FakeBench:
         return self.has_room
 
     def release_memory(self) -> None:
-        self.log.append("memory released")
+        self.log.append("memory is released")
 
     def visible_devices(self) -> dict[str, str]:
         return {}

@@ -95,8 +95,8 @@ class FakeWorker:
 
     pid, has_greeted, ran_out_of_memory = 0, True, False
 
-    def __init__(self, bench: FakeBench, script: Script, ended: Callable[[], None] = lambda: None) -> None:
-        self.bench, self.script, self._ended = bench, script, ended
+    def __init__(self, bench: FakeBench, script: Script, tell: Callable[[str], None] = lambda what: None) -> None:
+        self.bench, self.script, self._tell = bench, script, tell
         self.channel, self.is_alive = FakeChannel(self), True
         self._events: deque[dict[str, Any]] = deque()
         self._queue: Iterator[Turn | Cooled | dict[str, Any] | None] = iter(())
@@ -106,6 +106,8 @@ class FakeWorker:
         """Begin to do what the judge asks for."""
         op = command["op"]
         if op in ("launch", "profile"):
+            if op == "profile":
+                self._tell("is profiled")
             self._queue = self._launches(command)
             return
         answers = {
@@ -231,11 +233,13 @@ class FakeWorker:
         return ""
 
     def kill(self, meanwhile: Callable[[], None] | None = None) -> None:
-        if meanwhile is not None and self.is_alive:
-            meanwhile()
-        if self.is_alive:
-            self._ended()
+        if not self.is_alive:
+            return
         self.is_alive = False
+        self._tell("goes")
+        if meanwhile is not None:
+            meanwhile()
+        self._tell("ends")
 
 
 class FakeStarter:
@@ -258,8 +262,10 @@ class FakeStarter:
     def start(self) -> FakeWorker:
         self._is_started = self.is_opening = False
         log, name = self._workshop.log, self._name
-        log.append(name)
-        return FakeWorker(self._workshop.bench, self._workshop.next_script(name), lambda: log.append(f"{name} ends"))
+        log.append(f"{name} begins")
+        return FakeWorker(
+            self._workshop.bench, self._workshop.next_script(name), lambda what: log.append(f"{name} {what}")
+        )
 
     def close(self) -> None:
         if self._is_started:
@@ -382,7 +388,9 @@ SETTINGS = Settings(
 
 
 class FakeRun:
-    """A contest over a fake device: `run.contest`, its `workshop`, `bench` and `clock`, and the `rows` that it wrote."""
+    """A contest over a fake device: `run.contest`, its `workshop`, `bench` and `clock`, the `rows` that it wrote, and the
+    `log` of what workers, builds and the device did.
+    """
 
     def __init__(
         self, folder: Path, *, kind: str = "cuda", scripts: Mapping[str, Script | Sequence[Script]] | None = None,
@@ -396,8 +404,8 @@ class FakeRun:
         self.contest = Contest(
             self.problem, settings, self.bench, self.workshop, self.rows, NullProgress(), "2026-05-01T00:00:00Z"
         )
-        self.workshop.log.clear()  # of the control, which is started before anything is drawn
-        self.bench.log.clear()
+        self.log = self.bench.log = self.workshop.log
+        self.log.clear()  # of the control, which is started before anything is drawn
 
     def candidate(self, name: str, source: str | None = None) -> Candidate:
         """A file beside the reference; what it is said to hold is the reference's own model."""
@@ -408,5 +416,4 @@ class FakeRun:
     @property
     def started(self) -> list[str]:
         """The workers that were started for their turn, by name, in order."""
-        names = {each.split()[0] for each in self.workshop.log}
-        return [each for each in self.workshop.log if each in names]
+        return [each.removesuffix(" begins") for each in self.log if each.endswith(" begins")]
