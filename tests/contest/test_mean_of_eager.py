@@ -49,6 +49,16 @@ def test_what_the_harness_s_steps_took_around_other_baselines_is_known_of_the_co
         assert "less than they must" in run.rows["mine"].reason
 
 
+def test_a_control_that_is_timed_again_keeps_what_other_baselines_left(fake_run):
+    doubted = replace(STEPS, beyond_us=40.0)
+    run = fake_run(
+        scripts={"eager": STEPS, "eager-tf32": Script(steps_us=220.0), "mine": [doubted, Script(steps_us=200.0)]},
+        baselines=BOTH,
+    )
+    run.contest.run([run.candidate("mine")])
+    assert run.rows["mine"].status is Status.OK and run.started.count("eager") == 2
+
+
 def test_where_it_cannot_be_timed_elsewhere_no_waiting_worker_is_left_behind(short_run):
     def refuse():
         raise OSError("no more processes")

@@ -48,7 +48,7 @@ class Script:
     after the last one. `gains_early_us` is by how much a call is faster whose inputs lay readable for a while.
     `synchronises` has each call wait for the device, so that no queue is ever full. `kernels` are what a profiler lists,
     each with its share of `kernels_us` (None: of the time of a call). `inside_us` is what eager takes in its process
-    (None: as in the judge's), `slows_eager` what it makes of the judge's own. `unbuilt` are calls of `load_inline` that it
+    (None: as in the judge's) and `inside` what becomes of it there ("queued", "late" or "raises"), `slows_eager` what it makes of the judge's own. `raises` is what a RuntimeError in forward says. `unbuilt` are calls of `load_inline` that it
     asks for as it is loaded; `loads` is called then, and may raise whatever it likes.
     """
 
@@ -61,7 +61,9 @@ class Script:
     kernels: Sequence[tuple[str, float]] = LIBRARY_KERNELS
     kernels_us: float | None = None
     inside_us: float | None = None
+    inside: str = "queued"
     slows_eager: float = 1.0
+    raises: str | None = None
     cooling_fault: str | None = None
     unbuilt: Sequence[Mapping[str, Any]] = ()
     loads: Callable[[], None] = lambda: None
@@ -114,7 +116,7 @@ class FakeWorker:
             "prepare": lambda: {"prepared": "scripted", "timer": "scripted"}, "open": lambda: {"opened": True},
             "release_memory": lambda: {"released": True}, "compilations": lambda: {"compilations": 0},
             "state": self._state, "layout": lambda: self._lay_out(command), "load": lambda: self._load(command),
-            "reference": lambda: {"loaded": True},
+            "reference": lambda: {"raised": {"type": "ImportError"}} if self.script.inside == "raises" else {"loaded": True},
         }
         self._events.append(answers[op]())
 
@@ -167,7 +169,8 @@ class FakeWorker:
         bench, clock, script, first = self.bench, self.bench.clock, self.script, command["first"]
         count, reports, time_us = len(command["inputs"]), [], 0.0
         is_eager = command.get("model") == "reference"
-        is_queued = bench.limits.gates_queues and not script.synchronises
+        is_late = script.inside == "late" if is_eager else script.synchronises
+        is_queued = bench.limits.gates_queues and not is_late
         yield Turn(first)
         if is_queued:
             yield {"queued": count}
@@ -198,6 +201,8 @@ class FakeWorker:
 
     def _forward(self, index: int, skeleton: Any) -> dict[str, Any]:
         """Call the model on the inputs that are in the slot now, and hand its outputs over."""
+        if self.script.raises is not None:
+            return {"raised": {"type": "RuntimeError", "message": self.script.raises}}
         slot, outbox = self.bench.slots[index], self.bench.outboxes[index]
         try:
             with torch.no_grad():
@@ -383,7 +388,7 @@ def problem_in(folder: Path, source: str = PRODUCT, **fields: Any) -> Problem:
 
 SETTINGS = Settings(
     name="test", half_width=0.005, budget_s=30, players=1, warmup_s=0.0, check_launches=1, looks=(5, 10, 20),
-    load_timeout_s=1.0, launch_timeout_s=1.0, eager_players=0,
+    load_timeout_s=1.0, launch_timeout_s=1.0, eager_players=0, segment_ms=0.1,
 )
 
 

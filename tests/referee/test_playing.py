@@ -114,8 +114,8 @@ def test_what_goes_wrong_there_is_nothing_of_the_workers_that_went_and_hides_no_
 
 
 def wave(call: int) -> float:
-    """Times that rise and fall by a third from round to round."""
-    return 500.0 * math.exp(0.3 * math.sin(call / 17))
+    """Times that rise and fall by a third, too slowly for a probe to make anything of it."""
+    return 500.0 * math.exp(0.3 * math.sin(call / 40))
 
 
 @pytest.mark.parametrize(("name", "synchronises", "is_control_held", "is_doubted"), [
