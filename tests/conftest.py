@@ -3,6 +3,9 @@
 The whole suite, on a machine without a GPU, runs in several processes (pytest-xdist), each on cores of its own with all
 that it starts, and a file of tests in one of them. Where there are fewer cores than processes, tests marked `alone`
 take turns: they measure time, and while one runs, none of another process does.
+
+Tests that compile nothing, time nothing and start no process are marked `quick` here, by what others are marked. Files of
+such tests alone come first. A quick test that starts a process fails, so that the marks of the others are kept right.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +29,11 @@ _TOGETHER = re.compile(r"\[([\w-]+@\w+)")
 # problems that they share.
 _COMPILING = ("e2e/test_kernelbench.py", "e2e/test_suite.py")
 _TURNS = pytest.StashKey[Path]()
+_NOT_QUICK = ("slow", "alone", "gpu", "browser", "processes")
+# What starts a process, and what asks a server for a fork of one.
+_STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.sendmsg"}
+# Questions that take milliseconds, and are asked once in a process by whichever test is first.
+_ASKING = re.compile(r"'(--version|--list-gpu-code|-dumpversion|rev-parse|--porcelain|true)'")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -113,8 +122,14 @@ def _turn(folder: Path, *, alone: bool) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if hasattr(config, "workerinput"):
-        items.sort(key=_place)
+    slower = set()
+    for item in items:
+        if any(item.get_closest_marker(name) for name in _NOT_QUICK):
+            slower.add(item.path)
+        else:
+            item.add_marker("quick")
+    several = hasattr(config, "workerinput")
+    items.sort(key=lambda item: (item.path in slower, _place(item) if several else 0))
     needing_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if not needing_gpu:
         return
@@ -125,6 +140,46 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     skipped = pytest.mark.skip(reason="needs an NVIDIA GPU that PyTorch can use; there is none here")
     for item in needing_gpu:
         item.add_marker(skipped)
+
+
+class _Started:
+    """Whether a process was started since it was asked last."""
+
+    def __init__(self) -> None:
+        self._what: str | None = None
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple) -> None:
+        if event in _STARTS and not _ASKING.search(str(arguments[1:2])):
+            self._what = f"{event} {arguments[1:2]}"[:200]
+
+    def take(self) -> str | None:
+        what, self._what = self._what, None
+        return what
+
+
+_STARTED = _Started()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    _STARTED.take()
+    result = yield
+    _refuse_processes(item)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    result = yield
+    _refuse_processes(item)
+    return result
+
+
+def _refuse_processes(item: pytest.Item) -> None:
+    started = _STARTED.take()
+    if started is not None and item.get_closest_marker("quick"):
+        pytest.fail(f"it starts a process and is not marked so (@pytest.mark.processes): {started}", pytrace=False)
 
 
 def _place(item: pytest.Item) -> int:

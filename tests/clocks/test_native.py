@@ -59,6 +59,7 @@ def watch(library, driver):
     return NativeEvents(library, driver)
 
 
+@pytest.mark.processes
 def test_a_lap_is_from_its_start_to_its_stop_whatever_was_marked_between(watch):
     mark = watch.start()
     inner = watch.stop(watch.start())
@@ -66,6 +67,7 @@ def test_a_lap_is_from_its_start_to_its_stop_whatever_was_marked_between(watch):
     assert (watch.microseconds(inner), watch.microseconds(lap)) == (4000.0, 12_000.0)
 
 
+@pytest.mark.processes
 def test_events_are_made_once_and_recorded_on_the_legacy_default_stream(watch, driver):
     for _ in range(3 * stopwatch.MARKS):
         watch.start()
@@ -108,6 +110,7 @@ def test_a_driver_that_makes_no_events_is_said(library, driver):
         NativeEvents(library, driver)
 
 
+@pytest.mark.processes
 def test_it_is_built_without_a_header_of_cuda_or_python(tmp_path):
     source = tmp_path / "stopwatch.cpp"
     source.write_text(native.SOURCE)
@@ -118,6 +121,7 @@ def test_it_is_built_without_a_header_of_cuda_or_python(tmp_path):
 
 
 @pytest.mark.parametrize("status", [1, 0], ids=["refuses", "makes nothing"])
+@pytest.mark.processes
 def test_where_the_compiler_does_not_build_it_there_is_none(tmp_path, status):
     cxx = tmp_path / "c++"
     cxx.write_text(f"#!/bin/sh\nexit {status}\n")
