@@ -14,6 +14,7 @@ import fcntl
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -150,7 +151,7 @@ class _Started:
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: tuple) -> None:
-        if event in _STARTS and not _ASKING.search(str(arguments[1:2])):
+        if event in _STARTS and threading.current_thread() is threading.main_thread() and not _ASKING.search(str(arguments[1:2])):
             self._what = f"{event} {arguments[1:2]}"[:200]
 
     def take(self) -> str | None:

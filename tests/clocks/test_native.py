@@ -15,6 +15,8 @@ from harness.build.environment import find_host_compiler
 from harness.clocks import native, stopwatch
 from harness.clocks.native import NativeEvents
 
+pytestmark = pytest.mark.processes
+
 CREATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint)
 RECORD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 ELAPSED = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_float), ctypes.c_void_p, ctypes.c_void_p)
@@ -59,7 +61,6 @@ def watch(library, driver):
     return NativeEvents(library, driver)
 
 
-@pytest.mark.processes
 def test_a_lap_is_from_its_start_to_its_stop_whatever_was_marked_between(watch):
     mark = watch.start()
     inner = watch.stop(watch.start())
@@ -67,7 +68,6 @@ def test_a_lap_is_from_its_start_to_its_stop_whatever_was_marked_between(watch):
     assert (watch.microseconds(inner), watch.microseconds(lap)) == (4000.0, 12_000.0)
 
 
-@pytest.mark.processes
 def test_events_are_made_once_and_recorded_on_the_legacy_default_stream(watch, driver):
     for _ in range(3 * stopwatch.MARKS):
         watch.start()
@@ -110,7 +110,6 @@ def test_a_driver_that_makes_no_events_is_said(library, driver):
         NativeEvents(library, driver)
 
 
-@pytest.mark.processes
 def test_it_is_built_without_a_header_of_cuda_or_python(tmp_path):
     source = tmp_path / "stopwatch.cpp"
     source.write_text(native.SOURCE)
@@ -121,7 +120,6 @@ def test_it_is_built_without_a_header_of_cuda_or_python(tmp_path):
 
 
 @pytest.mark.parametrize("status", [1, 0], ids=["refuses", "makes nothing"])
-@pytest.mark.processes
 def test_where_the_compiler_does_not_build_it_there_is_none(tmp_path, status):
     cxx = tmp_path / "c++"
     cxx.write_text(f"#!/bin/sh\nexit {status}\n")

@@ -14,6 +14,8 @@ from harness.provenance import linked
 from harness.provenance.linked import UNREADABLE, foreign_functions
 from harness.provenance.permitted import is_permitted, scope_of
 
+pytestmark = pytest.mark.processes
+
 SOURCE = """
 #include <cmath>
 extern "C" void cblas_sgemm(int); extern "C" void sgemm_(int); extern "C" void* dlsym(void*, const char*);
@@ -34,12 +36,10 @@ def built(tmp_path_factory):
     return folder / "x.so"
 
 
-@pytest.mark.processes
 def test_functions_that_a_shared_object_takes_from_a_library_are_found_and_its_own_are_not(built):
     assert foreign_functions(built) == ["cblas_sgemm", "dlsym", "sgemm_"]
 
 
-@pytest.mark.processes
 def test_a_table_of_sections_that_was_cut_off_or_forged_changes_nothing(built, tmp_path):
     content = bytearray(built.read_bytes())
     content[40:48], content[58:64] = bytes(8), bytes(6)
@@ -57,7 +57,6 @@ def test_what_no_loader_would_load_is_not_said_to_call_nothing(built, tmp_path):
         assert foreign_functions(tmp_path / f"{name}.so") == [UNREADABLE]
 
 
-@pytest.mark.processes
 def test_a_library_of_which_nothing_is_foreign_says_so(tmp_path):
     if shutil.which("g++") is None:
         pytest.skip("there is no C++ compiler")
@@ -148,21 +147,18 @@ def made(folder, text, *words):
     return foreign_functions(folder / "x.so")
 
 
-@pytest.mark.processes
 def test_a_function_of_its_own_that_a_library_may_stand_in_for_is_foreign_unless_nobody_can(tmp_path):
     text = 'extern "C" {} void sgemm_() {{}} extern "C" void call() {{ sgemm_(); }}'
     assert made(tmp_path, text.format("")) == ["sgemm_"]
     assert made(tmp_path, text.format('__attribute__((visibility("hidden")))')) == []
 
 
-@pytest.mark.processes
 def test_a_library_that_is_asked_before_it_for_its_own_functions_is_foreign(tmp_path):
     text = 'extern "C" void call() {}'
     assert made(tmp_path, text, "-Wl,-f,libmine.so") == ["libmine.so"]
     assert made(tmp_path, text, "-Wl,-F,libmine.so") == ["libmine.so"]
 
 
-@pytest.mark.processes
 def test_a_usual_library_from_an_unusual_place_is_foreign(tmp_path):
     assert made(tmp_path, "void call() {}", "-Wl,-rpath,/tmp/mine:/usr/lib") == ["libraries in /tmp/mine"]
     assert made(tmp_path, "void call() {}", "-Wl,-rpath,$ORIGIN") == ["libraries in $ORIGIN"]
@@ -186,7 +182,6 @@ def test_another_library_is_not(name):
     assert not linked._USUAL.match(name)
 
 
-@pytest.mark.processes
 def test_a_library_that_is_loaded_with_an_extension_is_found_by_its_name(tmp_path):
     if shutil.which("g++") is None:
         pytest.skip("there is no C++ compiler")

@@ -17,6 +17,8 @@ from harness.provenance.device_code import find_cuobjdump
 from harness.provenance.names import bare_name
 from harness.provenance.symbols import entry_symbols, gather, triton_kernels
 
+pytestmark = pytest.mark.processes
+
 SOURCE = Path(__file__).with_name("kernels.cu")
 NAMES = {
     "void tiled<32>(float const*, float*)", "(anonymous namespace)::hidden(float*)", "tril_kernel", "caller(float*)",
@@ -39,7 +41,6 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is n
         ("", ""),
     ],
 )
-@pytest.mark.processes
 def test_a_mangled_symbol_gets_its_cpp_name_and_anything_else_stays(symbol, name):
     assert demangled(symbol) == name
 
@@ -76,7 +77,6 @@ def test_symbols_of_other_names_than_the_traced_ones_are_left_alone():
 
 
 
-@pytest.mark.processes
 def test_an_extension_that_is_gone_has_no_names(tmp_path):
     found = gather([tmp_path / "gone.so"], None, None, [])
     assert not found.strings
@@ -92,7 +92,6 @@ def cubin(tmp_path_factory):
 
 @needs_nvcc
 @needs_demangler
-@pytest.mark.processes
 def test_entries_are_read_from_real_device_code_and_helpers_are_none(cubin):
     assert {demangled(symbol) for symbol in entry_symbols(cubin.read_bytes())} == NAMES
 
@@ -100,7 +99,6 @@ def test_entries_are_read_from_real_device_code_and_helpers_are_none(cubin):
 @needs_nvcc
 @needs_demangler
 @pytest.mark.skipif(find_cuobjdump() is None, reason="there is no cuobjdump here")
-@pytest.mark.processes
 def test_kernels_of_every_linkage_come_out_of_a_real_shared_object(tmp_path):
     built = tmp_path / "kernels.so"
     command = ["nvcc", "-arch=sm_90a", "-shared", "-Xcompiler", "-fPIC", "-cudart", "none", "-o", built, SOURCE]
@@ -152,7 +150,6 @@ def triton_cache(tmp_path):
 
 
 @needs_nvcc
-@pytest.mark.processes
 def test_a_triton_kernel_has_a_description_and_a_cubin_with_its_entry(triton_cache, cubin, tmp_path):
     cache = triton_cache("tril_kernel", cubin.read_bytes())
     assert triton_kernels(cache, ["tril_kernel", "other_kernel"], tmp_path) == {"tril_kernel"}
