@@ -151,8 +151,11 @@ class _Started:
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: tuple) -> None:
-        if event in _STARTS and threading.current_thread() is threading.main_thread() and not _ASKING.search(str(arguments[1:2])):
-            self._what = f"{event} {arguments[1:2]}"[:200]
+        if event not in _STARTS or threading.current_thread() is not threading.main_thread():
+            return
+        program = str(arguments[1:2])
+        if not _ASKING.search(program):
+            self._what = f"{event} {program}"[:200]
 
     def take(self) -> str | None:
         what, self._what = self._what, None

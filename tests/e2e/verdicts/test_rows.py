@@ -9,8 +9,6 @@ import pytest
 from harness.selftest.corpus import read_corpus
 from harness.selftest.matrix import GAINED
 
-pytestmark = pytest.mark.processes
-
 REPOSITORY = Path(__file__).resolve().parents[3]
 CHEATS = ("clock", "answer", "substance")
 DOUBTED = "unsure/noisy"
