@@ -33,8 +33,9 @@ _TURNS = pytest.StashKey[Path]()
 _NOT_QUICK = ("slow", "alone", "gpu", "browser", "processes")
 # What starts a process, and what asks a server for a fork of one.
 _STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.sendmsg"}
-# Questions that take milliseconds, and are asked once in a process by whichever test is first.
-_ASKING = re.compile(r"'(--version|--list-gpu-code|-dumpversion|rev-parse|--porcelain|true)'")
+# Questions that take a tenth of a second at most, and are asked once in a process by whichever test is first: what a
+# compiler is, which commit this is, and (the last) the trial of the sandbox.
+_ASKING = re.compile(r"'(--version|--list-gpu-code|-dumpversion|rev-parse|--porcelain|true)'|/proc/1/cwd/\.\./neighbour")
 
 
 @pytest.hookimpl(tryfirst=True)
