@@ -20,6 +20,7 @@ sys.path.insert(0, str(REPOSITORY))
 import harness.referee  # noqa: E402
 from harness.accuracy.bounds import fp32_bounds, representation_u  # noqa: E402
 from harness.accuracy.without_terms import Spread, bounds_without_terms  # noqa: E402
+from harness.device.limits import CPU, CUDA  # noqa: E402
 from harness.sandbox.limits import default_limits  # noqa: E402
 from harness.settings import load_settings  # noqa: E402
 
@@ -67,27 +68,14 @@ _NAMED = {
     "brief_rounds": "referee.timing._BRIEF_ROUNDS",
     "row_times": "referee.judging._TIMES_CONTROLS_ROW",
     "wait_s": "turn.LONGEST_WAIT_S",
-    "in_worker_us": "referee.timing._INSIDE_BELOW_US",
     "apart_share": "statistics.two_baselines.APART_SHARE",
     "apart_us": "statistics.two_baselines.APART_LEAST_US",
     "kernel_us": "statistics.processes._EACH_KERNEL_US",
     "pooled_us": "statistics.processes._SHORT_BELOW_US",
     "floor_share": "referee.clock_checks._FLOOR_SHARE",
-    "clock_share": "referee.clock_checks._APART_SHARE",
-    "clock_us": "referee.control.APART_LEAST_US",
     "less_share": "referee.control.LESS_SHARE",
     "cooling_share": "referee.clock_checks._COOLING_SHARE",
-    "certain": "referee.clock_checks._CERTAIN",
-    "tail_share": "referee.clock_checks._TAIL_SHARE",
-    "tail_us": "referee.clock_checks._TAIL_LEAST_US",
-    "tail_blamed_us": "referee.clock_checks._TAIL_BLAMED_US",
-    "slowed_share": "referee.clock_checks._SLOWED_SHARE",
-    "slowed_us": "referee.clock_checks._SLOWED_LEAST_US",
-    "slowed_blamed_us": "referee.clock_checks._BLAMED_LEAST_US",
     "ungated_us": "referee.clock_checks._UNHELD_BLAMED_US",
-    "probe_share": "referee.early._SHARE",
-    "probe_us": "referee.early._LEAST_US",
-    "probe_blamed_us": "referee.early._BLAMED_LEAST_US",
     "probe_tries": "referee.early._TRIES",
     "probe_often": "referee.early._OFTEN",
     "probe_some": "referee.early._SHARE_OF_SOME",
@@ -96,7 +84,6 @@ _NAMED = {
     "late_pieces": "inputs.incomplete.MOST_PIECES",
     "late_bytes": "inputs.incomplete.PIECE_BYTES",
     "snapshot_bytes": "device.glimpses._PIECE_BYTES",
-    "known_to": "referee.scatter_checks._KNOWN_TO",
     "fast_share": "referee.scatter_checks._FAST_SHARE",
     "fewest_fast": "referee.scatter_checks._FEWEST_FAST",
     "of_three": "referee.judging._OF_THREE_LOOKS",
@@ -104,7 +91,6 @@ _NAMED = {
     "library_share": "provenance.kinds.LIBRARY_SHARE",
     "traced_least": "referee.tracing._LEAST_TIMES",
     "traced_most": "referee.tracing._MOST_TIMES",
-    "traced_slack_us": "referee.tracing._SLACK_US",
     "traced_tries": "referee.tracing._TRIES",
     "usable": "launch.memory_plan._USABLE_SHARE",
     "wide": "launch.memory_plan._WIDE_SHARE",
@@ -118,6 +104,26 @@ _NAMED = {
     "built_anew": "contest._MOST_BUILT_ANEW",
     "interpreted": "referee.interpreter.MOST_ELEMENTS",
     "sanitized_size": "referee.sanitizing._LEAST_SIZE",
+}
+# What `harness.device.limits` has for each kind of device, and there for a probe of each clock.
+_OF_DEVICES = {
+    "in_worker_us": "in_worker_below_us",
+    "clock_share": "wall_share",
+    "clock_us": "wall_us",
+    "certain": "certain_times",
+    "tail_share": "tail_share",
+    "tail_us": "tail_us",
+    "tail_blamed_us": "tail_blamed_us",
+    "slowed_share": "slowed_share",
+    "slowed_us": "slowed_us",
+    "slowed_blamed_us": "slowed_blamed_us",
+    "known_to": "known_to",
+    "traced_slack_us": "traced_slack_us",
+}
+_OF_PROBES = {
+    "probe_share": "share",
+    "probe_us": "least_us",
+    "probe_blamed_us": "blamed_us",
 }
 
 PAGE = """\
@@ -370,6 +376,12 @@ Details are in [design/rounds.md](design/rounds.md#memory).
 def constants() -> dict[str, Any]:
     """Return every value that the page names, by the name it has there."""
     values = {name: _attribute(path) for name, path in _NAMED.items()}
+    for name, of_limits in _OF_DEVICES.items():
+        values[name] = {"cuda": getattr(CUDA, of_limits), "cpu": getattr(CPU, of_limits)}
+    for name, of_probe in _OF_PROBES.items():
+        values[name] = {
+            probe.clock: getattr(probe, of_probe) for probe in (CUDA.probe, CUDA.ungated_probe, CPU.probe)
+        }
     limits = default_limits()
     plain, sums = fp32_bounds(0, 0, 0, True), fp32_bounds(0, 0, 1e8, False)
     free = [bounds_without_terms(Spread(each, each), Spread(0, 0), None, 1000) for each in (0, 1)]

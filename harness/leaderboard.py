@@ -85,7 +85,7 @@ def _block(group: list[Record], width: int | None, color: bool) -> str:
 def title_of(record: Record) -> str:
     """`tril_matmul · M=4096 · float32 · NVIDIA H200 · 2026-05-01 12:30 UTC`."""
     device = record.device_name or ""
-    if record.device_kind == "cpu":
+    if record.on_cpu:
         device = f"{device} (device=cpu)".strip()
     mode = record.mode if record.mode not in (None, "forward") else ""
     parts = (record.problem, record.sizes, record.dtype, mode, device, terminal.date_text(record.utc))
@@ -169,7 +169,7 @@ def _legend(group: list[Record]) -> str:
     timed = [record for record in group if shown_time(record) is not None]
     parts = []
     if timed:
-        call = "one call" if group[0].device_kind == "cpu" else "GPU time of one cold call"
+        call = "one call" if group[0].on_cpu else "GPU time of one cold call"
         policy = timed[0].l2_policy
         parts.append(f"time: {call}, mean of the middle half{f' (cache: {policy})' if policy else ''}")
     with_interval = [record for record in timed if record.speedup_lo is not None]

@@ -73,7 +73,7 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
     if bench is None:
         progress.note("opening the device")
         bench = open_bench(request.device)
-    if request.archs and bench.kind != "cpu":
+    if request.archs and not bench.limits.is_host:
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
     note_no_wall(progress)
@@ -88,7 +88,7 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
         with Workshop(
             at_one, request.candidates, bench, settings, request.archs, gently=turn.is_another_runs
         ) as workshop:
-            if bench.kind == "cpu":
+            if bench.limits.is_host:
                 # Compilers would take the very cores that are about to be timed.
                 progress.note("building all candidates before the CPU is timed")
                 workshop.wait_for_builds(progress.note)

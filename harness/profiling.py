@@ -49,7 +49,7 @@ def profile(
     """
     progress.note("opening the device")
     bench = open_bench(device)
-    if bench.kind != "cuda":
+    if not bench.limits.lists_kernels:
         why = why_no_gpu() if device != "cpu" else "--device cpu is none"
         raise NothingToRun(f"profile reads a GPU's counters: {why}. `{PROGRAM} doctor` says more")
     program = require_tool()

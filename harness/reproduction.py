@@ -110,7 +110,7 @@ def _launched(
             contestant.path, reference, contestant.manifest, reference.seed, stand_in_gpu=contestant.stand_in_gpu
         )
         session.open(reference, len(sets))
-        hold = session.bench.kind != "cpu" and len(sets) > 1
+        hold = session.bench.limits.gates_queues and len(sets) > 1
         made = session.launch(sets, hold=hold, timeout_s=settings.launch_timeout_s + settings.load_timeout_s)
         if made.launches[-1].fault is None:
             got = _on_host(session.outputs(reference, len(sets) - 1))

@@ -148,7 +148,7 @@ class Workshop:
     def _baseline(self, baseline: Baseline) -> tuple[Contestant, PlayerStarter]:
         path = write_baseline(baseline, self._problem, self._sizes, self._folder)
         # On a CPU all problems share one: Inductor first tries which instructions its compiler has, 9 s on one core.
-        own = "" if self._bench.kind == "cpu" else f"-{baseline_hash(path)}"
+        own = "" if self._bench.limits.is_host else f"-{baseline_hash(path)}"
         warm = self._warm_folder(f"{baseline.name}{own}")
         precision_class = baseline.precision_class or self._problem.accuracy.precision_class
         contestant = Contestant(
@@ -217,7 +217,7 @@ def queue_for(
 def facts_of(device: DeviceIdentity) -> DeviceFacts | None:
     """What a builder may answer of a GPU; None for another device, or where something of it is not known."""
     sizes = device.sm_count, device.memory_bytes, device.l2_bytes
-    if device.kind != "cuda" or device.sm is None or None in sizes:
+    if device.sm is None or None in sizes:
         return None
     return DeviceFacts(device.name, device.sm, *sizes)
 

@@ -3,6 +3,9 @@
 The whole suite, on a machine without a GPU, runs in several processes (pytest-xdist), each on cores of its own with all
 that it starts, and a file of tests in one of them. Where there are fewer cores than processes, tests marked `alone`
 take turns: they measure time, and while one runs, none of another process does.
+
+Tests that compile nothing, time nothing and start no process are marked `quick` here, by what others are marked. Files of
+such tests alone come first. A quick test that starts a process fails, so that the marks of the others are kept right.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +30,12 @@ _TOGETHER = re.compile(r"\[([\w-]+@\w+)")
 # problems that they share.
 _COMPILING = ("e2e/test_kernelbench.py", "e2e/test_suite.py")
 _TURNS = pytest.StashKey[Path]()
+_NOT_QUICK = ("slow", "alone", "gpu", "browser", "processes")
+# What starts a process, and what asks a server for a fork of one.
+_STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.sendmsg"}
+# Questions that take a tenth of a second at most, and are asked once in a process by whichever test is first: what a
+# compiler is, which commit this is, and (the last) the trial of the sandbox.
+_ASKING = re.compile(r"'(--version|--list-gpu-code|-dumpversion|rev-parse|--porcelain|true)'|/proc/1/cwd/\.\./neighbour")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -113,8 +124,14 @@ def _turn(folder: Path, *, alone: bool) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if hasattr(config, "workerinput"):
-        items.sort(key=_place)
+    slower = set()
+    for item in items:
+        if any(item.get_closest_marker(name) for name in _NOT_QUICK):
+            slower.add(item.path)
+        else:
+            item.add_marker("quick")
+    several = hasattr(config, "workerinput")
+    items.sort(key=lambda item: (item.path in slower, _place(item) if several else 0))
     needing_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if not needing_gpu:
         return
@@ -125,6 +142,49 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     skipped = pytest.mark.skip(reason="needs an NVIDIA GPU that PyTorch can use; there is none here")
     for item in needing_gpu:
         item.add_marker(skipped)
+
+
+class _Started:
+    """Whether a process was started since it was asked last."""
+
+    def __init__(self) -> None:
+        self._what: str | None = None
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple) -> None:
+        if event not in _STARTS or threading.current_thread() is not threading.main_thread():
+            return
+        program = str(arguments[1:2])
+        if not _ASKING.search(program):
+            self._what = f"{event} {program}"[:200]
+
+    def take(self) -> str | None:
+        what, self._what = self._what, None
+        return what
+
+
+_STARTED = _Started()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    _STARTED.take()
+    result = yield
+    _refuse_processes(item)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    result = yield
+    _refuse_processes(item)
+    return result
+
+
+def _refuse_processes(item: pytest.Item) -> None:
+    started = _STARTED.take()
+    if started is not None and item.get_closest_marker("quick"):
+        pytest.fail(f"it starts a process and is not marked so (@pytest.mark.processes): {started}", pytrace=False)
 
 
 def _place(item: pytest.Item) -> int:
@@ -142,3 +202,22 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def fake_clock(monkeypatch):
+    """The clock of everything in the test: it stands still until somebody sleeps or a script says what took how long."""
+    from fake_device import FakeClock
+
+    made = FakeClock()
+    made.install(monkeypatch)
+    return made
+
+
+@pytest.fixture
+def fake_run(tmp_path, fake_clock, monkeypatch):
+    """`fake_run(kind=…, scripts=…, …)`: a contest over a fake device, a `fake_worker.FakeRun`."""
+    from fake_worker import FakeRun
+
+    monkeypatch.setattr("harness.wire.layout.REGION_BYTES", 4096)  # nothing here is handed to another process
+    return lambda **how: FakeRun(tmp_path, clock=fake_clock, **how)

@@ -12,6 +12,8 @@ from harness.completion import put_run_before_a_problem
 from harness.flags import VERBS
 from harness.places import REPOSITORY
 
+pytestmark = pytest.mark.processes
+
 
 def completions(typed: str, tmp_path) -> set[str]:
     line = f"python {typed}"

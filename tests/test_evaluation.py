@@ -12,6 +12,8 @@ from harness.evaluation import Evaluation, Referee, _Kept
 from harness.records.schema import Record
 from harness.verdict import Status
 
+pytestmark = pytest.mark.processes
+
 
 def record(**fields) -> Record:
     return Record(

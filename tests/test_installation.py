@@ -13,6 +13,8 @@ import pytest
 
 from harness.places import REPOSITORY
 
+pytestmark = pytest.mark.processes
+
 START = "import sys; sys.argv[0] = 'kernel-referee'; import kernel_referee; kernel_referee.main()"
 
 

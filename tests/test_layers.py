@@ -235,6 +235,7 @@ def _loaded_by(*words: str) -> tuple[int, set[str]]:
 
 
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"], ["nonsense"]])
+@pytest.mark.processes
 def test_the_simplest_command_lines_load_no_heavy_package(words):
     assert _loaded_by(*words)[1] == set()
 
@@ -256,12 +257,14 @@ def test_the_simplest_command_lines_load_no_heavy_package(words):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )
+@pytest.mark.processes
 def test_lists_and_mistakes_are_answered_without_torch(words, code):
     ended, loaded = _loaded_by(*words)
     assert ended == code
     assert not loaded & {"torch", "pandas", "triton"}
 
 
+@pytest.mark.processes
 def test_a_whole_report_is_written_without_torch_or_pandas(tmp_path):
     ended, loaded = _loaded_by("report", "results", "--out", str(tmp_path / "report.html"))
     assert ended == 0 and (tmp_path / "report.html").exists()

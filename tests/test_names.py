@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from harness.places import REPOSITORY
+
+pytestmark = pytest.mark.processes
 
 READ = ("harness", "benchmarks", "docs", "run.py", "tests")
 # What is wrong on purpose, and candidates as their authors write them.

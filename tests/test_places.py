@@ -77,6 +77,7 @@ def test_messages_name_the_program_as_it_was_started(started_as, is_installed, w
     assert places._program(started_as, is_installed) == words
 
 
+@pytest.mark.processes
 def test_a_module_of_ours_runs_whatever_is_called_harness_on_the_path(tmp_path):
     (tmp_path / "harness.py").write_text("raise SystemExit('not ours')")
     (tmp_path / "argparse.py").write_text("raise SystemExit('not the standard one')")
@@ -91,6 +92,7 @@ def test_a_module_of_ours_runs_whatever_is_called_harness_on_the_path(tmp_path):
     assert beside.stdout == done.stdout
 
 
+@pytest.mark.processes
 def test_a_module_of_another_repository_runs_beside_ours(tmp_path):
     (tmp_path / "victim.py").write_text("import sys, harness.errors\nprint(__name__, sys.path[0], sys.argv[1:])")
     done = subprocess.run(

@@ -13,6 +13,7 @@ import pytest
 from harness import pipeline
 from harness.candidate import find_candidates
 from harness.device.choose import device_lock
+from harness.device.limits import limits_of
 from harness.errors import DeviceBusy
 from harness.places import REPOSITORY
 from harness.problem import load_problem
@@ -49,7 +50,7 @@ def other_run():
 
 def bench(kind: str = "cuda", uuid: str | None = UUID) -> SimpleNamespace:
     return SimpleNamespace(
-        kind=kind, identity=SimpleNamespace(uuid=uuid, name="NVIDIA H200"), release_memory=lambda: None,
+        kind=kind, limits=limits_of(kind), identity=SimpleNamespace(uuid=uuid, name="NVIDIA H200"), release_memory=lambda: None,
         settle=lambda: None,
     )
 
@@ -127,6 +128,7 @@ def test_the_cpu_is_no_gpu_and_has_a_lock_of_its_own(other_run):
     assert noted.notes == []
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", ["cuda", "cpu"])
 def test_a_run_builds_gently_while_it_waits_for_another(kind, monkeypatch, tmp_path):
     """What builds and judges is replaced by a list of what was done."""

@@ -64,12 +64,14 @@ def ended(folder, sources, cores):
     return done.stdout, marks
 
 
+@pytest.mark.processes
 def test_where_cores_are_too_few_a_test_that_is_alone_has_none_beside_it(tmp_path):
     one = {min(os.sched_getaffinity(0))}
     said, _ = ended(tmp_path, {"a": ALONE.replace("COUNT", "2"), "b": BESIDE.replace("COUNT", "12")}, one)
     assert "15 passed" in said
 
 
+@pytest.mark.processes
 def test_each_process_has_cores_of_its_own_and_what_belongs_together_stays_together(tmp_path):
     # In one process of several, which has cores of its own, those of the process that started it.
     cores = os.sched_getaffinity(os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else 0)

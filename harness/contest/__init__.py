@@ -67,7 +67,7 @@ class Contest:
         self._workshop, self._files, self._progress = workshop, files, progress
         self._sizes = problem.timed_sizes(bench.kind)
         self._examiner, self._wanted_extras = examiner, wanted_extras
-        self._ahead = Ahead(is_idle=bench.kind == "cpu")
+        self._ahead = Ahead(is_idle=bench.limits.is_host)
         # The control, whose player gets ready meanwhile.
         self._ahead.start(BASELINES["eager"], workshop, open_device=True)
         with first_calls.made_meanwhile(bench.torch_device):

@@ -83,7 +83,7 @@ class CandidateQueue(Generic[Answer]):
 
     def _begin(self) -> None:
         """Open the contest, and let those that have come be built."""
-        if self._bench.kind == "cpu":
+        if self._bench.limits.is_host:
             self._open()
         if self._new:
             self._workshop.add(self._new)
@@ -120,7 +120,7 @@ class CandidateQueue(Generic[Answer]):
         """Whether it needs no launch, or one could be timed now."""
         if not self._needs_launch(candidate):
             return True
-        return self._workshop.is_ready(candidate) and (self._bench.kind != "cpu" or self._workshop.is_quiet)
+        return self._workshop.is_ready(candidate) and (not self._bench.limits.is_host or self._workshop.is_quiet)
 
     def _needs_launch(self, candidate: Candidate) -> bool:
         return not self._workshop.is_settled(candidate)

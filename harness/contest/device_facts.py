@@ -21,7 +21,7 @@ def measured_facts(
     flops = problem.flops.evaluate(sizes) if problem.flops else None
     useful_bytes = problem.bytes.evaluate(sizes) if problem.bytes else None
     bandwidth = bench.copy_gbytes_s()
-    peaks = load_peaks(bench.identity.name) if bench.kind == "cuda" else None
+    peaks = None if bench.limits.is_host else load_peaks(bench.identity.name)
     return RunFacts(
         run_id=secrets.token_hex(8), utc=utc, config=settings.name, config_hash=settings.hash, command=command,
         problem=problem, sizes=sizes, bench=bench,

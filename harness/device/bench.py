@@ -10,6 +10,7 @@ import torch
 
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
+from harness.device.limits import Limits
 from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
 from harness.wire.arena import Arena
@@ -48,6 +49,7 @@ class Bench(Protocol):
     """One device with the regions that a player shares, and the referee's own arm beside it."""
 
     kind: str
+    limits: Limits
     identity: DeviceIdentity
     torch_device: torch.device
     arena: Arena

@@ -21,6 +21,7 @@ from harness.device.energy import PowerMeter
 from harness.device.glimpses import Glimpses
 from harness.device.host_memory import available_host_bytes
 from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
+from harness.device.limits import CPU
 from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
 from harness.wire import passes
@@ -41,6 +42,7 @@ class CpuBench:
     """The referee's half of the launches on the CPU, with as many threads in the player as here."""
 
     kind = "cpu"
+    limits = CPU
     transport = "shared_memory"
     l2_policy = cold.CPU_POLICY
     timer = MonotonicClock.name

@@ -26,6 +26,7 @@ from harness.device.gpu_launches import OwnLaunches
 from harness.device.gpu_regions import GpuRegions, handle_of, shared_region
 from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
+from harness.device.limits import CUDA
 from harness.device.nvml import Nvml
 from harness.inputs.incomplete import MOST_PIECES, PIECE_BYTES, Incomplete
 from harness.inputs.sets import InputSet, still_hold
@@ -48,6 +49,7 @@ class CudaBench:
     """The referee's half of the launches on `cuda:index`."""
 
     kind = "cuda"
+    limits = CUDA
     transport = "cuda_ipc"
     l2_policy = cold.GPU_POLICY
 

@@ -151,7 +151,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     problem, candidates, settings = assigned.problem, assigned.candidates, assigned.settings
     workshop = Workshop(problem, candidates, bench, settings, assigned.archs, builds)
     # On a CPU, where all would share the one lock, the parent has it.
-    lock = nullcontext() if bench.kind == "cpu" else alone_on(bench, progress, assigned.wait_s)
+    lock = nullcontext() if bench.limits.is_host else alone_on(bench, progress, assigned.wait_s)
     with workshop, lock:
         contest = Contest(
             problem, settings, bench, workshop, _Line(pipe), progress, assigned.utc, examiner, assigned.command,

@@ -10,6 +10,7 @@ from harness.baselines import BASELINES
 from harness.build.cache import Cache
 from harness.candidate import Candidate
 from harness.device.identity import DeviceIdentity
+from harness.device.limits import limits_of
 from harness.errors import HarnessError
 from harness.fleet.referee import Delivery, entries_of
 from harness.fleet.sharing import Job, Sharing
@@ -32,7 +33,7 @@ class Team:
     """Referees that are known by their numbers. Builds from the moment it is made; use it in a `with`."""
 
     def __init__(self, request: RunRequest, device: DeviceIdentity, utc: str) -> None:
-        self._request, self._kind = request, device.kind
+        self._request, self._limits = request, limits_of(device.kind)
         problem = request.problem
         self._entries = entries_of(problem, device.kind, request.candidates)
         own = next((place for place, each in enumerate(self._entries) if each is BASELINES["eager"]), None)
@@ -73,7 +74,7 @@ class Team:
 
     def next(self, number: int) -> Delivery | None:
         """What a free referee judges now, with its build; None while nothing is ready."""
-        if self._kind == "cpu" and not self._builds.is_idle:
+        if self._limits.is_host and not self._builds.is_idle:
             return None  # compilers would take the very cores that are about to be timed
         own = self._request.problem.baseline
         if own is not None and not self._builds.is_ready(own):

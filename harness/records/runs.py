@@ -55,7 +55,7 @@ def device_of(record: Record, path: Path) -> tuple[object, ...]:
     """What tells the device of a record from every other; see `Run.device`."""
     if record.uuid:
         return ("uuid", record.uuid)
-    if record.device_kind == "cpu":
+    if record.on_cpu:
         return ("cpu", record.device_name, record.sm_count, memory_gb(record.memory_bytes))
     return ("file", str(path), record.device_name)
 

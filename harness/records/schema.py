@@ -229,6 +229,11 @@ class Record:
         if self.rank is not None and (self.status is not Status.OK or self.role != "candidate"):
             raise ValueError(f"only an ok candidate has a rank, not {self.candidate} ({self.status.value})")
 
+    @property
+    def on_cpu(self) -> bool:
+        """Whether it is of a CPU."""
+        return self.device_kind == "cpu"
+
     def to_json(self) -> dict[str, str | int | float | bool | None]:
         """Every field under its name, in the order of `FIELDS`, as values that `json.dumps` takes."""
         values = {column.name: getattr(self, column.name) for column in FIELDS}

@@ -15,6 +15,7 @@ from dataclasses import replace
 import torch
 
 from harness.accuracy.classes import ErrorFigures, classify, reason, telling
+from harness.device.limits import limits_of
 from harness.inputs.families import GIVEN, Family
 from harness.inputs.sets import InputSet
 from harness.records.evidence import Evidence
@@ -61,7 +62,7 @@ def _launches_at_once(reference: Reference) -> int:
 
     Their truths must have room beside each other, and what one takes is seen at the first; a CPU waits for nothing.
     """
-    if reference.device.type == "cpu" or reference.truth_bytes is None or reference.memory.tight:
+    if limits_of(reference.device.type).is_host or reference.truth_bytes is None or reference.memory.tight:
         return 1
     memory_bytes = torch.cuda.get_device_properties(reference.device).total_memory
     room_bytes = max(_TOGETHER_LEAST_BYTES, _TOGETHER_SHARE * memory_bytes)

@@ -9,95 +9,80 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from harness.device.limits import Limits
 from harness.referee import failures
-from harness.referee.control import APART_LEAST_US, Control
+from harness.referee.control import Control
 from harness.referee.early import EarlyLook
 from harness.referee.timed import Timing
-from harness.referee.unheld import by_chance_us, doubt, is_references
+from harness.referee.unheld import by_chance_us, doubt, is_references, is_unheld
 from harness.verdict import ReasonCode, Status
 
-# How far a launch's wall time beyond the reported one may lie above the control's, as a share of the reported time.
-_APART_SHARE = {"cuda": 0.02, "cpu": 0.25}
 # What passes on a CPU before the window is opened is for the most part the flush, whose words are looked at by
 # themselves; a share of the control's, for it goes by what others do with the memory of that machine.
 _COOLING_SHARE = 0.25
 # A call that is shorter is faster by more than a per cent where its cache is not made cold.
 _GAINS_BELOW_US = 1000.0
-# So much more is no longer a matter of chance: below it a disturbed machine would look the same.
-_CERTAIN = {"cuda": 2.0, "cpu": 4.0}
 # Less than this is doubted and not blamed on anyone where the queue could not be held, so that the device waits for the
 # host: a call of 0.38 ms that synchronises had 97 µs more than explained on an H200, and 185 to 288 beside another process.
 _UNHELD_BLAMED_US = 1000.0
 _FLOOR_SHARE = 0.8
-# What may pass between the end of a segment and its report beyond the control's: a share of the segment's time, and µs.
-_TAIL_SHARE = {"cuda": 0.05, "cpu": 0.25}
-_TAIL_LEAST_US = {"cuda": 300.0, "cpu": 3000.0}
-# Less than this is doubted and not blamed on anyone: with compilers at work beside them honest processes on an H200
-# reported 2 to 7 ms late now and then, one of them by 1.9 ms in the median.
-_TAIL_BLAMED_US = {"cuda": 8000.0, "cpu": 24000.0}
-# By how much eager may be slower beside a candidate than beside the control: a share, and at least so many µs. Over
-# nine contestants on an H200 its medians lay within 0.07 % of each other, on a two-core CPU within 2.5 %.
-_SLOWED_SHARE = {"cuda": 0.02, "cpu": 0.25}
-_SLOWED_LEAST_US = {"cuda": 3.0, "cpu": 200.0}
-# Less than this is doubted and not blamed on anyone: a busy two-core machine made an eager of 143 µs take 1406.
-_BLAMED_LEAST_US = {"cuda": 6.0, "cpu": 2000.0}
-# Nor is less than this share where the host shows, which takes another third from one segment to the next by itself.
+# Nor is an eager blamed on anyone that is slower by less than this share where the host shows, which takes another third
+# from one segment to the next by itself.
 _HOSTS_SHARE = 0.5
 
 
-def check_times(timing: Timing, kind: str, floor_us: float | None, control: Control | None) -> None:
-    """Raise Failed where the times of a candidate on a device of `kind` cannot be what it took."""
+def check_times(timing: Timing, limits: Limits, floor_us: float | None, control: Control | None) -> None:
+    """Raise Failed where the times of a candidate on a device with these `limits` cannot be what it took."""
     if floor_us is not None and timing.time_us < _FLOOR_SHARE * floor_us:
         raise failures.failed(
             Status.REJECTED, ReasonCode.BELOW_FLOOR,
             f"{timing.time_us:.1f} µs is less than {_FLOOR_SHARE:g} of {floor_us:.1f} µs, the time that "
             "the useful work takes at this device's fastest rates: the clock was fooled, or work left undone",
         )
-    _check_looks(timing, by_chance_us(timing) if is_references(timing, kind, control) else 0.0)
+    _check_looks(timing, by_chance_us(timing) if is_references(timing, limits, control) else 0.0)
     if control is not None:
         unexplained_us = control.unexplained_us(timing)
         try:
             if unexplained_us is not None:
-                _check_wall_clock(timing, kind, unexplained_us, control)
+                _check_wall_clock(timing, limits, unexplained_us, control)
             if control.cooling_us is not None and timing.cooling_overhead_us is not None:
-                _check_cooling(timing, kind, timing.cooling_overhead_us - control.cooling_us, control.cooling_us)
+                _check_cooling(timing, limits, timing.cooling_overhead_us - control.cooling_us, control.cooling_us)
             if control.tail_us is not None and timing.tail_us is not None:
-                _check_tail(timing, kind, timing.tail_us - control.tail_us)
+                _check_tail(timing, limits, timing.tail_us - control.tail_us)
         except failures.Failed as failure:
             failure.beside_control = True
             raise
 
 
-def _check_wall_clock(timing: Timing, kind: str, unexplained_us: float, control: Control) -> None:
-    less_us = control.less_us(timing, kind)
-    allowed_us = max(_APART_SHARE[kind] * timing.time_us, APART_LEAST_US[kind], control.steps_share_us)
+def _check_wall_clock(timing: Timing, limits: Limits, unexplained_us: float, control: Control) -> None:
+    less_us = control.less_us(timing, limits)
+    allowed_us = max(limits.wall_share * timing.time_us, limits.wall_us, control.steps_share_us)
     if -less_us <= unexplained_us <= allowed_us:
         return
     if unexplained_us < 0:
-        steps = "copying the result" if kind == "cpu" else "filling, flushing the cache, copying the result"
+        steps = "filling, flushing the cache, copying the result" if limits.gates_queues else "copying the result"
         what = f"the harness's own steps around it took {-unexplained_us:.1f} µs less than they must"
         doing = f"one of them ({steps}) was left out or shortened"
         # Where nobody knows what they take without the host, nobody is blamed for less, but for a call that gains by it.
         is_known = control.is_held or timing.time_us < _GAINS_BELOW_US
-        certain = kind == "cuda" and is_known and unexplained_us < -_CERTAIN[kind] * less_us
+        certain = not limits.is_host and is_known and unexplained_us < -limits.certain_times * less_us
     else:
         what = (
             f"by the referee's clock a launch took {unexplained_us:.1f} µs more than that and the harness's own steps explain"
         )
         doing = "work was done outside the timed window"
-        is_unheld = kind == "cuda" and timing.launch_hidden is False
-        in_most_us = _in_most(unexplained_us, timing.wall_overhead_us, timing.wall_less_time_us, kind)
-        certain = in_most_us > max(_CERTAIN[kind] * allowed_us, _UNHELD_BLAMED_US if is_unheld else 0.0)
+        in_most_us = _in_most(unexplained_us, timing.wall_overhead_us, timing.wall_less_time_us, limits)
+        certain = in_most_us > max(limits.certain_times * allowed_us, _UNHELD_BLAMED_US if is_unheld(timing, limits) else 0.0)
     _fail(timing, f"its clock says {timing.time_us:.1f} µs a call, but {what}", doing, certain=certain)
 
 
-def _in_most(unexplained_us: float, mean_us: float, each_us: Sequence[float], kind: str) -> float:
+def _in_most(unexplained_us: float, mean_us: float, each_us: Sequence[float], limits: Limits) -> float:
     """How much is unexplained in three of four launches, of which `each_us` has what `mean_us` is the mean of.
 
     On a CPU pauses of tens of milliseconds fall on some launches where many processes wait for its cores, and nobody is
     blamed for these. On a GPU it is what is unexplained in the mean.
     """
-    if kind != "cpu":
+    if not limits.is_host:
         return unexplained_us
     return unexplained_us - (mean_us - sorted(each_us)[len(each_us) // 4])
 
@@ -109,8 +94,8 @@ def _fail(timing: Timing, said: str, doing: str, *, certain: bool, code: ReasonC
     raise failures.failed(Status.UNSURE, ReasonCode.NOISY, doubt(timing, said, doing))
 
 
-def _check_cooling(timing: Timing, kind: str, unexplained_us: float, controls_us: float) -> None:
-    allowed_us = max(APART_LEAST_US[kind], _COOLING_SHARE * controls_us)
+def _check_cooling(timing: Timing, limits: Limits, unexplained_us: float, controls_us: float) -> None:
+    allowed_us = max(limits.wall_us, _COOLING_SHARE * controls_us)
     if abs(unexplained_us) <= allowed_us:
         return
     said = (
@@ -118,20 +103,20 @@ def _check_cooling(timing: Timing, kind: str, unexplained_us: float, controls_us
         f"{'more' if unexplained_us > 0 else 'less'} passed than the {controls_us:.1f} µs of the control"
     )
     doing = "work was done before its time" if unexplained_us > 0 else "a step of the harness's own was shortened"
-    in_most_us = _in_most(unexplained_us, timing.cooling_overhead_us, timing.cooling_us, kind)
-    _fail(timing, said, doing, certain=in_most_us > _CERTAIN[kind] * allowed_us)
+    in_most_us = _in_most(unexplained_us, timing.cooling_overhead_us, timing.cooling_us, limits)
+    _fail(timing, said, doing, certain=in_most_us > limits.certain_times * allowed_us)
 
 
-def _check_tail(timing: Timing, kind: str, excess_us: float) -> None:
+def _check_tail(timing: Timing, limits: Limits, excess_us: float) -> None:
     segment_us = timing.launches_per_segment * timing.time_us
-    allowed_us = max(_TAIL_SHARE[kind] * segment_us, _TAIL_LEAST_US[kind])
+    allowed_us = max(limits.tail_share * segment_us, limits.tail_us)
     if excess_us <= allowed_us:
         return
     said = (
         f"after the last of {timing.launches_per_segment} launches of {timing.time_us:.1f} µs each its report came "
         f"{excess_us:.0f} µs later than the control's"
     )
-    certain = excess_us > max(_TAIL_BLAMED_US[kind], _CERTAIN[kind] * allowed_us)
+    certain = excess_us > max(limits.tail_blamed_us, limits.certain_times * allowed_us)
     _fail(timing, said, "work was left for the end, when no window is open", certain=certain)
 
 
@@ -171,7 +156,7 @@ def _check_look(
 
 
 def check_baseline(
-    timing: Timing, kind: str, control: Control | None, eager_alone_us: Callable[[bool], float]
+    timing: Timing, limits: Limits, control: Control | None, eager_alone_us: Callable[[bool], float]
 ) -> None:
     """Raise Failed when eager was slowed down beside this candidate.
 
@@ -181,21 +166,21 @@ def check_baseline(
     if control is None:
         return
     usual_us, beside_us = control.baseline_us, timing.baseline_time_us
-    allowed_us = usual_us + _slower_us(usual_us, kind)
+    allowed_us = usual_us + _slower_us(usual_us, limits)
     if beside_us <= allowed_us:
         return
-    if is_references(timing, kind, control) and beside_us <= (1 + _HOSTS_SHARE) * usual_us:
+    if is_references(timing, limits, control) and beside_us <= (1 + _HOSTS_SHARE) * usual_us:
         return  # the interval reaches what it would be over the usual time
     # Where the candidate's launches could not be queued ahead, nor are eager's beside it: the host is in their time.
-    is_held = not (kind == "cuda" and timing.launch_hidden is False and control.is_held)
+    is_held = not (is_unheld(timing, limits) and control.is_held)
     alone_us = eager_alone_us(is_held)
     if not is_held:
         usual_us = max(usual_us, alone_us)
-        allowed_us = usual_us + _slower_us(usual_us, kind)
+        allowed_us = usual_us + _slower_us(usual_us, limits)
         if beside_us <= allowed_us:
             return
     by_host_us = 0.0 if is_held else _HOSTS_SHARE * usual_us
-    blamed_us = max(_CERTAIN[kind] * (allowed_us - usual_us), _BLAMED_LEAST_US[kind], by_host_us)
+    blamed_us = max(limits.certain_times * (allowed_us - usual_us), limits.slowed_blamed_us, by_host_us)
     if alone_us > allowed_us or beside_us - usual_us <= blamed_us:
         found = failures.failed(
             Status.UNSURE, ReasonCode.NOISY,
@@ -212,6 +197,6 @@ def check_baseline(
     raise found
 
 
-def _slower_us(usual_us: float, kind: str) -> float:
+def _slower_us(usual_us: float, limits: Limits) -> float:
     """By how much more eager may take beside a candidate."""
-    return max(_SLOWED_SHARE[kind] * usual_us, _SLOWED_LEAST_US[kind])
+    return max(limits.slowed_share * usual_us, limits.slowed_us)

@@ -7,28 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from harness.device.limits import Limits
 from harness.records.three_clocks import ThreeClocks
 from harness.referee.timed import Timing
 from harness.statistics import OverProcesses
 
-# How far a launch's wall time beyond the reported one may lie from the control's, at least, in µs. On an H200 it lay between
-# 219 and 228 µs for 18 contestants up to 8 ms, and at 248 for one of 46 ms; a control lay 26 higher beside some compilers
-# and 390 with one on every core, and is timed anew when they have ended. On a CPU, where it is counted from the opening of
-# the window, a turn is a frame that can be late.
-APART_LEAST_US = {"cuda": 25.0, "cpu": 1500.0}
-# And at least this share of the call. What is shortened of the harness's steps gains no more than what a flush that was
-# left out would: the L2's bytes need not be read again, 15 µs on an H200. Where a hundredth of a call is as much as the flush
-# takes, 77 µs, that is 0.2 % of it; below 2.5 ms (CPU: 150 ms) the figures above are more. An exact copy of a loop of 30 ms
-# had 151 µs less than the control, half a per cent.
+# A launch's wall time may lie below the control's by this share of the call. What is shortened of the harness's steps
+# gains no more than what a flush that was left out would: the L2's bytes need not be read again, 15 µs on an H200. Where a
+# hundredth of a call is as much as the flush takes, 77 µs, that is 0.2 % of it; below 2.5 ms (CPU: 150 ms) the device's own
+# figure is more. An exact copy of a loop of 30 ms had 151 µs less than the control, half a per cent.
 LESS_SHARE = 0.01
-# The steps around a long call take longer than around a short one. So much more a control's may take for each ms that it
-# is longer than the candidate, and at most: on an H200 it was 12 µs at 2.7 ms, 26 at 6.6, 31 and 33 at 8, 37 at 72 and
-# 50 at 46. The flush alone, which is what leaving out would gain by, takes 77.
 # Where that hundredth of the steps is as much as the flush takes, nothing but larger steps (inputs filled in, outputs copied,
 # what was returned overwritten) can be missed, each of them a tenth of all or more. Around exact copies on an H100 steps of
 # 16 ms were up to 1.7 % shorter than around the control. docs/design/clock-audit.md has the table of what is let through.
-_UNSEEN_FLUSH_US, _LESS_OF_LONG_STEPS = 77.0, 0.025
-_LONGER_US_PER_MS = {"cuda": 4.0, "cpu": 0.0}
+_LESS_OF_LONG_STEPS = 0.025
+# The steps around a long call take longer than around a short one, at most by so much.
 _LONGER_MOST_US = 40.0
 
 
@@ -75,11 +68,11 @@ class Control:
         """What `timing` of the control left, once more, with what the other baselines left before."""
         return replace(Control.of(timing), others_us=self.others_us)
 
-    def allows_more_than(self, other: Control, kind: str) -> bool:
+    def allows_more_than(self, other: Control, limits: Limits) -> bool:
         """Whether the harness's steps took longer around it than around the `other` by what is held against a candidate."""
         if self.overhead_us is None or other.overhead_us is None:
             return self.overhead_us is None
-        return self.overhead_us - other.overhead_us > max(APART_LEAST_US[kind], LESS_SHARE * self.baseline_us)
+        return self.overhead_us - other.overhead_us > max(limits.wall_us, LESS_SHARE * self.baseline_us)
 
     def unexplained_us(self, timing: Timing) -> float | None:
         """By how much a launch took longer by the wall clock than its time and the harness's own steps, or (below 0) less;
@@ -98,7 +91,7 @@ class Control:
         seen_us = timing.wall_overhead_us
         return None if seen_us is None or not most else seen_us - min(max(seen_us, min(least)), max(most))
 
-    def less_us(self, timing: Timing, kind: str) -> float:
+    def less_us(self, timing: Timing, limits: Limits) -> float:
         """How much less than they must the harness's own steps may seem to take around that call.
 
         Around a control that could not be queued ahead, the host is in what was seen of them, by as much as its readings
@@ -106,9 +99,9 @@ class Control:
         """
         share_us = LESS_SHARE * timing.time_us
         steps_us = self.steps_share_us
-        if kind == "cuda" and steps_us > _UNSEEN_FLUSH_US:
+        if steps_us > limits.flush_us:
             steps_us = _LESS_OF_LONG_STEPS * (self.overhead_us or 0.0)
-        allowed_us = max(APART_LEAST_US[kind] + self.longer_us(timing, kind), share_us, steps_us)
+        allowed_us = max(limits.wall_us + self.longer_us(timing, limits), share_us, steps_us)
         seen = (self.overhead_us, self.unheld_overhead_us, self.synchronised_overhead_us, *self.others_us)
         known = [each for each in seen if each is not None]
         return allowed_us if self.is_held or not known else allowed_us + min(max(known) - min(known), share_us)
@@ -122,20 +115,20 @@ class Control:
         """
         return LESS_SHARE * (self.overhead_us or 0.0)
 
-    def longer_us(self, timing: Timing, kind: str) -> float:
+    def longer_us(self, timing: Timing, limits: Limits) -> float:
         """By how much the harness's own steps may take longer than around that call, where the least was seen, because the
         control's call is longer. Another baseline that had less than the control has shown a part of it.
         """
         longer_ms = max(0.0, self.baseline_us - timing.time_us) / 1e3
         shown_us = 0.0 if self.overhead_us is None else self.overhead_us - min([self.overhead_us, *self.others_us])
-        return max(0.0, min(_LONGER_US_PER_MS[kind] * longer_ms, _LONGER_MOST_US) - shown_us)
+        return max(0.0, min(limits.longer_us_per_ms * longer_ms, _LONGER_MOST_US) - shown_us)
 
 
-def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, kind: str) -> ThreeClocks:
-    """What the three clocks say of a call on a device of `kind`. `profiler_us` is the time of the traced one, if any."""
+def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, limits: Limits) -> ThreeClocks:
+    """What the three clocks say of a call, within the device's `limits`. `profiler_us` is the time of the traced one, if any."""
     unexplained_us = None if control is None else control.unexplained_us(timing)
     wall_us = None
     if unexplained_us is not None:
         # What the steps around a longer control take longer is no disagreement either.
-        wall_us = timing.time_us + max(unexplained_us, min(0.0, unexplained_us + control.longer_us(timing, kind)))
+        wall_us = timing.time_us + max(unexplained_us, min(0.0, unexplained_us + control.longer_us(timing, limits)))
     return ThreeClocks(timing.time_us, profiler_us or None, wall_us)

@@ -16,6 +16,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.device.limits import CUDA, ProbeLimits
 
 # For how long the inputs lie open: twice the call, in these bounds.
 _LEAST_S, _MOST_S = 1e-3, 20e-3
@@ -23,19 +26,9 @@ _TRIES = 5
 # So many findings among all that one player showed are a doubt, whatever stands beside them: of 92 looks at honest
 # contestants on two cores, with one load beside them and with three, 3 were findings.
 _OFTEN = 3
-# A GPU whose queue waits for the host in each call. It is a kind of clock, beside "cuda" and "cpu".
-UNHELD = "unheld"
-# By how much a time must fall to be a finding: a share of the call, and at least so many µs.
-# Of 40 honest contestants on an H200, from 0.16 to 72 ms, none gained more than 0.22 %, below 1 ms more than 0.8 µs.
-_SHARE = {"cuda": 0.05, UNHELD: 0.1, "cpu": 0.4}
-_LEAST_US = {"cuda": 3.0, UNHELD: 20.0, "cpu": 1000.0}
 # Of a few launches on a GPU: their inputs lie open for twice the call, so that what was begun is over. Honest calls have
 # faster and slower launches, too, and not so much faster.
 _SHARE_OF_SOME = 0.25
-# Less than this is doubted and not blamed on anyone: on a two-core CPU with four other loads an honest call of 3.2 ms
-# took 1.3 in all five pairs.
-_BLAMED_LEAST_US = {"cuda": 0.0, UNHELD: 100.0, "cpu": 4000.0}
-
 Segment = Callable[[float], Sequence[float]]
 
 
@@ -48,7 +41,7 @@ class EarlyLook:
     usual one, it is the slowest of the fastest eighth of either: who begins some of them early, drawn by chance. Of one
     launch among others its time is `usual_us`, and theirs `early_us`. `gained_beside_us` is what was gained over launches
     made for this right after, where those of `early_us` were made a while before. `findings` counts the looks, of all those
-    that this one stands for, that were such. `kind` is the clock's, "cuda", "cpu" or `UNHELD`, at that look: who loses his
+    that this one stands for, that were such. `limits` are those at that look: who loses his
     queue later is not acquitted by it of what was seen before.
     """
 
@@ -56,7 +49,7 @@ class EarlyLook:
     early_us: float
     gained_beside_us: float | None = None
     findings: int = field(default=0, compare=False)
-    kind: str = "cuda"
+    limits: ProbeLimits = CUDA.probe
 
     @property
     def gained_us(self) -> float:
@@ -65,7 +58,7 @@ class EarlyLook:
     @property
     def is_finding(self) -> bool:
         """Whether the call was faster with earlier inputs by more than chance."""
-        return self.gained_us > max(_SHARE[self.kind] * self.usual_us, _LEAST_US[self.kind])
+        return self.gained_us > max(self.limits.share * self.usual_us, self.limits.least_us)
 
     @property
     def was_often_one(self) -> bool:
@@ -80,9 +73,16 @@ class EarlyLook:
         of the blame, and not of the doubt.
         """
         beside_us = self.gained_us if self.gained_beside_us is None else self.gained_beside_us
-        kind = self.kind
-        blamed_us = max(_SHARE[kind] * self.usual_us, _LEAST_US[kind], _BLAMED_LEAST_US[kind])
+        limits = self.limits
+        blamed_us = max(limits.share * self.usual_us, limits.least_us, limits.blamed_us)
         return min(self.gained_us, beside_us) > blamed_us
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the times of it and whose clock they are by, for the raw samples."""
+        return {
+            "usual_us": self.usual_us, "early_us": self.early_us, "gained_beside_us": self.gained_beside_us,
+            "findings": self.findings, "kind": self.limits.clock,
+        }
 
 
 def open_s(usual_us: Sequence[float]) -> float:
@@ -90,7 +90,7 @@ def open_s(usual_us: Sequence[float]) -> float:
     return min(max(2 * statistics.median(usual_us) / 1e6, _LEAST_S), _MOST_S)
 
 
-def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
+def look(segment: Segment, limits: ProbeLimits, usual_us: Sequence[float]) -> EarlyLook:
     """The weakest of five pairs of segments, one as usual and one with open inputs; one pair where that is no finding.
 
     On a GPU, whose times hold from one segment to the next, the first one with open inputs is held against `usual_us`,
@@ -103,14 +103,14 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
 
     def against(times_us: Sequence[float]) -> EarlyLook:
         opened_us = segment(early_s)
-        found = EarlyLook(_lower_quartile(times_us), _upper_quartile(opened_us), kind=kind)
-        if kind == "cpu" or found.is_finding:
+        found = EarlyLook(_lower_quartile(times_us), _upper_quartile(opened_us), limits=limits)
+        if not limits.is_steady or found.is_finding:
             return found
-        some = EarlyLook(_lower_eighth(times_us), _lower_eighth(opened_us), kind=kind)
+        some = EarlyLook(_lower_eighth(times_us), _lower_eighth(opened_us), limits=limits)
         begun_before = some.is_finding and some.gained_us > _SHARE_OF_SOME * some.usual_us
         return some if begun_before else found
 
-    if kind == "cpu":
+    if not limits.is_steady:
         return _weakest(lambda: against(segment(0.0)))
     first = against(usual_us)
     if not first.is_finding:
@@ -122,7 +122,7 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
         return against(beside)
 
     found = _weakest(pair)
-    is_slower = EarlyLook(_lower_quartile(beside), _upper_quartile(usual_us), kind=kind).is_finding
+    is_slower = EarlyLook(_lower_quartile(beside), _upper_quartile(usual_us), limits=limits).is_finding
     findings = 1 + found.findings
     if is_slower and not found.is_finding:
         return replace(first, gained_beside_us=found.gained_us, findings=findings)
@@ -130,7 +130,7 @@ def look(segment: Segment, kind: str, usual_us: Sequence[float]) -> EarlyLook:
 
 
 def look_at_one(
-    launches: Callable[[], tuple[float, Sequence[float]]], kind: str, usual_us: Sequence[float],
+    launches: Callable[[], tuple[float, Sequence[float]]], limits: ProbeLimits, usual_us: Sequence[float],
     beside: Callable[[], Sequence[float]],
 ) -> EarlyLook:
     """The weakest of five segments in each of which the inputs of one launch are complete only with its window, or have
@@ -145,11 +145,11 @@ def look_at_one(
 
     def one() -> EarlyLook:
         one_us, before = launches()
-        if kind == UNHELD:
-            return EarlyLook(one_us, _upper_quartile(before or beside()), kind=kind)
-        found = EarlyLook(one_us, _upper_quartile(before or usual_us), kind=kind)
-        if before and kind != "cpu" and not found.is_finding:
-            over_usual = EarlyLook(one_us, _upper_quartile(usual_us), found.gained_us, kind=kind)
+        if limits.waits_for_host:
+            return EarlyLook(one_us, _upper_quartile(before or beside()), limits=limits)
+        found = EarlyLook(one_us, _upper_quartile(before or usual_us), limits=limits)
+        if before and limits.is_steady and not found.is_finding:
+            over_usual = EarlyLook(one_us, _upper_quartile(usual_us), found.gained_us, limits=limits)
             found = over_usual if over_usual.is_finding else found
         elif not before and found.is_finding:
             found = replace(found, gained_beside_us=one_us - _upper_quartile(beside()))

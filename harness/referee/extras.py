@@ -66,7 +66,7 @@ def measure(
         _times(burst, [("warm", min(WARM_CALLS, calls)), ("back_to_back", calls)], extras)
     if ENERGY in wanted and not extras.lost:
         _energy(burst, bench, calls, extras)
-    if TIMES in wanted and not extras.lost and bench.kind != "cpu":
+    if TIMES in wanted and not extras.lost and bench.limits.gates_queues:
         _times(burst, [("graph", calls)], extras)  # last: a capture that is refused may leave the process in disorder
     return extras
 

@@ -66,7 +66,7 @@ class Judge:
             bench, references, settings, floor_us, model_seed, wanted_extras, wait_for_others, open_next
         )
         self.control: Control | None = None
-        self.eagers = Eagers(0 if bench.kind == "cpu" else settings.eager_players)
+        self.eagers = Eagers(settings.eager_players if bench.limits.process_adds else 0)
         self.renew: Callable[[], None] | None = None
         self.control_row_s = 0.0  # how long the control's own row took
         self._ends_s = math.inf
@@ -262,7 +262,7 @@ class Judge:
     def _allows_more_than(self, former: Control | None) -> bool:
         """Whether beside this control more passes than beside the `former`: it may be this one that was disturbed."""
         both = self.control, former
-        return None in both or self.control.allows_more_than(former, self._bench.kind)
+        return None in both or self.control.allows_more_than(former, self._bench.limits)
 
     def _control_now(self) -> Control | None:
         """What eager has left behind so far, its mean over processes with it."""
@@ -288,7 +288,7 @@ class Judge:
     def _for_the_cpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:
         """C++ that refuses CUDA tensors in so many words is for another device, not wrong."""
         refused = verdict.reason_code is ReasonCode.RAISED and re.search(r"\bcpu\b", verdict.reason, re.IGNORECASE)
-        if contestant.language != "cpp" or self._bench.kind == "cpu" or not refused:
+        if contestant.language != "cpp" or self._bench.limits.is_host or not refused:
             return None
         reason = f"it is C++ for the CPU ({verdict.reason}); --device cpu runs it"
         return Verdict(Status.SKIPPED, ReasonCode.NEEDS_CPU, reason)
@@ -297,7 +297,7 @@ class Judge:
         """What raises for want of a GPU, where there is none, is not wrong. Nor is CUDA, or what asks PyTorch for its device,
         whatever it raises there: it may lack what it left out of its import as it heard of no device.
         """
-        is_here = self._bench.kind != "cpu" or contestant.stand_in_gpu is not None  # one of which `interpreter` decides
+        is_here = not self._bench.limits.is_host or contestant.stand_in_gpu is not None  # one of which `interpreter` decides
         if contestant.is_baseline or is_here or verdict.reason_code is not ReasonCode.RAISED:
             return None
         asks = contestant.language == "cuda" or "torch.cuda" in source_text(Path(contestant.path))

@@ -17,12 +17,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.device.limits import limits_of
 from harness.referee.zero_blocks import Held, Shape, apart, product, worth_leaving_out
 
-# What the look takes is small beside a product as large as this number's cube with no side below half of it: on an H200
-# two triangles of 2048 take 0.38 ms for 0.31, of 3072 0.54 for 0.95, of 4096 0.91 for 2.22. On a CPU it is not the
-# arithmetic but the waiting for each other of threads whose cores others use too: alone 512 would do.
-LEAST_SIZE = {"cuda": 2560, "cpu": 1536}
 # Apart by more than this, relative to the product of magnitudes, is more than another order of summation explains.
 MOST_APART = 1e-13
 
@@ -137,5 +134,5 @@ def _product_in(function: Any, arguments: Sequence[Any], named: Mapping[str, Any
             return None
         if each.layout != torch.strided:
             return None
-    least = LEAST_SIZE.get(found.a.device.type, math.inf)
+    least = limits_of(found.a.device.type).product_size
     return found if math.prod(found.shape) >= least**3 and min(found.shape) >= least / 2 else None

@@ -19,7 +19,7 @@ from harness.inputs.sets import InputSet
 from harness.referee import early, failures
 from harness.referee.backlog import Backlog
 from harness.referee.drawn_looks import Look
-from harness.referee.early import UNHELD, EarlyLook, worse
+from harness.referee.early import EarlyLook, worse
 from harness.referee.failures import Failed
 from harness.referee.reference import Reference
 from harness.referee.session import Session
@@ -85,23 +85,23 @@ class Looking:
         made. Raises Failed where a flush was left out or an output is not right.
         """
         self._given, self._hold = drawn, hold
-        kind = self._bench.kind if hold or self._bench.kind == "cpu" else UNHELD
+        limits = self._bench.limits.probe if hold else self._bench.limits.ungated_probe
         if what is Look.FLUSH:
             self._segment(0.0, inspect=True)
             return
         usual_us = usual_us or self._segment(0.0)
         # Where the device waits for the host in each call, a window that opens late lets the host run ahead.
-        early_s = early.open_s(usual_us) if kind == UNHELD else 0.0
+        early_s = early.open_s(usual_us) if limits.waits_for_host else 0.0
 
         def at_one(launches: Callable[[float], tuple[float, Sequence[float]]]) -> EarlyLook:
-            return early.look_at_one(lambda: launches(early_s), kind, usual_us, lambda: self._segment(early_s))
+            return early.look_at_one(lambda: launches(early_s), limits, usual_us, lambda: self._segment(early_s))
 
         if what is Look.VALUES:
             self.valued = worse(self.valued, at_one(self._of_other_values))
-        elif what is Look.LATE or kind == UNHELD:
+        elif what is Look.LATE or limits.waits_for_host:
             self.completed = worse(self.completed, at_one(self._completed_late))
         else:
-            self.opened = worse(self.opened, early.look(self._segment, kind, usual_us))
+            self.opened = worse(self.opened, early.look(self._segment, limits, usual_us))
 
     def _next(self) -> list[InputSet]:
         given, self._given = self._given, None

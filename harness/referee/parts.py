@@ -34,7 +34,7 @@ class Parts:
 
     def __init__(self, session: Session, bench: Bench, reference: Reference, verify: Verifier) -> None:
         self._session, self._bench, self._reference, self._verify = session, bench, reference, verify
-        self.hold, self.inside = bench.kind != "cpu", Inside()
+        self.hold, self.inside = bench.limits.gates_queues, Inside()
         self.waits = False
         self.counts = {"A": 2, "B": 2}
         self.lead_ins = 1  # of the candidate's segments; the baseline's always have one

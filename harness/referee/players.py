@@ -108,7 +108,7 @@ class PlayerStarter:
         return spawn(
             "harness.player", arguments=[str(descriptor), opened, *self._imports], environment=environment,
             private=Path(private), writable=[self._warm], readable=self._readable, hidden=self._hidden,
-            repository=REPOSITORY, inherit=[descriptor], limits=default_limits(gpu=self._bench.kind == "cuda"),
+            repository=REPOSITORY, inherit=[descriptor], limits=default_limits(gpu=not self._bench.limits.is_host),
             wall=self._wall, preloaded=PRELOADED,
         )
 

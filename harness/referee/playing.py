@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from harness.device.bench import Bench
+from harness.device.limits import Limits
 from harness.inputs.sets import InputSet
 from harness.launch.memory_plan import MemoryStep, sentence_of
 from harness.provenance.kinds import Provenance, claiming_least
@@ -32,7 +33,7 @@ from harness.referee.timed import Timing
 from harness.referee.timing import Rounds
 from harness.referee.tracing import trace
 from harness.referee.turns import Launches
-from harness.referee.unheld import is_references, told_why_it_scatters
+from harness.referee.unheld import is_references, is_unheld, told_why_it_scatters
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.settings import Settings
@@ -82,20 +83,20 @@ class Play:
             tell("timing")
             session.ends_s = math.inf  # what is right is to have its time
             timing = self._time(session, contestant, judgement, control)
-            is_hosts = is_references(timing, self._bench.kind, control)
+            is_hosts = is_references(timing, self._bench.limits, control)
             if control is not None and (timing.is_brief or is_hosts):
                 span_usual_baseline(timing, control.baseline_us, settings.confidence)
             if timing.candidate_us:
                 if first:
-                    judgement.clocks = reconcile(timing, control, None, self._bench.kind)
-                with told_why_it_scatters(timing, self._bench.kind, lambda: self._count_kernels(session)):
+                    judgement.clocks = reconcile(timing, control, None, self._bench.limits)
+                with told_why_it_scatters(timing, self._bench.limits, lambda: self._count_kernels(session)):
                     with _undoubted_where(timing.is_brief), self._settled_by_the_profiler(session, contestant, timing):
-                        check_times(timing, self._bench.kind, self._floor_us, control)
+                        check_times(timing, self._bench.limits, self._floor_us, control)
                     # Neither gains anything by it, and a baseline's interval is there to be read.
                     if not (contestant.is_baseline or timing.is_brief):
-                        check_evenness(timing, self._bench.kind)
+                        check_evenness(timing, self._bench.limits)
                         if not is_hosts:  # an interval is then as wide as it says
-                            check_spread(timing, self._bench.kind, settings.half_width)
+                            check_spread(timing, self._bench.limits, settings.half_width)
             judgement.timings.append(timing)
             if first:
                 judgement.warnings += memory_notes(self._references[0], timing)
@@ -105,10 +106,10 @@ class Play:
                 tell("tracing kernels")
                 judgement.provenance = self._trace(session, contestant, judgement)
                 judgement.launched = judgement.provenance.launched
-            elif timing.candidate_us and first and self._bench.kind != "cpu":
+            elif timing.candidate_us and first and self._bench.limits.lists_kernels:
                 judgement.launched = self._kernels_of(contestant, session)
             if first and timing.candidate_us:
-                _reconcile(timing, judgement, control, self._bench.kind)
+                _reconcile(timing, judgement, control, self._bench.limits)
             if first and self._wanted_extras and timing.candidate_us:
                 tell("measuring what was asked for besides")
                 judgement.extras = extras.measure(
@@ -121,7 +122,7 @@ class Play:
             interrupted = ending is not None and not isinstance(ending, Exception)
             session.stop(None if interrupted else self._get_on)
         if timing.candidate_us and not timing.is_brief:
-            check_baseline(timing, self._bench.kind, control, self._eager_alone_us)
+            check_baseline(timing, self._bench.limits, control, self._eager_alone_us)
 
     @contextlib.contextmanager
     def _settled_by_the_profiler(self, session: Session, contestant: Contestant, timing: Timing) -> Iterator[None]:
@@ -132,8 +133,8 @@ class Play:
             yield
         except Failed as doubt:
             is_doubt = doubt.beside_control and doubt.verdict.reason_code is ReasonCode.NOISY
-            if is_doubt and self._bench.kind == "cuda" and timing.launch_hidden is False and not contestant.is_baseline:
-                trace(session, self._bench.kind, self._references[0], contestant, timing)
+            if is_doubt and is_unheld(timing, self._bench.limits) and not contestant.is_baseline:
+                trace(session, self._bench.limits, self._references[0], contestant, timing)
             raise
 
     def _get_on(self) -> None:
@@ -150,7 +151,7 @@ class Play:
         """
         memory_bytes = self._bench.identity.memory_bytes
         is_short = any(reference.memory.step is not MemoryStep.FULL for reference in self._references)
-        if self._bench.kind == "cpu" or not memory_bytes or is_short:
+        if self._bench.limits.is_host or not memory_bytes or is_short:
             return not is_short
         room_bytes = _READY_SHARE * memory_bytes
         try:
@@ -232,7 +233,7 @@ class Play:
         reference = self._references[0]
         sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
         self._bench.synchronize()
-        hold = held and self._bench.kind != "cpu"
+        hold = held and self._bench.limits.gates_queues
         made = [self._bench.local_launches(reference.model, sets, hold=hold) for _ in range(_ALONE_TIMES)]
         return statistics.median(local.times_us[-1] for local in made)
 
@@ -254,7 +255,7 @@ class Play:
             return 0
 
     def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:
-        traced = trace(session, self._bench.kind, self._references[0], contestant, judgement.timings[-1])
+        traced = trace(session, self._bench.limits, self._references[0], contestant, judgement.timings[-1])
         found = claiming_least(judgement.provenance, traced)
         judgement.warnings += [note for note in found.notes if note not in judgement.warnings]
         return found
@@ -272,11 +273,11 @@ def _undoubted_where(is_brief: bool) -> Iterator[None]:
             raise
 
 
-def _reconcile(timing: Timing, judgement: Judgement, control: Control | None, kind: str) -> None:
+def _reconcile(timing: Timing, judgement: Judgement, control: Control | None, limits: Limits) -> None:
     """Keep what the three clocks say of a call, and note it where they are far apart."""
     traced = judgement.provenance
-    judgement.clocks = reconcile(timing, control, traced.busy_us if traced else None, kind)
-    apart = judgement.clocks.disagreement(kind)
+    judgement.clocks = reconcile(timing, control, traced.busy_us if traced else None, limits)
+    apart = judgement.clocks.disagreement(limits)
     judgement.warnings += [apart] if apart else []
 
 

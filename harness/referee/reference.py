@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from harness.accuracy.without_terms import Spread
+from harness.device.limits import limits_of
 from harness.errors import InputError, NoRoom
 from harness.inputs.drawing import Drawing
 from harness.inputs.families import GIVEN, Family, families_for, family_named
@@ -315,7 +316,7 @@ class Reference:
 
     def _refuse_what_has_no_room(self, available_bytes: int) -> None:
         """Raise NoRoom, on a CPU, for a call so large that drawing it would have the system end this process."""
-        if self.device.type != "cpu":  # elsewhere an allocation fails, and nothing else
+        if not limits_of(self.device.type).is_host:  # elsewhere an allocation fails, and nothing else
             return
         module = load_module(self.problem, self.sizes)  # one of its own: what it keeps of this is of no use to the other
         call = foreseen(

@@ -6,18 +6,16 @@ from __future__ import annotations
 
 from statistics import median_high
 
+from harness.device.limits import Limits
 from harness.referee import failures
 from harness.referee.timed import Timing
 from harness.referee.unheld import doubt
 from harness.statistics import Interval, reach_of
 from harness.verdict import ReasonCode, Status
 
-# A speedup that is not known to this, or to what the settings ask for where that is more, is not known. Of 374 rows of
-# candidates and baselines on H200s that nobody disturbed the widest interval was ±3.9 % (5 processes at 16 µs, else ±3.0 %).
-# With a process beside it one of three calls of 73 ms each was ±42 %, and a call that began early in one segment of three
-# ±14 %. On a CPU with other loads an interval is as wide as it says. Fewer rounds than these have a wider one of the same
-# scatter: an honest call that had the time for 4 alone was ±5.6 %, which would have been ±2.4 % of 10.
-_KNOWN_TO, _OF_ROUNDS = {"cuda": 0.05}, 10
+# Fewer rounds than these have a wider interval of the same scatter: an honest call that had the time for 4 alone was ±5.6 %,
+# which would have been ±2.4 % of 10.
+_OF_ROUNDS = 10
 # A launch is of another kind than most where it takes so much less, a share of the call or so many µs, or so many times what
 # the launches of a segment lie apart, but at most half; and a candidate is in doubt that has a share, or a number, of them.
 # Of 166 sets of times of honest calls on H200s, from 0.16 to 46 ms, none had as many that were 4.5 % faster; of 16 µs two
@@ -27,7 +25,7 @@ _FASTER_SHARE, _FASTER_LEAST_US, _FASTER_APART, _FASTER_MOST_SHARE = 0.1, 3.0, 6
 _FAST_SHARE, _FEWEST_FAST, _SEVERAL = 0.02, 3, 4
 
 
-def check_evenness(timing: Timing, kind: str) -> None:
+def check_evenness(timing: Timing, limits: Limits) -> None:
     """Raise Failed where a GPU's launches are of two kinds, and a few take much less than the others do.
 
     Logs make much of them, and a look, which finds what most launches do, may find none. Those below half of the call count
@@ -43,7 +41,7 @@ def check_evenness(timing: Timing, kind: str) -> None:
     apart_us = median_high([abs(time_us - own_us) for time_us, own_us in beside] or [0.0])
     least_us = min(max(_FASTER_SHARE * usual_us, _FASTER_LEAST_US, _FASTER_APART * apart_us), half_us)
     fast = sum(time_us < max(min(usual_us, own_us) - least_us, half_us) for time_us, own_us in beside)
-    if kind == "cpu" or fast < max(_FEWEST_FAST, _FAST_SHARE * len(timing.candidate_us)):
+    if limits.known_to is None or fast < max(_FEWEST_FAST, _FAST_SHARE * len(timing.candidate_us)):
         return
     raise failures.failed(
         Status.UNSURE, ReasonCode.NOISY,
@@ -56,23 +54,22 @@ def check_evenness(timing: Timing, kind: str) -> None:
     )
 
 
-def is_known(speedup: Interval, rounds: int, kind: str, half_width: float) -> bool:
-    """Return whether an interval from so many rounds, on a device of `kind`, says what the speedup is."""
-    allowed = _KNOWN_TO.get(kind)
-    if allowed is None:
+def is_known(speedup: Interval, rounds: int, limits: Limits, half_width: float) -> bool:
+    """Return whether an interval from so many rounds, on a device of such `limits`, says what the speedup is."""
+    if limits.known_to is None:
         return True
     wider = reach_of(rounds) / reach_of(_OF_ROUNDS) if 2 <= rounds < _OF_ROUNDS else 1.0
-    return speedup.half_width <= max(allowed * wider, half_width) * speedup.estimate
+    return speedup.half_width <= max(limits.known_to * wider, half_width) * speedup.estimate
 
 
-def check_spread(timing: Timing, kind: str, half_width: float) -> None:
+def check_spread(timing: Timing, limits: Limits, half_width: float) -> None:
     """Raise Failed where the times of a candidate scatter so much that its speedup is not known, in a ratio.
 
     `half_width` is what the settings ask for. Who is faster in some segments only is faster by a mean that says little,
     and whoever looks at another segment finds nothing.
     """
     speedup = timing.scattered
-    if speedup is None or is_known(speedup, len(timing.ratios), kind, half_width):
+    if speedup is None or is_known(speedup, len(timing.ratios), limits, half_width):
         return
     raise failures.failed(
         Status.UNSURE, ReasonCode.NOISY,

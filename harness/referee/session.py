@@ -69,7 +69,7 @@ class Session:
                 self._ask({}, self._load_timeout_s, "starting its process", send=False)
             reply = self._ask(self.bench.prepare_command(), self._load_timeout_s, "opening the device")
             self._prepared, self.timer = True, reply.get("timer")
-            if self.bench.kind == "cpu":  # where the time that others have had of a core counts
+            if self.bench.limits.is_host:  # where the time that others have had of a core counts
                 self._player_pids = set(processes.descendants(self.child.pid))
         self._may_ask = may_ask
         state = reference.state
@@ -276,7 +276,7 @@ class Session:
                 meanwhile()
 
         is_tight = self._opened is not None and self._opened.memory.tight
-        if hold and self.bench.kind != "cpu" and not is_tight:  # there, inputs and the worker's call have room in turn
+        if hold and self.bench.limits.gates_queues and not is_tight:  # there, inputs and the worker's call have room in turn
             return prepare
         if meanwhile is not None:  # first: a CPU is quiet once its inputs are in place
             meanwhile()

@@ -35,10 +35,6 @@ from harness.wire.rotation import whole_rotations
 
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
-# A baseline that takes longer shows nothing of what a process adds to each launch: what it adds to a short candidate
-# beside it is then in no baseline's time, inside or out. Beside a candidate that takes as long it does show (0.02 % of
-# 2.7 ms on an H200), and counts where intervals as narrow as the margin are asked for.
-_INSIDE_BELOW_US = {"cuda": 1000.0, "cpu": 0.0}
 _AS_LONG = 0.1
 _FAR_MORE = 2  # times as many launches: fewer are not worth opening memory anew
 # Rounds take a candidate about so many calls with all that is done around them. One that takes as many times as long as the
@@ -72,7 +68,7 @@ class Rounds:
         self._sizing: Part | None = None  # the first look at both arms, until a queue was held
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing(
-            timer=session.timer, is_of_its_process=bench.kind != "cpu" and not is_control, over_processes=over_processes,
+            timer=session.timer, is_of_its_process=bench.limits.process_adds and not is_control, over_processes=over_processes,
             control_apart=control_apart,
         )
 
@@ -125,7 +121,7 @@ class Rounds:
             return False
         timing.refine()
         level = confidence_at(0, settings.looks, settings.confidence)
-        return not is_known(estimate_speedup(timing.ratios, level), rounds, self._bench.kind, settings.half_width)
+        return not is_known(estimate_speedup(timing.ratios, level), rounds, self._bench.limits, settings.half_width)
 
     def _time_briefly(self) -> bool:
         """Time a few calls of a candidate that takes far longer than the baseline, each beside a segment of that.
@@ -213,11 +209,11 @@ class Rounds:
 
     def _is_short(self, sizing: Part) -> bool:
         """Whether what a process adds to a launch is anything beside the baseline's time."""
-        return stdlib_statistics.median(sizing.baseline_us) < _INSIDE_BELOW_US[self._bench.kind]
+        return stdlib_statistics.median(sizing.baseline_us) < self._bench.limits.in_worker_below_us
 
     def _shows_inside(self, sizing: Part) -> bool:
         """Whether the baseline in the player would tell anything of what the player's process adds to the candidate."""
-        if self._is_short(sizing) or not _INSIDE_BELOW_US[self._bench.kind]:
+        if self._is_short(sizing) or not self._bench.limits.process_adds:
             return self._is_short(sizing)
         candidate_us, baseline_us = map(stdlib_statistics.median, (sizing.candidate_us, sizing.baseline_us))
         return self._settings.half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
@@ -243,7 +239,7 @@ class Rounds:
                 break
             previous = current
         self.timing.unheld_overhead_us = self._overhead_us(synchronised=False)
-        if self._is_control and self._bench.kind != "cpu":
+        if self._is_control and self._bench.limits.gates_queues:
             self.timing.synchronised_overhead_us = self._overhead_us(synchronised=True)
 
     def _overhead_us(self, *, synchronised: bool) -> float | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from harness.device.limits import Limits
 from harness.provenance.kinds import Provenance, Span, kind_on_cpu, kind_on_gpu, middle_claim
 from harness.provenance.linked import foreign_functions
 from harness.provenance.permitted import is_permitted
@@ -40,14 +41,13 @@ _MOST_TIMES, _LEAST_TIMES = 1.5, 0.4
 # longer by chance, and for what the profiler adds to each of them: 0.6 to 1.9 µs were seen on an H100, of calls of 1,081 to
 # 3,676 kernels that ran beside each other less under it.
 _MOST_TIMES_UNHELD, _LONGER_EACH_US = 1.05, 2.5
-_SLACK_US = {"cuda": 20.0, "cpu": 5000.0}
 _TRIES = 3
 _ARENAS_OWN = "fallocate"  # which the player itself looks up when memory is given back
 _COPY_KERNEL = "direct_copy_kernel"  # PyTorch's own, for tensors of one dtype and different strides
 
 
 def trace(
-    session: Session, device_kind: str, reference: Reference, contestant: Contestant, timing: Timing
+    session: Session, limits: Limits, reference: Reference, contestant: Contestant, timing: Timing
 ) -> Provenance:
     """Profile a launch at the sizes of `reference`; what cannot be traced is unknown.
 
@@ -61,11 +61,11 @@ def trace(
     alike: list[Provenance] = []
     for _ in range(1 if timing.is_brief else _TRIES):  # of what takes seconds, one is enough
         try:
-            beside_us = session.core_time_beside_us() if device_kind == "cpu" else 0.0
+            beside_us = session.core_time_beside_us() if not limits.lists_kernels else 0.0
             listing = _profiled(session, reference, contestant)
-            if device_kind == "cpu":
+            if not limits.lists_kernels:
                 listing["others_us"] += session.core_time_beside_us() - beside_us
-            found, traced_us = _read(listing, device_kind, contestant, len(reference.output_specs))
+            found, traced_us = _read(listing, limits, contestant, len(reference.output_specs))
         except Failed as failure:
             if alike:
                 break
@@ -76,16 +76,16 @@ def trace(
             if alike:
                 break
             return replace(UNKNOWN, notes=("the profiler's listing could not be read",))
-        unlike = unlike_timed(traced_us, timing, device_kind, found.launched)
+        unlike = unlike_timed(traced_us, timing, limits, found.launched)
         if unlike is None:
             alike.append(found)
-            if device_kind != "cpu" or alike[0].kind not in ("mixed", "unknown"):
+            if limits.lists_kernels or alike[0].kind not in ("mixed", "unknown"):
                 return found
             continue
         too_long += traced_us > timing.time_us
     if alike:
         return middle_claim(alike)
-    if device_kind == "cuda" and too_long == _TRIES:
+    if limits.lists_kernels and too_long == _TRIES:
         raise failures.failed(
             Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
             f"its clock says {timing.time_us:.1f} µs a call, but its kernels kept the GPU busy for {traced_us:.1f} µs "
@@ -105,13 +105,13 @@ def _profiled(session: Session, reference: Reference, contestant: Contestant) ->
 
 
 def _read(
-    listing: dict[str, Any], device_kind: str, contestant: Contestant, outputs: int
+    listing: dict[str, Any], limits: Limits, contestant: Contestant, outputs: int
 ) -> tuple[Provenance, float]:
     """The kind, and for how many µs the launch, which returns so many `outputs`, kept the device busy. Raises what a
     listing that is none makes of it.
     """
     source = Path(contestant.path)
-    if device_kind == "cpu":
+    if not limits.lists_kernels:
         total_us = float(listing["total_us"])
         found = kind_on_cpu(
             listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(contestant.extensions),
@@ -160,15 +160,15 @@ def _pytorchs_operators() -> frozenset[str]:
     return frozenset(name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names())
 
 
-def unlike_timed(traced_us: float, timing: Timing, device_kind: str, kernels: int = 0) -> str | None:
+def unlike_timed(traced_us: float, timing: Timing, limits: Limits, kernels: int = 0) -> str | None:
     """A sentence when a launch of so many `kernels` that kept the device busy for `traced_us` cannot be what `timing` timed,
     else None.
 
     Where launches on a GPU could not be queued ahead, the host's time is in the timed window and is taken off it.
     """
-    timed_us, slack_us = timing.time_us, _SLACK_US[device_kind]
+    timed_us, slack_us = timing.time_us, limits.traced_slack_us
     host_us, most_us = 0.0, _MOST_TIMES * timed_us
-    if device_kind != "cpu" and timing.launch_hidden is not True:
+    if limits.gates_queues and timing.launch_hidden is not True:
         host_us = statistics.median(timing.host_us or [0.0])
         most_us = min(most_us, _MOST_TIMES_UNHELD * timed_us + _LONGER_EACH_US * kernels)
     least_us = _LEAST_TIMES * (timed_us - host_us) - slack_us

@@ -194,7 +194,7 @@ class Run:
             self._bench.glimpse(index - 1)
         if index == self._count:
             return
-        if index == 0 and self._hold and self._bench.kind != "cpu":
+        if index == 0 and self._hold and self._bench.limits.gates_queues:
             if not self._queued:
                 self._held_turn = True
                 return
@@ -242,7 +242,7 @@ class Run:
 
     def _cooling_us(self, index: int) -> float | None:
         gone, opened = self._gone_ns[index], self._opened_ns[index]
-        return None if self._bench.kind != "cpu" or gone is None or opened is None else (opened - gone) / 1e3
+        return None if self._bench.limits.gates_queues or gone is None or opened is None else (opened - gone) / 1e3
 
     def _too_slow(self) -> failures.Failed:
         calls = f"{'one call' if self._count == 1 else f'{self._count} calls'} of {self._words.called}"

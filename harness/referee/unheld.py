@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from harness.device.limits import Limits
 from harness.referee.control import Control
 from harness.referee.failures import Failed
 from harness.referee.timed import Timing
@@ -26,11 +27,16 @@ _WAITS = (
 )
 
 
-def is_references(timing: Timing, kind: str, control: Control | None) -> bool:
+def is_unheld(timing: Timing, limits: Limits) -> bool:
+    """Whether launches could not be queued ahead on a device where they can be."""
+    return limits.gates_queues and timing.launch_hidden is False
+
+
+def is_references(timing: Timing, limits: Limits, control: Control | None) -> bool:
     """Whether launches on a GPU could not be queued ahead because those of the reference cannot: the host's time is in all
     rows then, and nobody gains a doubt's benefit by choosing it. `control` is None for the reference itself.
     """
-    return kind == "cuda" and timing.launch_hidden is False and (control is None or not control.is_held)
+    return is_unheld(timing, limits) and (control is None or not control.is_held)
 
 
 def by_chance_us(timing: Timing) -> float:
@@ -49,8 +55,8 @@ def doubt(timing: Timing, said: str, doing: str) -> str:
 
 
 @contextmanager
-def told_why_it_scatters(timing: Timing, kind: str, count_kernels: Callable[[], int]) -> Iterator[None]:
-    """A doubt that is raised meanwhile is also said to come of that, where `timing` on a device of `kind` is such.
+def told_why_it_scatters(timing: Timing, limits: Limits, count_kernels: Callable[[], int]) -> Iterator[None]:
+    """A doubt that is raised meanwhile is also said to come of that, where `timing` on a device with these `limits` is such.
 
     The host of a short call takes longer than the device, and by another third from one segment to the next. `count_kernels`
     says how many kernels a call is, 0 where that is not known; it is asked in such a doubt only.
@@ -58,8 +64,7 @@ def told_why_it_scatters(timing: Timing, kind: str, count_kernels: Callable[[], 
     try:
         yield
     except Failed as failure:
-        is_unheld = kind == "cuda" and timing.launch_hidden is False
-        if is_unheld and failure.verdict.reason_code is ReasonCode.NOISY:
+        if is_unheld(timing, limits) and failure.verdict.reason_code is ReasonCode.NOISY:
             why = _why(timing.waits, count_kernels() if timing.waits else 0)
             failure.verdict = replace(failure.verdict, reason=f"{failure.verdict.reason}. {why}")
         raise

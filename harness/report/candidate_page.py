@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.device.limits import limits_of
 from harness.places import PROGRAM
 from harness.reading.text_files import shown
 from harness.records.evidence import Evidence
@@ -17,7 +18,7 @@ from harness.records.problem_notes import notes_in
 from harness.records.ranking import shown_time
 from harness.records.samples import compiler_reports, compiler_warnings
 from harness.records.schema import Record
-from harness.records.three_clocks import ThreeClocks, clock_of
+from harness.records.three_clocks import ThreeClocks
 from harness.report import terminal
 from harness.report.evidence_text import evidence_lines
 from harness.report.terminal import paint
@@ -127,7 +128,7 @@ def _time(record: Record) -> str:
         f"{terminal.time_text(record.time_us)}, mean of the middle half", spread, counted,
         f"{record.dropped} rounds dropped" if record.dropped else None,
         f"{terminal.time_text(record.e2e_us)} with launch overhead" if record.e2e_us else None,
-        "launch overhead not hidden" if record.launch_hidden is False and record.device_kind != "cpu" else None,
+        "launch overhead not hidden" if record.launch_hidden is False and not record.on_cpu else None,
         f"cache {record.l2_policy}" if record.l2_policy else None,
     )
 
@@ -151,7 +152,8 @@ def _clocks(record: Record, samples: Mapping[str, Any]) -> str:
         return ""
     return _joined(*(
         f"{terminal.time_text(time_us)} {whose}" for time_us, whose in (
-            (found.events_us, clock_of(record.device_kind)), (found.profiler_us, "under the profiler, one call"),
+            (found.events_us, limits_of(record.device_kind or "cuda").whose_clock),
+            (found.profiler_us, "under the profiler, one call"),
             (found.wall_us, "by the referee's clock, less the harness's own steps"),
         ) if time_us
     ))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.device.limits import limits_of
 from harness.records.samples import read_samples
 from harness.records.schema import Record
 from harness.records.three_clocks import ThreeClocks
@@ -52,7 +53,8 @@ def sentences(seen: Sequence[Seen]) -> list[str]:
     if not parts:
         return ["No call was seen by a second clock."]
     apart = [
-        f"{each.title}: {said}" for each in seen if (said := each.clocks.disagreement(each.record.device_kind or "cpu"))
+        f"{each.title}: {said}" for each in seen
+        if (said := each.clocks.disagreement(limits_of(each.record.device_kind or "cpu")))
     ]
     return [f"Other clocks beside the events: {', '.join(parts)}.", *apart]
 

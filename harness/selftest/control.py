@@ -86,7 +86,7 @@ def _allowed(record: Record, eager_players: int) -> float:
 
 def _of_processes(record: Record, eager_players: int) -> float:
     """How far a kernel that takes as long is from eager by the processes that each has been in."""
-    if record.device_kind == "cpu" or not record.time_us:
+    if record.on_cpu or not record.time_us:
         return 0.0
     over = OverProcesses(0.0, 1 + eager_players, 0.0)
     return math.expm1(process_share(record.time_us, record.time_us, _CONFIDENCE, over, kernels=1))
@@ -144,7 +144,7 @@ def _trust(measured: Sequence[Record], eager_players: int) -> str:
     for text, inside in _classes(measured):
         percent = terminal.number_text(100 * max(max(off_by(each), _of_processes(each, eager_players)) for each in inside), 2)
         parts.append(f"{percent} % for {text}")
-    of_one = "" if measured[0].device_kind == "cpu" else " for a candidate of one kernel"
+    of_one = "" if measured[0].on_cpu else " for a candidate of one kernel"
     return f"On this device differences above {' and '.join(parts)} are real{of_one}; what differs by less may be the same."
 
 

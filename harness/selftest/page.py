@@ -76,5 +76,5 @@ def _earlier(path: Path) -> dict[str, Row]:
 
 
 def _title(control: Record) -> str:
-    device = f"{control.device_name}" + (" (device=cpu)" if control.device_kind == "cpu" else "")
+    device = f"{control.device_name}" + (" (device=cpu)" if control.on_cpu else "")
     return f"### {device} · torch {control.torch} · {terminal.date_text(control.utc)}"

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     evidence = _evidence_of(found)
     problem = _problem_of(found, evidence, options.problem)
     candidate = _candidate_of(found, evidence, problem, options.file)
-    device = options.device or ("cpu" if found.record.device_kind == "cpu" else "cuda:0")
+    device = options.device or ("cpu" if found.record.on_cpu else "cuda:0")
     check_device_name(device)
     settings = load_settings(options.config)
     path = options.out or Path(f"{candidate.name}.reproduced.pt")

@@ -12,6 +12,8 @@ import pytest
 
 from harness.errors import HarnessError
 
+pytestmark = pytest.mark.processes
+
 
 @dataclass(frozen=True)
 class Pretended:

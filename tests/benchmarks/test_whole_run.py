@@ -10,6 +10,8 @@ import pytest
 from harness.candidate import read_candidate
 from harness.places import REPOSITORY
 
+pytestmark = pytest.mark.processes
+
 # A command that judges "a" and "b", notes whether its cache was there, and fails in the ways that it is told.
 SCRIPT = r"""
 import os, pathlib, sys, time

@@ -14,6 +14,8 @@ from harness.verdict import ReasonCode, Status
 from harness.wire.extension_key import extension_key
 from tests.build.conftest import PLAIN_CANDIDATE, SETTINGS, needs_cxx
 
+pytestmark = pytest.mark.processes
+
 ONE = {"name": "one", "cpp_sources": "int one() { return 1; }", "functions": ["one"], "extra_cflags": ["-O0"]}
 BROKEN = {"name": "broken", "cpp_sources": "int one() { return +; }", "functions": ["one"]}
 MODULE = "#include <torch/extension.h>\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"two\", [] { return 2; }); }\n"

@@ -9,6 +9,8 @@ from harness.build.queue import BuildQueue
 
 from .conftest import PLAIN_CANDIDATE, SETTINGS, needs_cxx
 
+pytestmark = pytest.mark.processes
+
 IN_INIT = '''
 import torch
 from torch.utils.cpp_extension import load_inline

@@ -71,6 +71,7 @@ def test_what_is_used_between_listing_and_removing_stays(tmp_path):
     lease.end()
 
 
+@pytest.mark.processes
 def test_the_lease_of_a_run_that_was_killed_protects_nothing(tmp_path):
     script = (
         "import sys, os; from pathlib import Path; from harness.build.cache_space import Lease\n"

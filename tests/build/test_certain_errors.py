@@ -138,6 +138,7 @@ def test_lines_are_counted_from_what_the_preprocessor_says():
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+@pytest.mark.processes
 def test_nothing_in_sources_that_compile_is_never_beside_something():
     texts = [
         node.value for folder in (FIXTURES / "launchers", CANDIDATES) for path in sorted(folder.rglob("*.py"))

@@ -17,6 +17,8 @@ pytest.importorskip("torch")
 pytest.importorskip("setuptools")
 from harness.build import dependencies
 
+pytestmark = pytest.mark.processes
+
 NVCC = find_toolchain(None).nvcc_path
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
 

@@ -10,6 +10,8 @@ from harness.verdict import ReasonCode, Status
 
 from .conftest import needs_nvcc
 
+pytestmark = pytest.mark.processes
+
 CANDIDATE = '''
 import torch
 from torch.utils.cpp_extension import load_inline

@@ -12,6 +12,8 @@ from harness.build.report import kernel_reports
 
 from .conftest import needs_nvcc
 
+pytestmark = pytest.mark.processes
+
 SOURCE = """
 __constant__ float table[100];
 __constant__ float more[1000];

@@ -13,6 +13,8 @@ from .conftest import needs_nvcc
 
 pytest.importorskip("cutlass_library")
 
+pytestmark = pytest.mark.processes
+
 CANDIDATE = '''
 from pathlib import Path
 

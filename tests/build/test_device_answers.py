@@ -10,6 +10,8 @@ from harness.build.device_answers import DeviceFacts, card_of
 from harness.verdict import ReasonCode, Status
 from tests.build.conftest import needs_cxx, needs_nvcc
 
+pytestmark = pytest.mark.processes
+
 H200 = DeviceFacts("NVIDIA H200", "9.0", 132, 150 << 30, 60 << 20)
 MODEL = """
 class ModelNew(torch.nn.Module):

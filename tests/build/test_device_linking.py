@@ -15,6 +15,8 @@ from harness.build.environment import cuda_home, find_toolchain
 from harness.verdict import Status
 from tests.build.conftest import needs_cxx, needs_nvcc
 
+pytestmark = pytest.mark.processes
+
 NVCC = find_toolchain(None).nvcc_path
 # A script elsewhere may stand for it.
 HOMES = [Path(cuda_home(NVCC)), Path("/usr/local/cuda")] if NVCC else [Path("/nowhere")]

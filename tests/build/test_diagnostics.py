@@ -171,11 +171,11 @@ def test_a_log_of_ten_thousand_errors_over_a_source_of_as_many_strings_is_told_i
     source = "\n".join(f"x = 'string {number:06d}'" for number in range(10_000))
     generated = {"build/m/main.cpp": "int x;\n" * 150_000}
     log = "\n".join(f"build/m/main.cpp:{number}:1: {kind}: no {number}" for number in range(1, 10_000))
-    began = time.monotonic()
+    began = time.process_time()
     told = explain(log, source, Path("tile.py"), generated)
     assert ("more errors" in told) == (kind == "error")
     assert first_warnings(log, source, Path("tile.py"), generated) == []
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 @pytest.fixture

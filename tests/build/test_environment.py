@@ -48,6 +48,7 @@ def script(path, said):
 
 
 @pytest.mark.parametrize("name", ["NVCC_CCBIN", "CC"])
+@pytest.mark.processes
 def test_another_version_of_a_compiler_that_a_variable_names_is_another_toolchain(name, tmp_path, monkeypatch):
     found = []
     for version in ("12.1", "12.2", "12.2"):
@@ -58,6 +59,7 @@ def test_another_version_of_a_compiler_that_a_variable_names_is_another_toolchai
     assert (f"{name} --version", "g++ 12.2\n") in found[1]
 
 
+@pytest.mark.processes
 def test_nvccs_host_compiler_may_be_named_by_its_folder_and_reaches_the_builder(tmp_path, monkeypatch):
     script(tmp_path / "g++", "g++ 12.3")
     monkeypatch.setenv("NVCC_CCBIN", str(tmp_path))

@@ -12,6 +12,8 @@ from harness.verdict import ReasonCode, Status
 
 from .conftest import PLAIN_CANDIDATE
 
+pytestmark = pytest.mark.processes
+
 FORGED = """
 import json, os, socket, struct, sys
 huge = os.path.join(os.environ["HOME"], "huge.so")

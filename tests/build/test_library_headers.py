@@ -12,6 +12,8 @@ pytest.importorskip("torch")
 pytest.importorskip("setuptools")
 from harness.build import compile_only
 
+pytestmark = pytest.mark.processes
+
 NVCC = find_toolchain(None).nvcc_path
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
 

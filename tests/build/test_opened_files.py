@@ -16,6 +16,8 @@ from harness.candidate import read_candidate
 
 from .conftest import PLAIN_CANDIDATE
 
+pytestmark = pytest.mark.processes
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 # An audit hook stays as long as its process does.

@@ -15,6 +15,8 @@ from harness.verdict import Status
 
 from .conftest import needs_nvcc
 
+pytestmark = pytest.mark.processes
+
 PATH = REPOSITORY / "candidates" / "tril_matmul_backward" / "packed_accessor.py"
 KERNELS = ("forward_kernel", "gradient_of_A_kernel", "gradient_of_B_kernel")
 # A player's own way to a candidate, in a process of its own; what it returns beside autograd of the reference.

@@ -17,6 +17,8 @@ from harness.wire.extension_key import extension_key
 
 from .conftest import CPP_CANDIDATE, CUDA_CANDIDATE, PLAIN_CANDIDATE, SETTINGS, needs_cxx, needs_nvcc, needs_triton
 
+pytestmark = pytest.mark.processes
+
 
 def model_with(statement: str) -> str:
     return f"import os, sys, time\nimport torch\n{textwrap.dedent(statement)}\n{PLAIN_CANDIDATE}"

@@ -8,6 +8,8 @@ from harness.verdict import ReasonCode, Status
 
 from .conftest import Workshop, needs_nvcc
 
+pytestmark = pytest.mark.processes
+
 CANDIDATE = '''
 import os
 

@@ -12,6 +12,8 @@ from harness.candidate import read_candidate
 
 from .conftest import needs_cxx
 
+pytestmark = pytest.mark.processes
+
 LOADS = '''
 from pathlib import Path
 

@@ -21,6 +21,8 @@ from harness.build.slim import STOCK_VARIABLE
 from harness.sandbox.walls import best_wall
 from harness.settings import load_settings
 
+pytestmark = pytest.mark.processes
+
 NVCC = find_toolchain(None).nvcc_path
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
 

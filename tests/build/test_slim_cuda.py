@@ -27,6 +27,7 @@ CUDA = sorted(path.stem for path in LAUNCHERS.glob("*.py") if not path.stem.star
 SOURCE = "#include <torch/extension.h>\n"
 
 pytestmark = [
+    pytest.mark.processes,
     pytest.mark.slow, pytest.mark.skipif(find_toolchain(None).nvcc_path is None, reason="there is no nvcc"),
 ]
 

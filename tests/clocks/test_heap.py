@@ -14,7 +14,7 @@ from harness.clocks import heap
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
+pytestmark = [pytest.mark.processes, pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")]
 
 
 def printed_by(program: str) -> list[int]:

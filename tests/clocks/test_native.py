@@ -15,6 +15,8 @@ from harness.build.environment import find_host_compiler
 from harness.clocks import native, stopwatch
 from harness.clocks.native import NativeEvents
 
+pytestmark = pytest.mark.processes
+
 CREATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint)
 RECORD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 ELAPSED = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_float), ctypes.c_void_p, ctypes.c_void_p)

@@ -56,6 +56,7 @@ def test_the_threads_of_numpys_products_rest_soon_after_them():
     "import harness; harness.Referee", "from harness import evaluate",
     "from harness.cli import main; main(['serve', '--device', 'cpu'])",
 ])
+@pytest.mark.processes
 def test_programs_that_keep_a_referee_shorten_it_before_pytorch_is_there(program):
     watching = (
         "import os, sys\n"

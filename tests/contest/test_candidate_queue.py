@@ -11,6 +11,7 @@ from harness.candidate import Candidate
 from harness.contest import candidate_queue
 from harness.contest.candidate_queue import CandidateQueue
 from harness.device.choose import device_lock
+from harness.device.limits import limits_of
 from harness.errors import HarnessError
 from harness.report.progress import NullProgress
 from harness.verdict import ReasonCode, Status, Verdict
@@ -103,7 +104,7 @@ def new_queue(builds, monkeypatch, tmp_path):
 
     def make(kind, *, is_open=True, opens=Contest):
         bench = SimpleNamespace(
-            kind=kind, identity=SimpleNamespace(uuid="GPU-queue", name="a device"), settle=lambda: None,
+            limits=limits_of(kind), identity=SimpleNamespace(uuid="GPU-queue", name="a device"), settle=lambda: None,
         )
         made = CandidateQueue(None, None, bench, NullProgress(), Contest() if is_open else None, lambda _: opens())
         queues.append(made)

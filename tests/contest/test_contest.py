@@ -1,158 +1,127 @@
-"""A contest that goes on: its control, and the parameters that one candidate may have learnt of."""
+"""A contest that goes on: its control, its canaries, and the parameters that one candidate may have learnt of."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import fields, replace
-from types import SimpleNamespace
-
 import pytest
+from fake_worker import PRODUCT, Script
 
-from harness.baselines import BASELINES
 from harness.build.product import Build
-from harness.candidate import read_candidate
-from harness.contest import Contest
-from harness.records.assembling import RunFacts
-from harness.referee.judgement import Judgement
-from harness.report.progress import NullProgress
-from harness.verdict import OK, Status
+from harness.verdict import ReasonCode, Status, Verdict
 
-
-WORKSHOP = SimpleNamespace(is_settled=lambda candidate: candidate.name == "broken", is_quiet=True)
+BROKEN = Build(Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, "broken.py:7: expected ';'"))
+WITH_PARAMETERS = PRODUCT.replace(
+    "def forward(self, A, B):\n        return torch.matmul(A, B)",
+    "def __init__(self):\n        super().__init__()\n        self.bias = torch.nn.Parameter(torch.rand(M))\n\n"
+    "    def forward(self, A, B):\n        return torch.matmul(A, B) + self.bias",
+)
+DOUBTED = Script(beyond_us=40.0)  # more than the steps of the harness's own may differ by, and not twice as much
 
 
 @pytest.fixture
-def staying():
-    """A contest that goes on, with what judging does replaced by a list of what was done."""
-    contest = Contest.__new__(Contest)
-    nothing = dict.fromkeys(field.name for field in fields(RunFacts))
-    contest._facts, contest._lost, contest._control_at = RunFacts(**nothing), None, 0.0
-    contest._own_row = None
-    contest._facts_at, contest.canaries = time.monotonic(), iter((4100.0, 4200.0))
-    contest._measure = lambda utc: RunFacts(**{**nothing, "utc": utc, "canary_gbps": next(contest.canaries)})
-    contest._control_is_noisy, contest._ahead = False, SimpleNamespace(drop=lambda: None)
-    contest._judge = SimpleNamespace(
-        control=None, has_parameters=False, renew=None, forget_ready=lambda: None
-    )
-    contest.done = []
+def staying(fake_run):
+    """`staying(…)`: a run whose `judge(name)` judges one more candidate; "broken" has not been built."""
 
-    def one(entry, following):
-        contest.done.append(entry.name)
-        if entry.name == "eager":
-            contest._judge.control, contest._control_at = "control", time.monotonic()
-            contest._judge.eagers, contest._judge.control_row_s = "eagers", 1.5
+    def make(**how):
+        run = fake_run(**how)
+        run.workshop.builds["broken"] = BROKEN
 
-    contest._one = one
-    contest._renew_control = lambda: contest.done.append("renewed")
-    return contest
+        def judge(name):
+            run.contest.judge_alone(run.candidate(name), run.workshop, "2026-05-01T00:00:01Z")
+
+        run.judge = judge
+        return run
+
+    return make
 
 
 def test_a_contest_that_goes_on_judges_its_control_once_and_times_it_again_when_it_is_old(staying):
-    candidate = SimpleNamespace(name="mine")
-    staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:00Z")
-    first = staying._facts.run_id
-    staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:01Z")
-    assert staying.done == ["eager", "mine", "mine"]
-    assert staying._facts.run_id != first
-    staying._control_at -= 61
-    staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:01:02Z")
-    assert staying.done[3:] == ["renewed", "mine"]
+    run = staying()
+    run.judge("mine")
+    run.judge("mine")
+    assert run.started == run.rows.names == ["eager", "mine", "mine"]
+    assert len({row.run_id for row in run.rows.all[1:]}) == 2
+    run.clock.sleep(61)
+    run.judge("mine")
+    assert run.started[3:] == ["eager", "mine"] and run.rows.names[3:] == ["mine"]
 
 
 def test_canaries_that_stand_beside_a_time_are_of_its_minutes(staying):
-    mine = SimpleNamespace(name="mine")
-    staying.judge_alone(mine, WORKSHOP, "2026-05-01T00:00:00Z")
-    assert staying._facts.canary_gbps is None, "those that the contest began with"
-    staying._facts_at -= 61
-    compiling = SimpleNamespace(is_settled=lambda candidate: False, is_quiet=False)
-    staying.judge_alone(mine, compiling, "2026-05-01T00:01:01Z")
-    staying.judge_alone(SimpleNamespace(name="broken"), WORKSHOP, "2026-05-01T00:01:02Z")
-    assert staying._facts.canary_gbps is None, "compilers would take what is measured, and no time stands beside them"
-    staying.judge_alone(mine, WORKSHOP, "2026-05-01T00:01:03Z")
-    staying.judge_alone(mine, WORKSHOP, "2026-05-01T00:01:04Z")
-    assert (staying._facts.canary_gbps, staying._facts.utc) == (4100.0, "2026-05-01T00:01:04Z")
+    run = staying()
+    run.bench.canaries_gbps = [4100.0, 4200.0]
+    run.judge("mine")
+    assert run.rows["mine"].canary_gbps == 4000.0, "those that the contest began with"
+    run.clock.sleep(61)
+    run.workshop.is_quiet = False
+    run.judge("mine")
+    run.workshop.is_quiet = True
+    run.judge("broken")
+    assert "the canary is measured" not in run.log, "compilers would take what is measured, and no time stands beside them"
+    run.judge("mine")
+    run.judge("mine")
+    assert [row.canary_gbps for row in run.rows.all[-2:]] == [4100.0, 4100.0]
 
 
 def test_what_needs_no_launch_is_told_before_any_control_is_timed(staying):
-    staying.judge_alone(SimpleNamespace(name="broken"), WORKSHOP, "2026-05-01T00:00:00Z")
-    assert staying.done == ["broken"]
+    run = staying()
+    run.judge("broken")
+    assert run.rows["broken"].status is Status.BUILD_FAILED and run.rows.names == ["broken"]
+    assert [each for each in run.log if each.startswith("eager")] == ["eager is given up"], "its worker would hold the device"
 
 
 def test_a_control_that_was_timed_beside_compilers_is_timed_again_when_they_have_ended(staying):
-    compiling = SimpleNamespace(is_settled=lambda candidate: False, is_quiet=False)
-    candidate = SimpleNamespace(name="mine")
-    staying.judge_alone(candidate, compiling, "2026-05-01T00:00:00Z")
-    staying._control_is_noisy = True
-    staying.judge_alone(candidate, compiling, "2026-05-01T00:00:01Z")
-    assert staying.done == ["eager", "mine", "mine"]
-    compiling.is_quiet = True
-    staying.judge_alone(candidate, compiling, "2026-05-01T00:00:02Z")
-    assert staying.done[3:] == ["renewed", "mine"]
+    run = staying()
+    run.workshop.is_quiet = False
+    run.judge("mine")
+    run.judge("mine")
+    assert run.started == ["eager", "mine", "mine"]
+    run.workshop.is_quiet = True
+    run.judge("mine")
+    assert run.started[3:] == ["eager", "mine"]
 
 
-def test_parameters_that_an_answer_told_of_are_drawn_anew_for_the_next_candidate(staying):
-    candidate = SimpleNamespace(name="mine")
-    staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:00Z")
-    before, drawn = staying._judge, []
-    staying._references = lambda: (["references"], drawn.append(1) or len(drawn))
-    staying._judge_with = lambda references, seed: SimpleNamespace(
-        control=None, eagers=None, control_row_s=0.0, has_parameters=True, renew=None, seed=seed,
-        forget_ready=lambda: None,
-    )
-    staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:01Z")
-    assert staying._judge is before
-    before.has_parameters = True
-    staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:02Z")
-    staying.judge_alone(candidate, WORKSHOP, "2026-05-01T00:00:03Z")
-    judge = staying._judge
-    assert (judge.seed, judge.control, judge.eagers, judge.control_row_s) == (2, "control", "eagers", 1.5)
+@pytest.mark.parametrize(("source", "is_drawn_anew"), [(PRODUCT, False), (WITH_PARAMETERS, True)])
+def test_parameters_that_an_answer_told_of_are_drawn_anew_for_the_next_candidate(staying, source, is_drawn_anew):
+    run = staying(source=source)
+    for _ in range(3):
+        run.judge("mine")
+    seeds = [each for each in run.log if each.startswith("seed")]
+    assert len(seeds) == 4 and len(set(seeds[-3:])) == (3 if is_drawn_anew else 1)
+    assert run.started == ["eager", "mine", "mine", "mine"], "the control of before stands"
+    assert {row.status for row in run.rows.all} == {Status.OK}
 
 
 def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(staying):
-    class Compiling:
-        is_quiet = False
-
-        def wait_until_quiet(self):
-            staying.done.append("waited")
-            self.is_quiet = True
-
-    staying._workshop, staying._progress = Compiling(), NullProgress()
-    staying._renew_when_quiet()
-    staying._renew_when_quiet()
-    assert staying.done == ["waited", "renewed", "renewed"]
+    run = staying(scripts={"mine": [DOUBTED, Script(), Script()]})
+    run.judge("other")
+    run.workshop.is_quiet = False
+    run.log.clear()
+    run.judge("mine")
+    assert [each for each in run.log if each.endswith((" begins", "quiet"))] == [
+        "mine begins", "waited until quiet", "eager begins", "mine begins", "mine begins",
+    ]
+    assert run.rows["mine"].status is Status.OK
 
 
-@pytest.mark.parametrize(("has_room", "started"), [(True, [("b", True, True), ("d", False, False)]), (False, [])])
-def test_as_a_player_goes_the_one_after_the_next_opens_the_device_and_another_is_started(has_room, started):
-    contest, asked = Contest.__new__(Contest), []
-    slow = replace(BASELINES["torch.compile"], name="slow")
-    contest._to_come = [*(replace(BASELINES["eager"], name=name) for name in "bcd"), slow]
-    contest._could_begin = lambda entry: entry.name != "c"  # which is still being built
-    contest._bench, contest._workshop = SimpleNamespace(has_room_for_waiting=lambda: has_room), None
-
-    def start(entry, workshop, *, open_device=False, for_later=False):
-        asked.append((entry.name, open_device, for_later))
-
-    contest._ahead = SimpleNamespace(start=start)
-    contest._open_after_that()
-    assert asked == started
+@pytest.mark.parametrize("has_room", [True, False])
+def test_as_a_worker_goes_the_one_after_the_next_opens_the_device_and_another_is_started(fake_run, has_room):
+    run = fake_run(scripts={name: Script(900.0) for name in "abcd"})
+    run.bench.has_room = has_room
+    run.workshop.building.add("c")
+    run.contest.run([run.candidate(name) for name in "abcd"])
+    assert run.rows.names == ["eager", "a", "b", "d", "c"]
+    before_a_ends = run.log[: run.log.index("a ends")]
+    as_a_goes = [each for each in before_a_ends[before_a_ends.index("a goes") :] if each.endswith("ahead")]
+    assert as_a_goes == (["d opens the device ahead"] if has_room else [])
+    assert ("b opens the device ahead" in before_a_ends) is has_room
 
 
-@pytest.mark.parametrize(("saved", "verdict"), [("# the same idea\n", "ok/"), ("# another\n", "skipped/saved_meanwhile")])
-def test_a_file_that_is_saved_again_while_it_is_judged_is_judged_in_neither_text(tmp_path, saved, verdict):
+@pytest.mark.parametrize(("saved", "status", "code"), [
+    ("", Status.OK, ReasonCode.NONE), ("# another\n", Status.SKIPPED, ReasonCode.SAVED_MEANWHILE),
+])
+def test_a_file_that_is_saved_again_while_it_is_judged_is_judged_in_neither_text(fake_run, tmp_path, saved, status, code):
     path = tmp_path / "mine.py"
-    path.write_text("# the same idea\nclass ModelNew: ...\n")
-    contest, rows = Contest.__new__(Contest), []
-    contest._to_come, contest._lost = [], None
-    contest._workshop = SimpleNamespace(is_ready=lambda entry: True, build_of=lambda entry: Build(None))
-    contest._record = lambda entry, verdict, build, judgement: rows.append((verdict, judgement))
-
-    def play(entry, following, *, may_ask):
-        path.write_text(f"{saved}class ModelNew: ...\n")
-        return Judgement(OK)
-
-    contest._play = play
-    contest._one(read_candidate(path), None)
-    [(found, judgement)] = rows
-    assert f"{found.status.value}/{found.reason_code.value}" == verdict
-    assert (judgement is None) == (found.status is Status.SKIPPED)
+    run = fake_run(scripts={"mine": Script(loads=lambda: path.write_text(saved + path.read_text()))})
+    run.contest.run([run.candidate("mine")])
+    row = run.rows["mine"]
+    assert (row.status, row.reason_code) == (status, code)
+    assert (row.time_us is None) == (status is Status.SKIPPED)

@@ -2,86 +2,59 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
+from fake_worker import PRODUCT, Script
 
-from harness import contest as contest_module
-from harness.baselines import BASELINES
-from harness.candidate import Candidate, OwnBaseline
-from harness.contest import Contest
-from harness.records.schema import Record
-from harness.report.progress import NullProgress
-from harness.verdict import OK
+from harness.candidate import read_baseline
 
-EXPERT = OwnBaseline("expert", Path("expert.py"), "", "e" * 16, "torch")
-MINE = Candidate("mine", Path("mine.py"), "", "c" * 16, "torch")
-SPEEDUPS = {"eager": 1.0, "expert": 2.0, "mine": 3.0}
+SPEEDUPS = {"eager": 1.0, "expert": 2.0, "mine": 4.0}
 
 
 @pytest.fixture
-def contest(monkeypatch):
-    """A contest over the expert's file, with known speedups over eager in the place of all playing."""
-    def record_of(facts, *, name, role, source_hash, verdict, **rest):
-        speedup = SPEEDUPS[name]
-        return Record(
-            run_id="r", utc="2026-05-01T12:30:05Z", problem="p", sizes="", dtype="float32", candidate=name, role=role,
-            source_hash=source_hash, status=verdict.status, time_us=1000.0 / speedup, baseline="eager",
-            baseline_us=1000.0, speedup=speedup, speedup_lo=speedup, speedup_hi=speedup,
-        )
+def run_over(fake_run, tmp_path):
+    """`run_over(expert)`: a run over the expert's file, which such a script plays; None: over eager."""
 
-    monkeypatch.setattr(contest_module, "record_of", record_of)
-    monkeypatch.setattr(contest_module, "samples_of", lambda judgement, build: {})
-    found = Contest.__new__(Contest)
-    found._problem = SimpleNamespace(baseline=EXPERT)
-    found._facts, found._judge, found._progress = None, SimpleNamespace(problem_notes=(), control=None), NullProgress()
-    found._own_row, found._held_back, found.asked, found.written = None, [], [], []
-    found._files = SimpleNamespace(append=lambda record, samples: found.written.append(record))
+    def make(expert):
+        (tmp_path / "expert.py").write_text(f"{PRODUCT}\nModelNew = Model\n")
+        baseline = None if expert is None else read_baseline(tmp_path / "expert.py")
+        return fake_run(scripts={"expert": expert or Script(), "mine": Script(250.0)}, baseline=baseline)
 
-    def judge_entry(entry, following):
-        found.asked.append((entry.name, following and following.name))
-        found._record(entry, OK, None, None)
-
-    found._judge_entry = judge_entry
-    return found
+    return make
 
 
-def test_the_file_is_judged_after_eager_and_before_what_follows(contest):
-    contest._one(BASELINES["eager"], MINE)
-    contest._one(MINE, None)
-    assert contest.asked == [("eager", "expert"), ("expert", "mine"), ("mine", None)]
-
-
-def test_every_row_is_over_the_file_eager_s_own_among_them(contest):
-    contest._one(BASELINES["eager"], MINE)
-    contest._one(MINE, None)
-    rows = {each.candidate: each for each in contest.written}
-    assert [*rows] == ["eager", "expert", "mine"]
-    assert {each.baseline for each in rows.values()} == {"expert"}
-    assert (rows["eager"].speedup, rows["expert"].speedup, rows["mine"].speedup) == (
-        pytest.approx(0.5), None, pytest.approx(1.5)
+def test_the_file_is_judged_after_eager_and_every_row_is_over_it_eager_s_own_among_them(run_over):
+    run = run_over(Script(500.0))
+    run.contest.run([run.candidate("mine")])
+    assert run.started == run.rows.names == [*SPEEDUPS]
+    assert {row.baseline for row in run.rows.all} == {"expert"}
+    assert (run.rows["eager"].speedup, run.rows["expert"].speedup, run.rows["mine"].speedup) == (
+        pytest.approx(0.5), None, pytest.approx(2.0)
     )
-    assert {name: each.eager_speedup for name, each in rows.items()} == SPEEDUPS
-    assert rows["expert"].role == "baseline" and rows["mine"].role == "candidate"
+    assert {row.candidate: row.eager_speedup for row in run.rows.all} == pytest.approx(SPEEDUPS)
+    assert run.rows["expert"].role == "baseline" and run.rows["mine"].role == "candidate"
 
 
-def test_eager_s_row_is_written_all_the_same_when_the_file_s_turn_is_interrupted(contest):
-    def interrupted(entry, following):
-        if entry is EXPERT:
-            raise KeyboardInterrupt
-        contest._record(entry, OK, None, None)
+def test_its_worker_gets_ready_while_eager_is_judged(run_over):
+    run = run_over(Script(500.0))
+    run.contest.run([run.candidate("mine")])
+    assert run.log.index("expert opens the device ahead") < run.log.index("eager ends")
 
-    contest._judge_entry = interrupted
+
+def test_eager_s_row_is_written_all_the_same_when_the_file_s_turn_is_interrupted(run_over):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    run = run_over(Script(loads=interrupted))
     with pytest.raises(KeyboardInterrupt):
-        contest._one(BASELINES["eager"], MINE)
-    [row] = contest.written
+        run.contest.run([run.candidate("mine")])
+    [row] = run.rows.all
     assert (row.candidate, row.baseline, row.speedup, row.eager_speedup) == ("eager", "expert", None, 1.0)
 
 
-def test_over_eager_nothing_is_held_back(contest):
-    contest._problem = SimpleNamespace(baseline=None)
-    contest._one(BASELINES["eager"], MINE)
-    assert contest.asked == [("eager", "mine")]
-    [row] = contest.written
-    assert (row.baseline, row.speedup, row.eager_speedup) == ("eager", 1.0, None)
+def test_over_eager_nothing_is_held_back(run_over):
+    run = run_over(None)
+    seen = []
+    run.workshop.scripts["mine"] = [Script(250.0, loads=lambda: seen.extend(run.rows.names))]
+    run.contest.run([run.candidate("mine")])
+    assert seen == ["eager"], "it was written before the next began"
+    assert (run.rows["eager"].baseline, run.rows["eager"].speedup, run.rows["eager"].eager_speedup) == ("eager", 1.0, None)

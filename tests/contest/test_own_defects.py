@@ -2,53 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
+from fake_worker import Script
 
-import harness
-from harness.referee.playing import Play
 from harness.verdict import OK, ReasonCode, Status, of_own_defect, traceback_of
-
-REFERENCE = """
-import torch
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x + 1
-
-def get_inputs():
-    return [torch.rand(64, 64)]
-"""
-CANDIDATE = REFERENCE.replace("class Model(", "class ModelNew(")
-
 
 def a_defect():
     raise AttributeError("'NoneType' object has no attribute 'times_us'")
 
 
-@pytest.fixture
-def problem(tmp_path):
-    path = tmp_path / "1_x.py"
-    path.write_text(REFERENCE)
-    return path
-
-
-def test_its_row_says_so_with_a_traceback_and_the_next_is_judged(problem, monkeypatch):
-    check = Play._check
-
-    def check_but_one(self, session, contestant, *rest, **how):
-        if contestant.name == "unlucky":
-            a_defect()
-        check(self, session, contestant, *rest, **how)
-
-    monkeypatch.setattr(Play, "_check", check_but_one)
-    with harness.Referee("cpu") as referee:
-        unlucky = referee.evaluate(problem, CANDIDATE, name="unlucky", config="quick")
-        other = referee.evaluate(problem, CANDIDATE, name="other", config="quick")
-    assert (unlucky.record.status, unlucky.record.reason_code) == (Status.HARNESS_ERROR, ReasonCode.EXCEPTION)
-    assert "test_own_defects.py" in unlucky.record.reason and "'times_us'" in unlucky.record.reason
-    assert unlucky.record.rank is None and unlucky.record.speedup is None
-    assert "a_defect" in unlucky.samples["traceback"]
-    assert other.record.status in (Status.OK, Status.UNSURE)
+def test_its_row_says_so_with_a_traceback_and_the_next_is_judged(fake_run):
+    run = fake_run(scripts={"unlucky": Script(loads=a_defect)})
+    run.contest.run([run.candidate("unlucky"), run.candidate("other")])
+    row, samples = run.rows["unlucky"], run.rows.samples[run.rows.names.index("unlucky")]
+    assert (row.status, row.reason_code) == (Status.HARNESS_ERROR, ReasonCode.EXCEPTION)
+    assert "test_own_defects.py" in row.reason and "'times_us'" in row.reason
+    assert row.rank is None and row.speedup is None
+    assert "a_defect" in samples["traceback"]
+    assert run.rows["other"].status is Status.OK
 
 
 def test_the_words_of_a_defect_name_its_place_and_fit_into_a_line():

@@ -12,11 +12,14 @@ import torch
 
 from harness import profiling
 from harness.counters.measuring import measure
+from harness.device.limits import CPU
 from harness.errors import NothingToRun
 from harness.report.progress import NullProgress
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.walls import best_wall
 from harness.sanitizer.crossing import SmallLaunch
+
+pytestmark = pytest.mark.processes
 
 RECORDED = Path(__file__).parent / "recorded" / "triton_ieee.txt"
 RUNS_IT = """
@@ -40,7 +43,7 @@ def program(tmp_path):
 
 @pytest.mark.parametrize(("device", "said"), [("cpu", "--device cpu is none"), ("auto", "PyTorch")])
 def test_without_a_gpu_it_says_why_there_are_no_counters(monkeypatch, device, said):
-    monkeypatch.setattr(profiling, "open_bench", lambda name: SimpleNamespace(kind="cpu"))
+    monkeypatch.setattr(profiling, "open_bench", lambda name: SimpleNamespace(limits=CPU))
     with pytest.raises(NothingToRun, match=f"reads a GPU's counters: .*{said}.*doctor"):
         profiling.profile(None, None, device, None, NullProgress())
 

@@ -61,6 +61,7 @@ def test_why_there_is_no_gpu_is_said_in_a_clause(monkeypatch, version, said):
     assert said in why_no_gpu()
 
 
+@pytest.mark.processes
 def test_one_device_has_one_lock_for_all_runs_of_the_machine(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with device_lock("GPU-1"):

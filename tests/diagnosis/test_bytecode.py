@@ -28,6 +28,7 @@ def package(tmp_path, monkeypatch):
     return folder
 
 
+@pytest.mark.processes
 def test_it_is_a_note_with_the_command_that_makes_it(package):
     found = bytecode_finding()
     assert found is not None and found.state == NOTE and found.hint.endswith(f"-m compileall -q '{package}'")
@@ -49,6 +50,7 @@ def test_without_a_torch_there_is_nothing_to_say(monkeypatch, tmp_path):
     assert bytecode_finding() is None and advice_on_bytecode() is None
 
 
+@pytest.mark.processes
 def test_a_run_says_so_before_it_begins(monkeypatch, capsys):
     def judge(*_: object) -> None:
         raise InputError("it began", hint=capsys.readouterr().err)

@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CORPUS = REPOSITORY / "tests" / "adversarial"
 TRIL = REPOSITORY / "problems" / "tril_matmul.yaml"
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ def test_an_error_keeps_its_exit_code_over_the_pipe(kind):
     assert type(error) is kind and str(error) == "what was wrong"
 
 
+@pytest.mark.processes
 def test_a_process_that_was_killed_is_told_by_its_signal():
     referee = RefereeProcess("cpu")
     os.kill(referee.pid, signal.SIGKILL)
@@ -37,6 +38,7 @@ def test_a_process_that_was_killed_is_told_by_its_signal():
     referee.end()
 
 
+@pytest.mark.processes
 def test_one_that_is_interrupted_before_it_heard_anything_ends_quietly(capfd):
     referee = RefereeProcess("cpu")
     referee.interrupt()
@@ -44,6 +46,7 @@ def test_one_that_is_interrupted_before_it_heard_anything_ends_quietly(capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
+@pytest.mark.processes
 def test_one_whose_parent_hangs_up_ends_quietly(capfd):
     referee = RefereeProcess("cpu")
     referee.end()
@@ -60,6 +63,7 @@ def test_where_several_gpus_are_likely_referees_may_start_early(monkeypatch, nam
     assert likely_devices(names) == likely
 
 
+@pytest.mark.processes
 def test_none_is_left_when_what_they_were_started_for_fails():
     with pytest.raises(KeyError), started(["cpu", "cpu"]) as referees:
         raise KeyError

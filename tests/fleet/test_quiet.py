@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from multiprocessing import Pipe
-from types import SimpleNamespace
 
-import pytest
+from fake_fleet import FakeBuilds, FakeReferee, judges_all
 
 from harness.fleet.referee import DeliveredBuilds, Delivery
-from harness.fleet.running import _Fleet
 from harness.fleet.sharing import Job
-from harness.report.progress import NullProgress
 
 
-@pytest.fixture
-def fleet():
-    """A fleet of two referees of two models, the far ends of whose pipes are in `far`."""
-    found = _Fleet.__new__(_Fleet)
-    near, found.far = zip(*(Pipe() for _ in range(2)))
-    found._referees = {number: SimpleNamespace(pipe=pipe) for number, pipe in enumerate(near)}
-    found._labels, found._waiting, found._until_quiet = {0: "cuda:0", 1: "cuda:1"}, {}, set()
-    found._teams = {number: SimpleNamespace(is_quiet=False) for number in range(2)}
-    found._progress = NullProgress()
-    return found
+def test_it_is_answered_once_nothing_is_compiled_for_any_model(fleet_of):
+    """The compilers of another model's candidates share the cores."""
+    builds = {"H100": FakeBuilds(is_idle=False), "H200": FakeBuilds(is_idle=False)}
+    heard = []
 
+    def doubts(referee):
+        referee.judge(referee.next_entry())
+        referee.far.send(("until quiet",))
+        for model in builds:
+            heard.append(referee.far.poll(0.3))
+            builds[model].is_idle = True
+        heard.append(referee.far.recv())
+        judges_all(referee)
+        heard.append(referee.far.poll(0.0))
 
-def test_it_is_answered_once_nothing_is_compiled_for_any_model(fleet):
-    fleet.far[1].send(("until quiet",))
-    fleet._hear(1)
-    fleet._answer_until_quiet()
-    fleet._teams[1].is_quiet = True
-    fleet._answer_until_quiet()
-    assert not fleet.far[1].poll()
-    fleet._teams[0].is_quiet = True
-    fleet._answer_until_quiet()
-    fleet._answer_until_quiet()
-    assert fleet.far[1].recv() == "quiet"
-    assert not fleet.far[1].poll() and not fleet.far[0].poll()
+    results = fleet_of(
+        [FakeReferee("cuda:0", judges_all, "H100"), FakeReferee("cuda:1", doubts, "H200")], builds=builds,
+    ).run()
+    assert heard[:3] == [False, False, "quiet"], "neither while one is compiled for, nor before it is told"
+    assert [sorted(row.candidate for row in result.records) for result in results] == [["eager", "mine", "other"]] * 2
 
 
 def test_it_is_asked_only_while_something_is_compiled():

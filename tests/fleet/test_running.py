@@ -7,7 +7,7 @@ import json
 import os
 import signal
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -16,6 +16,7 @@ from harness.build.cache import ENVIRONMENT_VARIABLE
 from harness.candidate import read_candidate
 from harness.errors import InputError
 from harness.fleet import running
+from harness.fleet.processes import started
 from harness.pipeline import RunRequest
 from harness.places import REPOSITORY
 from harness.problem import load_problem
@@ -101,54 +102,29 @@ def test_all_rows_lie_in_one_csv_and_those_of_one_referee_are_one_run(judged):
     assert len({(line["run_id"], line["candidate"]) for line in lines}) == len(rows)
 
 
-def fleet_of(request, told):
-    """A fleet of two before it runs, and the stack that ends it."""
-    stack = ExitStack()
-    return stack, running._Fleet(request, ["cpu", "cpu"], told, stack)
+def test_a_referee_that_is_killed_costs_the_candidate_in_its_hand_and_no_other(request_for, monkeypatch):
+    """What becomes of the others that may die, and when, is `test_losing`'s."""
+    killed, referees = [], []
 
-
-def test_a_referee_that_dies_costs_the_candidate_in_its_hand_and_no_other(request_for):
-    killed = []
+    @contextmanager
+    def watched(devices):
+        with started(devices) as made:
+            referees.extend(made)
+            yield made
 
     def kill_once(name, text):
         if not killed and not name.endswith("eager"):
             killed.append(name)
-            number = int(name[len("cpu#")])
-            os.kill(fleet._referees[number].pid, signal.SIGKILL)
+            os.kill(referees[int(name[len("cpu#")])].pid, signal.SIGKILL)
 
+    monkeypatch.setattr(running, "started", watched)
     told = Listening(kill_once)
-    stack, fleet = fleet_of(request_for(), told)
-    with stack:
-        [result] = fleet.run()
-    [name] = killed
-    victim = name.partition(" ")[2]
-    found = {record.candidate: record.status.value for record in own(result)}
-    lost = next(record for record in own(result) if record.candidate == victim)
-    assert found == EXPECTED | {victim: "skipped"}
-    assert lost.reason_code.value == "device_lost" and "SIGKILL" in lost.reason
-    assert lost.time_us is None and lost.device_name
+    [result] = running.run(request_for(), ["cpu", "cpu"], told)
+    victim = killed[0].partition(" ")[2]
+    found = {record.candidate: record for record in own(result)}
+    assert {name: row.status.value for name, row in found.items()} == EXPECTED | {victim: "skipped"}
+    assert found[victim].reason_code.value == "device_lost" and "SIGKILL" in found[victim].reason
     assert any("SIGKILL" in note for note in told.notes)
-
-
-def test_when_the_last_referee_dies_everything_left_has_its_row(request_for):
-    def kill_every(name, text):
-        if not name.endswith("eager"):
-            number = int(name[len("cpu#")])
-            os.kill(fleet._referees[number].pid, signal.SIGKILL)
-
-    told = Listening(kill_every)
-    stack, fleet = fleet_of(request_for(), told)
-    with stack:
-        [result] = fleet.run()
-    assert {record.candidate for record in own(result)} == set(NAMES)
-    assert {record.status.value for record in own(result)} <= {"skipped", "build_failed"}
-
-
-def test_referees_that_die_before_they_judged_anything_are_an_error_in_words(request_for):
-    told = Listening(lambda name, text: [os.kill(each.pid, signal.SIGKILL) for each in fleet._referees.values()])
-    stack, fleet = fleet_of(request_for(), told)
-    with stack, pytest.raises(running.HarnessError, match="ended by SIGKILL"):
-        fleet.run()
 
 
 def test_what_every_referee_finds_wrong_with_the_input_is_the_users_error_once(request_for):

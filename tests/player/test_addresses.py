@@ -10,6 +10,8 @@ import pytest
 
 from harness.places import REPOSITORY
 
+pytestmark = pytest.mark.processes
+
 PROGRAM = """
 import ctypes, json, sys
 from harness.player import addresses

@@ -10,6 +10,8 @@ import pytest
 
 from harness.places import REPOSITORY
 
+pytestmark = pytest.mark.processes
+
 OLDER = "the flags, before PyTorch 2.9"  # which has nothing else
 WAYS = {
     "nothing": "",

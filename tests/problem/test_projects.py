@@ -120,6 +120,7 @@ def test_the_list_has_the_project_s_problems_first_and_their_candidates(mine, ca
     ["row_softmax"], ["run", "row_softmax"], ["problems/row_softmax.yaml"], ["row_softmax", "--watch"],
     ["row_softmax", "--resume"], ["row_softmax", "--tune", "x"],
 ], ids=" ".join)
+@pytest.mark.processes
 def test_a_problem_that_has_no_candidates_yet_is_told_how_to_get_one_by_every_way_to_run(mine, words, capsys):
     assert main([*words, "--device", "cpu"]) == 2
     assert "Type python run.py new row_softmax my_first" in capsys.readouterr().err

@@ -44,6 +44,7 @@ def test_another_mode_keeps_no_formulas_of_the_old_one():
     assert (changed.mode, changed.flops, changed.bytes) == ("forward_backward", None, None)
 
 
+@pytest.mark.processes
 def test_importing_the_module_loads_neither_torch_nor_pydantic_nor_yaml():
     code = ("import sys, harness.problem, harness.settings, harness.candidate; "
             "print(sorted({'torch', 'pydantic_core', 'yaml', 'pandas', 'numpy'} & set(sys.modules)))")

@@ -10,7 +10,7 @@ from harness.provenance import demangling
 from harness.provenance.demangling import LONGEST_NAME, demangled, demangled_names
 
 PLAIN, ITS_NAME = "_Z9tril_tilePKfS0_Pfi", "tril_tile(float const*, float const*, float*, int)"
-pytestmark = pytest.mark.skipif(demangled("_Z1fv") == "_Z1fv", reason="there is no C++ runtime that demangles")
+pytestmark = [pytest.mark.processes, pytest.mark.skipif(demangled("_Z1fv") == "_Z1fv", reason="there is no C++ runtime that demangles")]
 
 
 def doubling(levels):

@@ -9,6 +9,8 @@ import pytest
 from harness.provenance import device_code
 from harness.provenance.device_code import device_symbols, strings_of
 
+pytestmark = pytest.mark.processes
+
 HIDDEN = "_ZN36_GLOBAL__N__424dd0fe_4_k_cu_99c9e5656hiddenEPf"
 # One listing of cuobjdump 12.8, one of 13.5, of the same file.
 LISTINGS = [

@@ -14,6 +14,8 @@ from harness.provenance import linked
 from harness.provenance.linked import UNREADABLE, foreign_functions
 from harness.provenance.permitted import is_permitted, scope_of
 
+pytestmark = pytest.mark.processes
+
 SOURCE = """
 #include <cmath>
 extern "C" void cblas_sgemm(int); extern "C" void sgemm_(int); extern "C" void* dlsym(void*, const char*);

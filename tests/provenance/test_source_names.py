@@ -69,10 +69,10 @@ def test_a_file_that_cannot_be_read_defines_nothing(tmp_path, content):
 
 
 def test_reading_a_megabyte_takes_seconds_whatever_it_holds():
-    began = time.monotonic()
+    began = time.process_time()
     for text in ("/*x", "__global__ ", "__global__ x(", "__global__ __launch_bounds__(1) ", "//x ", "(", ")("):
         kernels_in((1 << 20) // len(text) * text)
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
 
 
 def test_a_comment_that_nobody_closes_goes_on_to_the_end():
@@ -83,6 +83,6 @@ def test_a_file_of_blank_lines_is_gone_over_once(tmp_path):
     path = tmp_path / "candidate.py"
     path.write_text("import torch\n" + 200_000 * "\n" + "from beside import x\n", encoding="utf-8")
     (tmp_path / "beside.py").write_text('SOURCE = "__global__ void tile(float* x) {}"\n', encoding="utf-8")
-    began = time.monotonic()
+    began = time.process_time()
     assert source_names(path).kernels == {"tile"}
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10

@@ -17,6 +17,8 @@ from harness.provenance.device_code import find_cuobjdump
 from harness.provenance.names import bare_name
 from harness.provenance.symbols import entry_symbols, gather, triton_kernels
 
+pytestmark = pytest.mark.processes
+
 SOURCE = Path(__file__).with_name("kernels.cu")
 NAMES = {
     "void tiled<32>(float const*, float*)", "(anonymous namespace)::hidden(float*)", "tril_kernel", "caller(float*)",

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from harness.device.limits import limits_of
 from harness.records.three_clocks import ThreeClocks
 
 
@@ -24,7 +25,7 @@ from harness.records.three_clocks import ThreeClocks
     ],
 )
 def test_clocks_disagree_beyond_a_share_and_a_least_time(clocks, kind, said):
-    found = clocks.disagreement(kind)
+    found = clocks.disagreement(limits_of(kind))
     assert found is None if said is None else said in found
 
 

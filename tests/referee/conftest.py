@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -257,16 +256,6 @@ def child():
 def cpu_bench():
     Far.bench = CpuBench()
     return Far.bench
-
-
-@pytest.fixture
-def fixed_bench():
-    """A device whose clock is a script: `times_us("B")` gives the baseline's next time; telemetry is a list."""
-    return lambda **parts: SimpleNamespace(
-        **{
-            "kind": "cpu", "identity": SimpleNamespace(memory_bytes=8 << 30), "synchronize": lambda: None, **parts
-        }
-    )
 
 
 @pytest.fixture

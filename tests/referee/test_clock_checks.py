@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.device.limits import CPU, CUDA, limits_of
 from harness.records.three_clocks import ThreeClocks
-from harness.referee import early
 from harness.referee.clock_checks import check_baseline, check_times
 from harness.referee.control import LESS_SHARE, Control, reconcile
 from harness.referee.early import EarlyLook
@@ -19,26 +19,29 @@ from harness.verdict import ReasonCode, Status
 CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0)
 
 
+PROBES = {each.clock: each for each in (CUDA.probe, CUDA.ungated_probe, CPU.probe)}
+
+
 def timing_of(time_us=1000.0, *, overhead_us=40.0, host_us=5.0, hidden=True, early_us=None, baseline_us=1000.0, kind="cuda"):
     return Timing(
         candidate_us=[time_us] * 20, baseline_us=[baseline_us] * 20, wall_less_time_us=[overhead_us] * 20,
         host_us=[host_us] * 20, launch_hidden=hidden,
-        early=None if early_us is None else EarlyLook(time_us, early_us, kind=kind),
+        early=None if early_us is None else EarlyLook(time_us, early_us, limits=PROBES[kind]),
     )
 
 
 def verdict_on(timing, *, kind="cuda", floor_us=None, control=CONTROL):
     with pytest.raises(Failed) as caught:
-        check_times(timing, kind, floor_us, control)
+        check_times(timing, limits_of(kind), floor_us, control)
     return caught.value.verdict
 
 
 def test_clocks_that_agree_and_a_time_above_the_floor_are_believed():
-    check_times(timing_of(early_us=1000.0), "cuda", 500.0, CONTROL)
+    check_times(timing_of(early_us=1000.0), CUDA, 500.0, CONTROL)
 
 
 def test_four_fifths_of_the_floor_are_believed_and_less_is_not():
-    check_times(timing_of(800.0), "cuda", 1000.0, CONTROL)
+    check_times(timing_of(800.0), CUDA, 1000.0, CONTROL)
     verdict = verdict_on(timing_of(799.0), floor_us=1000.0)
     assert (verdict.status, verdict.reason_code) == (Status.REJECTED, ReasonCode.BELOW_FLOOR)
     assert "799.0" in verdict.reason
@@ -62,22 +65,22 @@ def test_a_control_is_as_far_off_itself_as_its_interval_reaches(speedup, apart):
 
 
 def test_what_the_control_left_unexplained_too_is_no_evidence():
-    check_times(timing_of(1.0, overhead_us=2700.0), "cuda", None, Control(2690.0, None, 1000.0))
+    check_times(timing_of(1.0, overhead_us=2700.0), CUDA, None, Control(2690.0, None, 1000.0))
 
 
 def test_the_referees_clock_less_the_controls_steps_is_a_third_time_of_a_call():
-    found = reconcile(timing_of(overhead_us=52.0), CONTROL, 990.0, "cuda")
+    found = reconcile(timing_of(overhead_us=52.0), CONTROL, 990.0, CUDA)
     assert (found.events_us, found.profiler_us, found.wall_us) == (1000.0, 990.0, pytest.approx(1012.0))
-    assert reconcile(timing_of(overhead_us=350.0, hidden=False), CONTROL, None, "cuda").wall_us == pytest.approx(1010.0)
-    assert reconcile(timing_of(), None, 0.0, "cuda") == ThreeClocks(1000.0)
+    assert reconcile(timing_of(overhead_us=350.0, hidden=False), CONTROL, None, CUDA).wall_us == pytest.approx(1010.0)
+    assert reconcile(timing_of(), None, 0.0, CUDA) == ThreeClocks(1000.0)
 
 
 def test_without_a_control_the_clocks_are_not_compared():
-    check_times(timing_of(1.0, overhead_us=2700.0), "cuda", None, None)
+    check_times(timing_of(1.0, overhead_us=2700.0), CUDA, None, None)
 
 
 def test_a_launch_that_was_not_hidden_may_show_the_harnesss_python_but_no_more():
-    check_times(timing_of(overhead_us=350.0, hidden=False), "cuda", None, CONTROL)
+    check_times(timing_of(overhead_us=350.0, hidden=False), CUDA, None, CONTROL)
     assert verdict_on(timing_of(overhead_us=350.0, hidden=True)).reason_code is ReasonCode.CLOCKS_DISAGREE
     assert verdict_on(timing_of(1.0, overhead_us=3000.0, hidden=False)).reason_code is ReasonCode.CLOCKS_DISAGREE
 
@@ -96,13 +99,13 @@ def test_what_a_player_says_of_the_hosts_time_explains_nothing(kind, hidden):
 def test_wall_time_may_lie_a_little_apart_is_doubted_further_off_and_disbelieved_far_off(kind, overhead_us, status):
     timing = timing_of(1000.0, overhead_us=overhead_us)
     if status is None:
-        check_times(timing, kind, None, CONTROL)
+        check_times(timing, limits_of(kind), None, CONTROL)
     else:
         assert verdict_on(timing, kind=kind).status.value == status
 
 
 def test_a_long_call_is_allowed_a_share_of_its_time():
-    check_times(timing_of(46_000.0, overhead_us=900.0), "cuda", None, CONTROL)
+    check_times(timing_of(46_000.0, overhead_us=900.0), CUDA, None, CONTROL)
     assert verdict_on(timing_of(46_000.0, overhead_us=2000.0)).reason_code is ReasonCode.CLOCKS_DISAGREE
 
 
@@ -124,7 +127,7 @@ def test_what_less_than_the_steps_is_allowed_is_a_share_of_a_long_call_and_gains
     control = Control(overhead_us=400.0, unheld_overhead_us=380.0, baseline_us=time_us, synchronised_overhead_us=680.0)
     timing = timing_of(time_us, baseline_us=time_us)
     allowed = {True: held_us, False: unheld_us}
-    assert {held: replace(control, is_held=held).less_us(timing, "cuda") for held in allowed} == pytest.approx(allowed)
+    assert {held: replace(control, is_held=held).less_us(timing, CUDA) for held in allowed} == pytest.approx(allowed)
     gained = {us: L2_READ_US / time_us if us >= FLUSH_US else 0.0 for us in (before_us, held_us, unheld_us)}
     assert gained[before_us] == 0.0 and gained[held_us] <= 0.002 and gained[unheld_us] <= 0.004
 
@@ -137,7 +140,7 @@ LONG_STEPS = [(400.0, 25.0), (3_000.0, 30.0), (7_600.0, 76.0), (7_800.0, 195.0),
 @pytest.mark.parametrize(("steps_us", "less_us"), LONG_STEPS)
 def test_long_steps_may_seem_shorter_by_less_than_any_of_them_takes_but_the_flush(steps_us, less_us):
     control = Control(overhead_us=steps_us, unheld_overhead_us=None, baseline_us=1_000.0)
-    allowed_us = control.less_us(timing_of(1_000.0, baseline_us=1_000.0), "cuda")
+    allowed_us = control.less_us(timing_of(1_000.0, baseline_us=1_000.0), CUDA)
     assert allowed_us == pytest.approx(less_us)
     assert allowed_us < FLUSH_US or LESS_SHARE * steps_us >= FLUSH_US  # no flush is missed that was seen before
     if steps_us >= 1_000.0:
@@ -147,7 +150,7 @@ def test_long_steps_may_seem_shorter_by_less_than_any_of_them_takes_but_the_flus
 def test_on_a_cpu_and_for_more_than_the_steps_the_hundredth_stays():
     control = Control(overhead_us=16_000.0, unheld_overhead_us=None, baseline_us=1_000.0)
     assert control.steps_share_us == pytest.approx(160.0)
-    assert control.less_us(timing_of(1_000.0, baseline_us=1_000.0), "cpu") == pytest.approx(1_500.0)
+    assert control.less_us(timing_of(1_000.0, baseline_us=1_000.0), CPU) == pytest.approx(1_500.0)
 
 
 def test_an_exact_copy_of_a_loop_of_thousands_of_kernels_is_neither_rejected_nor_doubted():
@@ -155,8 +158,8 @@ def test_an_exact_copy_of_a_loop_of_thousands_of_kernels_is_neither_rejected_nor
     control = Control(overhead_us=400.0, unheld_overhead_us=380.0, baseline_us=30_000.0, is_held=False)
     timing = timing_of(30_000.0, overhead_us=229.0, hidden=False, baseline_us=30_000.0)
     assert control.unexplained_us(timing) == -151.0
-    check_times(timing, "cuda", None, control)
-    check_times(timing, "cuda", None, replace(control, is_held=True))
+    check_times(timing, CUDA, None, control)
+    check_times(timing, CUDA, None, replace(control, is_held=True))
     short = Control(overhead_us=400.0, unheld_overhead_us=380.0, baseline_us=300.0, is_held=False)
     verdict = verdict_on(timing_of(300.0, overhead_us=229.0, hidden=False, baseline_us=300.0), control=short)
     assert verdict.status is Status.REJECTED
@@ -183,9 +186,9 @@ def test_a_doubt_about_launches_that_could_not_be_queued_ahead_accuses_nobody():
 
 def test_two_controls_of_a_long_call_differ_by_a_share_of_it():
     first, second = (Control(us, None, 30_000.0) for us in (700.0, 420.0))
-    assert not first.allows_more_than(second, "cuda")
-    assert replace(first, overhead_us=730.0).allows_more_than(second, "cuda")
-    assert Control(70.0, None, 1_000.0).allows_more_than(Control(40.0, None, 1_000.0), "cuda")
+    assert not first.allows_more_than(second, CUDA)
+    assert replace(first, overhead_us=730.0).allows_more_than(second, CUDA)
+    assert Control(70.0, None, 1_000.0).allows_more_than(Control(40.0, None, 1_000.0), CUDA)
 
 
 @pytest.mark.parametrize(("tail_us", "status"), [(15_900.0, None), (20_000.0, Status.UNSURE), (33_000.0, Status.REJECTED)])
@@ -195,7 +198,7 @@ def test_a_report_that_is_late_by_what_is_just_doubted_of_a_long_segment_is_not_
     timing.tails_us, timing.launches_per_segment = [tail_us] * 5, 2
     control = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=160_000.0, tail_us=0.0)
     if status is None:
-        check_times(timing, "cuda", None, control)
+        check_times(timing, CUDA, None, control)
     else:
         assert verdict_on(timing, control=control).status is status
 
@@ -208,7 +211,7 @@ def test_work_left_for_the_end_of_a_segment_makes_its_report_late(tail_us, statu
     timing.tails_us, timing.launches_per_segment = [tail_us] * 5, 41
     control = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0, tail_us=400.0)
     if status is None:
-        check_times(timing, "cuda", None, control)
+        check_times(timing, CUDA, None, control)
     else:
         verdict = verdict_on(timing, control=control)
         assert verdict.status is status
@@ -228,7 +231,7 @@ def test_a_queue_that_is_not_held_runs_ahead_of_the_device_or_waits_for_it_or_do
     assert control.unexplained_us(timing) == overhead_us - 40.0
     timing.launch_hidden = False
     if status is None:
-        check_times(timing, "cuda", None, control)
+        check_times(timing, CUDA, None, control)
     else:
         assert verdict_on(timing, control=control).status is status
 
@@ -240,7 +243,7 @@ def test_the_least_that_steps_take_is_what_they_took_around_any_baseline(overhea
     for seen_us in (222.0, 400.0):
         control = control.and_baseline(timing_of(overhead_us=seen_us))
     if status is None:
-        check_times(timing_of(overhead_us=overhead_us), "cuda", None, control)
+        check_times(timing_of(overhead_us=overhead_us), CUDA, None, control)
     else:
         assert verdict_on(timing_of(overhead_us=overhead_us), control=control).status is status
     assert control.and_baseline(Timing()) is control
@@ -251,7 +254,7 @@ def test_what_another_baseline_showed_of_the_steps_around_a_long_control_counts_
     control = Control(255.0, None, 7000.0, others_us=(222.0,))
     timing = timing_of(200.0, overhead_us=overhead_us, baseline_us=7000.0)
     if status is None:
-        check_times(timing, "cuda", None, control)
+        check_times(timing, CUDA, None, control)
     else:
         assert verdict_on(timing, control=control).status is status
 
@@ -269,10 +272,10 @@ def test_around_a_call_of_gigabytes_the_harness_s_own_steps_may_differ_by_a_shar
     timing = timing_of(call_us, overhead_us=steps_us + apart_us, baseline_us=call_us)
     control = Control(steps_us, None, call_us)
     if status is None:
-        check_times(timing, "cuda", None, control)
+        check_times(timing, CUDA, None, control)
         return
     with pytest.raises(Failed) as caught:
-        check_times(timing, "cuda", None, control)
+        check_times(timing, CUDA, None, control)
     assert caught.value.verdict.status.value == status
 
 
@@ -286,7 +289,7 @@ def test_steps_around_a_longer_control_take_longer_by_so_much_and_no_more(contro
     timing = timing_of(1000.0, overhead_us=2000.0 - less_us, baseline_us=control_us)
     control = Control(overhead_us=2000.0, unheld_overhead_us=2000.0, baseline_us=control_us)
     if status is None:
-        check_times(timing, kind, None, control)
+        check_times(timing, limits_of(kind), None, control)
     else:
         assert verdict_on(timing, kind=kind, control=control).status is status
 
@@ -297,7 +300,7 @@ def test_steps_around_a_longer_control_take_longer_by_so_much_and_no_more(contro
 def test_what_a_longer_control_explains_is_no_disagreement_of_the_clocks(less_us, kind, off_us):
     timing = timing_of(300.0, overhead_us=2000.0 - less_us, baseline_us=46_000.0)
     control = Control(overhead_us=2000.0, unheld_overhead_us=2000.0, baseline_us=46_000.0)
-    assert reconcile(timing, control, None, kind).wall_us == pytest.approx(300.0 + off_us)
+    assert reconcile(timing, control, None, limits_of(kind)).wall_us == pytest.approx(300.0 + off_us)
 
 
 @pytest.mark.parametrize("longer_us", [26.0, 51.0])
@@ -310,12 +313,12 @@ def test_steps_around_a_shorter_control_explain_no_more_around_a_long_call(longe
 @pytest.mark.parametrize(("early_us", "kind", "believed"), [
     (1000.0, "cuda", True), (2000.0, "cuda", True), (955.0, "cuda", True), (945.0, "cuda", False),
     (10.0, "cuda", False), (601.0, "cpu", True),
-    (901.0, early.UNHELD, True), (850.0, early.UNHELD, False),
+    (901.0, "unheld", True), (850.0, "unheld", False),
 ])
 def test_a_time_that_falls_when_inputs_are_readable_early_is_not_believed(early_us, kind, believed):
-    timing, kind = timing_of(early_us=early_us, kind=kind), kind.replace(early.UNHELD, "cuda")
+    timing, kind = timing_of(early_us=early_us, kind=kind), kind.replace("unheld", "cuda")
     if believed:
-        check_times(timing, kind, None, CONTROL)
+        check_times(timing, limits_of(kind), None, CONTROL)
         return
     verdict = verdict_on(timing, kind=kind)
     assert verdict.reason_code is ReasonCode.CLOCKS_DISAGREE
@@ -327,9 +330,9 @@ def test_a_time_that_falls_when_inputs_are_readable_early_is_not_believed(early_
 ])
 def test_a_time_that_rises_when_inputs_are_complete_at_the_last_moment_is_not_believed(completed_us, kind, believed):
     timing = timing_of()
-    timing.completed = EarlyLook(completed_us, 1000.0, kind=kind)
+    timing.completed = EarlyLook(completed_us, 1000.0, limits=PROBES[kind])
     if believed:
-        check_times(timing, kind, 500.0, CONTROL)
+        check_times(timing, limits_of(kind), 500.0, CONTROL)
         return
     verdict = verdict_on(timing, kind=kind)
     assert f"takes 1000.0 µs, but {completed_us:.1f} µs when the last of its inputs come" in verdict.reason
@@ -341,7 +344,7 @@ def test_a_time_that_rises_when_inputs_are_complete_at_the_last_moment_is_not_be
 def test_on_a_cpu_a_gain_that_another_load_could_make_is_doubted_and_not_blamed(usual_us, early_us, status):
     timing = timing_of(usual_us, early_us=early_us, baseline_us=usual_us, kind="cpu")
     if status is None:
-        check_times(timing, "cpu", None, CONTROL)
+        check_times(timing, CPU, None, CONTROL)
         return
     verdict = verdict_on(timing, kind="cpu")
     assert verdict.status is status
@@ -353,7 +356,7 @@ def test_a_call_that_takes_longer_on_other_values_goes_by_them(valued_us, status
     timing = timing_of(1000.0)
     timing.valued = EarlyLook(valued_us, 1000.0)
     if status is None:
-        check_times(timing, "cuda", None, CONTROL)
+        check_times(timing, CUDA, None, CONTROL)
     else:
         verdict = verdict_on(timing)
         assert (verdict.status, verdict.reason_code) == (status, ReasonCode.GOES_BY_VALUES)
@@ -373,7 +376,7 @@ def test_who_begins_early_now_and_then_only_is_doubted(kind, name):
         timing = timing_of()
         setattr(timing, name, EarlyLook(1000.0, 1000.0, findings=findings))
         if believed:
-            check_times(timing, kind, None, CONTROL)
+            check_times(timing, limits_of(kind), None, CONTROL)
             continue
         verdict = verdict_on(timing, kind=kind)
         assert (verdict.status, verdict.reason_code) == (Status.UNSURE, ReasonCode.NOISY)
@@ -381,37 +384,37 @@ def test_who_begins_early_now_and_then_only_is_doubted(kind, name):
 
 
 def test_a_small_call_may_scatter_by_microseconds():
-    check_times(timing_of(10.0, early_us=7.5), "cuda", None, CONTROL)
+    check_times(timing_of(10.0, early_us=7.5), CUDA, None, CONTROL)
 
 
 def test_an_eager_that_is_slower_beside_a_candidate_alone_is_the_candidates_doing():
     def eager_alone_us(held):
         return 1001.0
 
-    check_baseline(timing_of(baseline_us=1015.0), "cuda", CONTROL, eager_alone_us)
+    check_baseline(timing_of(baseline_us=1015.0), CUDA, CONTROL, eager_alone_us)
     with pytest.raises(Failed, match=r"eager took 1500.0 µs while .* 1001.0 µs once it was gone") as caught:
-        check_baseline(timing_of(baseline_us=1500.0), "cuda", CONTROL, eager_alone_us)
+        check_baseline(timing_of(baseline_us=1500.0), CUDA, CONTROL, eager_alone_us)
     assert caught.value.verdict.status is Status.REJECTED
     assert caught.value.beside_control
 
 
 def test_a_small_eager_may_scatter_by_microseconds():
-    check_baseline(timing_of(baseline_us=12.0), "cuda", Control(1.0, 1.0, 10.0), lambda held: 10.0)
-    check_baseline(timing_of(baseline_us=190.0), "cpu", Control(1.0, 1.0, 10.0), lambda held: 10.0)
+    check_baseline(timing_of(baseline_us=12.0), CUDA, Control(1.0, 1.0, 10.0), lambda held: 10.0)
+    check_baseline(timing_of(baseline_us=190.0), CPU, Control(1.0, 1.0, 10.0), lambda held: 10.0)
 
 
 def test_an_eager_that_is_a_little_slower_beside_a_candidate_is_doubted_and_not_blamed_on_it():
     with pytest.raises(Failed) as caught:
-        check_baseline(timing_of(baseline_us=1030.0), "cuda", CONTROL, lambda held: 1000.0)
+        check_baseline(timing_of(baseline_us=1030.0), CUDA, CONTROL, lambda held: 1000.0)
     assert caught.value.verdict.status is Status.UNSURE
     with pytest.raises(Failed) as caught:
-        check_baseline(timing_of(baseline_us=1406.0), "cpu", Control(1.0, 1.0, 143.0), lambda held: 143.0)
+        check_baseline(timing_of(baseline_us=1406.0), CPU, Control(1.0, 1.0, 143.0), lambda held: 143.0)
     assert caught.value.verdict.status is Status.UNSURE
 
 
 def test_an_eager_that_stays_slow_is_a_disturbed_machine_and_nobodys_fault():
     with pytest.raises(Failed, match="something else is using this device") as caught:
-        check_baseline(timing_of(baseline_us=1500.0), "cuda", CONTROL, lambda held: 1490.0)
+        check_baseline(timing_of(baseline_us=1500.0), CUDA, CONTROL, lambda held: 1490.0)
     assert caught.value.verdict.status is Status.UNSURE
 
 
@@ -430,10 +433,10 @@ def test_beside_one_that_cannot_be_queued_ahead_eager_is_held_against_itself_as_
 
     timing = timing_of(baseline_us=beside_us, hidden=False)
     if status is None:
-        check_baseline(timing, "cuda", CONTROL, eager_alone_us)
+        check_baseline(timing, CUDA, CONTROL, eager_alone_us)
     else:
         with pytest.raises(Failed) as caught:
-            check_baseline(timing, "cuda", CONTROL, eager_alone_us)
+            check_baseline(timing, CUDA, CONTROL, eager_alone_us)
         assert caught.value.verdict.status is status
     assert asked == [False]
 
@@ -445,10 +448,10 @@ def test_where_the_reference_cannot_be_queued_ahead_the_interval_reaches_its_usu
     """Eager of 6,244 kernels took 36 ms beside the control and 46 beside its exact copy, on a host that was busy."""
     control, timing = replace(CONTROL, is_held=is_held), timing_of(baseline_us=beside_us, hidden=False)
     if status is None:
-        check_baseline(timing, "cuda", control, lambda held: pytest.fail("it was timed again without need"))
+        check_baseline(timing, CUDA, control, lambda held: pytest.fail("it was timed again without need"))
         return
     with pytest.raises(Failed) as caught:
-        check_baseline(timing, "cuda", control, lambda held: 990.0)
+        check_baseline(timing, CUDA, control, lambda held: 990.0)
     assert caught.value.verdict.status is status
 
 
@@ -463,9 +466,9 @@ UNEVEN_US = [900.0, 950.0, 1000.0, 1050.0, 1100.0] * 4  # the middle half spans 
 def test_where_the_reference_cannot_be_queued_ahead_a_gain_within_the_scatter_is_chance(name, gained_us, control, status):
     timing = timing_of(hidden=False, overhead_us=CONTROL.unheld_overhead_us)
     timing.candidate_us = list(UNEVEN_US)
-    setattr(timing, name, EarlyLook(1000.0, 1000.0 - gained_us, findings=5, kind=early.UNHELD))
+    setattr(timing, name, EarlyLook(1000.0, 1000.0 - gained_us, findings=5, limits=CUDA.ungated_probe))
     if status is None:
-        check_times(timing, "cuda", None, control)
+        check_times(timing, CUDA, None, control)
     else:
         assert verdict_on(timing, control=control).status is status
 
@@ -474,8 +477,8 @@ def test_a_baseline_that_is_as_fast_as_ever_is_not_timed_again():
     def never(held):
         raise AssertionError("eager was timed again without need")
 
-    check_baseline(timing_of(baseline_us=900.0), "cuda", CONTROL, never)
-    check_baseline(timing_of(baseline_us=9000.0), "cuda", None, never)
+    check_baseline(timing_of(baseline_us=900.0), CUDA, CONTROL, never)
+    check_baseline(timing_of(baseline_us=9000.0), CUDA, None, never)
 
 
 @pytest.mark.parametrize(
@@ -488,7 +491,7 @@ def test_on_a_cpu_what_passes_before_a_window_opens_is_held_against_the_controls
     timing = timing_of(1000.0, overhead_us=500.0, hidden=None)
     timing.cooling_us = [cooling_us] * 20
     if status is None:
-        check_times(timing, "cpu", None, control)
+        check_times(timing, CPU, None, control)
     else:
         verdict = verdict_on(timing, kind="cpu", control=control)
         assert verdict.status is status

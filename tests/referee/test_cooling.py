@@ -93,7 +93,7 @@ def test_the_window_opens_when_the_cache_is_cold_and_where_inputs_lie_early_that
     seen = []
 
     def script(far):
-        for _ in range(2):
+        for _ in range(4):
             first = far.hear()["first"]
             far.say({"turn": first})
             answer = far.hear()
@@ -109,7 +109,8 @@ def test_the_window_opens_when_the_cache_is_cold_and_where_inputs_lie_early_that
             far.say({"launched": [GOOD], "end_to_end_us": 1.0})
 
     session, _, sets = opened(script)
-    session.launch(sets[:1], hold=False)
-    session.launch(sets[:1], hold=False, early_s=0.1)
-    assert [closed for closed, _ in seen] == [True, True]
-    assert seen[0][1] < 0.09 < seen[1][1]
+    for early_s in (0.0, 0.0, 0.0, 0.1):
+        session.launch(sets[:1], hold=False, early_s=early_s)
+    assert all(closed for closed, _ in seen)
+    *usual_s, opened_s = (seconds for _, seconds in seen)
+    assert min(usual_s) < 0.09 < opened_s, "a busy machine may be late once"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.device.limits import CUDA, limits_of
 from harness.referee import early
 from harness.referee.early import EarlyLook, worse
 
@@ -34,7 +35,7 @@ def test_findings_with_open_inputs_are_counted_by_pairs(kind, gains, findings):
     def segment(early_s):
         return [5000.0 - (3000.0 * next(coins) if early_s else 0.0)] * 4
 
-    found = early.look(segment, kind, [5000.0])
+    found = early.look(segment, limits_of(kind).probe, [5000.0])
     assert found.findings == len(before) + findings
     assert list(coins) == []
 
@@ -43,7 +44,7 @@ def test_findings_with_open_inputs_are_counted_by_pairs(kind, gains, findings):
 def test_an_honest_call_that_has_faster_launches_now_and_then_is_no_finding(faster):
     slow = [100.0 + number / 10 for number in range(16)]
     segments = iter([slow[faster:] + [80.0] * faster] * 2)
-    assert not early.look(lambda early_s: next(segments), "cuda", slow).is_finding
+    assert not early.look(lambda early_s: next(segments), CUDA.probe, slow).is_finding
 
 
 @pytest.mark.parametrize(("begun", "is_found"), [(0, False), (2, False), (3, True), (8, True), (16, True)])
@@ -53,5 +54,12 @@ def test_on_a_gpu_who_begins_some_of_the_launches_with_open_inputs_early_is_foun
     def segment(early_s):
         return usual[begun:] + [20.0] * begun if early_s else usual
 
-    found = early.look(segment, "cuda", usual)
+    found = early.look(segment, CUDA.probe, usual)
     assert found.is_finding == found.is_certain == is_found
+
+
+def test_the_raw_samples_say_by_which_clock_it_was_seen():
+    seen = EarlyLook(1000.0, 900.0, gained_beside_us=40.0, findings=2, limits=CUDA.ungated_probe)
+    assert seen.to_json() == {
+        "usual_us": 1000.0, "early_us": 900.0, "gained_beside_us": 40.0, "findings": 2, "kind": "unheld",
+    }

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.device.limits import limits_of
 from harness.referee import extras
 from harness.referee.failures import failed
 from harness.verdict import ReasonCode, Status
@@ -62,7 +63,7 @@ def measured(reference_of):
     def make(says, wanted, *, kind="cuda", meter=Meter, **how):
         reference = reference_of()
         session = ScriptedSession(says, reference, **how)
-        bench = SimpleNamespace(kind=kind, power_meter=meter)
+        bench = SimpleNamespace(limits=limits_of(kind), power_meter=meter)
         return extras.measure(session, reference, bench, "fp32", 50.0, wanted), session.asked
 
     return make

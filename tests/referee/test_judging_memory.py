@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.device.limits import CUDA
 from harness.launch.memory_plan import CallSizes, MemoryPlan, MemoryStep, smallest_plan
 from harness.referee import failures
 from harness.referee.judgement import Contestant
@@ -41,7 +42,7 @@ class ScriptedReference:
 def judge(settings):
     """`judge(play, is_baseline)`: the judgement, the steps that were tried, and the plan that is left."""
     device = SimpleNamespace(
-        kind="cuda", peak_bytes=lambda: 7, available_bytes=lambda: 3 * GB, forget_launches=lambda: None,
+        limits=CUDA, peak_bytes=lambda: 7, available_bytes=lambda: 3 * GB, forget_launches=lambda: None,
         release_memory=lambda: None,
     )
 

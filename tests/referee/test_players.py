@@ -11,6 +11,8 @@ from harness.referee.players import PlayerStarter
 from harness.referee.session import Session
 from harness.sandbox.walls import best_wall
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def starter(cpu_bench, tmp_path):

@@ -1,21 +1,16 @@
-"""What is noted of a contestant while it is played."""
+"""What becomes of a contestant that is played, over a fake device whose clock and workers follow scripts."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import math
 
 import pytest
+from fake_worker import PRODUCT, Script
 
-from harness.device.bench import LocalTimes
-from harness.provenance.kinds import Provenance
-from harness.referee import failures, playing
-from harness.referee.control import Control
-from harness.referee.failures import Failed
-from harness.referee.judgement import Judgement
-from harness.referee.playing import Play, compilation_notes
-from harness.referee.timed import Timing
-from harness.statistics import Interval
+from harness.referee.playing import compilation_notes
 from harness.verdict import ReasonCode, Status
+
+DRAWS = PRODUCT.replace("def get_inputs():\n", "def get_inputs():\n    import fake_worker\n    fake_worker.drawn()\n")
 
 
 def test_graphs_that_are_compiled_while_a_baseline_is_timed_are_noted():
@@ -31,147 +26,141 @@ def test_a_torch_compile_that_compiled_nothing_is_eager_and_said_to_be():
 
 
 @pytest.fixture
-def play(reference_of, settings):
-    """`play(kind)`: a `Play` on a device that times nothing, whose `log` has what it asked others for."""
+def judged(fake_run):
+    """`judged(script, control, …)`: the run in which a worker of that script played "mine", beside such a control."""
 
-    def make(kind="cuda", open_next=lambda: None):
-        log = []
-
-        def local_launches(model, sets, *, hold):
-            log.append("eager alone")
-            return LocalTimes([1.0] * len(sets), 1.0)
-
-        bench = SimpleNamespace(
-            kind=kind, identity=SimpleNamespace(memory_bytes=1 << 40), synchronize=lambda: None,
-            release_memory=lambda: log.append("memory released"), local_launches=local_launches,
-        )
-        made = Play(
-            bench, [reference_of()], settings, None, 1, (), lambda: log.append("waited") or [],
-            lambda: log.append("next opened") or open_next(),
-        )
-        made.log, made.reference = log, made._references[0]
-        made.reference.truth(made.reference.draw())
-        return made
+    def make(script, control=None, name="mine", candidates=("mine",), **how):
+        scripts = {name: script} | ({} if control is None else {"eager": control})
+        run = fake_run(scripts=scripts, **how)
+        run.contest.run([run.candidate(each) for each in candidates])
+        return run
 
     return make
 
 
-def test_eager_is_timed_alone_when_no_player_that_waits_is_busy(play):
-    found = play()
-    found._eager_alone_us(True)
-    assert found.log == ["waited", *["eager alone"] * 3]
+def test_who_slows_the_baseline_down_is_rejected_by_what_eager_takes_alone_when_no_worker_that_waits_is_busy(judged):
+    run = judged(Script(slows_eager=1.2), candidates=("mine", "other"))
+    row = run.rows["mine"]
+    assert (row.status, row.reason_code) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
+    assert "it slows the baseline down" in row.reason and run.rows["other"].status is Status.OK
+    before = run.log[: run.log.index("eager is timed alone")]
+    assert before[-1] == "other has opened the device" and "mine ends" in before
+    assert run.log[len(before) : len(before) + 3] == ["eager is timed alone"] * 3
 
 
-@pytest.mark.parametrize(("kind", "ready"), [("cuda", True), ("cpu", False)])
-def test_as_a_player_goes_the_next_opens_the_device_and_its_checks_are_made_ready(play, kind, ready):
-    found = play(kind)
-    found._get_on()
-    assert found.log == ["next opened"] and bool(found.reference._ready._drawn) is ready
+class Going:
+    """What is drawn as a worker goes: `kept` is a run's log then, and `fails` what a draw raises."""
+
+    def __init__(self, monkeypatch):
+        self.run, self.fails = None, None
+        monkeypatch.setattr("fake_worker.drawn", self, raising=False)
+
+    def __call__(self):
+        if self.run is not None and self.is_now:
+            if self.fails is not None:
+                raise self.fails
+            self.run.log.append("inputs are drawn")
+
+    @property
+    def is_now(self):
+        """Whether "mine" goes, and has not ended."""
+        return "mine goes" in self.run.log and "mine ends" not in self.run.log
+
+    @property
+    def log(self):
+        began = self.run.log.index("mine goes")
+        return self.run.log[began : self.run.log.index("mine ends", began)]
 
 
-def test_what_goes_wrong_there_is_nothing_of_the_players_that_went(play):
-    def refuse():
-        raise OSError("no more processes")
+@pytest.fixture
+def going(fake_run, monkeypatch):
+    """`going(kind, fails=…, refuses=…)`: (run, `Going`) of two candidates of which the first ends with such trouble."""
 
-    found = play(open_next=refuse)
-    found.reference.draw = lambda family: (_ for _ in ()).throw(RuntimeError("out of memory"))
-    found._get_on()
-    assert found.log == ["next opened", "memory released"] and not found.reference._ready._drawn
+    def make(kind="cuda", fails=None, refuses=None):
+        found = Going(monkeypatch)
+        run = fake_run(kind=kind, source=DRAWS, scripts={"mine": Script()})
+        found.run, found.fails = run, fails
+        plain = run.bench.has_room_for_waiting, run.bench.release_memory
+
+        def instead(usual):
+            def call():
+                if refuses is not None and found.is_now:
+                    raise refuses
+                return usual()
+
+            return call
+
+        run.bench.has_room_for_waiting, run.bench.release_memory = map(instead, plain)
+        run.contest.run([run.candidate(name) for name in ("mine", "other", "third")])
+        return run, found
+
+    return make
 
 
-def test_whatever_goes_wrong_there_hides_no_verdict(play):
-    def lost():
-        raise RuntimeError("the device is lost")
-
-    found = play(open_next=lost)
-    found._bench.release_memory = lost
-    found.reference.draw = lambda family: (_ for _ in ()).throw(RuntimeError("out of memory"))
-    found._get_on()
-    assert not found.reference._ready._drawn
+@pytest.mark.parametrize(("kind", "is_ready"), [("cuda", True), ("cpu", False)])
+def test_as_a_worker_goes_the_next_opens_the_device_and_its_checks_are_made_ready(going, kind, is_ready):
+    """On a CPU both would take the cores of who is timed next."""
+    _, found = going(kind)
+    assert ("third opens the device ahead" in found.log) is is_ready
+    assert ("inputs are drawn" in found.log) is is_ready
 
 
-@pytest.mark.parametrize(("is_baseline", "hidden", "is_control_held", "is_doubted"), [
-    (True, True, True, False), (False, True, True, True), (False, False, True, True), (False, False, False, False),
+@pytest.mark.parametrize("refuses", [None, OSError("no more processes")])
+def test_what_goes_wrong_there_is_nothing_of_the_workers_that_went_and_hides_no_verdict(going, refuses):
+    run, found = going(fails=RuntimeError("out of memory"), refuses=refuses)
+    assert {row.status for row in run.rows.all} == {Status.OK}
+    assert ("memory is released" in found.log) is (refuses is None)
+    assert ("third opens the device ahead" in found.log) is (refuses is None)
+
+
+def wave(call: int) -> float:
+    """Times that rise and fall by a third, too slowly for a probe to make anything of it."""
+    return 500.0 * math.exp(0.3 * math.sin(call / 40))
+
+
+@pytest.mark.parametrize(("name", "synchronises", "is_control_held", "is_doubted"), [
+    ("eager-tf32", False, True, False), ("mine", False, True, True), ("mine", True, True, True),
+    ("mine", True, False, False),
 ])
 def test_a_candidate_whose_rounds_scatter_is_doubted_but_where_the_reference_cannot_be_queued_and_no_baseline_is(
-    play, monkeypatch, is_baseline, hidden, is_control_held, is_doubted
+    judged, name, synchronises, is_control_held, is_doubted
 ):
-    found, judgement = play(), Judgement()
-    known = Interval(2.0, 1.0, 4.0)
-    timing = Timing(
-        candidate_us=[1000.0] * 20, baseline_us=[2000.0] * 20, speedup=known, scattered=known, launch_hidden=hidden,
-        confidence=0.99,
+    run = judged(
+        Script(wave, synchronises=synchronises), Script(synchronises=not is_control_held), name,
+        baselines=("eager", "eager-tf32"),
     )
-    control = Control(None, None, 2000.0, is_held=is_control_held)
-    monkeypatch.setattr(playing, "Session", lambda *_: SimpleNamespace(stop=lambda _: None))
-    monkeypatch.setattr(playing, "Loader", lambda *_: None)
-    monkeypatch.setattr(playing, "_reconcile", lambda *_: None)
-    traced = Provenance("custom", 1.0, launched=3)
-    for step, made in (("_check", None), ("_time", timing), ("_trace", traced), ("_kernels_of", 2)):
-        monkeypatch.setattr(found, step, lambda *_, made=made, **__: made)
-    contestant = SimpleNamespace(is_baseline=is_baseline, precision_class="fp32")
-
-    def judge():
-        found(contestant, lambda: None, judgement, control, lambda _: None, first=True)
-
-    if not is_doubted:
-        judge()
-        assert judgement.timings == [timing] and judgement.launched == (2 if is_baseline else 3)
-        return
-    with pytest.raises(Failed, match="only known to lie between 1 and 4"):
-        judge()
-    assert judgement.timings == []
+    row = run.rows[name]
+    assert row.speedup_hi is None or row.speedup_hi > 1.05 * row.speedup_lo
+    assert row.status is (Status.UNSURE if is_doubted else Status.OK)
+    assert ("only known to lie between" in (row.reason or "")) is is_doubted
 
 
-@pytest.mark.parametrize(("kind", "hidden", "is_baseline", "is_traced"), [
-    ("cuda", False, False, True), ("cuda", True, False, False), ("cuda", False, True, False), ("cpu", False, False, False),
+@pytest.mark.parametrize(("name", "synchronises", "kind", "beyond_us", "is_traced"), [
+    ("mine", True, "cuda", 100.0, True), ("mine", False, "cuda", 40.0, False), ("eager-tf32", True, "cuda", 100.0, False),
+    ("mine", False, "cpu", 3000.0, False),
 ])
 @pytest.mark.parametrize("is_longer", [True, False])
-def test_a_doubted_clock_of_an_unheld_queue_is_settled_by_what_its_kernels_take(
-    play, monkeypatch, kind, hidden, is_baseline, is_traced, is_longer
+def test_a_doubted_clock_of_an_ungated_queue_is_settled_by_what_its_kernels_take(
+    judged, name, synchronises, kind, beyond_us, is_traced, is_longer
 ):
-    found, traced = play(kind), []
-    doubt = failures.failed(Status.UNSURE, ReasonCode.NOISY, "work was done outside the timed window, perhaps")
-    doubt.beside_control = True
-
-    def trace(session, kind, reference, contestant, timing):
-        traced.append(timing)
-        if is_longer:
-            raise failures.failed(Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, "its kernels kept the GPU busy for longer")
-
-    monkeypatch.setattr(playing, "trace", trace)
-    timing, contestant = Timing(launch_hidden=hidden), SimpleNamespace(is_baseline=is_baseline)
-    with pytest.raises(Failed) as ended, found._settled_by_the_profiler(None, contestant, timing):
-        raise doubt
-    assert traced == [timing] * is_traced
-    assert ended.value.verdict.status is (Status.REJECTED if is_traced and is_longer else Status.UNSURE)
+    run = judged(
+        Script(500.0, beyond_us=beyond_us, synchronises=synchronises, kernels_us=1500.0 if is_longer else 450.0), None, name,
+        kind=kind, baselines=("eager", "eager-tf32"),
+    )
+    row = run.rows[name]
+    assert row.status is (Status.REJECTED if is_traced and is_longer else Status.UNSURE)
+    assert ("its kernels kept the GPU busy for" in row.reason) is (is_traced and is_longer)
 
 
-def test_what_is_certain_or_of_another_kind_than_the_clocks_is_not_traced_for_that(play, monkeypatch):
-    monkeypatch.setattr(playing, "trace", lambda *_: pytest.fail("it was traced"))
-    for status, code, beside in (
-        (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE, True), (Status.UNSURE, ReasonCode.NOISY, False),
-    ):
-        known = failures.failed(status, code, "a sentence about it")
-        known.beside_control = beside
-        with pytest.raises(Failed) as ended, play("cuda")._settled_by_the_profiler(
-            None, SimpleNamespace(is_baseline=False), Timing(launch_hidden=False)
-        ):
-            raise known
-        assert ended.value is known
+def test_what_is_certain_is_not_traced_for_that(judged):
+    row = judged(Script(500.0, beyond_us=2500.0, synchronises=True, kernels_us=1500.0)).rows["mine"]
+    assert row.status is Status.REJECTED and "by the referee's clock a launch took" in row.reason
 
 
-def test_the_kernels_of_a_baseline_are_counted_once_and_what_cannot_be_seen_is_asked_for_again(play):
-    found, asked = play(), []
-    answers = iter([failures.protocol("no profile reported"), {"spans": [[0, 0.0, 9.0], [1, 9.0, 1.0]]}])
-
-    def profile(inputs):
-        asked.append(1)
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    found._references = [SimpleNamespace(draw=lambda: None)]
-    baseline, session = SimpleNamespace(name="eager"), SimpleNamespace(profile=profile)
-    assert [found._kernels_of(baseline, session) for _ in range(3)] == [0, 2, 2] and len(asked) == 2
+@pytest.mark.parametrize(("first", "times"), [(Script().kernels, 1), ((), 2)])
+def test_the_kernels_of_a_baseline_are_counted_once_and_what_cannot_be_seen_is_asked_for_again(judged, first, times):
+    """It is played twice, since eager takes longer in its first process than in the judge's."""
+    apart = Script(16.0, inside_us=17.0, kernels=first)
+    run = judged([apart, Script(16.0)], Script(16.0), "eager-tf32", eager_us=16.0, baselines=("eager", "eager-tf32"))
+    assert run.started.count("eager-tf32") == 2
+    assert run.log.count("eager-tf32 is profiled") == times

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.device.limits import CPU, CUDA, limits_of
 from harness.referee.failures import Failed
 from harness.referee.scatter_checks import check_evenness, check_spread
 from harness.referee.timed import Timing
@@ -26,10 +27,10 @@ TIMING = Timing(candidate_us=[1000.0] * 20, baseline_us=[1000.0] * 20)
 def test_a_speedup_that_is_hardly_known_is_doubted_on_a_gpu(lo, hi, kind, half_width, is_known):
     timing = replace(TIMING, scattered=Interval(2.0, lo, hi))
     if is_known:
-        check_spread(timing, kind, half_width)
+        check_spread(timing, limits_of(kind), half_width)
         return
     with pytest.raises(Failed) as caught:
-        check_spread(timing, kind, half_width)
+        check_spread(timing, limits_of(kind), half_width)
     verdict = caught.value.verdict
     assert (verdict.status, verdict.reason_code) == (Status.UNSURE, ReasonCode.NOISY)
     assert f"between {lo:.3g} and {hi:.3g}" in verdict.reason
@@ -41,10 +42,10 @@ def test_few_rounds_have_a_wider_interval_of_the_same_scatter(rounds, known_to):
         speedup = Interval(1.0, 1 - half_width, 1 + half_width)
         timing = replace(TIMING, scattered=speedup, log_ratios=[0.0] * rounds)
         if is_known:
-            check_spread(timing, "cuda", 0.001)
+            check_spread(timing, CUDA, 0.001)
             continue
         with pytest.raises(Failed):
-            check_spread(timing, "cuda", 0.001)
+            check_spread(timing, CUDA, 0.001)
 
 
 def test_a_call_that_could_not_be_queued_ahead_is_doubted_and_not_accused():
@@ -52,13 +53,13 @@ def test_a_call_that_could_not_be_queued_ahead_is_doubted_and_not_accused():
     said = {}
     for hidden in (True, False):
         with pytest.raises(Failed) as caught:
-            check_spread(replace(timing, launch_hidden=hidden), "cuda", 0.001)
+            check_spread(replace(timing, launch_hidden=hidden), CUDA, 0.001)
         said[hidden] = caught.value.verdict.reason
     assert "it works outside its timed windows" in said[True] and "works outside" not in said[False]
 
 
 def test_without_a_speedup_there_is_nothing_to_be_known():
-    check_spread(TIMING, "cuda", 0.001)
+    check_spread(TIMING, CUDA, 0.001)
 
 
 def with_segments(*segments):
@@ -68,9 +69,9 @@ def with_segments(*segments):
 
 
 def verdict_on_evenness(timing):
-    check_evenness(timing, "cpu")
+    check_evenness(timing, CPU)
     try:
-        check_evenness(timing, "cuda")
+        check_evenness(timing, CUDA)
     except Failed as failed:
         return failed.verdict
     return None

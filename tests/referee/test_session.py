@@ -9,6 +9,7 @@ import time
 import pytest
 import torch
 
+from harness.device.limits import CUDA
 from harness.referee.failures import Failed
 from harness.verdict import ReasonCode, Status
 
@@ -55,7 +56,7 @@ def held(opened, monkeypatch):
 
     def make(script):
         session, reference, sets = opened(script)
-        monkeypatch.setattr(session.bench, "kind", "cuda")
+        monkeypatch.setattr(session.bench, "limits", CUDA)
         return session, reference, sets
 
     return make

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.device.limits import CPU, CUDA
 from harness.referee import failures, tracing
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant
@@ -25,19 +26,19 @@ def timing(time_us, *, host_us=5.0, hidden=True):
          "events cost more than the kernel", "a little slower"],
 )
 def test_honest_differences_between_a_traced_and_a_timed_launch_pass(traced_us, timed_us):
-    assert unlike_timed(traced_us, timing(timed_us), "cuda") is None
+    assert unlike_timed(traced_us, timing(timed_us), CUDA) is None
 
 
 @pytest.mark.parametrize(("traced_us", "timed_us"), [(8000, 2625), (100, 2625), (70, 30), (float("nan"), 100)])
 def test_other_work_under_the_profiler_is_told_with_both_figures(traced_us, timed_us):
-    sentence = unlike_timed(traced_us, timing(timed_us), "cuda")
+    sentence = unlike_timed(traced_us, timing(timed_us), CUDA)
     assert f"under the profiler it took {traced_us:.1f} µs" in sentence
     assert f"a timed call took {timed_us:.1f} µs" in sentence
 
 
 def test_the_hosts_time_in_an_unhidden_launch_is_not_missed_among_the_kernels():
-    assert unlike_timed(100, timing(1000, host_us=900, hidden=False), "cuda") is None
-    assert unlike_timed(100, timing(1000, host_us=900, hidden=True), "cuda") is not None
+    assert unlike_timed(100, timing(1000, host_us=900, hidden=False), CUDA) is None
+    assert unlike_timed(100, timing(1000, host_us=900, hidden=True), CUDA) is not None
 
 
 @pytest.mark.parametrize(("traced_us", "hidden", "is_unlike"), [
@@ -45,7 +46,7 @@ def test_the_hosts_time_in_an_unhidden_launch_is_not_missed_among_the_kernels():
 ])
 def test_where_the_device_waits_for_the_host_a_timed_call_holds_all_that_keeps_it_busy(traced_us, hidden, is_unlike):
     """A lie of a third of the call has no excuse there in a clock that had gone to sleep."""
-    assert (unlike_timed(traced_us, timing(280, host_us=30, hidden=hidden), "cuda") is not None) == is_unlike
+    assert (unlike_timed(traced_us, timing(280, host_us=30, hidden=hidden), CUDA) is not None) == is_unlike
 
 
 @pytest.mark.parametrize(("traced_us", "kernels", "is_unlike"), [
@@ -54,12 +55,12 @@ def test_where_the_device_waits_for_the_host_a_timed_call_holds_all_that_keeps_i
 def test_the_profiler_takes_its_time_of_each_kernel_of_a_long_queue(traced_us, kernels, is_unlike):
     """A transposed convolution of 1,081 kernels on an H100, of which a call takes 8.2 ms; a half more is other work."""
     timed = timing(8_236, host_us=7_000, hidden=False)
-    assert (unlike_timed(traced_us, timed, "cuda", kernels) is not None) == is_unlike
+    assert (unlike_timed(traced_us, timed, CUDA, kernels) is not None) == is_unlike
 
 
 def test_a_pause_of_a_busy_cpu_is_no_other_work_and_a_slow_kernel_is():
-    assert unlike_timed(6_000, timing(1_100), "cpu") is None
-    assert unlike_timed(300_000, timing(25_000), "cpu") is not None
+    assert unlike_timed(6_000, timing(1_100), CPU) is None
+    assert unlike_timed(300_000, timing(25_000), CPU) is not None
 
 
 class Session:
@@ -95,7 +96,7 @@ def traced(tmp_path, monkeypatch):
         monkeypatch.setattr(tracing, "judge_launch", lambda *_: None)
         monkeypatch.setattr(tracing.checking, "decide", decide)
         contestant = Contestant("x", str(path), {}, (), None, "fp32", "cuda")
-        return trace(session, "cuda", reference, contestant, timing(100.0))
+        return trace(session, CUDA, reference, contestant, timing(100.0))
 
     return make
 
@@ -175,7 +176,7 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
     session.core_time_beside_us = lambda: 0.0
     contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
-    assert trace(session, "cpu", reference, contestant, timing(1000.0)).kind == kind
+    assert trace(session, CPU, reference, contestant, timing(1000.0)).kind == kind
     assert session.answers == []
 
 
@@ -196,7 +197,7 @@ def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, librar
     session.core_time_beside_us = lambda: 0.0
     extensions = (tmp_path / "x.so",) if built else ()
     contestant = Contestant("x", str(tmp_path / "x.py"), {}, extensions, None, "fp32", "torch")
-    assert trace(session, "cpu", reference, contestant, timing(1000.0)).kind == kind
+    assert trace(session, CPU, reference, contestant, timing(1000.0)).kind == kind
     assert len(session.answers) == left
 
 

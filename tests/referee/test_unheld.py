@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.device.limits import CUDA, limits_of
 from harness.referee import failures
 from harness.referee.failures import Failed
 from harness.referee.timed import Timing
@@ -16,7 +17,7 @@ ITS_OWN, THE_REFERENCES, TOO_MANY = "torch.cuda.synchronize()", "The reference's
 def told(kind="cuda", *, waits=True, code=ReasonCode.NOISY, kernels=3, hidden=False):
     """What is said of a doubt or rejection with that code, of a call of so many kernels."""
     with pytest.raises(Failed) as caught, told_why_it_scatters(
-        Timing(launch_hidden=hidden, waits=waits), kind, lambda: kernels
+        Timing(launch_hidden=hidden, waits=waits), limits_of(kind), lambda: kernels
     ):
         status = Status.UNSURE if code is ReasonCode.NOISY else Status.REJECTED
         raise failures.failed(status, code, "its times differ so much")
@@ -51,7 +52,7 @@ def test_of_anything_else_nothing_is_added(other):
 
 def test_the_kernels_are_counted_in_a_doubt_only():
     counted = []
-    with told_why_it_scatters(Timing(launch_hidden=False, waits=True), "cuda", lambda: counted.append(1) or 1):
+    with told_why_it_scatters(Timing(launch_hidden=False, waits=True), CUDA, lambda: counted.append(1) or 1):
         pass
     assert not counted
 

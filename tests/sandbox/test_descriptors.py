@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.mark.parametrize(("count", "expected"), [(700, 700), (100, 256), (10**9, 4096)])
 def test_the_limit_is_raised_as_far_as_the_system_allows(count, expected):

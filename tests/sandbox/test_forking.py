@@ -20,6 +20,8 @@ from harness.sandbox.limits import Limits
 from harness.sandbox.spawn import spawn
 from harness.sandbox.walls import NO_WALL, Wall, best_wall
 
+pytestmark = pytest.mark.processes
+
 MODULES = ("decimal", "tempfile")
 LIMITS = Limits(file_bytes=1 << 30)
 HARNESS = Path(__file__).resolve().parents[2]

@@ -36,6 +36,7 @@ def other_process(tmp_path):
     process.stdout.close()
 
 
+@pytest.mark.processes
 def test_one_at_a_time_has_a_lock_and_its_process_is_named(tmp_path, other_process):
     lock = Lock(tmp_path / "x.lock")
     assert lock.holder() == other_process.pid
@@ -44,6 +45,7 @@ def test_one_at_a_time_has_a_lock_and_its_process_is_named(tmp_path, other_proce
     assert 0.2 <= time.monotonic() - began < 5
 
 
+@pytest.mark.processes
 def test_a_lock_is_free_when_its_process_has_died(tmp_path, other_process):
     other_process.kill()
     other_process.wait()
@@ -72,6 +74,7 @@ def test_a_pipe_or_a_link_in_a_locks_place_is_refused_at_once(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="leases and /proc are Linux's")
+@pytest.mark.processes
 def test_a_child_can_lock_nothing_that_the_harness_locks_or_writes_to(start, wall, tmp_path, monkeypatch):
     monkeypatch.setattr("harness.device.choose.OF_THE_MACHINE", tmp_path / "machine")
     (tmp_path / "machine").mkdir()

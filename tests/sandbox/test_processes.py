@@ -16,6 +16,7 @@ needs_schedstat = pytest.mark.skipif(
 )
 
 @needs_schedstat
+@pytest.mark.processes
 def test_who_works_has_more_of_a_core_than_before_and_who_sleeps_has_not():
     busy = subprocess.Popen([sys.executable, "-I", "-S", "-c", "print('up', flush=True)\nwhile True: pass"],
                             stdout=subprocess.PIPE, text=True)

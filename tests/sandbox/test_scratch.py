@@ -17,6 +17,8 @@ from harness.sandbox.limits import default_limits
 from harness.sandbox.mounts import SCRATCH, SCRATCH_BYTES
 from tests.sandbox.conftest import LIMITS
 
+pytestmark = pytest.mark.processes
+
 OF_ITS_OWN = replace(LIMITS, own_scratch=True)
 NAME = f"kernel-referee-test-{secrets.token_hex(4)}"
 

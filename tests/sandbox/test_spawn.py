@@ -20,6 +20,8 @@ from harness.sandbox.output import HEAD_BYTES, TAIL_BYTES
 from harness.sandbox.spawn import spawn
 from harness.sandbox.walls import NO_WALL, best_wall
 
+pytestmark = pytest.mark.processes
+
 LIMITS = Limits(file_bytes=1 << 30)
 HARNESS = Path(__file__).resolve().parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")

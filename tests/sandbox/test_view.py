@@ -114,6 +114,7 @@ def test_a_program_is_found_in_a_prefix_of_its_own_and_a_home_is_no_such_prefix(
     assert not {(SHOW, "."), (SHOW, ".local")} & set(below)
 
 
+@pytest.mark.processes
 def test_a_child_reads_what_it_was_given_and_nothing_beside_it(start, way, place):
     files = [place / name for name in ("candidates/mine.py", "candidates/other.py", "results/1.csv", "entries/mine/a.so",
                                        "entries/other/a.so")]
@@ -123,6 +124,7 @@ def test_a_child_reads_what_it_was_given_and_nothing_beside_it(start, way, place
     assert child.channel.receive(30)["read"] == list(map(str, expected))
 
 
+@pytest.mark.processes
 def test_a_child_reads_neither_homes_nor_the_harnesss_candidates_and_problems(start, way):
     theirs = ["/root", "/home", "/var/tmp", "/run/lock", "/var/run/lock", "/run/user", SHIPPED / "candidates", SHIPPED / "problems", SHIPPED / "configs"]
     found = start("reads", *filter(os.path.isdir, theirs), wall=way.wall, limits=ALONE).channel.receive(30)["read"]
@@ -133,6 +135,7 @@ def test_a_child_reads_neither_homes_nor_the_harnesss_candidates_and_problems(st
     assert {each for each in found if each not in ("/root", "/home")} == set()
 
 
+@pytest.mark.processes
 def test_a_child_still_reads_what_compilers_libraries_and_cuda_need(start, way):
     torch = importlib.import_module("torch")
     needed = ["/etc/ld.so.cache", "/usr/lib", "/proc/self/maps", "/sys/devices", "/dev/null", torch.__file__, sys.executable,
@@ -141,6 +144,7 @@ def test_a_child_still_reads_what_compilers_libraries_and_cuda_need(start, way):
     assert start("reads", *needed, wall=way.wall, limits=ALONE).channel.receive(30)["read"] == needed
 
 
+@pytest.mark.processes
 def test_what_is_covered_may_not_be_written_to(start, way):
     if not way.wall.hides_neighbours:
         pytest.skip("nothing is covered here")

@@ -12,6 +12,8 @@ from harness.sandbox.environment import private_places, scrubbed
 from harness.sandbox.mounts import WRITE
 from harness.sandbox.walls import NO_WALL, Wall, best_wall, why_no_wall
 
+pytestmark = pytest.mark.processes
+
 
 def test_the_text_of_a_full_wall_names_its_parts():
     wall = Wall("unshare", ("user", "pid", "mount", "ipc", "net"), True, True, True)

@@ -144,18 +144,21 @@ def examined(examiner, path, **named):
     return examiner.examine(launch(path), Uses(), said.append, **named), said
 
 
+@pytest.mark.processes
 def test_a_clean_candidate_goes_under_all_four_tools(examiner, tmp_path):
     found, said = examined(examiner(), candidate(tmp_path))
     assert (found.verdict, found.warnings, found.raised) == (None, (), None)
     assert said == [f"compute-sanitizer {tool}" for tool in TOOLS]
 
 
+@pytest.mark.processes
 def test_the_first_finding_ends_it(examiner, tmp_path):
     found, said = examined(examiner("racecheck_error", "synccheck_divergent"), candidate(tmp_path))
     assert found.verdict.reason_code is ReasonCode.RACE
     assert said[-1] == "compute-sanitizer racecheck"
 
 
+@pytest.mark.processes
 def test_a_candidate_that_raises_there_is_told_of_and_asked_no_more(examiner, tmp_path):
     found, said = examined(examiner(), candidate(tmp_path, "raise ValueError('M must be a multiple of 64')"))
     assert found.raised == "ValueError: M must be a multiple of 64"
@@ -163,24 +166,28 @@ def test_a_candidate_that_raises_there_is_told_of_and_asked_no_more(examiner, tm
     assert len(said) == 1
 
 
+@pytest.mark.processes
 def test_a_candidate_that_hangs_there_costs_its_time_and_a_warning(examiner, tmp_path):
     found, _ = examined(examiner(limit_s=6.0), candidate(tmp_path, "import time; time.sleep(600)"))
     assert found.verdict is None
     assert found.warnings[0] == "compute-sanitizer memcheck could not look at it: it did not end within 6 s"
 
 
+@pytest.mark.processes
 def test_a_candidate_that_dies_there_leaves_a_warning_and_no_verdict(examiner, tmp_path):
     found, _ = examined(examiner(), candidate(tmp_path, "import os; os._exit(3)"))
     assert found.verdict is None
     assert found.warnings[0].endswith("its report has no end")
 
 
+@pytest.mark.processes
 def test_what_keeps_one_tool_from_working_is_said_once(examiner, tmp_path):
     found, said = examined(examiner("memcheck_unsupported_device"), candidate(tmp_path))
     assert len(found.warnings) == len(said) == 1
     assert "Device not supported" in found.warnings[0]
 
 
+@pytest.mark.processes
 def test_nothing_is_left_in_the_temporary_folder(examiner, tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()

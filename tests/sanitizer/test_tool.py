@@ -125,6 +125,7 @@ def test_the_doctor_names_it_with_a_gpu_and_says_what_is_lost_without_it(nowhere
 
 
 @pytest.mark.parametrize(("device", "words"), [("cpu", "a CPU runs none"), ("auto", "there is none here")])
+@pytest.mark.processes
 def test_a_run_that_asks_in_vain_ends_before_anything_is_built(device, words, tmp_path):
     words_typed = ["run.py", "problems/tril_matmul.yaml", "--device", device, "--sanitize", "--out", str(tmp_path)]
     ran = subprocess.run(

@@ -12,6 +12,8 @@ from harness.sandbox import processes
 from harness.selftest.asking import NaiveJudge, result_of
 from harness.selftest.corpus import CORPUS, PROBLEMS, read_case
 
+pytestmark = pytest.mark.processes
+
 MODEL = """
 import os
 import time

@@ -18,7 +18,7 @@ from harness.suite import building_ahead as ahead
 from harness.suite.children import Child
 from harness.workshop import queue_for, toolchain_for
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")]
 
 REFERENCE = """
 import torch

@@ -12,7 +12,7 @@ import pytest
 from harness.errors import HarnessError, InputError, NothingToRun
 from harness.suite.children import Child, ChildFailed, in_child
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")]
 
 
 def raising(error: BaseException):

@@ -9,7 +9,7 @@ import pytest
 from harness.suite import children
 from harness.suite.children import ChildFailed, WarmChild
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")]
 
 
 @pytest.fixture

@@ -195,6 +195,7 @@ def test_a_summary_that_cannot_be_written_is_our_failure_in_words(runs, capsys):
     assert "--junit: cannot write nowhere/x.xml" in capsys.readouterr().err
 
 
+@pytest.mark.processes
 def test_a_reader_that_goes_away_takes_neither_the_gate_nor_its_files_with_it(runs, tmp_path):
     words = ["compare", *runs(new=slower(0.9)), "--fail-on", "slower:1%", "--junit", "gate.xml"]
     command = [sys.executable, str(REPOSITORY / "run.py"), *words]

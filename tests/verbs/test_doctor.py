@@ -43,6 +43,7 @@ def toolchain(**changes: object) -> Toolchain:
     return Toolchain(**{**parts, **changes})
 
 
+@pytest.mark.processes
 def test_without_a_gpu_it_says_so_and_that_problems_run_on_the_cpu():
     ran = run_doctor(CUDA_VISIBLE_DEVICES="")
     assert ran.returncode == 0, ran.stderr
@@ -52,6 +53,7 @@ def test_without_a_gpu_it_says_so_and_that_problems_run_on_the_cpu():
     assert ran.stderr == ""
 
 
+@pytest.mark.processes
 def test_json_holds_the_same_findings_and_where_a_run_would_go():
     ran = run_doctor("--json", CUDA_VISIBLE_DEVICES="")
     report = json.loads(ran.stdout)
@@ -60,6 +62,7 @@ def test_json_holds_the_same_findings_and_where_a_run_would_go():
     assert {"name", "state", "text", "hint"} == set(report["findings"][0])
 
 
+@pytest.mark.processes
 def test_a_torch_that_cannot_be_imported_is_named_and_the_exit_code_says_that_nothing_can_run(tmp_path):
     ran = run_doctor(**with_torch_that('raise ImportError("libtorch_cpu.so: cannot open")', tmp_path))
     assert ran.returncode == 4
@@ -68,6 +71,7 @@ def test_a_torch_that_cannot_be_imported_is_named_and_the_exit_code_says_that_no
     assert "Traceback" not in ran.stdout + ran.stderr
 
 
+@pytest.mark.processes
 def test_a_torch_that_dies_of_a_signal_costs_its_line_and_not_the_report(tmp_path):
     ran = run_doctor(**with_torch_that("import os\nos.kill(os.getpid(), 11)", tmp_path))
     assert ran.returncode == 4
@@ -75,6 +79,7 @@ def test_a_torch_that_dies_of_a_signal_costs_its_line_and_not_the_report(tmp_pat
     assert "C++ compiler" in ran.stdout
 
 
+@pytest.mark.processes
 def test_a_driver_that_hangs_ends_with_the_trial_s_time(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu, "_TRIAL_LIMIT_S", 2)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -84,6 +89,7 @@ def test_a_driver_that_hangs_ends_with_the_trial_s_time(tmp_path, monkeypatch):
     assert "did not end within 2 s" in finding.text
 
 
+@pytest.mark.processes
 def test_a_cache_that_cannot_be_written_names_the_variable_that_moves_it(tmp_path):
     (tmp_path / "file").write_text("")
     ran = run_doctor(CUDA_VISIBLE_DEVICES="", KERNEL_REFEREE_CACHE=str(tmp_path / "file" / "cache"))

@@ -48,6 +48,7 @@ def test_a_mapping_stays_good_when_the_arena_grows(arena):
     assert first.tolist() == [7] * 16
 
 
+@pytest.mark.processes
 def test_nobody_can_cut_it_short_under_the_other_side(arena):
     offset = arena.grow(1 << 20)
     program = (

@@ -74,6 +74,7 @@ def test_without_facts_all_is_as_it_was(answered):
 
 
 @needs_triton
+@pytest.mark.processes
 def test_an_autotuned_kernel_takes_its_first_configuration_and_tf32_is_as_coarse_as_on_a_gpu(tmp_path):
     path = tmp_path / "interpreted.py"  # a process of its own, for what it sets stays
     path.write_text(INTERPRETED, encoding="utf-8")

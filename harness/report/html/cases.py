@@ -113,7 +113,7 @@ def device_of(record: Record, run: Run) -> str:
 
 def _gpus_first(item: tuple[tuple[str, frozenset[str]], list[tuple[Run, list[Record]]]]) -> tuple[object, ...]:
     (device, sizes), played = item
-    return played[-1][1][0].device_kind == "cpu", device, sorted(sizes)
+    return played[-1][1][0].on_cpu, device, sorted(sizes)
 
 
 def _case(

@@ -79,7 +79,7 @@ LANES = {device: lanes_on(device) for device in DEVICES}
 def _named(device: str, lane: str, *, values: tuple, case: str = ""):
     """A parameter whose first word, to the device, is what one process of the suite keeps together."""
     together = f"untimed@{device}-{lane}" if lane in UNTIMED else f"{lane}@{device}"
-    marks = [pytest.mark.timeout(3600)]
+    marks = [pytest.mark.timeout(3600), pytest.mark.processes]
     marks += [pytest.mark.gpu] if device != "cpu" else []
     marks += [pytest.mark.alone] if lane not in UNTIMED else []
     return pytest.param(device, lane, *values, id=f"{together}-{case}" if case else together, marks=marks)

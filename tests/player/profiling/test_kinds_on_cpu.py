@@ -11,6 +11,8 @@ import torch
 from harness.player import extensions
 from harness.provenance.kinds import kind_on_cpu
 
+pytestmark = pytest.mark.processes
+
 SOURCE = r"""
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/matmul_ops.h>

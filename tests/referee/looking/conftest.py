@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.device.limits import CUDA
 from harness.inputs.families import GIVEN, family_named
 from harness.inputs.sets import draw_set
 from harness.referee import failures, looking
@@ -17,7 +18,7 @@ from harness.referee.turns import Launch, Launches
 from harness.verdict import ReasonCode, Status
 
 USUAL_US = 100.0
-BENCH = SimpleNamespace(kind="cuda", synchronize=lambda: None)
+BENCH = SimpleNamespace(limits=CUDA, synchronize=lambda: None)
 
 
 class Session:

@@ -10,6 +10,7 @@ import pytest
 
 from harness.device.bench import LocalTimes
 from harness.device.identity import Telemetry, Violations
+from harness.device.limits import limits_of
 from harness.inputs.families import GIVEN
 from harness.referee.timing import Rounds
 from harness.referee.turns import Launch, Launches
@@ -98,7 +99,7 @@ class ScriptedBench:
     room = 100  # as the session's
 
     def __init__(self, time_us, log, kind="cpu", throttle=lambda index: None):
-        self.kind, self._time_us, self._log, self._throttle = kind, time_us, log, throttle
+        self.limits, self._time_us, self._log, self._throttle = limits_of(kind), time_us, log, throttle
         self.identity = SimpleNamespace(memory_bytes=8 << 30)
         self.readings = 0
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.device.limits import CUDA
 from harness.referee.failures import Failed, failed
 from harness.referee.scatter_checks import check_spread
 from harness.referee.timing import Rounds
@@ -135,7 +136,7 @@ def test_what_a_process_may_add_is_no_scatter_of_the_candidates(beside):
     """An interval of 6 % for that reason says nothing of its rounds, which are even."""
     timing, _ = beside(15.0, "raises", 15.0)
     assert timing.speedup.half_width > 0.06 and timing.scattered.half_width == pytest.approx(0, abs=1e-9)
-    check_spread(timing, "cuda", 0.001)
+    check_spread(timing, CUDA, 0.001)
 
 
 def test_why_it_was_given_up_outlasts_a_round_that_was_left_out(scripted, reference_of, settings):

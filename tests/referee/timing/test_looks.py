@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.device.limits import CUDA, limits_of
 from harness.problem import AccuracyRule
 from harness.referee.drawn_looks import Look
-from harness.referee.early import UNHELD, EarlyLook
+from harness.referee.early import EarlyLook
 from harness.referee.timing import Rounds
 
 LOOKED = ("inspected", "early", "completed", "valued")
@@ -34,7 +35,7 @@ def test_inputs_lie_readable_early_in_segments_that_count_for_no_ratio(rounds_of
     held, pair = kind != "cpu", 1 if kind == "cuda" else 2
     early = [entry for entry in log if entry[0] == "early"]
     assert early == [("early", timing.launches_per_segment, held)] * 2 * pair
-    assert timing.early == EarlyLook(1000.0, 1111.0, kind=kind)
+    assert timing.early == EarlyLook(1000.0, 1111.0, limits=limits_of(kind).probe)
     assert 1111.0 not in timing.candidate_us
     assert session.early_s == pytest.approx(2e-3)
 
@@ -88,7 +89,7 @@ def test_who_cannot_be_held_any_more_is_not_held_against_times_of_held_queues(
     bench.local_launches = lambda model, sets, *, hold: replace(local(model, sets, hold=hold), hidden=False if hold else None)
     timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     assert timing.launch_hidden is False
-    assert timing.completed.kind == UNHELD and not timing.completed.is_finding
+    assert timing.completed.limits is CUDA.ungated_probe and not timing.completed.is_finding
 
 
 @pytest.mark.parametrize("what", [Look.OPEN, Look.LATE, Look.VALUES])
@@ -102,7 +103,7 @@ def test_where_the_device_waits_for_the_host_all_inputs_of_a_look_lie_open_and_o
     session.early_us = 20.0  # what a call takes in a segment of open inputs alone
     timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
     seen, unseen = (timing.valued, timing.completed) if what is Look.VALUES else (timing.completed, timing.valued)
-    assert (seen.kind, seen.is_finding) == (UNHELD, False) and unseen is None and timing.early is None
+    assert (seen.limits, seen.is_finding) == (CUDA.ungated_probe, False) and unseen is None and timing.early is None
     assert session.early_s == pytest.approx(1e-3)
     session.completed_later_us = session.valued_later_us = 150.0
     timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, set()).run()
@@ -124,7 +125,7 @@ def test_a_time_that_falls_with_early_inputs_is_looked_at_in_five_pairs_of_segme
     drawn({3: Look.OPEN})
     timing, log, *_ = rounds_of(5000.0, 2000.0, kind=kind)
     assert [entry[0] for entry in log].count("early") == segments
-    assert timing.early == EarlyLook(5000.0, 1111.0, kind=kind)
+    assert timing.early == EarlyLook(5000.0, 1111.0, limits=limits_of(kind).probe)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])

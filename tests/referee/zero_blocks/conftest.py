@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.device.limits import limits_of
 from harness.referee import left_out
 
 SIZE = 512
@@ -31,4 +34,4 @@ def watched():
 @pytest.fixture
 def small_counts(monkeypatch):
     """Products of 512 are large enough here: what is worth it on a CPU takes longer than a test may."""
-    monkeypatch.setitem(left_out.LEAST_SIZE, "cpu", SIZE)
+    monkeypatch.setattr(left_out, "limits_of", lambda kind: replace(limits_of(kind), product_size=SIZE))

@@ -285,6 +285,7 @@ def test_on_a_gpu_too(watched):
         assert not search.held[(2800, 2600, 2800), 0].holds_all_of(with_element(a, value), b)
 
 
+@pytest.mark.processes
 def test_the_search_does_not_import_pytorchs_compiler():
     code = (
         "import sys, torch\n"

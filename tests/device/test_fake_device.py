@@ -1,0 +1,41 @@
+"""The fake device stands behind the same seam as the two that are none."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from fake_device import FakeBench
+
+from harness.device.bench import Bench
+from harness.device.cpu import CpuBench
+from harness.device.cuda import CudaBench
+
+METHODS = [name for name, each in vars(Bench).items() if inspect.isfunction(each) and not name.startswith("_")]
+
+
+@pytest.mark.parametrize("twin", [CpuBench, CudaBench, FakeBench])
+def test_each_twin_has_what_the_seam_asks_for_and_takes_the_same_arguments(twin):
+    assert len(METHODS) > 25
+    for name in METHODS:
+        wanted, found = (list(inspect.signature(getattr(each, name)).parameters.values()) for each in (Bench, twin))
+        assert [(each.name, each.kind, each.default) for each in found] == [
+            (each.name, each.kind, each.default) for each in wanted
+        ], f"{twin.__name__}.{name}"
+
+
+@pytest.mark.parametrize("kind", ["cuda", "cpu"])
+def test_a_bench_of_either_kind_has_the_attributes_of_the_seam(kind, fake_clock):
+    bench = FakeBench(fake_clock, kind)
+    assert bench.kind == bench.identity.kind == kind
+    assert all(hasattr(bench, name) for name in Bench.__annotations__)
+
+
+def test_its_clock_stands_until_somebody_waits(fake_clock):
+    import time
+
+    began, began_ns = time.monotonic(), time.perf_counter_ns()
+    assert (time.monotonic(), time.perf_counter_ns()) == (began, began_ns)
+    time.sleep(2.5)
+    fake_clock.pass_us(500_000.0)
+    assert time.monotonic() - began == pytest.approx(3.0) and time.perf_counter_ns() - began_ns == 3 * 10**9
