@@ -112,6 +112,16 @@ def middle_claim(found: Sequence[Provenance]) -> Provenance:
     return ordered[(len(ordered) - 1) // 2]
 
 
+def least_claim(found: Sequence[Provenance]) -> Provenance:
+    """Of several calls of one process that which claims least as its own."""
+    return min(found, key=lambda each: (_CLAIMS.index(each.kind), each.own_share or 0.0))
+
+
+def busy_us(spans: Collection[Span]) -> float:
+    """For how long anything ran."""
+    return sum(_time_of_each(spans, {span.name: "own" for span in spans}).values())
+
+
 def kind_on_gpu(
     spans: Collection[Span], evidence: Evidence,
     shipped: Callable[[Collection[str]], Collection[str]] = shipped_by_pytorch,

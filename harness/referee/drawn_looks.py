@@ -23,6 +23,7 @@ class Look(enum.Enum):
     OPEN = "what a call gains by inputs that lie readable before its window"
     LATE = "what a call loses by inputs that are complete only with its window"
     VALUES = "what a call loses by inputs with other values"
+    KERNELS = "which kernels a call launches"
 
 
 # Once more right after the last round. Work that was begun early shows in the late ones whatever it does about its times.
