@@ -232,16 +232,6 @@ void refuse_unless_subscribed() {
   }
 }
 
-void begin() {
-  head->records = head->cut = head->dropped = 0;
-  head->bytes = 0;
-  size_t dropped = 0;
-  cupti.count_dropped(NULL, 0, &dropped);  // what was dropped before is nobody's loss
-  refuse_unless_subscribed();
-  is_recording = true;
-  switch_all(true);
-}
-
 void end() {
   refuse_unless_subscribed();
   switch_all(false);
@@ -250,6 +240,17 @@ void end() {
   refuse(kDropped, cupti.count_dropped(NULL, 0, &dropped));
   head->dropped = static_cast<uint32_t>(dropped);
   is_recording = false;
+}
+
+void begin() {
+  if (is_recording) end();  // of a launch that failed
+  head->records = head->cut = head->dropped = 0;
+  head->bytes = 0;
+  size_t dropped = 0;
+  cupti.count_dropped(NULL, 0, &dropped);  // what was dropped before is nobody's loss
+  refuse_unless_subscribed();
+  is_recording = true;
+  switch_all(true);
 }
 
 void* serve(void*) {
