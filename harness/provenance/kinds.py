@@ -122,29 +122,38 @@ def busy_us(spans: Collection[Span]) -> float:
     return sum(_time_of_each(spans, {span.name: "own" for span in spans}).values())
 
 
-def kind_on_gpu(
-    spans: Collection[Span], evidence: Evidence,
+class Owners(NamedTuple):
+    """Whose kernel each name is, with where an own one was found, and of which names an installed package has one too."""
+
+    of: Mapping[str, tuple[str, str]]
+    packages: Mapping[str, str]
+
+
+def owners_of(
+    names: Collection[str], evidence: Evidence,
     shipped: Callable[[Collection[str]], Collection[str]] = shipped_by_pytorch,
     brought: Callable[[Collection[str]], Mapping[str, str]] = brought_by_packages,
-) -> Provenance:
-    """Judge by when which kernel ran. `shipped` says which of some names PyTorch's libraries carry a kernel of, and
-    `brought` of which an installed package has one as text, and in what file.
+) -> Owners:
+    """Say whose the kernels called `names` are. `shipped` says which of some names PyTorch's libraries carry a kernel of, and
+    `brought` of which an installed package has one as text, and in what file: both take a second.
     """
-    if not all(math.isfinite(span.start_us) and math.isfinite(span.time_us) and span.time_us >= 0 for span in spans):
-        return Provenance("unknown", None, notes=("the profiler's times were no times",))
-    names = list(dict.fromkeys(span.name for span in spans))
     owners = {name: _owner(name, evidence) for name in names}
     by_source = {name for name in names if owners[name][1] in ("triton", "source")}
     doubtful = [name for name in names if owners[name][0] == "own" and (_is_anybodys(name) or owners[name][1] == "source")]
     owners |= dict.fromkeys(shipped(doubtful) if doubtful else (), ("library", ""))
     packages = brought({bare_name(name) for name in by_source}) if by_source else {}
-    owners |= {name: ("unknown", "") for name in by_source if bare_name(name) in packages}
+    return Owners(owners | {name: ("unknown", "") for name in by_source if bare_name(name) in packages}, packages)
+
+
+def kind_on_gpu(spans: Collection[Span], owners: Owners) -> Provenance:
+    """Judge by when which kernel ran."""
+    names = list(dict.fromkeys(span.name for span in spans))
     times = dict.fromkeys(names, 0.0)
     for span in spans:
         times[span.name] += span.time_us
-    traced = tuple(TracedKernel(name, times[name], *owners[name]) for name in names)
-    alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.items()})
-    found = Provenance("unknown", None, traced, (*_notes(traced), *_told_of(packages)), sum(alone_us.values()))
+    traced = tuple(TracedKernel(name, times[name], *owners.of[name]) for name in names)
+    alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.of.items()})
+    found = Provenance("unknown", None, traced, (*_notes(traced), *_told_of(owners.packages)), sum(alone_us.values()))
     total_us = found.busy_us - alone_us["driver"]
     if total_us <= 0 or alone_us["unknown"] / total_us >= 1 - OWN_SHARE:
         return found

@@ -27,7 +27,7 @@ class Look(enum.Enum):
 
 
 # Once more right after the last round. Work that was begun early shows in the late ones whatever it does about its times.
-_LAST = (Look.LATE, Look.LATE, Look.OPEN, Look.FLUSH, Look.VALUES)
+_LAST = (Look.LATE, Look.LATE, Look.OPEN, Look.FLUSH, Look.VALUES, Look.KERNELS)
 
 
 class DrawnLooks:

@@ -10,18 +10,20 @@ from __future__ import annotations
 import functools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness.provenance.kinds import Provenance, Span, busy_us, kind_on_cpu, kind_on_gpu, least_claim, middle_claim
+from harness.provenance.kinds import (
+    Owners, Provenance, Span, busy_us, kind_on_cpu, kind_on_gpu, least_claim, middle_claim, owners_of,
+)
 from harness.provenance.linked import foreign_functions
 from harness.provenance.permitted import is_permitted
 from harness.provenance.recording import Unproven, Window, windows
-from harness.provenance.symbols import Evidence, gather
+from harness.provenance.symbols import gather
 from harness.referee import checking, failures
 from harness.referee.comparing_slices import judge_launch
 from harness.referee.failures import Failed
@@ -81,13 +83,18 @@ def _trace_on_gpu(
     """Of all recorded segments that which claims least counts; one of them at least must be like the timed ones. Where none
     is, more are made.
     """
-    held = timing.launch_hidden is True
+    held, source = timing.launch_hidden is True, Path(contestant.path)
+
+    @functools.cache  # nearly always the same names
+    def owners(names: frozenset[str]) -> Owners:
+        return owners_of(names, gather(contestant.extensions, contestant.triton_cache, source, sorted(names)))
+
     waiting = [made for made in timing.recorded if (made.hidden is True) == held]
     seen: list[_Seen] = []
     try:
         while waiting or (len(seen) < _TRIES and all(each.unlike for each in seen)):
             made = waiting.pop(0) if waiting else recorded_launches(session, reference, contestant, held=held)
-            seen.append(_read(session, contestant, made, timing, len(reference.output_specs)))
+            seen.append(_read(session, made, timing, len(reference.output_specs), owners))
     except Failed as failure:
         # Everything that counts was right before: what fails now is the tracing.
         note = f"its kernels could not be traced; when they were: {failure.verdict.reason}"
@@ -129,13 +136,12 @@ def timed_windows(session: Session, made: Launches) -> list[Window]:
 
 
 def _read(
-    session: Session, contestant: Contestant, made: Launches, timing: Timing, outputs: int
+    session: Session, made: Launches, timing: Timing, outputs: int, owners: Callable[[frozenset[str]], Owners]
 ) -> _Seen:
     """What recorded launches show, which return so many `outputs` each. Raises Unproven."""
     every = timed_windows(session, made)
-    names = {span.name for window in every for span in (*window.spans, *window.late)}
-    evidence = gather(contestant.extensions, contestant.triton_cache, Path(contestant.path), sorted(names))
-    kinds = [_kind_of(window, evidence, outputs if session.reordered else 0, held=made.hidden is True) for window in every]
+    known = owners(frozenset(span.name for window in every for span in (*window.spans, *window.late)))
+    kinds = [_kind_of(window, known, outputs if session.reordered else 0, held=made.hidden is True) for window in every]
     found = replace(
         least_claim(kinds), busy_us=statistics.median(each.busy_us for each in kinds),
         launched=round(statistics.median(each.launched for each in kinds)),
@@ -144,13 +150,13 @@ def _read(
     return _Seen(found, unlike, found.busy_us > timing.time_us)
 
 
-def _kind_of(window: Window, evidence: Evidence, copies: int, *, held: bool) -> Provenance:
+def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Provenance:
     """The kind of one launch. Time in which the GPU waits for the host, beyond what lies between kernels, is nobody's: where
     the host is not waited for it may be as long as its kernels run.
     """
     own = [span for span in window.spans if span not in _copies_to_order(window.spans, copies)]
     busy = busy_us(window.spans)
-    found = replace(kind_on_gpu([*own, *window.late], evidence), busy_us=busy, launched=len(window.spans))
+    found = replace(kind_on_gpu([*own, *window.late], owners), busy_us=busy, launched=len(window.spans))
     each_us = _IDLE_EACH_US if held else _EACH_UNHELD_US
     idle_us = window.open_us - busy - _IDLE_US - each_us * len(window.spans)
     if idle_us <= (_NOBODYS_SHARE * window.open_us if held else busy):

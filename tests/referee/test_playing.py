@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from harness.device.bench import LocalTimes
-from harness.provenance.kinds import Provenance
+from harness.provenance.kinds import Provenance, Span
+from harness.provenance.recording import Unproven, Window
 from harness.referee import failures, playing
 from harness.referee.control import Control
 from harness.referee.failures import Failed
@@ -107,7 +108,7 @@ def test_a_candidate_whose_rounds_scatter_is_doubted_but_where_the_reference_can
     monkeypatch.setattr(playing, "Loader", lambda *_: None)
     monkeypatch.setattr(playing, "_reconcile", lambda *_: None)
     traced = Provenance("custom", 1.0, launched=3)
-    for step, made in (("_check", None), ("_time", timing), ("_trace", traced), ("_kernels_of", 2)):
+    for step, made in (("_check", None), ("_time", timing), ("_trace", traced), ("_count_kernels", 2)):
         monkeypatch.setattr(found, step, lambda *_, made=made, **__: made)
     contestant = SimpleNamespace(is_baseline=is_baseline, precision_class="fp32")
 
@@ -161,17 +162,17 @@ def test_what_is_certain_or_of_another_kind_than_the_clocks_is_not_traced_for_th
         assert ended.value is known
 
 
-def test_the_kernels_of_a_baseline_are_counted_once_and_what_cannot_be_seen_is_asked_for_again(play):
-    found, asked = play(), []
-    answers = iter([failures.protocol("no profile reported"), {"spans": [[0, 0.0, 9.0], [1, 9.0, 1.0]]}])
+def test_kernels_are_counted_in_a_probe_among_the_rounds_or_else_in_one_more_launch(play, monkeypatch):
+    found, timing, asked = play(), Timing(), []
+    found._references = [None]
+    window = Window(9.0, (Span("tile", 0.0, 4.0), Span("mask", 4.0, 5.0)))
+    monkeypatch.setattr(playing, "recorded_launches", lambda *_, **__: asked.append(1) or "one more")
+    monkeypatch.setattr(playing, "timed_windows", lambda session, made: [window] if made == "probe" else [])
+    timing.recorded = ["probe"]
+    assert found._count_kernels(None, timing, None) == 2 and asked == []
 
-    def profile(inputs):
-        asked.append(1)
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+    def unproven(session, made):
+        raise Unproven("the listing is cut off")
 
-    found._references = [SimpleNamespace(draw=lambda: None)]
-    baseline, session = SimpleNamespace(name="eager"), SimpleNamespace(profile=profile)
-    assert [found._kernels_of(baseline, session) for _ in range(3)] == [0, 2, 2] and len(asked) == 2
+    monkeypatch.setattr(playing, "timed_windows", unproven)
+    assert found._count_kernels(None, Timing(), None) == 0 and asked == [1]

@@ -12,7 +12,7 @@ from harness.referee.drawn_looks import Look
 from harness.referee.early import UNHELD, EarlyLook
 from harness.referee.timing import Rounds
 
-LOOKED = ("inspected", "early", "completed", "valued")
+LOOKED = ("inspected", "early", "completed", "valued", "recorded")
 
 
 @pytest.fixture
