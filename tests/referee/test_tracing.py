@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.provenance.kinds import owners_of
 from harness.provenance.recording import Ran, Recording
 from harness.referee import failures, tracing
 from harness.referee.failures import Failed
@@ -53,9 +54,12 @@ def test_where_the_hosts_time_is_in_the_window_its_scatter_and_what_recording_ad
     assert unlike_timed(1150, timing(1000, hidden=False), "cuda", 12) is None
 
 
-def test_a_pause_of_a_busy_cpu_is_no_other_work_and_a_slow_kernel_is():
-    assert unlike_timed(6_000, timing(1_100), "cpu") is None
-    assert unlike_timed(300_000, timing(25_000), "cpu") is not None
+@pytest.mark.parametrize(("traced_us", "timed_us", "is_unlike"), [
+    (1_600, 1_100, False), (6_000, 1_100, True), (700, 1_100, True), (20_000, 25_000, False), (31_000, 25_000, False),
+    (32_000, 25_000, True), (16_000, 25_000, True),
+])
+def test_on_a_cpu_a_watched_call_takes_what_a_timed_one_does_and_pythons_part_more(traced_us, timed_us, is_unlike):
+    assert (unlike_timed(traced_us, timing(timed_us), "cpu") is not None) == is_unlike
 
 
 def made_of(*launches, hidden=True, gap_us=1.0, fault=None):
@@ -117,6 +121,7 @@ def traced(tmp_path, monkeypatch):
 
         monkeypatch.setattr(tracing, "judge_launch", lambda *_: None)
         monkeypatch.setattr(tracing.checking, "decide", decide)
+        monkeypatch.setattr(tracing, "owners_of", lambda *given: owners_of(*given, lambda names: (), lambda names: {}))
         contestant = Contestant("x", str(path), {}, (), None, "fp32", "cuda")
         return trace(session, "cuda", reference, contestant, timing(100.0, recorded=recorded, hidden=hidden))
 
@@ -246,6 +251,23 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
     assert trace(session, "cpu", reference, contestant, timing(1000.0)).kind == kind
     assert session.answers == []
+
+
+def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_takes_longer_is_unknown(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tracing, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(tracing.checking, "decide", lambda *_: None)
+    monkeypatch.setattr(tracing, "foreign_functions", lambda path: [])
+    reference = SimpleNamespace(draw=lambda: None)
+    contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
+    paused = {**on_a_cpu(0.99), "total_us": 9000.0}
+    for answers, kind in (([paused, paused, on_a_cpu(0.99)], "custom"), ([dict(paused) for _ in range(6)], "unknown")):
+        session = Session(*map(dict, answers))
+        session.core_time_beside_us = lambda: 0.0
+        found = trace(session, "cpu", reference, contestant, timing(1000.0))
+        assert (found.kind, session.answers) == (kind, [])
+    assert "when it was traced it took 9000.0 µs, where a timed call took 1000.0 µs" in found.notes[-1]
 
 
 @pytest.mark.parametrize(
