@@ -8,8 +8,9 @@ kernels in their order, the two markers under names drawn for the worker. Whose 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.provenance.demangling import demangled_names
@@ -40,15 +41,23 @@ class Ran(NamedTuple):
     graph: int = 0
 
 
-@dataclass(frozen=True)
-class Recording:
-    """What ran, by when it began, and the calls that launched kernels: their numbers, and whether it was a graph.
+class Call(NamedTuple):
+    """A call that launched a kernel, or a graph: its number, and that of the call of the driver's that it made, if any.
 
-    `fault` says why there is none, where there is none.
+    A kernel bears the one or the other.
     """
 
+    number: int
+    within: int = 0
+    is_graph: bool = False
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What ran, by when it began, and the calls that launched it. `fault` says why there is none, where there is none."""
+
     ran: Sequence[Ran] = ()
-    calls: dict[int, bool] = field(default_factory=dict)
+    calls: Sequence[Call] = ()
     fault: str | None = None
 
 
@@ -65,7 +74,7 @@ class Window:
 
 def read_records(content: bytes, count: int) -> Recording:
     """The recording in the bytes of `count` records. Raises Unproven where they are not all there."""
-    ran, calls, at = [], {}, 0
+    ran, calls, at = [], [], 0
     for number in range(count):
         if at + RECORD.size > len(content):
             raise Unproven("the listing is cut off")
@@ -75,7 +84,7 @@ def read_records(content: bytes, count: int) -> Recording:
         if found != number or len(name) != length:
             raise Unproven("the records are not numbered one after the other")
         if kind in (LAUNCH, GRAPH_LAUNCH):
-            calls[correlation] = kind == GRAPH_LAUNCH
+            calls.append(Call(correlation, graph, kind == GRAPH_LAUNCH))
         elif kind in (KERNEL, COPY, FILL) and start_ns <= end_ns:
             text = _DRIVERS.get(kind) or name.decode(errors="replace")
             ran.append(Ran(kind, correlation, start_ns, end_ns, text, stream, graph))
@@ -100,13 +109,11 @@ def windows(recording: Recording, markers: Markers, count: int) -> list[Window]:
 
 def _check_calls(recording: Recording) -> None:
     """Each call has its kernel, and each kernel its call. Raises Unproven."""
-    kernels = [each for each in recording.ran if each.kind == KERNEL]
-    listed = {each.correlation for each in kernels}
-    missing = sum(number not in listed for number in recording.calls)
-    if missing:
-        raise Unproven(f"{missing} calls launched kernels that are not in the listing")
-    alone = [each.correlation for each in kernels if not recording.calls.get(each.correlation, False)]
-    if len(alone) != len(set(alone)) or not listed <= recording.calls.keys():
+    kernels = Counter(each.correlation for each in recording.ran if each.kind == KERNEL)
+    made = [kernels.pop(call.number, 0) + (kernels.pop(call.within, 0) if call.within else 0) for call in recording.calls]
+    if 0 in made:
+        raise Unproven(f"{made.count(0)} calls launched kernels that are not in the listing")
+    if kernels or any(count > 1 and not call.is_graph for count, call in zip(made, recording.calls)):
         raise Unproven("kernels are in the listing that no call launched")
 
 

@@ -52,6 +52,7 @@ class Session:
         self._opened: Reference | None = None
         self._count, self._is_closed = 0, False
         self.reordered = False  # whether an output of what is loaded lay in another order than the reference's
+        self._on_gpu: set[int] | None = None
         self.helped = False  # whether a process that the candidate began uses the GPU
         self._may_ask = False
         self.ends_s = math.inf  # when its row's budget ends, by time.monotonic(); no launch begins after that
@@ -236,7 +237,10 @@ class Session:
 
         Where NVML does not list this process, as in a container, who holds the device's files open counts.
         """
-        on_gpu, own = self.bench.processes(), {self.child.pid, *processes.descendants(self.child.pid)}
+        on_gpu = self.bench.processes()
+        if self._on_gpu == on_gpu is not None:  # the same as before: to look through all processes takes milliseconds
+            return
+        self._on_gpu, own = on_gpu, {self.child.pid, *processes.descendants(self.child.pid)}
         users = own & on_gpu if on_gpu is not None else {pid for pid in own if processes.holds_open(pid, _GPU_FILES)}
         self.helped |= len(users) > 1
 

@@ -37,12 +37,15 @@ static_assert(sizeof(Head) == 64, "the judge reads these places");
 enum Step { kNoLibrary = 1, kNoFunction, kSubscribe, kCallbacks, kEnable, kFlush, kDropped, kUnsubscribed, kThread };
 enum Kind { kKernel = 1, kCopy, kFill, kLaunch, kGraphLaunch };  // the last two are calls of the driver's or runtime's
 
-// One record; its name follows, filled up to whole words.
+// One record; its name follows, filled up to whole words. `within` is a call's, the number of the call that it made.
 struct Record {
   uint32_t number, kind, correlation, stream;
   uint64_t start_ns, end_ns;
   int32_t grid[3], block[3];
-  uint32_t graph, name_bytes;
+  union {
+    uint32_t graph, within;
+  };
+  uint32_t name_bytes;
 };
 static_assert(sizeof(Record) == 64, "the judge reads these places");
 
@@ -82,7 +85,7 @@ struct CallbackFacts {
   uint64_t* shared;
   uint32_t correlation;
 };
-const uint32_t kMemcpy = 1, kMemset = 2, kConcurrentKernel = 10, kMemcpyPeer = 22;
+const uint32_t kMemcpy = 1, kMemset = 2, kLoneKernel = 3, kConcurrentKernel = 10, kMemcpyPeer = 22;
 const uint32_t kActivities[] = {kConcurrentKernel, kMemcpy, kMemset, kMemcpyPeer};
 const int kInvalidParameter = 1;
 const uint32_t kForced = 1;
@@ -131,7 +134,10 @@ Cupti cupti;
 void* subscriber;
 bool is_recording;
 pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
-__thread int depth;  // of launching calls within each other: the runtime's end in the driver's
+// Launching calls lie within each other, since the runtime's end in the driver's: how deep this thread is in, and the
+// number of the one within the outermost.
+__thread int depth;
+__thread uint32_t within;
 
 void refuse(uint32_t step, int code) {
   if (code == 0 || head->step != 0) return;
@@ -159,6 +165,7 @@ void write(Record record, const char* name) {
 
 void on_call(void*, int domain, uint32_t number, const CallbackFacts* facts) {
   if (facts->site == 0) {
+    if (depth < 2) within = depth == 0 ? 0 : facts->correlation;
     ++depth;
     return;
   }
@@ -170,6 +177,7 @@ void on_call(void*, int domain, uint32_t number, const CallbackFacts* facts) {
     if (call.is_graph && call.domain == domain && call.number == number) record.kind = kGraphLaunch;
   }
   record.correlation = facts->correlation;
+  record.within = within;
   write(record, NULL);
 }
 
@@ -183,7 +191,7 @@ void keep(const void* activity) {
   Record record = {};
   const char* name = NULL;
   const uint32_t kind = *static_cast<const uint32_t*>(activity);
-  if (kind == kConcurrentKernel) {
+  if (kind == kConcurrentKernel || kind == kLoneKernel) {
     const KernelActivity* kernel = static_cast<const KernelActivity*>(activity);
     record.kind = kKernel;
     record.correlation = kernel->correlation;

@@ -34,6 +34,7 @@ static std::set<std::string> names;
 static size_t lost;
 static uint32_t correlation;
 static int refuses;  // what cuptiActivityEnable says
+static int bears_inner;  // whether a kernel bears the number of the driver's call
 
 template <class T>
 static void put(std::vector<uint8_t>& record, size_t at, T value) { memcpy(record.data() + at, &value, sizeof value); }
@@ -101,12 +102,12 @@ int cuptiFinalize() {
   return 0;
 }
 
-// A launch by the runtime, which ends in the driver's own; `fails` launches nothing.
+// A launch by the runtime, which ends in the driver's own; one that `fails` launches nothing.
 void fake_launch(const char* name, uint64_t start, uint64_t end, int fails) {
   const uint32_t outer = ++correlation, inner = ++correlation;
   call(2, 211, 0, outer, 0);
   call(1, 307, 0, inner, 0);
-  if (!fails) record(10, name, start, end, outer);
+  if (!fails) record(10, name, start, end, bears_inner ? inner : outer);
   call(1, 307, 1, inner, fails);
   call(2, 211, 1, outer, fails);
 }
@@ -121,6 +122,7 @@ void fake_graph(const char* name, uint64_t start, uint64_t end) {
 void fake_fill(uint64_t start, uint64_t end) { record(2, "", start, end, ++correlation); }
 void fake_kernel_alone(const char* name, uint64_t start, uint64_t end) { record(10, name, start, end, ++correlation); }
 void fake_lose(size_t count) { lost += count; }
+void fake_bear_inner() { bears_inner = 1; }
 void fake_refuse(int code) { refuses = code; }
-void fake_reset() { cuptiFinalize(); lost = 0; refuses = 0; wanted = nullptr; full = nullptr; }
+void fake_reset() { cuptiFinalize(); lost = 0; refuses = bears_inner = 0; wanted = nullptr; full = nullptr; }
 }

@@ -110,6 +110,11 @@ def test_a_graphs_kernels_belong_to_its_one_call_and_a_launch_that_fails_to_none
     assert names(window) == ["node", "node", "tile"]
 
 
+def test_a_kernel_may_bear_the_number_of_the_drivers_call_within_the_runtimes(worker):
+    worker.cupti.fake_bear_inner()
+    assert names(windows(worker.recorded(["tile"]), MARKERS, 1)[0]) == ["tile"]
+
+
 def test_more_than_one_of_cuptis_buffers_is_handed_over_whole(worker):
     (window,) = windows(worker.recorded(["tile"] * 20_000), MARKERS, 1)
     assert len(window.spans) == 20_000

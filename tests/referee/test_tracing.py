@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.provenance.kinds import owners_of
-from harness.provenance.recording import Ran, Recording
+from harness.provenance.recording import Call, Ran, Recording
 from harness.referee import failures, tracing
 from harness.referee.failures import Failed
 from harness.referee.judgement import Contestant
@@ -77,7 +77,7 @@ def made_of(*launches, hidden=True, gap_us=1.0, fault=None):
         for each in kernels:
             kernel(*each)
         kernel(MARKERS.closes, 1.0)
-    recording = Recording(ran, {each.correlation: False for each in ran}, fault)
+    recording = Recording(ran, [Call(each.correlation) for each in ran], fault)
     return Launches([Launch(1.0, 1.0, 1.0, None, [])] * len(launches), 1.0, hidden, [True] * len(launches), None, recording)
 
 
@@ -112,7 +112,7 @@ def traced(tmp_path, monkeypatch):
     """`traced(SESSION, wrong=…, recorded=…)`: what comes of a candidate that was timed at 100 µs."""
     path = tmp_path / "candidate.py"
     path.write_text('SOURCE = "__global__ void tile(float* x) {}"\n')
-    reference = SimpleNamespace(draw=lambda: None, output_specs=(None,), memory=SimpleNamespace(tight=False))
+    reference = SimpleNamespace(draw=lambda: None, output_specs=(None,))
 
     def make(session, wrong=None, recorded=(), hidden=True):
         def decide(figures, reference, precision_class):
