@@ -1,4 +1,4 @@
-"""From a profiled launch to a kind: custom, library, mixed or unknown.
+"""From what ran in a launch to a kind: custom, library, mixed or unknown.
 
 Whose a kernel is, in this order, the first that applies:
 
@@ -8,7 +8,7 @@ Whose a kernel is, in this order, the first that applies:
    instantiations of libraries that come as headers (CUTLASS, CUB, Thrust), which the build compiled as it did the
    rest; but not when PyTorch's libraries carry a kernel of that very name, for then nothing says which of the two
    ran. The same is asked of names in anonymous namespaces, which look alike wherever they lie, and of symbols that are
-   too long for the profiler to write out.
+   not demangled.
 3. A name that a library may well have given is the library's.
 4. A name that the candidate's source defines, and for Triton its cache as well, compiled from a file that is no
    package's, is its own: it was compiled while it ran. But not when an installed package has a kernel of that name as
