@@ -19,7 +19,7 @@ _WATCHED_MODULES = ("torch", "time", "harness", "builtins", "sys", "os", "gc", "
 # What a kernel has no use for, in any text of the source: what records its launches, and its process as the system has it.
 _TEXTS = (
     (re.compile(r"cupti", re.IGNORECASE), "names CUPTI, which records its launches"),
-    (re.compile(r"/proc/(?:self|thread-self|\d|%|\{)"), "looks at its own process's memory and files (/proc)"),
+    (re.compile(r"/proc/(?:self|thread-self|\d|%|\{|$)"), "looks at its own process's memory and files (/proc)"),
 )
 _SWITCHES = frozenset({"sys.dont_write_bytecode"})
 _REACHING = {
@@ -97,7 +97,7 @@ def _in_texts(tree: ast.Module) -> Iterator[Suspicion]:
     names = _imported(tree)
     for node in ast.walk(tree):
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-        text = text or _path(node, names)
+        text = text or (node.attr if isinstance(node, ast.Attribute) else _path(node, names))
         for pattern, words in _TEXTS:
             if text and pattern.search(text) and not _is_docstring(node, tree):
                 yield Suspicion(node.lineno, words, False)

