@@ -62,7 +62,7 @@ class CudaBench:
         self._properties = torch.cuda.get_device_properties(index)
         self._nvml = Nvml(str(self._properties.uuid))
         self.identity = self._identify()
-        building = ThreadPoolExecutor(1)
+        building = ThreadPoolExecutor(2)
         compiler = find_host_compiler()
         library, recorder = (  # while NVRTC compiles the kernels
             building.submit(native.compiled, compiler, text) for text in (native.SOURCE, CPP.read_text(encoding="utf-8"))
