@@ -111,8 +111,8 @@ _NAMED = {
     "traced_tries": "referee.tracing._TRIES",
     "watched_least": "referee.tracing._CPU_LEAST",
     "watched_most": "referee.tracing._CPU_MOST",
-    "watched_us": "referee.tracing._CPU_WATCHED_US",
-    "watched_tries": "referee.tracing._CPU_TRIES",
+    "watched_us": "referee.tracing._CPU_SLACK_US",
+    "watched_tries": "referee.tracing._TRIES",
     "usable": "launch.memory_plan._USABLE_SHARE",
     "wide": "launch.memory_plan._WIDE_SHARE",
     "frame_bytes": "wire.frames.MAX_FRAME_BYTES",
@@ -337,8 +337,8 @@ proven:* who tells recorded calls from timed ones (by the host's time of a launc
 gains no more than the row above allows, since what it shows must be as fast. Machine code of the candidate's can write into
 the records before the judge reads them.
 
-On a CPU a watched call must take {watched_least:g} to {watched_most:g} times as long as a timed one, and {watched_us:g} µs more, at one
-of {watched_tries} tries. The time in the extension's own functions is set against the time in PyTorch's operators. What an extension may
+On a CPU a watched call must take {watched_least:g} to {watched_most:g} times as long as a timed one, within {watched_us:g} µs, at one of
+{watched_tries} tries. The time in the extension's own functions is set against the time in PyTorch's operators. What an extension may
 take from elsewhere is listed: memory, text, mathematics of single values, threads, Python's objects, and of PyTorch what
 handles tensors. One other name makes it `unknown`, and the row says which. Details are in
 [design/attribution.md](design/attribution.md).
