@@ -59,7 +59,8 @@ _NAMED = {
     "stream_takes": "referee.unheld.STREAM_TAKES",
     "by_chance": "referee.unheld._BY_CHANCE",
     "ungated_budgets": "referee.estimating._UNHELD_BUDGETS",
-    "longer_each_us": "referee.tracing._LONGER_EACH_US",
+    "longer_each_us": "referee.tracing._EACH_US",
+    "longer_each_ungated_us": "referee.tracing._EACH_UNHELD_US",
     "fewest_rounds": "referee.estimating._FEWEST_ROUNDS",
     "short_us": "referee.estimating._SHORT_US",
     "short_share": "referee.estimating._SHORT_SHARE",
@@ -89,8 +90,9 @@ _NAMED = {
     "of_three": "referee.judging._OF_THREE_LOOKS",
     "own_share": "provenance.kinds.OWN_SHARE",
     "library_share": "provenance.kinds.LIBRARY_SHARE",
-    "traced_least": "referee.tracing._LEAST_TIMES",
-    "traced_most": "referee.tracing._MOST_TIMES",
+    "traced_idle_us": "referee.tracing._IDLE_US",
+    "traced_idle_each_us": "referee.tracing._IDLE_EACH_US",
+    "traced_nobodys": "referee.tracing._NOBODYS_SHARE",
     "traced_tries": "referee.tracing._TRIES",
     "usable": "launch.memory_plan._USABLE_SHARE",
     "wide": "launch.memory_plan._WIDE_SHARE",
@@ -118,6 +120,8 @@ _OF_DEVICES = {
     "slowed_us": "slowed_us",
     "slowed_blamed_us": "slowed_blamed_us",
     "known_to": "known_to",
+    "traced_least": "traced_least",
+    "traced_most": "traced_most",
     "traced_slack_us": "traced_slack_us",
 }
 _OF_PROBES = {
@@ -288,6 +292,7 @@ comes in the first four rounds, any of them before one segment in {probe_chance}
 | early read | inputs lie readable for twice the call's time before the window | calls are faster by {probe_share[cuda]:.0%} or {probe_us[cuda]:g} µs ({probe_share[cpu]:.0%} or {probe_cpu_ms:g} ms), or on a GPU the fastest eighth by {probe_some:.0%} |
 | late input | up to {late_pieces} pieces of {late_bytes} bytes of one launch come with the window | the output is wrong {late_wrong} times, or that call is slower by as much |
 | input value | one launch of a product has random signs | that call is slower by as much: `goes_by_values` |
+| kernels | native code records what runs on a GPU | see [Attribution](#attribution) |
 
 - A probe that finds something is made {probe_tries} times. All findings: `rejected`. {probe_often} of them: `unsure`.
   On a CPU less than {probe_blamed_cpu_ms:g} ms is `unsure` only.
@@ -303,7 +308,8 @@ comes in the first four rounds, any of them before one segment in {probe_chance}
 
 ## Attribution
 
-One launch runs under PyTorch's profiler, and is never a timed one. For each kernel the first rule that applies counts:
+On a GPU native code of the harness's writes down what ran, in probes among the rounds that look like any segment. For
+each kernel the first rule that applies counts:
 
 1. A name that only ready-made libraries have is the library's, whatever else bears that name.
 2. A name in the device code of the extensions that the build produced is the candidate's own, if PyTorch has none of
@@ -314,13 +320,28 @@ One launch runs under PyTorch's profiler, and is never a timed one. For each ker
 5. What is left is unknown. Copies and fills are nobody's.
 
 `custom` is {own_share:.0%} or more of the GPU time in own kernels, `library` is {library_share:.0%} or less, and
-`mixed` lies between. {library_share:.0%} or more of nobody's is `unknown`. The profiled launch must look like a timed
-one. Its output is checked. It must take {traced_least:g} to {traced_most:g} times as long, with
-{traced_slack_us[cuda]:g} µs of slack ({traced_slack_cpu_ms:g} ms), at one of {traced_tries} tries. Where calls could not
-be queued ahead it may take 5 % longer and {longer_each_us:g} µs for each kernel. A source that
-reaches into loaded modules, objects or frames, or replaces functions of PyTorch's, is `unknown`.
+`mixed` lies between. {library_share:.0%} or more of nobody's is `unknown`. Of all recorded calls that which claims least
+counts.
 
-On a CPU the time in the extension's own functions is set against the time in PyTorch's operators. What an extension may
+| a recorded call must | or else |
+|---|---|
+| be listed whole: numbered records, a kernel for each launching call and a call for each kernel, nothing dropped, the harness's own kernels in order | `unknown`, whatever other recordings show |
+| have a right output | `unknown` |
+| take what a timed call takes, to {traced_apart:.0%} and {traced_slack_us[cuda]:g} µs, and {longer_each_us:g} µs more for each kernel, in one of {traced_tries} segments at least | `unknown`; `rejected` where its kernels take longer in all of them |
+| leave the GPU idle for {traced_idle_us:g} µs, {traced_idle_each_us:g} µs for each kernel and {traced_nobodys:.0%} of the call at most | `unknown` |
+| have no other process of the candidate's on the GPU, then or in a timed round | `unknown` |
+
+Where calls could not be queued ahead it may take {longer_each_ungated_us:g} µs more for each kernel, and what timed calls
+differ by; the GPU may then be idle for as long as it is busy. A source that reaches into loaded modules, objects or
+frames, names CUPTI, looks at its own process in /proc, or replaces functions of PyTorch's, is `unknown`.
+
+*Proven:* a call that was recorded and is listed whole did this work, in this time, and timed calls take as long. *Not
+proven:* who tells recorded calls from timed ones (by the host's time of a launch, say) may do other work in them; it
+gains no more than the row above allows, since what it shows must be as fast. Machine code of the candidate's can write into
+the records before the judge reads them.
+
+On a CPU a watched call must take {traced_least[cpu]:g} to {traced_most[cpu]:g} times as long as a timed one, within
+{watched_ms:g} ms, at one of {traced_tries} tries. The time in the extension's own functions is set against the time in PyTorch's operators. What an extension may
 take from elsewhere is listed: memory, text, mathematics of single values, threads, Python's objects, and of PyTorch what
 handles tensors. One other name makes it `unknown`, and the row says which. Details are in
 [design/attribution.md](design/attribution.md).
@@ -402,8 +423,9 @@ def constants() -> dict[str, Any]:
         "tail_blamed_ms": values["tail_blamed_us"]["cuda"] / 1e3,
         "tail_blamed_cpu_ms": values["tail_blamed_us"]["cpu"] / 1e3, "probe_cpu_ms": values["probe_us"]["cpu"] / 1e3,
         "probe_blamed_cpu_ms": values["probe_blamed_us"]["cpu"] / 1e3, "ungated_ms": values["ungated_us"] / 1e3,
+        "traced_apart": values["traced_most"]["cuda"] - 1, "watched_ms": values["traced_slack_us"]["cpu"] / 1e3,
         "slowed_blamed_cpu_ms": values["slowed_blamed_us"]["cpu"] / 1e3,
-        "traced_slack_cpu_ms": values["traced_slack_us"]["cpu"] / 1e3, "snapshot_mib": values["snapshot_bytes"] / 2**20,
+        "snapshot_mib": values["snapshot_bytes"] / 2**20,
         "frame_mib": values["frame_bytes"] / 2**20, "scratch_gib": values["scratch_bytes"] / 2**30,
         "source_mib": values["source_bytes"] / 2**20, "read_mib": values["read_bytes"] / 2**20,
         "extension_gib": values["extension_bytes"] / 2**30, "file_gib": (limits.file_bytes or 0) / 2**30,

@@ -76,7 +76,7 @@ double stopwatch_us(const Stopwatch* watch, int64_t start, int64_t stop) {
 
 _NOT_KEPT = 1_000_000
 _BUILD_LIMIT_S = 60
-_FLAGS = ("-x", "c++", "-O2", "-shared", "-fPIC")
+_FLAGS = ("-x", "c++", "-O2", "-shared", "-fPIC", "-pthread")
 
 
 class NativeEvents:
@@ -131,18 +131,19 @@ def stopwatch_of(device: torch.device, library: bytes | None) -> Stopwatch:
     return TorchEvents(device)
 
 
-@functools.lru_cache(maxsize=4)
-def compiled(cxx: str | None) -> bytes | None:
-    """The library as the host compiler at `cxx` builds it; None where there is none or it does not build it."""
+@functools.lru_cache(maxsize=8)
+def compiled(cxx: str | None, text: str = SOURCE) -> bytes | None:
+    """The library of that `text` as the host compiler at `cxx` builds it; None where there is none or it does not build it.
+    """
     if cxx is None or sys.platform != "linux":
         return None
     try:
-        with tempfile.TemporaryDirectory(prefix="stopwatch-") as folder:
-            source, made = Path(folder, "stopwatch.cpp"), Path(folder, "stopwatch.so")
-            source.write_text(SOURCE)
+        with tempfile.TemporaryDirectory(prefix="native-") as folder:
+            source, made = Path(folder, "library.cpp"), Path(folder, "library.so")
+            source.write_text(text)
             subprocess.run(
-                [cxx, *_FLAGS, "-o", str(made), str(source)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, timeout=_BUILD_LIMIT_S, check=True,
+                [cxx, *_FLAGS, "-o", str(made), str(source), "-ldl"], stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_BUILD_LIMIT_S, check=True,
             )
             return made.read_bytes()
     except (OSError, subprocess.SubprocessError):
@@ -153,11 +154,10 @@ def _driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
-@functools.lru_cache(maxsize=4)
-def _loaded(library: bytes) -> ctypes.CDLL:
-    """From memory: there may be no folder here that can be written and run from."""
+def loaded(library: bytes) -> ctypes.CDLL:
+    """Load a library from memory: there may be no folder here that can be written and run from. Raises OSError."""
     # Kept open: the loader knows a library by its path, and takes the next one under this number for the same.
-    descriptor = os.memfd_create("stopwatch", os.MFD_CLOEXEC)
+    descriptor = os.memfd_create("native", os.MFD_CLOEXEC)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(library)
     try:
@@ -165,6 +165,9 @@ def _loaded(library: bytes) -> ctypes.CDLL:
     except OSError:
         os.close(descriptor)
         raise
+
+
+_loaded = functools.lru_cache(maxsize=4)(loaded)  # one stopwatch after another in a process is of one library
 
 
 def _refused(code: int) -> Any:

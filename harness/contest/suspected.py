@@ -12,7 +12,7 @@ from harness.verdict import Status, Verdict
 def with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verdict:
     """Where to look in the source, beside a finding; beside a good row, what it says of its own kernels is not taken.
 
-    The listing of a profiled launch is the process's own word, and passes through what such a source reaches.
+    What tells whose kernels ran is written down in its process, where such a source reaches.
     """
     found = suspicions_in(source)
     if verdict.status is Status.OK and found:

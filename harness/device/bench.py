@@ -13,8 +13,10 @@ from harness.device.identity import DeviceIdentity, Telemetry, Violations
 from harness.device.limits import Limits
 from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
+from harness.provenance.recording import Recording
 from harness.wire.arena import Arena
 from harness.wire.frames import Channel
+from harness.wire.markers import Markers
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Bench(Protocol):
     transport: str
     l2_policy: str
     timer: str
+    markers: Markers  # of the worker that was prepared last
 
     def prepare_command(self) -> dict[str, Any]:
         """What a fresh player must know of the device, as a frame."""
@@ -107,6 +110,12 @@ class Bench(Protocol):
     def poll(self, channel: Channel, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
         """The next turn, cooling or frame within about `timeout_s`, or None."""
 
+    def begin_recording(self) -> None:
+        """Have the kernels of the player's launches recorded from now on; of a GPU's alone."""
+
+    def end_recording(self) -> Recording:
+        """What was recorded since; all of the launches are over."""
+
     def slots_unchanged(self, sets: Sequence[InputSet]) -> Sequence[bool]:
         """Of the slot of each set whether it still holds what it was filled with.
 
@@ -134,6 +143,9 @@ class Bench(Protocol):
     def synchronize(self) -> None: ...
 
     def telemetry(self, own_pids: set[int]) -> Telemetry: ...
+
+    def processes(self) -> set[int] | None:
+        """The processes that compute on the GPU, where NVML can be asked and lists this one."""
 
     def violations(self) -> Violations:
         """For how long limits have held the clocks down so far."""

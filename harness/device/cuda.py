@@ -28,11 +28,14 @@ from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
 from harness.device.limits import CUDA
 from harness.device.nvml import Nvml
+from harness.device.recorder import Recorder
 from harness.inputs.incomplete import MOST_PIECES, PIECE_BYTES, Incomplete
 from harness.inputs.sets import InputSet, still_hold
-from harness.wire import cooling, cuda_driver, masking, nvrtc, rotation, waiting
+from harness.provenance.recording import Recording
+from harness.wire import cooling, cuda_driver, markers, masking, nvrtc, rotation, waiting
 from harness.wire.arena import FLAGS_BYTES, KEY_BYTES, Arena, Flags
 from harness.wire.frames import Channel, FrameTimeout
+from harness.wire.recorder import CPP
 
 _LEGACY_STREAM = 0
 # Longer than the interpreter's switch interval, so that other threads get their turn between system calls.
@@ -61,20 +64,24 @@ class CudaBench:
         self._properties = torch.cuda.get_device_properties(index)
         self._nvml = Nvml(str(self._properties.uuid))
         self.identity = self._identify()
-        building = ThreadPoolExecutor(1)
-        library = building.submit(native.compiled, find_host_compiler())  # while NVRTC compiles the kernels
+        building = ThreadPoolExecutor(2)
+        compiler = find_host_compiler()
+        library, recorder = (  # while NVRTC compiles the kernels
+            building.submit(native.compiled, compiler, text) for text in (native.SOURCE, CPP.read_text(encoding="utf-8"))
+        )
         building.shutdown(wait=False)
         self.arena = Arena.create()
         self._flags = self.arena.flags()
         own_flags = Arena.create().flags()
         own_words = cuda_driver.map_host(own_flags.address, FLAGS_BYTES)
-        source = masking.SOURCE + cooling.SOURCE + waiting.SOURCE + rotation.SOURCE
+        source = masking.SOURCE + cooling.SOURCE + waiting.SOURCE + rotation.SOURCE + markers.SOURCE
         self._cubin = nvrtc.compile_cubin(source, self._properties.major, self._properties.minor)
         self._blocks = 4 * self._properties.multi_processor_count
         self._masks = masking.Masks(self._cubin, self._blocks, self.torch_device)
         self._cache = GpuCache(
             self._properties.L2_cache_size, self.torch_device, self._cubin, self._blocks
         )
+        self._recorder, self.markers = Recorder(self.arena, recorder.result()), markers.PLAIN
         self._library = library.result()
         self._stopwatch = native.stopwatch_of(self.torch_device, self._library)
         self.timer = self._stopwatch.name
@@ -102,8 +109,10 @@ class CudaBench:
         self._reached = self._cooled = self._mail = 0
         self._flags.reset()
         self.arena.reclaim()
+        self.markers = markers.drawn()
         return {
-            "op": "prepare", "device": "cuda", "kernels": self._cubin.hex(), "blocks": self._blocks,
+            "op": "prepare", "device": "cuda", "kernels": markers.renamed(self._cubin, self.markers).hex(),
+            "markers": self.markers, "blocks": self._blocks, **self._recorder.command(),
             "cooling": self._cache.command(), "records": handle_of(self._records),
             "stopwatch": None if self._library is None else self._library.hex(),
         }
@@ -195,6 +204,12 @@ class CudaBench:
         self._flags.open_window(last)
         self._flags.release(last, bytes(KEY_BYTES))
 
+    def begin_recording(self) -> None:
+        self._recorder.begin()
+
+    def end_recording(self) -> Recording:
+        return self._recorder.end()
+
     def poll(self, channel: Channel, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
         deadline = time.perf_counter() + timeout_s
         while True:
@@ -253,6 +268,9 @@ class CudaBench:
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch_device)
+
+    def processes(self) -> set[int] | None:
+        return self._nvml.processes()
 
     def violations(self) -> Violations:
         return self._nvml.violations()

@@ -65,12 +65,16 @@ class Nvml:
             return None
         return "+".join(name for bit, name in {**_STEADY, **THERMAL}.items() if mask & bit)
 
-    def _others(self, own_pids: set[int]) -> int | None:
+    def processes(self) -> set[int] | None:
+        """The processes that compute on the GPU, this one among them; None where they are not known."""
         processes = self._read(lambda n, h: n.nvmlDeviceGetComputeRunningProcesses(h))
+        pids = {process.pid for process in processes or ()}
         # A namespace may hide or renumber pids; a list without ourselves is not one to count from.
-        if processes is None or os.getpid() not in {process.pid for process in processes}:
-            return None
-        return sum(process.pid not in own_pids | {os.getpid()} for process in processes)
+        return pids if os.getpid() in pids else None
+
+    def _others(self, own_pids: set[int]) -> int | None:
+        processes = self.processes()
+        return None if processes is None else len(processes - own_pids - {os.getpid()})
 
     def _read(self, ask: Any) -> Any:
         if self._nvml is None:

@@ -94,6 +94,7 @@ class Launcher:
                 launched_us = (_perf_counter_ns() - began_ns) / 1e3
                 stage.restore_stream()
                 laps.append(stage.stopwatch.stop(mark))
+                stage.close_window()
                 if alone:
                     stage.synchronize()
                 host_us = (_perf_counter_ns() - began_ns) / 1e3

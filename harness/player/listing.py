@@ -1,4 +1,4 @@
-"""From the events of PyTorch's profiler to what the player says of them: which names, when they ran, and for how long.
+"""From the events of PyTorch's profiler to what the player says of them: which names, and for how long they ran.
 
 The functions that read an event are taken from the C extension as this module is imported, before any candidate is.
 """
@@ -11,13 +11,10 @@ from typing import Any, NamedTuple
 from torch._C._autograd import _KinetoEvent
 from torch.autograd import DeviceType
 
-_MOST_NAMES, _LONGEST_NAME, _MOST_SPANS = 200, 8000, 10_000
+_MOST_NAMES, _LONGEST_NAME = 200, 8000
 _name, _device_type = _KinetoEvent.name, _KinetoEvent.device_type
 _start_ns, _duration_ns = _KinetoEvent.start_ns, _KinetoEvent.duration_ns
 _start_thread_id = _KinetoEvent.start_thread_id
-# Not every PyTorch has both.
-_is_user_annotation = getattr(_KinetoEvent, "is_user_annotation", lambda event: False)
-_activity_type = getattr(_KinetoEvent, "activity_type", None)
 
 
 class Span(NamedTuple):
@@ -31,11 +28,6 @@ class Span(NamedTuple):
     @classmethod
     def of(cls, event: Any) -> Span:
         return cls(_start_ns(event), _duration_ns(event), _name(event)[:_LONGEST_NAME], _start_thread_id(event))
-
-
-def kernels_of(events: Iterable[Any]) -> list[Span]:
-    """What ran on the device, without what only marks its time line."""
-    return [Span.of(event) for event in events if _device_type(event) == DeviceType.CUDA and not _is_note(event)]
 
 
 def calls_of(events: Iterable[Any]) -> list[Span]:
@@ -62,30 +54,8 @@ def own_times_us(spans: Iterable[Span], mark: str = "", marked: Collection[str] 
     return {name: max(0.0, time_us) for name, time_us in times.items()}
 
 
-def when(spans: list[Span]) -> dict[str, Any]:
-    """The longest of the spans, by their names' places in a list and from the first one's start on."""
-    kept = sorted(sorted(spans, key=lambda span: -span.duration_ns)[:_MOST_SPANS])
-    names = {name: place for place, name in enumerate(dict.fromkeys(span.name for span in kept))}
-    first_ns = kept[0].start_ns if kept else 0
-    return {
-        "names": list(names)[:_MOST_NAMES],
-        "spans": [
-            [names[span.name], (span.start_ns - first_ns) / 1e3, span.duration_ns / 1e3]
-            for span in kept if names[span.name] < _MOST_NAMES
-        ],
-    }
-
-
 def operators_of(times_us: dict[str, float]) -> list[dict[str, Any]]:
     """The names that took longest, of those that are an operator's."""
     operators = {name: time_us for name, time_us in times_us.items() if "::" in name}
     longest = sorted(operators.items(), key=lambda item: -item[1])[:_MOST_NAMES]
     return [{"name": name, "us": time_us} for name, time_us in longest]
-
-
-def _is_note(event: Any) -> bool:
-    """A range that a candidate has marked on the device's time line, or a wait: neither is a kernel."""
-    if _activity_type is None:
-        return bool(_is_user_annotation(event))
-    kind = _activity_type(event)
-    return "annotation" in kind or "sync" in kind

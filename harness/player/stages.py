@@ -7,6 +7,7 @@ at once, and the turn is a frame.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -24,8 +25,10 @@ from harness.wire.arena import (
 from harness.wire.cooling import SUM_BYTES, Cooler
 from harness.wire.frames import Channel
 from harness.wire.layout import TensorSpec
+from harness.wire.markers import Closer, Markers
 from harness.wire.masking import Completer, Mask
 from harness.wire.placement import Placement
+from harness.wire.recorder import open_recorder
 from harness.wire.rotation import Rotation
 from harness.wire.waiting import Waiter
 
@@ -73,7 +76,9 @@ class CudaStage:
         self._secret = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device=self.device)
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
         records = cuda_driver.open_ipc(bytes.fromhex(command["records"]["handle"]))
-        self._completer = Completer(cubin, self._words, records)
+        markers = Markers(*command["markers"])
+        self._completer = Completer(cubin, self._words, records, markers.opens)
+        self._closer = Closer(cubin, markers.closes)
         cooling = command["cooling"]
         written, read, self._sums = (
             cuda_driver.open_ipc(bytes.fromhex(cooling[name]["handle"])) for name in ("written", "read", "sums")
@@ -87,6 +92,9 @@ class CudaStage:
         self._guard = Guard(self.device, _LEGACY_STREAM)
         library = command["stopwatch"]
         self.stopwatch = native.stopwatch_of(self.device, None if library is None else bytes.fromhex(library))
+        if command["recorder"] is not None:
+            with contextlib.suppress(OSError):  # the judge sees that it is not open
+                open_recorder(native.loaded(bytes.fromhex(command["recorder"])), arena.descriptor, **command["recording"])
         self._staging: list[int] = []
         self._slots: list[torch.Tensor] = []
         self._inputs, self._outputs = Views(), Views()
@@ -137,6 +145,9 @@ class CudaStage:
 
     def wait_for_window(self, sequence: int) -> None:
         self._completer.run(_LEGACY_STREAM, sequence, self._slots[self._index].data_ptr(), self._filled_bytes)
+
+    def close_window(self) -> None:
+        self._closer.run(_LEGACY_STREAM)
 
     def signal_end(self, sequence: int) -> None:
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
@@ -228,6 +239,9 @@ class CpuStage:
     def wait_for_window(self, sequence: int) -> None:
         while self._flags.window < sequence:
             _sleep(_WINDOW_POLL_S)
+
+    def close_window(self) -> None:
+        """A CPU's launches are not recorded."""
 
     def signal_end(self, sequence: int) -> None:
         self._channel.send({"turn": sequence})

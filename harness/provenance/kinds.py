@@ -1,4 +1,4 @@
-"""From a profiled launch to a kind: custom, library, mixed or unknown.
+"""From what ran in a launch to a kind: custom, library, mixed or unknown.
 
 Whose a kernel is, in this order, the first that applies:
 
@@ -8,7 +8,7 @@ Whose a kernel is, in this order, the first that applies:
    instantiations of libraries that come as headers (CUTLASS, CUB, Thrust), which the build compiled as it did the
    rest; but not when PyTorch's libraries carry a kernel of that very name, for then nothing says which of the two
    ran. The same is asked of names in anonymous namespaces, which look alike wherever they lie, and of symbols that are
-   too long for the profiler to write out.
+   not demangled.
 3. A name that a library may well have given is the library's.
 4. A name that the candidate's source defines, and for Triton its cache as well, compiled from a file that is no
    package's, is its own: it was compiled while it ran. But not when an installed package has a kernel of that name as
@@ -112,29 +112,48 @@ def middle_claim(found: Sequence[Provenance]) -> Provenance:
     return ordered[(len(ordered) - 1) // 2]
 
 
-def kind_on_gpu(
-    spans: Collection[Span], evidence: Evidence,
+def least_claim(found: Sequence[Provenance]) -> Provenance:
+    """Of several calls of one process that which claims least as its own."""
+    return min(found, key=lambda each: (_CLAIMS.index(each.kind), each.own_share or 0.0))
+
+
+def busy_us(spans: Collection[Span]) -> float:
+    """For how long anything ran."""
+    return sum(_time_of_each(spans, {span.name: "own" for span in spans}).values())
+
+
+class Owners(NamedTuple):
+    """Whose kernel each name is, with where an own one was found, and of which names an installed package has one too."""
+
+    of: Mapping[str, tuple[str, str]]
+    packages: Mapping[str, str]
+
+
+def owners_of(
+    names: Collection[str], evidence: Evidence,
     shipped: Callable[[Collection[str]], Collection[str]] = shipped_by_pytorch,
     brought: Callable[[Collection[str]], Mapping[str, str]] = brought_by_packages,
-) -> Provenance:
-    """Judge by when which kernel ran. `shipped` says which of some names PyTorch's libraries carry a kernel of, and
-    `brought` of which an installed package has one as text, and in what file.
+) -> Owners:
+    """Say whose the kernels called `names` are. `shipped` says which of some names PyTorch's libraries carry a kernel of, and
+    `brought` of which an installed package has one as text, and in what file: both take a second.
     """
-    if not all(math.isfinite(span.start_us) and math.isfinite(span.time_us) and span.time_us >= 0 for span in spans):
-        return Provenance("unknown", None, notes=("the profiler's times were no times",))
-    names = list(dict.fromkeys(span.name for span in spans))
     owners = {name: _owner(name, evidence) for name in names}
     by_source = {name for name in names if owners[name][1] in ("triton", "source")}
     doubtful = [name for name in names if owners[name][0] == "own" and (_is_anybodys(name) or owners[name][1] == "source")]
     owners |= dict.fromkeys(shipped(doubtful) if doubtful else (), ("library", ""))
     packages = brought({bare_name(name) for name in by_source}) if by_source else {}
-    owners |= {name: ("unknown", "") for name in by_source if bare_name(name) in packages}
+    return Owners(owners | {name: ("unknown", "") for name in by_source if bare_name(name) in packages}, packages)
+
+
+def kind_on_gpu(spans: Collection[Span], owners: Owners) -> Provenance:
+    """Judge by when which kernel ran."""
+    names = list(dict.fromkeys(span.name for span in spans))
     times = dict.fromkeys(names, 0.0)
     for span in spans:
         times[span.name] += span.time_us
-    traced = tuple(TracedKernel(name, times[name], *owners[name]) for name in names)
-    alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.items()})
-    found = Provenance("unknown", None, traced, (*_notes(traced), *_told_of(packages)), sum(alone_us.values()))
+    traced = tuple(TracedKernel(name, times[name], *owners.of[name]) for name in names)
+    alone_us = _time_of_each(spans, {name: owner for name, (owner, _) in owners.of.items()})
+    found = Provenance("unknown", None, traced, (*_notes(traced), *_told_of(owners.packages)), sum(alone_us.values()))
     total_us = found.busy_us - alone_us["driver"]
     if total_us <= 0 or alone_us["unknown"] / total_us >= 1 - OWN_SHARE:
         return found

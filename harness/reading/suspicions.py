@@ -8,6 +8,7 @@ rests on what such a source can change.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +16,11 @@ from harness.reading.python_source import SourceFault, parsed
 
 _LONGEST_PATH = 50  # each link of a chain of attributes is looked at as the end of one
 _WATCHED_MODULES = ("torch", "time", "harness", "builtins", "sys", "os", "gc", "inspect", "numpy")
+# What a kernel has no use for, in any text of the source: what records its launches, and its process as the system has it.
+_TEXTS = (
+    (re.compile(r"cupti", re.IGNORECASE), "names CUPTI, which records its launches"),
+    (re.compile(r"/proc/(?:self|thread-self|\d|%|\{|$)"), "looks at its own process's memory and files (/proc)"),
+)
 _SWITCHES = frozenset({"sys.dont_write_bytecode"})
 _REACHING = {
     "gc.get_objects": "looks through all objects of its process",
@@ -60,7 +66,7 @@ def suspicions_in(source: str) -> list[Suspicion]:
         tree = parsed(source)
     except SourceFault:
         return []
-    found = {(each.line, each.words): each for each in _all(tree)}
+    found = {(each.line, each.words): each for each in (*_all(tree), *_in_texts(tree))}
     return sorted(found.values(), key=lambda each: each.line)
 
 
@@ -85,6 +91,21 @@ def _all(tree: ast.Module) -> Iterator[Suspicion]:
                 yield Suspicion(node.lineno, f"{_REACHING[path]} ({path})", False)
             elif path == "sys.modules":
                 yield Suspicion(node.lineno, "looks through the loaded modules (sys.modules)", False)
+
+
+def _in_texts(tree: ast.Module) -> Iterator[Suspicion]:
+    names = _imported(tree)
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        text = text or (node.attr if isinstance(node, ast.Attribute) else _path(node, names))
+        for pattern, words in _TEXTS:
+            if text and pattern.search(text) and not _is_docstring(node, tree):
+                yield Suspicion(node.lineno, words, False)
+
+
+def _is_docstring(node: ast.AST, tree: ast.Module) -> bool:
+    first = tree.body[0]
+    return isinstance(first, ast.Expr) and first.value is node
 
 
 def _call(node: ast.Call, names: dict[str, str]) -> Iterator[Suspicion]:

@@ -134,7 +134,7 @@ def baseline_hash(path: Path) -> str:
 def harness_hash() -> str:
     """The first 16 hex digits of the SHA-256 over the names and texts of this software's own modules."""
     found = hashlib.sha256()
-    for path in sorted((REPOSITORY / "harness").rglob("*.py")):
+    for path in sorted(path for path in (REPOSITORY / "harness").rglob("*") if path.suffix in (".py", ".cpp")):
         found.update(str(path.relative_to(REPOSITORY)).encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()[:16]
 

@@ -25,5 +25,6 @@ What proves what:
 - The judge's own clock runs beside the worker's events, and the gap between them must be the control's.
 - Four probes look for an early start, a late write, a flush that was left out, and work that goes by known values.
 - The judge times the baseline in its own process in the same rounds, where no candidate can slow it down unseen.
-- The profiler's list of kernels is the worker's word. It counts where output and duration are those of a timed launch.
+- Native code in the worker lists a GPU's kernels for the judge, in a fifth probe. A list counts where it is whole, and
+  output and duration are those of a timed launch. On a CPU a profiler's list is the worker's word.
 """

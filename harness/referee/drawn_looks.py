@@ -23,10 +23,11 @@ class Look(enum.Enum):
     OPEN = "what a call gains by inputs that lie readable before its window"
     LATE = "what a call loses by inputs that are complete only with its window"
     VALUES = "what a call loses by inputs with other values"
+    KERNELS = "which kernels a call launches"
 
 
 # Once more right after the last round. Work that was begun early shows in the late ones whatever it does about its times.
-_LAST = (Look.LATE, Look.LATE, Look.OPEN, Look.FLUSH, Look.VALUES)
+_LAST = (Look.LATE, Look.LATE, Look.OPEN, Look.FLUSH, Look.VALUES, Look.KERNELS)
 
 
 class DrawnLooks:

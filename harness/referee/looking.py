@@ -2,7 +2,7 @@
 
 In one the flush is inspected, in another the inputs lie open for a while, in one the last pieces of a launch's inputs
 come as its window opens, and in one a launch has inputs of another family: who knows how they are drawn could do with
-less for them. Which comes when is `drawn_looks`'s, and what they give `early`'s to judge.
+less for them. In one, on a GPU, the kernels are recorded. Which comes when is `drawn_looks`'s, and what they give `early`'s to judge.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class _Incomplete:
 
 
 class Looking:
-    """Looks at the player of one candidate; `opened`, `completed` and `valued` are what says most against it so far.
+    """Looks at the player of one candidate; `opened`, `completed` and `valued` are what says most against it so far, and
+    `recorded` the launches of which the kernels were recorded.
 
     `take` gives inputs for one segment that nobody has seen. What a look takes besides is worked out long before: a
     segment that took longer to begin would be told by that. Outputs are verified by `backlog` while the player makes the
@@ -66,6 +67,7 @@ class Looking:
         self.opened: EarlyLook | None = None
         self.completed: EarlyLook | None = None
         self.valued: EarlyLook | None = None
+        self.recorded: list[Launches] = []
 
     def prepare(self, inputs: InputSet, count: int) -> None:
         """Have `inputs` ready as the incomplete ones of a segment of `count` launches, and a set of another family; and
@@ -88,6 +90,9 @@ class Looking:
         limits = self._bench.limits.probe if hold else self._bench.limits.ungated_probe
         if what is Look.FLUSH:
             self._segment(0.0, inspect=True)
+            return
+        if what is Look.KERNELS:
+            self._segment(0.0, record=True)
             return
         usual_us = usual_us or self._segment(0.0)
         # Where the device waits for the host in each call, a window that opens late lets the host run ahead.
@@ -119,9 +124,10 @@ class Looking:
         self._backlog.settle()
         return made
 
-    def _segment(self, early_s: float, *, inspect: bool = False) -> list[float]:
+    def _segment(self, early_s: float, **how: Any) -> list[float]:
         sets = self._next()
-        made = self._launch(sets, early_s=early_s, inspect=inspect)
+        made = self._launch(sets, early_s=early_s, **how)
+        self.recorded += [made] if made.recording is not None else []
         self._backlog.add(lambda: self._verify(sets, made))
         if self._reference.memory.tight:
             self._backlog.settle()

@@ -18,6 +18,7 @@ from harness.device.limits import Limits
 from harness.inputs.sets import InputSet
 from harness.launch.memory_plan import MemoryStep, sentence_of
 from harness.provenance.kinds import Provenance, claiming_least
+from harness.provenance.recording import Unproven
 from harness.referee import checking, extras
 from harness.referee.clock_checks import check_baseline, check_times
 from harness.referee.control import Control, reconcile
@@ -31,7 +32,7 @@ from harness.referee.scatter_checks import check_evenness, check_spread
 from harness.referee.session import Session
 from harness.referee.timed import Timing
 from harness.referee.timing import Rounds
-from harness.referee.tracing import trace
+from harness.referee.tracing import recorded_launches, timed_windows, trace
 from harness.referee.turns import Launches
 from harness.referee.unheld import is_references, is_unheld, told_why_it_scatters
 from harness.sandbox import processes
@@ -62,7 +63,6 @@ class Play:
         self._floor_us, self._model_seed = floor_us, model_seed
         self._wanted_extras, self._wait_for_others = wanted_extras, wait_for_others
         self._open_next = open_next
-        self._kernels: dict[str, int] = {}  # of a baseline's call, by its name
 
     def __call__(
         self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, control: Control | None,
@@ -89,7 +89,7 @@ class Play:
             if timing.candidate_us:
                 if first:
                     judgement.clocks = reconcile(timing, control, None, self._bench.limits)
-                with told_why_it_scatters(timing, self._bench.limits, lambda: self._count_kernels(session)):
+                with told_why_it_scatters(timing, self._bench.limits, lambda: self._count_kernels(session, timing, contestant)):
                     with _undoubted_where(timing.is_brief), self._settled_by_the_profiler(session, contestant, timing):
                         check_times(timing, self._bench.limits, self._floor_us, control)
                     # Neither gains anything by it, and a baseline's interval is there to be read.
@@ -107,7 +107,7 @@ class Play:
                 judgement.provenance = self._trace(session, contestant, judgement)
                 judgement.launched = judgement.provenance.launched
             elif timing.candidate_us and first and self._bench.limits.lists_kernels:
-                judgement.launched = self._kernels_of(contestant, session)
+                judgement.launched = self._count_kernels(session, timing, contestant)
             if first and timing.candidate_us:
                 _reconcile(timing, judgement, control, self._bench.limits)
             if first and self._wanted_extras and timing.candidate_us:
@@ -237,21 +237,14 @@ class Play:
         made = [self._bench.local_launches(reference.model, sets, hold=hold) for _ in range(_ALONE_TIMES)]
         return statistics.median(local.times_us[-1] for local in made)
 
-    def _kernels_of(self, baseline: Contestant, session: Session) -> int:
-        """How many kernels, copies and fills a call of a baseline is; 0 where that cannot be seen. Looked for once: under a
-        profiler a launch took 27 ms beside an H200, and what the harness itself launches stays the same.
-        """
-        if not self._kernels.get(baseline.name):
-            self._kernels[baseline.name] = self._count_kernels(session)
-        return self._kernels[baseline.name]
-
-    def _count_kernels(self, session: Session) -> int:
-        """How many kernels, copies and fills a call is that the player makes now, by its word; 0 where it has none."""
-        inputs = self._references[0].draw()
-        self._bench.synchronize()
+    def _count_kernels(self, session: Session, timing: Timing, contestant: Contestant) -> int:
+        """How many kernels, copies and fills a call is that the player makes now; 0 where that cannot be seen."""
         try:
-            return len(session.profile(inputs)["spans"])
-        except (Failed, KeyError, TypeError):
+            made = timing.recorded[-1] if timing.recorded else recorded_launches(
+                session, self._references[0], contestant, held=False, lead_in=False
+            )
+            return len(timed_windows(session, made)[-1].spans)
+        except (Failed, Unproven):
             return 0
 
     def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:

@@ -11,6 +11,7 @@ import ast
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -34,6 +35,7 @@ from harness.wire.layout import plan, region_bytes
 from harness.wire.placement import any_choice
 
 _LONG_SHARE = 0.25
+_GPU_FILES = "/dev/nvidia"
 
 
 class Session:
@@ -50,6 +52,8 @@ class Session:
         self._opened: Reference | None = None
         self._count, self._is_closed = 0, False
         self.reordered = False  # whether an output of what is loaded lay in another order than the reference's
+        self._on_gpu: set[int] | None = None
+        self.helped = False  # whether a process that the candidate began uses the GPU
         self._may_ask = False
         self.ends_s = math.inf  # when its row's budget ends, by time.monotonic(); no launch begins after that
         self._calls, self._calls_s = 0, 0.0
@@ -138,7 +142,7 @@ class Session:
     def launch(
         self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0,
         inspect: bool = False, incomplete: Incomplete | None = None, meanwhile: Callable[[], None] | None = None,
-        synchronised: bool = False,
+        synchronised: bool = False, record: bool = False,
     ) -> Launches:
         """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
 
@@ -147,7 +151,7 @@ class Session:
         whether their outputs are written to afterwards. The inputs of the launch that `incomplete` is for are complete
         only when its window opens. `meanwhile` is called before anything of a held queue runs, while the player makes
         it, and beforehand where it is not held. `synchronised` has the harness wait for the device within each call, which
-        only the control is told.
+        only the control is told. `record` has a GPU's kernels recorded, of which the player is told nothing.
         """
         began_s = time.monotonic()
         if began_s > self.ends_s:
@@ -157,7 +161,12 @@ class Session:
         run = self._run(len(sets), hold, timeout_s, early_s, inspect)
         prepare = self._prepare(sets, incomplete, meanwhile, hold=hold)
         try:
+            if record:
+                self.bench.begin_recording()
             reply = run.conduct(command, prepare)
+            recording = self.bench.end_recording() if record else None
+            if record:
+                self.note_helpers()
             self._calls, self._calls_s = self._calls + len(sets), self._calls_s + time.monotonic() - began_s
             self._take_outputs(len(sets))
             self._sequence += len(sets) + 1
@@ -167,7 +176,7 @@ class Session:
             late = self.bench.written_late()
             if late:
                 raise _written_late(late[0], len(sets))
-            made = run.read(reply, self.bench.slots_unchanged(sets))
+            made = replace(run.read(reply, self.bench.slots_unchanged(sets)), recording=recording)
             self.reordered |= any(launch.reordered for launch in made.launches)
             return made
         except failures.Failed as failure:
@@ -223,8 +232,20 @@ class Session:
             raise failures.protocol("no number of compilations reported")
         return found
 
+    def note_helpers(self) -> None:
+        """Note in `helped` whether a process that the candidate began uses the GPU beside the one that makes its launches.
+
+        Where NVML does not list this process, as in a container, who holds the device's files open counts.
+        """
+        on_gpu = self.bench.processes()
+        if self._on_gpu == on_gpu is not None:  # the same as before: to look through all processes takes milliseconds
+            return
+        self._on_gpu, own = on_gpu, {self.child.pid, *processes.descendants(self.child.pid)}
+        users = own & on_gpu if on_gpu is not None else {pid for pid in own if processes.holds_open(pid, _GPU_FILES)}
+        self.helped |= len(users) > 1
+
     def profile(self, inputs: InputSet) -> dict[str, Any]:
-        """Make one launch under the profiler; returns the player's listing. Raises Failed."""
+        """Make one launch under the profiler of a CPU; returns the player's listing. Raises Failed."""
         self.reopen()
         self.bench.stage([inputs])
         command = {"op": "profile", "first": self._sequence + 1, "inputs": [inputs.skeleton]}

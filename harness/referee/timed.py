@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.device.identity import Telemetry, Violations
 from harness.referee.early import EarlyLook
-from harness.referee.turns import LATE, Launch
+from harness.referee.turns import LATE, Launch, Launches
 from harness.statistics import (
     Interval, OverProcesses, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
 )
@@ -94,6 +94,7 @@ class Timing:
     early: EarlyLook | None = None
     completed: EarlyLook | None = None
     valued: EarlyLook | None = None
+    recorded: list[Launches] = field(default_factory=list)  # probes among the rounds whose kernels were recorded
     unheld_overhead_us: float | None = None
     synchronised_overhead_us: float | None = None  # the control's, where the device was waited for within each call
     tails_us: list[float] = field(default_factory=list)

@@ -61,7 +61,10 @@ class Rounds:
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
         self._is_control, self._ends_s = is_control, ends_s
         self._parts = Parts(session, bench, reference, verify)
-        kinds = [what for what in Look if what is not Look.VALUES or reference.timed_families]
+        left_out = {
+            *(() if reference.timed_families else (Look.VALUES,)), *(() if bench.limits.lists_kernels else (Look.KERNELS,)),
+        }
+        kinds = [what for what in Look if what not in left_out]
         self._looks, self._segments = DrawnLooks(kinds), 0  # so many of the candidate's in rounds
         self._stood_still = False  # whether a round was left out because a queue of it was late
         self._is_shortened = False  # whether shorter queues were tried, as the first were late
@@ -90,6 +93,8 @@ class Rounds:
                 timing.forget_rounds()  # of launches that were queued ahead: of times of both kinds half could be a lie
                 continue
             reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
+            if self._bench.limits.lists_kernels:
+                self._session.note_helpers()
             slowed = is_thermal(reading.throttle)
             timing.telemetry.append(reading)
             timing.read_at_s.append(time.monotonic() - started_s)
@@ -105,7 +110,7 @@ class Rounds:
         timing.inside_fault = self._parts.inside.fault
         self._parts.look_last(self._order(len(timing.log_ratios) + timing.dropped)[0], self._looks.last())
         timing.early, timing.completed = self._parts.looking.opened, self._parts.looking.completed
-        timing.valued = self._parts.looking.valued
+        timing.valued, timing.recorded = self._parts.looking.valued, self._parts.looking.recorded
         estimate(timing, settings)
         self._measure_end_to_end()
         return timing

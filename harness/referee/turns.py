@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.device.bench import Bench, Cooled, Turn
+from harness.provenance.recording import Recording
 from harness.referee import failures
 from harness.verdict import ReasonCode, Status
 from harness.wire.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
@@ -53,7 +54,8 @@ class Launches:
     """What `launch` returns. `hidden` is None unless the queue was to be held.
 
     `inputs_kept` says of each launch whether its slot held the inputs unchanged afterwards. `tail_us` is what the
-    referee's clock saw between the end of the last launch and the report.
+    referee's clock saw between the end of the last launch and the report. `recording` is what ran on a GPU, where that was
+    asked for.
     """
 
     launches: list[Launch]
@@ -61,6 +63,7 @@ class Launches:
     hidden: bool | None
     inputs_kept: Sequence[bool]
     tail_us: float | None = None
+    recording: Recording | None = None
 
 
 @dataclass(frozen=True)

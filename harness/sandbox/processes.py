@@ -57,6 +57,16 @@ def core_time_ns(pids: Iterable[int]) -> int:
     return total_ns
 
 
+def holds_open(pid: int, begins: str) -> bool:
+    """Whether a process has a file open whose path begins so; not where nobody may look."""
+    try:
+        return any(
+            os.readlink(f"/proc/{pid}/fd/{number}").startswith(begins) for number in os.listdir(f"/proc/{pid}/fd")
+        )
+    except OSError:
+        return False
+
+
 def kill(pid: int) -> None:
     """Send SIGKILL; a process that is already gone is no error."""
     try:

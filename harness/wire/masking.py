@@ -18,6 +18,7 @@ import torch
 
 from harness.wire import cuda_driver
 from harness.wire.arena import COOLED_BYTE, OPENING_BYTE, WINDOW_BYTE
+from harness.wire.markers import PLAIN
 
 _THREADS = 512
 _COMPLETING_THREADS = 1024  # for at most some thousand pieces, and for none in nearly every launch
@@ -139,12 +140,13 @@ class Masks:
 class Completer:
     """The kernel that says that a launch's cache is cold, waits for its window, and brings the last pieces of its inputs.
 
-    `words` is where the page of words lies for the device, `records` where the pieces do.
+    `words` is where the page of words lies for the device, `records` where the pieces do. Its end opens the window, so that
+    it has a `name` of that worker's.
     """
 
-    def __init__(self, cubin: bytes, words: int, records: int) -> None:
+    def __init__(self, cubin: bytes, words: int, records: int, name: str = PLAIN.opens) -> None:
         self._kernel = cuda_driver.Kernel(
-            cubin, "await_and_complete", 1, _COMPLETING_THREADS,
+            cubin, name, 1, _COMPLETING_THREADS,
             [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, *[ctypes.c_uint64] * 4],
         )
         self._words, self._records = words, records

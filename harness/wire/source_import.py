@@ -1,7 +1,8 @@
 """A candidate's file imported from its text: what runs is what was read.
 
 Python would take bytecode from `__pycache__` beside the file where its stamp fits, or unseen where it says that it is not
-to be checked; whose text that was compiled from nobody knows.
+to be checked; whose text that was compiled from nobody knows. And it would read the text in the encoding that a comment in
+it declares, in which other code may stand there than the judge has read.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ WITH_FILES = "with-files-"  # begins the name of a folder in which what a candid
 
 
 class _FromText(SourceFileLoader):
-    """Python's own loader of a file, which compiles the text each time."""
+    """Python's own loader of a file, which compiles the text each time, as UTF-8 whatever it declares."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
+        return self.source_to_code(self.get_data(path).decode("utf-8-sig"), path)
 
 
 def import_source(path: Path) -> ModuleType:

@@ -69,6 +69,7 @@ def test_own_processes_are_not_others(library):
     nvml = Nvml("GPU-1")
     assert nvml.telemetry({1}).other_processes == 1
     assert nvml.telemetry(set()).other_processes == 2
+    assert nvml.processes() >= {os.getpid(), 1}
 
 
 def test_a_process_list_without_ourselves_is_unknown_and_not_none(library):

@@ -21,7 +21,10 @@ from harness.device.identity import DeviceIdentity, Telemetry, Violations
 from harness.device.limits import limits_of
 from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
+from harness.provenance.recording import Call, Ran, Recording
 from harness.wire.arena import Arena
+from harness.wire.markers import PLAIN
+from harness.wire.recorder import KERNEL
 
 _BEGIN_NS = 10**12
 
@@ -60,7 +63,7 @@ class FakeBench:
     `log` has what was made on it and asked of it, in order.
     """
 
-    transport, l2_policy, timer = "none", "scripted", "scripted"
+    transport, l2_policy, timer, markers = "none", "scripted", "scripted", PLAIN
 
     def __init__(self, clock: FakeClock, kind: str = "cuda", *, eager_us: float = 1000.0, memory_bytes: int = 8 << 30) -> None:
         self.kind, self.limits, self.clock = kind, limits_of(kind), clock
@@ -81,6 +84,7 @@ class FakeBench:
         self._incomplete: Incomplete | None = None
         self._taken: list[torch.Tensor] = []
         self._glimpses = Glimpses(self.torch_device)
+        self._recorded: list[Ran] | None = None  # while kernels are recorded
         self._memory_bytes = self._limit_bytes = memory_bytes
 
     def prepare_command(self) -> dict[str, Any]:
@@ -138,6 +142,23 @@ class FakeBench:
         if event is None:
             self.clock.sleep(timeout_s)
         return event
+
+    def begin_recording(self) -> None:
+        self.log.append("kernels are recorded")
+        self._recorded = []
+
+    def end_recording(self) -> Recording:
+        ran, self._recorded = self._recorded, None
+        return Recording(ran, [Call(each.correlation) for each in ran])
+
+    def ran(self, name: str, took_us: float = 0.0, began_us: float = 0.0) -> None:
+        """Record a kernel, if that is asked for, which began so long ago."""
+        if self._recorded is not None:
+            began_ns = self.clock.perf_counter_ns() - round(1e3 * began_us)
+            self._recorded.append(Ran(KERNEL, len(self._recorded) + 1, began_ns, began_ns + round(1e3 * took_us), name))
+
+    def processes(self) -> set[int]:
+        return set()
 
     def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
         return [torch.equal(slot[: each.region.numel()], each.region) for slot, each in zip(self.slots, sets)]

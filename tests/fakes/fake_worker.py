@@ -36,7 +36,8 @@ from harness.wire.call_form import called
 from harness.wire.frames import ChannelClosed, FrameTimeout
 from harness.wire.layout import TensorSpec, dtype_name
 
-LIBRARY_KERNELS = (("ampere_sgemm_128x64_nn", 0.9), ("void cutlass::Kernel2<tile>", 0.05))
+LIBRARY_KERNELS = (("ampere_sgemm_128x64_nn", 0.9), ("void cutlass::Kernel2<tile>", 0.1))
+HARNESS_STEPS = ("await_word", "apply_mask", "write_over", "add_up")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Script:
     `time_us` is what its clock says of a call, or a function of the call's number; `beyond_us` how much longer it works
     besides, outside its timed window; `steps_us` what the judge's own steps around a call take, `tail_us` what passes
     after the last one. `gains_early_us` is by how much a call is faster whose inputs lay readable for a while.
-    `synchronises` has each call wait for the device, so that no queue is ever full. `kernels` are what a profiler lists,
+    `synchronises` has each call wait for the device, so that no queue is ever full. `kernels` are what is recorded of a call,
     each with its share of `kernels_us` (None: of the time of a call). `inside_us` is what eager takes in its process
     (None: as in the judge's) and `inside` what becomes of it there ("queued", "late" or "raises"), `slows_eager` what it makes of the judge's own. `raises` is what a RuntimeError in forward says. `unbuilt` are calls of `load_inline` that it
     asks for as it is loaded; `loads` is called then, and may raise whatever it likes.
@@ -178,11 +179,14 @@ class FakeWorker:
             while bench.released < first + index:
                 yield None
             clock.pass_us(script.steps_us)
+            for step in HARNESS_STEPS:
+                bench.ran(step)
             cold_ns = clock.perf_counter_ns()
             yield Cooled(first + index)
             while bench.window < first + index:
                 yield None
             time_us = self._time_us(is_eager) - script.gains_early_us * (clock.perf_counter_ns() > cold_ns)
+            self._run_kernels(time_us)
             clock.pass_us(time_us + (0.0 if is_eager else script.beyond_us))
             reports.append({"host_us": 5.0, "time_us": time_us} | ({} if is_eager else self._forward(index, skeleton)))
             yield Turn(first + index + 1)
@@ -192,6 +196,16 @@ class FakeWorker:
         yield self._listing(time_us) if command["op"] == "profile" else {
             "launched": reports, "end_to_end_us": time_us + 12.0
         }
+
+    def _run_kernels(self, time_us: float) -> None:
+        """Record the kernels of a call, between the markers of its window."""
+        busy_us = time_us if self.script.kernels_us is None else self.script.kernels_us
+        self.bench.ran(self.bench.markers.opens)
+        at_us = 0.0
+        for name, share in self.script.kernels:
+            self.bench.ran(name, share * busy_us, -at_us)
+            at_us += share * busy_us
+        self.bench.ran(self.bench.markers.closes, 0.0, -max(time_us, busy_us))
 
     def _time_us(self, is_eager: bool) -> float:
         if is_eager:
@@ -217,12 +231,6 @@ class FakeWorker:
 
     def _listing(self, time_us: float) -> dict[str, Any]:
         busy_us = time_us if self.script.kernels_us is None else self.script.kernels_us
-        if self.bench.limits.lists_kernels:
-            spans, start_us = [], 0.0
-            for number, (_, share) in enumerate(self.script.kernels):
-                spans.append([number, start_us, share * busy_us])
-                start_us += share * busy_us
-            return {"profiled": {"names": [name for name, _ in self.script.kernels], "spans": spans}}
         return {"profiled": {
             "total_us": busy_us, "own_us": 0.0, "operators": [{"name": "aten::mm", "us": busy_us}], "called_back": False,
             "addresses": [], "others_us": 0.0, "others_began": False, "idle_us": 1.0,

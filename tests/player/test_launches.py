@@ -37,6 +37,9 @@ class ScriptedStage:
     def wait_for_window(self, sequence):
         self.steps.append(f"window {sequence}")
 
+    def close_window(self):
+        self.steps.append("window closed")
+
     def signal_end(self, sequence):
         self.steps.append(f"end {sequence}")
 
@@ -94,8 +97,8 @@ def test_each_launch_goes_through_the_same_steps_in_the_same_order():
     reports, laps, _ = launcher.queue(5, [SKELETON, SKELETON])
     assert stage.steps == [
         "queue",
-        "turn 5", "fill 0", "window 5", "start", "forward", "stream restored", "stop", "take 0",
-        "turn 6", "fill 1", "window 6", "start", "forward", "stream restored", "stop", "take 1",
+        "turn 5", "fill 0", "window 5", "start", "forward", "stream restored", "stop", "window closed", "take 0",
+        "turn 6", "fill 1", "window 6", "start", "forward", "stream restored", "stop", "window closed", "take 1",
         "end 7",
     ]
     assert [set(report) for report in reports] == [{"host_us", "values"}] * 2
@@ -109,7 +112,7 @@ def test_a_launch_on_its_own_is_waited_for_before_and_after_it():
     _, _, host_us = launcher.queue(1, [SKELETON])
     assert stage.steps == [
         "queue", "turn 1", "fill 0", "guard", "synchronize", "window 1", "start", "forward", "stream restored", "stop",
-        "synchronize", "take 0", "end 2",
+        "window closed", "synchronize", "take 0", "end 2",
     ]
     assert host_us > 0
     assert stage.placed == []

@@ -8,7 +8,7 @@ import pytest
 
 from harness.provenance import installed_kernels
 from harness.provenance.installed_kernels import brought_by_packages, kernels_of
-from harness.provenance.kinds import Span, kind_on_gpu
+from harness.provenance.kinds import Span, kind_on_gpu, owners_of
 from harness.provenance.source_names import SourceNames
 from harness.provenance.symbols import Evidence
 
@@ -38,6 +38,11 @@ def helper(): "@triton.jit\\ndef in_a_docstring(): pass"
 
 CUDA = "extern \\"C\\" __global__ void in_a_string(float* a) { }"
 '''
+
+
+def kind_of(spans, evidence, shipped):
+    """The kind of what ran, with `shipped` for the look into PyTorch's libraries."""
+    return kind_on_gpu(spans, owners_of({span.name for span in spans}, evidence, shipped))
 
 
 @pytest.fixture
@@ -74,23 +79,23 @@ def test_a_file_that_is_no_python_brings_nothing(tmp_path):
     Evidence(source=SourceNames(kernels=frozenset({"tuned_kernel"}))),
 ])
 def test_a_kernel_that_has_a_packages_name_is_unknown_whatever_the_source_defines(packages, evidence):
-    found = kind_on_gpu(spans("tuned_kernel"), evidence, shipped=lambda names: ())
+    found = kind_of(spans("tuned_kernel"), evidence, shipped=lambda names: ())
     assert found.kind == "unknown"
     assert "fast/ops.py has a kernel of that name too" in found.notes[-1] and "another name" in found.notes[-1]
 
 
 def test_a_kernel_of_a_name_of_its_own_is_its_own_and_of_its_build_whatever_packages_have(packages):
     own = Evidence(triton=frozenset({"mine"}), source=SourceNames(functions=frozenset({"mine"})))
-    assert kind_on_gpu(spans("mine"), own, shipped=lambda names: ()).kind == "custom"
+    assert kind_of(spans("mine"), own, shipped=lambda names: ()).kind == "custom"
     built = Evidence(extension=frozenset({"tuned_kernel"}))
-    assert kind_on_gpu(spans("tuned_kernel"), built, shipped=lambda names: ()).kind == "custom"
+    assert kind_of(spans("tuned_kernel"), built, shipped=lambda names: ()).kind == "custom"
 
 
 def test_a_kernel_that_only_the_source_tells_of_is_looked_up_in_pytorchs_libraries(packages):
     evidence = Evidence(source=SourceNames(kernels=frozenset({"scan_rows"})))
     name = "void scan_rows<float>(float*, int)"
-    assert kind_on_gpu(spans(name), evidence, shipped=lambda names: set()).kind == "custom"
-    assert kind_on_gpu(spans(name), evidence, shipped=lambda names: set(names)).kind == "library"
+    assert kind_of(spans(name), evidence, shipped=lambda names: set()).kind == "custom"
+    assert kind_of(spans(name), evidence, shipped=lambda names: set(names)).kind == "library"
 
 
 def test_pytorchs_own_kernels_in_triton_are_known():

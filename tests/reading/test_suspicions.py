@@ -21,6 +21,12 @@ from harness.reading.suspicions import suspicions_in
     ("from torch.nn.modules.module import register_module_forward_hook as hook\nhook(print)",
      "line 2 is called wherever a module is (torch.nn.modules.module.register_module_forward_hook)", False),
     ("import sys\nf = sys._getframe(1)", "line 2 looks at its callers' frames (sys._getframe)", False),
+    ("import ctypes\nc = ctypes.CDLL('libcupti.so.13')", "line 2 names CUPTI, which records its launches", False),
+    ("c = None\nc.cuptiFinalize()", "line 2 names CUPTI, which records its launches", False),
+    ("from cupti import cupti as c\nc.finalize()", "line 2 names CUPTI, which records its launches", False),
+    ("S = 'int cuptiUnsubscribe(void*);'", "line 1 names CUPTI, which records its launches", False),
+    ("m = open(f'/proc/{1}/maps')", "line 1 looks at its own process's memory and files (/proc)", False),
+    ("S = 'FILE* f = fopen(\"/proc/self/maps\", \"r\");'", "line 1 looks at its own process's memory and files (/proc)", False),
     ("import sys\nm = sys.modules['x']", "line 2 looks through the loaded modules (sys.modules)", False),
 ])
 def test_what_reaches_outside_is_named_with_its_line(source, text, patches):
@@ -34,6 +40,7 @@ def test_what_reaches_outside_is_named_with_its_line(source, text, patches):
     "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.time = 1",
     "import torch\nx = torch.empty(3)\nx.data = x",
     "import sys\nsys.dont_write_bytecode = True",
+    "\"\"\"What /proc/self/maps and CUPTI are.\"\"\"\nC = open('/proc/cpuinfo')",
     "def broken(:",
     "",
 ])

@@ -50,6 +50,23 @@ def test_numbers_of_launches_never_repeat(opened):
     assert firsts == [1, 4, 7]
 
 
+@pytest.mark.parametrize(("on_gpu", "holding", "helped"), [
+    ({1, 20}, (), False), ({1, 20, 21}, (), True), ({1, 20, 99}, (), False), (None, {20}, False), (None, {20, 21}, True),
+], ids=["the worker", "and another of its own", "and a stranger", "the worker's files", "and another's"])
+def test_a_process_of_the_candidates_on_the_gpu_is_noted_beside_the_worker(
+    opened, monkeypatch, on_gpu, holding, helped
+):
+    session, *_ = opened(lambda far: None)
+    monkeypatch.setattr(session.bench, "processes", lambda: on_gpu, raising=False)
+    monkeypatch.setattr("harness.referee.session.processes.descendants", lambda pid: [20, 21, 22])
+    monkeypatch.setattr("harness.referee.session.processes.holds_open", lambda pid, begins: pid in holding)
+    session.note_helpers()
+    assert session.helped is helped
+    monkeypatch.setattr(session.bench, "processes", lambda: {1, 20})
+    session.note_helpers()
+    assert session.helped is helped, "who was there once may have done its part"
+
+
 @pytest.fixture
 def held(opened, monkeypatch):
     """`held(script)`: like `opened`, with a device on which a queue can be held."""

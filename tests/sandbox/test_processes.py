@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -40,3 +41,12 @@ def test_who_works_has_more_of_a_core_than_before_and_who_sleeps_has_not():
 def test_what_is_gone_has_had_nothing():
     assert processes.core_time_ns([2**22 + 1]) == 0
     assert processes.core_time_ns([]) == 0
+
+
+def test_who_has_a_file_open_is_known_by_how_its_path_begins(tmp_path):
+    path = tmp_path / "device0"
+    path.write_text("")
+    with path.open():
+        assert processes.holds_open(os.getpid(), str(tmp_path / "device"))
+    assert not processes.holds_open(os.getpid(), str(tmp_path / "device"))
+    assert not processes.holds_open(2**22 + 1, "/")

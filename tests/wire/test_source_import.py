@@ -36,6 +36,21 @@ def test_python_itself_would_take_it(tmp_path):
     assert module.answer() == "other"
 
 
+def test_an_encoding_that_a_file_declares_hides_no_code(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("# coding: utf-7\ndef answer():\n    return 'read'\n# +AAo-def answer(): return 'other'\n")
+    assert import_source(path).answer() == "read"
+    path.write_bytes(b"\xef\xbb\xbf" + READ.replace("\n", "\r\n").encode())
+    assert import_source(path).answer() == "read", "with a byte-order mark and another system's line ends"
+
+
+def test_what_is_not_utf_8_is_not_run(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_bytes(b"# coding: latin-1\nNAME = '\xe9'\n")
+    with pytest.raises(UnicodeDecodeError):
+        import_source(path)
+
+
 def test_a_file_may_be_called_as_a_package_is(tmp_path):
     path = tmp_path / "json.py"
     path.write_text(READ)

@@ -11,14 +11,15 @@ import torch
 
 from harness.player import extensions, profiling
 
-SIZE = {"cpu": 512, "cuda": 2048}
+SIZE = 512
 
 
 class Stage:
     """A stage without a referee: a turn is there when it is asked for."""
 
-    def __init__(self, device, inputs):
-        self.stream = None if device == "cpu" else 0
+    stream = None
+
+    def __init__(self, inputs):
         self._inputs = inputs
 
     def inputs(self, index, specs):
@@ -33,19 +34,11 @@ class Stage:
     def wait_for_window(self, sequence):
         self.steps.append(f"window {sequence}")
 
-    def restore_stream(self): ...
-
     def signal_end(self, sequence):
         self.steps.append(f"end {sequence}")
 
-    def synchronize(self):
-        if self.stream is not None:
-            torch.cuda.synchronize()
-
 
 class Launcher:
-    reorders = False
-
     class layout:
         inputs = outputs = ()
 
@@ -56,13 +49,13 @@ class Launcher:
 
 @pytest.fixture
 def listed() -> Callable[..., dict[str, Any]]:
-    """`listed(model, device="cpu")` is the listing of the fastest of three launches, since other programs share the
+    """`listed(model)` is the listing of the fastest of three launches, since other programs share the
     cores, after one that pays for starting threads.
     """
 
-    def launch(model, device="cpu"):
+    def launch(model):
         torch.manual_seed(0)
-        stage = Stage(device, [torch.rand(SIZE[device], SIZE[device], device=device) for _ in range(2)])
+        stage = Stage([torch.rand(SIZE, SIZE) for _ in range(2)])
         skeleton = {"list": [{"tensor": 0}, {"tensor": 1}]}
         _, *launches = [profiling.profiled_launch(stage, Launcher, model, first, skeleton) for first in (1, 3, 5, 7)]
         return min(launches, key=lambda launch: launch["total_us"])
@@ -90,7 +83,7 @@ def steps_of() -> Callable[..., list[str]]:
     """`steps_of(model, first)`: what a stage on the CPU is asked for during one profiled launch, in order."""
 
     def launch(model, first):
-        stage = Stage("cpu", [torch.rand(4, 4)])
+        stage = Stage([torch.rand(4, 4)])
         profiling.profiled_launch(stage, Launcher, model, first, {"list": [{"tensor": 0}]})
         return stage.steps
 
@@ -99,12 +92,12 @@ def steps_of() -> Callable[..., list[str]]:
 
 @pytest.fixture
 def launcher_asking() -> Callable[..., dict[str, Any]]:
-    """`launcher_asking(ask, device)` is the listing of a product whose result is handed to `ask` for its form."""
+    """`launcher_asking(ask)` is the listing of a product whose result is handed to `ask` for its form."""
 
-    def launch(ask, device):
+    def launch(ask):
         layout = SimpleNamespace(inputs=(), outputs=(), fault_of=lambda result, stage, index: {"code": ask(result)})
-        stage = Stage(device, [torch.rand(64, 64, device=device) for _ in range(2)])
+        stage = Stage([torch.rand(64, 64) for _ in range(2)])
         skeleton = {"list": [{"tensor": 0}, {"tensor": 1}]}
-        return profiling.profiled_launch(stage, SimpleNamespace(layout=layout, reorders=False), torch.matmul, 1, skeleton)
+        return profiling.profiled_launch(stage, SimpleNamespace(layout=layout), torch.matmul, 1, skeleton)
 
     return launch

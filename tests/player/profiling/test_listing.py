@@ -25,15 +25,3 @@ def test_an_operator_right_inside_a_mark_counts_for_the_mark_and_elsewhere_for_i
     ]
     found = listing.own_times_us(spans, "mark", {"mine::f"})
     assert found == {"mark": 9.0, "aten::mm": 5.0, "mine::f": 4.0}
-
-
-def test_kernels_are_listed_with_when_they_ran_from_the_first_one_on():
-    found = listing.when([span("b", 7_000, 1_000), span("a", 5_000, 4_000), span("b", 9_000, 500)])
-    assert found == {"names": ["a", "b"], "spans": [[0, 0.0, 4.0], [1, 2.0, 1.0], [1, 4.0, 0.5]]}
-    assert listing.when([]) == {"names": [], "spans": []}
-
-
-def test_a_flood_of_kernels_is_cut_to_the_longest():
-    found = listing.when([span(f"k{index}", index, index + 1) for index in range(20_000)])
-    assert len(found["names"]) == 200
-    assert len(found["spans"]) <= 10_000

@@ -32,11 +32,7 @@ def test_a_traced_launch_waits_for_its_window_as_a_timed_one_does(steps_of):
     assert steps_of(lambda a: a + 1, 5) == ["turn 5", "fill", "window 5", "end 6"]
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_what_a_result_does_when_it_is_asked_for_its_form_is_listed_on_a_gpu(launcher_asking, device):
-    """There the kernels say what a call costs; on a CPU the asking itself would be taken for the candidate's time."""
-    listing = launcher_asking(lambda result: torch.cos(result), device)
-    if device == "cpu":
-        assert "aten::cos" not in {operator["name"] for operator in listing["operators"]}
-    else:
-        assert [name for name in listing["names"] if "cos" in name]
+def test_what_a_result_does_when_it_is_asked_for_its_form_is_not_listed(launcher_asking):
+    """The asking itself would be taken for the candidate's time."""
+    listing = launcher_asking(lambda result: torch.cos(result))
+    assert "aten::cos" not in {operator["name"] for operator in listing["operators"]}

@@ -10,6 +10,7 @@ import torch
 from harness.device.limits import CUDA
 from harness.inputs.families import GIVEN, family_named
 from harness.inputs.sets import draw_set
+from harness.provenance.recording import Recording
 from harness.referee import failures, looking
 from harness.referee.backlog import Backlog
 from harness.referee.drawn_looks import Look
@@ -28,7 +29,7 @@ class Session:
         self.later_us, self.call_us, self.lacking, self.looked, self.seen = later_us, call_us, [], [], []
         self.signed_us = signed_us
 
-    def launch(self, sets, *, hold, early_s=0.0, inspect=False, incomplete=None, meanwhile=None):
+    def launch(self, sets, *, hold, early_s=0.0, inspect=False, incomplete=None, meanwhile=None, record=False):
         if meanwhile is not None:
             meanwhile()
         self.index = None if incomplete is None else incomplete.index
@@ -40,7 +41,8 @@ class Session:
             times[incomplete.index] += self.later_us
         for index, inputs in enumerate(sets):
             times[index] += self.signed_us * (inputs.family.name == "signs")
-        return Launches([Launch(time_us, 3.0, None, None, []) for time_us in times], 1.0, None, [True] * len(sets))
+        launches = [Launch(time_us, 3.0, None, None, []) for time_us in times]
+        return Launches(launches, 1.0, None, [True] * len(sets), recording=Recording() if record else None)
 
 
 @pytest.fixture

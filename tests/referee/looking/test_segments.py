@@ -12,12 +12,13 @@ from .conftest import USUAL_US, Session, look, looking_of, reference_of
 
 @pytest.mark.parametrize(("what", "looked"), [
     (Look.FLUSH, [(True, False, False)]), (Look.OPEN, [(False, True, False)]), (Look.LATE, [(False, False, True)]),
-    (Look.VALUES, [(False, False, False)]),
+    (Look.VALUES, [(False, False, False)]), (Look.KERNELS, [(False, False, False)]),
 ])
 def test_one_segment_for_each_thing_that_is_looked_at(what, looked):
     session = Session()
-    look(session, what=what)
+    looker = look(session, what=what)
     assert session.looked == looked
+    assert len(looker.recorded) == (what is Look.KERNELS)
 
 
 @pytest.mark.parametrize("what", list(Look))

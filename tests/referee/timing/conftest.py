@@ -60,9 +60,12 @@ class ScriptedSession:
 
     synchronised = 0
 
+    def note_helpers(self):
+        self._log.append(("helpers",))
+
     def launch(
         self, sets, *, hold, timeout_s=None, early_s=None, inspect=False, incomplete=None, meanwhile=None,
-        synchronised=False,
+        synchronised=False, record=False,
     ):
         if meanwhile is not None:
             meanwhile()
@@ -79,7 +82,7 @@ class ScriptedSession:
             times = [self._time_us(self.segments) + self.valued_later_us * (each.family is not GIVEN) for each in sets]
             return Launches([Launch(each, 3.0, 1.0, None, []) for each in times], 1.0, None, [True] * len(sets))
         if early_s is not None:  # a look at early inputs, of which every other segment is as usual
-            self._log.append(("inspected" if inspect else "early", len(sets), hold))
+            self._log.append(("recorded" if record else "inspected" if inspect else "early", len(sets), hold))
             time_us = self.early_us if early_s else self._time_us(self.segments)
             launches = [Launch(time_us, 3.0, 1.0, None, [])] * len(sets)
             return Launches(launches, 1.0, None, [True] * len(sets))

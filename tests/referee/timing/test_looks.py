@@ -13,7 +13,7 @@ from harness.referee.drawn_looks import Look
 from harness.referee.early import EarlyLook
 from harness.referee.timing import Rounds
 
-LOOKED = ("inspected", "early", "completed", "valued")
+LOOKED = ("inspected", "early", "completed", "valued", "recorded")
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ from harness.referee.failures import Failed, failed
 from harness.referee.timing import Rounds
 from harness.verdict import ReasonCode, Status
 
+# How the log names a segment of the candidate's: one that is timed, or a look.
+SEGMENTS = ("A", "early", "inspected", "completed", "valued", "recorded")
+
 
 @pytest.fixture
 def watched(small_regions, scripted, reference_of, settings):
@@ -123,7 +126,7 @@ def test_as_much_is_drawn_for_a_look_as_for_the_segment_whose_place_it_takes(wat
                 is_making, draws = True, draws if kind == "cpu" else 0
             elif entry[0].startswith("made"):
                 is_making = False
-            elif entry[0] in ("A", "early", "inspected", "completed", "valued"):
+            elif entry[0] in SEGMENTS:
                 found.append(("L" if entry[0] != "A" else "A", draws))
                 draws = 0
         return found
@@ -153,12 +156,12 @@ def test_without_eager_in_the_player_no_arm_follows_the_others_checking_more_oft
 def test_each_queue_is_verified_once_and_before_the_next_outputs_are_taken(watched):
     for inside_us in (None, 10.0):
         log, verified = watched(inside_us=inside_us)
-        queues = [entry[0] for entry in log if entry[0] in ("A", "early", "inspected", "completed", "valued")]
+        queues = [entry[0] for entry in log if entry[0] in SEGMENTS]
         # The one launch whose inputs were completed late is verified apart from the others.
         assert len(verified) == len(queues) + queues.count("completed")
         taken = None
         for entry in log:
-            if entry[0] in ("A", "early", "inspected", "completed", "valued"):
+            if entry[0] in SEGMENTS:
                 assert taken is None
                 taken = entry
             elif entry[0] == "verify":

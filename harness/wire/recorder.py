@@ -1,0 +1,31 @@
+"""The worker's half of the recorder, and the places that both sides read: see `recorder.cpp`, which does the work.
+
+The judge builds the library and reads what it leaves (`device/recorder.py`). A worker only opens it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from pathlib import Path
+
+CPP = Path(__file__).with_suffix(".cpp")
+# Wanted, reached, whether it is open, the step that CUPTI refused and its code, records, cut, dropped, bytes.
+HEAD = struct.Struct("<8IQ24x")
+WANTED_BYTE, REACHED_BYTE = 0, 4
+# Number, kind, correlation, stream, start, end (ns), grid, block, graph or the call within, bytes of the name behind it.
+RECORD = struct.Struct("<4I2Q6i2I")
+KERNEL, COPY, FILL, LAUNCH, GRAPH_LAUNCH = range(1, 6)
+WORD_BYTES = 8  # a name is filled up to these
+REGION_BYTES = 16 << 20  # some 100,000 kernels; what was never written takes no memory
+
+
+def open_recorder(library: ctypes.CDLL, descriptor: int, offset: int, bytes: int) -> None:
+    """Have the process's launches recorded whenever the judge asks for it, through a region of the arena's file.
+
+    Call it once, before anything of a candidate's is there. Nothing of it stays within Python's reach, and what goes wrong
+    is told to the judge alone.
+    """
+    library.recorder_open.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    library.recorder_open.restype = None
+    library.recorder_open(descriptor, offset, bytes)
