@@ -133,7 +133,7 @@ def test_what_the_control_is_off_itself_is_nobodys_gain_and_that_is_told(judge_o
     timing.word = call(timing.speedup, 1000.0, apart)
     judgement = judge_of(timing)
     assert (judgement.verdict, judgement.word) == (OK, word)
-    assert any("3.5 %" in warning for warning in judgement.warnings) == (word == "UNSURE")
+    assert any("1.035 times" in warning for warning in judgement.warnings) == (word == "UNSURE")
 
 
 @pytest.mark.parametrize(("lo", "hi", "word", "is_told"), [
