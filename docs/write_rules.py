@@ -247,8 +247,9 @@ log-ratio, in which a segment counts as the mean of the middle half of its launc
   `unsure`.
 
 **Margins.** FASTER: the whole interval lies above 1 + margin. SLOWER: below 1 − margin. SAME: inside. Else UNSURE. The
-margin is {margins}. No speedup is FASTER or SLOWER that lies no further from
-1 than the interval of the control reaches, which is eager against itself.
+margin is {margins}. The control is eager against itself: no speedup is
+FASTER or SLOWER within the factor by which the control's interval is off 1, up or down. What is timed in {brief_rounds}
+calls is far beyond that.
 
 **Short calls on a GPU.** What a process adds to each launch lasts as long as the process, and more rounds do not
 average it out.

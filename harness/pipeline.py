@@ -82,23 +82,27 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
     for each in request.kept:
         files.append(each.record, each.samples())
     turn = Turn.on(bench, progress, request.wait_s)
-    for at_one in problem.each_size():
-        if problem.more_sizes:
-            progress.note(f"at {sizes_text(at_one.timed_sizes(bench.kind))}")
-        with Workshop(
-            at_one, request.candidates, bench, settings, request.archs, gently=turn.is_another_runs
-        ) as workshop:
-            if bench.limits.is_host:
-                # Compilers would take the very cores that are about to be timed.
-                progress.note("building all candidates before the CPU is timed")
-                workshop.wait_for_builds(progress.note)
-            with turn.held(lambda: workshop.is_quiet):
-                contest = Contest(
-                    at_one, settings, bench, workshop, files, progress, utc, examiner, request.command, request.extras,
-                )
-                contest.run(request.candidates)
-        del contest  # its references, before those of the next sizes are made
-        bench.release_memory()
+    try:
+        for at_one in problem.each_size():
+            if problem.more_sizes:
+                progress.note(f"at {sizes_text(at_one.timed_sizes(bench.kind))}")
+            with Workshop(
+                at_one, request.candidates, bench, settings, request.archs, gently=turn.is_another_runs
+            ) as workshop:
+                if bench.limits.is_host:
+                    # Compilers would take the very cores that are about to be timed.
+                    progress.note("building all candidates before the CPU is timed")
+                    workshop.wait_for_builds(progress.note)
+                with turn.held(lambda: workshop.is_quiet):
+                    contest = Contest(
+                        at_one, settings, bench, workshop, files, progress, utc, examiner, request.command,
+                        request.extras,
+                    )
+                    contest.run(request.candidates)
+            del contest  # its references, before those of the next sizes are made
+            bench.release_memory()
+    finally:
+        files.remove_if_empty()  # of a device that did not come free, say
     records = rank(files.records, problem.kinds, problem.accuracy.precision_class)
     trouble = files.finish(records)
     if trouble:

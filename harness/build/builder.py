@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from harness.build.recording import Recorder
 
 _LOG_CHARACTERS = 1_000_000
+_NICE, _TRIES = 19, 10
 _OURS = str(Path(__file__).resolve().parents[1])
 
 
@@ -49,12 +51,31 @@ class _Attempt:
 
 def main() -> None:
     if hasattr(os, "nice"):
-        os.nice(19)  # a compiler has time; the referee's clock beside it has not
+        os.nice(_NICE)  # a compiler has time; the referee's clock beside it has not
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     request = channel.receive()
+    if request["gently"]:
+        _give_way_to_other_sessions()
     speaker = Speaker(channel.send)
     speaker.answer(build(request, speaker))
     os._exit(0)
+
+
+def _give_way_to_other_sessions() -> None:
+    """Leave the cores to another run's clock: Linux shares them out between sessions first, and this child's is its own.
+
+    A call of 22 ms took 41 beside another session's process, at nice 19 as at 0, and 22 where that session was at 19 too.
+    Where nobody times, a session so low would starve on a busy machine.
+    """
+    for _ in range(_TRIES):
+        try:
+            Path("/proc/self/autogroup").write_text(str(_NICE), encoding="ascii")
+        except BlockingIOError:  # it may be changed ten times a second on the whole machine
+            time.sleep(0.1)
+        except OSError:  # sessions count for nothing here
+            return
+        else:
+            return
 
 
 def build(request: dict[str, Any], speaker: Speaker) -> dict[str, Any]:

@@ -34,7 +34,8 @@ class Builders:
 
     A build may take `timeout_s`, and in it the import `import_timeout_s`, without what is compiled meanwhile. `init`
     says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `device` is the GPU that the run
-    is for, None where there is none. Of the folders in `hidden` a builder sees only what is its candidate's.
+    is for, None where there is none. Of the folders in `hidden` a builder sees only what is its candidate's. It builds
+    `gently` where another run is timing.
     """
 
     toolchain: Toolchain
@@ -44,6 +45,7 @@ class Builders:
     init: Mapping[str, Any]
     device: DeviceFacts | None = None
     hidden: Sequence[Path] = ()
+    gently: bool = False
 
     def run(
         self, candidate: Candidate, private: Path, jobs: int, begun: Callable[[Child], None] = lambda child: None,
@@ -89,7 +91,7 @@ class Builders:
             "own_scratch": wall.read_only_repository, "device": self._answers_for(candidate),
             "interpreted": stand_in_gpu_of(candidate, self.toolchain) is not None,
             "reference": self.init.get("reference"), "sizes": [dict(each) for each in self.init.get("sizes", [])],
-            "calls": [dict(call) for call in calls] or None,
+            "calls": [dict(call) for call in calls] or None, "gently": self.gently,
         }
 
     def _answers_for(self, candidate: Candidate) -> dict[str, Any] | None:

@@ -60,7 +60,7 @@ class BuildQueue:
     `with`.
 
     `problem_init` says how `ModelNew` is constructed, and `device` for which GPU (`Builders`). `gently` takes half as many
-    cores: with a compiler on every one, the steps of a run that is timing took 390 µs more. Several queues may share a
+    cores, behind all other sessions: with a compiler on every one, the steps of a run that is timing took 390 µs more. Several queues may share a
     `pool` of threads; its size is then how many builds there are at a time.
     """
 
@@ -71,7 +71,8 @@ class BuildQueue:
     ) -> None:
         self._toolchain, self._cache, self._settings = toolchain, cache, settings
         self._builders = Builders(
-            toolchain, settings.build_timeout_s, settings.load_timeout_s, wall, dict(problem_init or {}), device, [cache.root]
+            toolchain, settings.build_timeout_s, settings.load_timeout_s, wall, dict(problem_init or {}), device,
+            [cache.root], gently,
         )
         self._init_digest = _digest_of_init(self._builders.init)
         self._limit_bytes, self._lease = limit_bytes(), Lease(cache.root)

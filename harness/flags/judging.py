@@ -151,6 +151,7 @@ def add_selftest(verbs: argparse._SubParsersAction) -> None:
     selftest.add_argument(
         "--config", default="quick", metavar="NAME", help="how long eager and the waits are timed (default: quick)"
     )
+    add_wait(selftest)
     selftest.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -150,7 +150,9 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if assigned.sanitize else None
     problem, candidates, settings = assigned.problem, assigned.candidates, assigned.settings
     workshop = Workshop(problem, candidates, bench, settings, assigned.archs, builds)
-    # On a CPU, where all would share the one lock, the parent has it.
+    if bench.limits.is_host:  # whose compilers would take the very cores
+        workshop.wait_until_quiet()
+    # On a CPU, where all would share the one lock, the parent has it by now.
     lock = nullcontext() if bench.limits.is_host else alone_on(bench, progress, assigned.wait_s)
     with workshop, lock:
         contest = Contest(

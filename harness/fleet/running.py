@@ -13,7 +13,7 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
-from harness.errors import HarnessError, InputError
+from harness.errors import DeviceBusy, HarnessError, InputError
 from harness.fleet.processes import RefereeProcess, error_of, started
 from harness.fleet.referee import Assignment
 from harness.fleet.team import Team
@@ -39,8 +39,6 @@ def run(
     if request.archs and any(each != "cpu" for each in devices):
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
     with ExitStack() as stack:
-        if "cpu" in devices:
-            stack.enter_context(Turn(None, "this CPU", progress, wait_s=request.wait_s).held())
         return _Fleet(request, devices, progress, stack, early).run()
 
 
@@ -62,6 +60,8 @@ class _Fleet:
         self._team_of: dict[int, Team] = {}
         self._waiting: dict[int, str | None] = {}  # who asked for an entry, and why it is lost, if it is
         self._until_quiet: set[int] = set()  # who waits for the compilers to end
+        # All referees on the CPU share its one lock, which is taken once the first is about to time there.
+        self._turn: Turn | None = Turn(None, "this CPU", progress, wait_s=request.wait_s)
         self._faults: list[HarnessError] = []
         if len(set(devices)) < len(devices):  # CPU and CPU, in tests
             self._labels = {number: f"{label}#{number}" for number, label in self._labels.items()}
@@ -144,10 +144,24 @@ class _Fleet:
 
     def _answer_until_quiet(self) -> None:
         """Tell who waits for it that no compiler runs, for a device of another model either: they share the cores."""
-        if all(team.is_quiet for team in self._teams.values()):
-            for number in self._until_quiet:
-                self._send(number, "quiet")
-            self._until_quiet.clear()
+        if not all(team.is_quiet for team in self._teams.values()):
+            return
+        if any(self._referees[number].device == "cpu" for number in self._until_quiet):
+            self._hold_cpu()
+        for number in self._until_quiet:
+            self._send(number, "quiet")
+        self._until_quiet.clear()
+
+    def _hold_cpu(self) -> None:
+        """Wait for the CPU, unless it is held already; whoever would time on it is lost where it does not come free."""
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        try:
+            self._stack.enter_context(turn.held())
+        except DeviceBusy as fault:
+            for number in [number for number, each in self._referees.items() if each.device == "cpu"]:
+                self._lose(number, fault)
 
     def _send(self, number: int, said: Any) -> None:
         try:

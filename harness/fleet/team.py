@@ -53,6 +53,7 @@ class Team:
 
     def __exit__(self, *_: object) -> None:
         self._builds.close()
+        self._files.remove_if_empty()
 
     @property
     def referees(self) -> Collection[int]:

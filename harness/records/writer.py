@@ -105,6 +105,12 @@ class RunFiles:
             self._held.close()
         return refusal and f"{refusal}; {self._save_elsewhere()}"
 
+    def remove_if_empty(self) -> None:
+        """Take the files of a run that ended before its first record off the disk: nobody could make anything of them."""
+        if not self.records:
+            for path in (self.csv_path, self.jsonl_path):
+                path.unlink(missing_ok=True)
+
     def _refusal(self) -> str | None:
         """Write what is not on the disk yet; what the disk said, if it refused any of it."""
         refusals = []

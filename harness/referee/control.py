@@ -5,12 +5,13 @@ Whatever a candidate leaves beyond that is held against it by `clock_checks`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from harness.device.limits import Limits
 from harness.records.three_clocks import ThreeClocks
 from harness.referee.timed import Timing
-from harness.statistics import OverProcesses
+from harness.statistics import Interval, OverProcesses
 
 # A launch's wall time may lie below the control's by this share of the call. What is shortened of the harness's steps
 # gains no more than what a flush that was left out would: the L2's bytes need not be read again, 15 µs on an H200. Where a
@@ -36,7 +37,7 @@ class Control:
     launch's window was opened. `over_processes` is the baseline's mean over several processes, where it was timed in any.
     `others_us` are the first of the harness's other baselines. It `is_held` where its launches could be queued ahead: else
     nobody has seen what the steps take where the host does not show. Its own speedup over itself, which is one, may by its
-    interval be `apart` from that.
+    interval be off that by the factor 1 + `apart`, up or down.
     """
 
     overhead_us: float | None
@@ -56,7 +57,7 @@ class Control:
             timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us, timing.tail_us,
             timing.cooling_overhead_us, synchronised_overhead_us=timing.synchronised_overhead_us,
             is_held=timing.launch_hidden is not False,
-            apart=0.0 if timing.speedup is None else max(timing.speedup.hi - 1, 1 - timing.speedup.lo),
+            apart=0.0 if timing.speedup is None else _off_one(timing.speedup),
         )
 
     def and_baseline(self, timing: Timing) -> Control:
@@ -122,6 +123,11 @@ class Control:
         longer_ms = max(0.0, self.baseline_us - timing.time_us) / 1e3
         shown_us = 0.0 if self.overhead_us is None else self.overhead_us - min([self.overhead_us, *self.others_us])
         return max(0.0, min(limits.longer_us_per_ms * longer_ms, _LONGER_MOST_US) - shown_us)
+
+
+def _off_one(speedup: Interval) -> float:
+    """How much more than one the factor is by which its interval reaches off one, up or down."""
+    return max(speedup.hi, 1 / speedup.lo if speedup.lo > 0 else math.inf) - 1
 
 
 def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, limits: Limits) -> ThreeClocks:

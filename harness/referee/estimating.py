@@ -131,6 +131,7 @@ def estimate_briefly(timing: Timing, confidence: float) -> None:
     if timing.is_pooled:
         timing.speedup = shifted(timing.speedup, timing.over_processes)
     timing.scattered = timing.of_this_process = timing.speedup
+    timing.control_apart = 0.0  # however far the control is off itself, that is no such factor
     allow_for_other_processes(timing, confidence)
 
 

@@ -331,8 +331,8 @@ class Judge:
             )
         elif judgement.word != call(judgement.speedup, first.shorter_us):
             judgement.warnings.append(
-                f"as the control the reference itself may have been {100 * first.control_apart:.2g} % faster or slower than it "
-                "is, so nothing that is no further from it is called FASTER or SLOWER"
+                f"as the control the reference itself may have come out {1 + first.control_apart:.4g} times as fast or as slow as "
+                "it is, so nothing within that is called FASTER or SLOWER"
             )
 
 

@@ -71,11 +71,13 @@ class _Round:
     controls: list[Record]
 
 
-def run_corpus(cases: Sequence[Case], devices: Sequence[str], out_dir: Path | None, progress: Progress) -> Findings:
+def run_corpus(
+    cases: Sequence[Case], devices: Sequence[str], out_dir: Path | None, progress: Progress, wait_s: float | None = None
+) -> Findings:
     """Judge those of `cases` that `devices` (auto, cpu or cuda:N) can run, here and naively, each on one of them.
 
-    Without `out_dir` records go to a new temporary folder. Raises HarnessError for what is the user's or the machine's
-    fault, never for what a case does.
+    Without `out_dir` records go to a new temporary folder. Each device is waited for at most `wait_s`, as `turn` does.
+    Raises HarnessError for what is the user's or the machine's fault, never for what a case does.
     """
     device_kind, settings = _kind_of(devices[0]), load_settings(str(SETTINGS))
     wanted = {name: mine for name in PROBLEMS if (mine := cases_for(cases, device_kind, name))}
@@ -88,7 +90,7 @@ def run_corpus(cases: Sequence[Case], devices: Sequence[str], out_dir: Path | No
         problem = _at_home(load_problem(CORPUS / PROBLEMS[name], CORPUS), device_kind)
         progress.note(f"{problem.name}: {len(mine)} cases through a run like any other")
         candidates = [read_candidate(case.path) for case in mine]
-        found = judge_all(RunRequest(problem, candidates, devices[0], settings, folder), devices, progress)
+        found = judge_all(RunRequest(problem, candidates, devices[0], settings, folder, wait_s=wait_s), devices, progress)
         if len(found) > 1:
             hint = "Name those of one model with --devices cuda:0,cuda:2"
             raise InputError("--devices: these GPUs are of several models, and a matrix is of one", hint=hint)
@@ -97,7 +99,7 @@ def run_corpus(cases: Sequence[Case], devices: Sequence[str], out_dir: Path | No
         controls = [record for record in result.records if record.role == "baseline"]
         rounds.append(_Round(problem, mine, records, controls))
         csv_paths.append(result.csv_path)
-    naive = _ask_naive_judge(rounds, device_kind, progress)
+    naive = _ask_naive_judge(rounds, device_kind, progress, wait_s)
     rows = [row_of(case, each.records.get(case.name), naive.get(case.name)) for each in rounds for case in each.cases]
     return Findings(in_order(rows), folder, csv_paths, [control for each in rounds for control in each.controls])
 
@@ -116,7 +118,9 @@ def _at_home(problem: Problem, device_kind: str) -> Problem:
     return replace(problem, check_sizes=small)
 
 
-def _ask_naive_judge(rounds: Sequence[_Round], device_kind: str, progress: Progress) -> dict[str, NaiveResult]:
+def _ask_naive_judge(
+    rounds: Sequence[_Round], device_kind: str, progress: Progress, wait_s: float | None
+) -> dict[str, NaiveResult]:
     """Every case but the machine's faults past the naive judge: one at a time on each device, with it to itself."""
     controls = {control.uuid: control for each in rounds for control in each.controls}
     first = next(iter(controls.values()))
@@ -130,7 +134,7 @@ def _ask_naive_judge(rounds: Sequence[_Round], device_kind: str, progress: Progr
     total, said = len(waiting), {}
 
     def ask_on(uuid: str | None) -> None:
-        turn = Turn(uuid, uuid or "this CPU", progress)
+        turn = Turn(uuid, uuid or "this CPU", progress, wait_s=wait_s)
         with turn.held(), NaiveJudge(device_kind, uuid if device_kind == "cuda" else None, toolkit) as judge:
             while waiting:
                 try:

@@ -37,11 +37,12 @@ def new_folder() -> Path:
 
 
 def run_control(
-    kind: str, device: str, folder: Path, progress: Progress, settings: Settings, repeats: int = 1
+    kind: str, device: str, folder: Path, progress: Progress, settings: Settings, repeats: int = 1,
+    wait_s: float | None = None,
 ) -> tuple[list[Record], list[Path]]:
     """The record of "eager" for each problem of a `kind` of device, `repeats` times.
 
-    With them come the files they are in. Raises HarnessError for what is the machine's fault.
+    With them come the files they are in. The device is waited for at most `wait_s`, as `turn` does. Raises HarnessError for what is the machine's fault.
     """
     records, paths = [], []
     for repeat in range(repeats):
@@ -49,7 +50,7 @@ def run_control(
             sizes = sizes_text(problem.timed_sizes(kind))
             nth = f", {repeat + 1} of {repeats}" if repeats > 1 else ""
             progress.note(f"{problem.name} ({sizes}): eager against itself{nth}")
-            result = judge_all(RunRequest(problem, [], device, settings, folder), progress)
+            result = judge_all(RunRequest(problem, [], device, settings, folder, wait_s=wait_s), progress)
             records += result.records
             paths.append(result.csv_path)
     return records, paths

@@ -82,16 +82,16 @@ class Waits:
 
 
 def run_waits(
-    kind: str, device: str, folder: Path, progress: Progress, settings: Settings
+    kind: str, device: str, folder: Path, progress: Progress, settings: Settings, wait_s: float | None = None
 ) -> tuple[list[Waits], list[Path]]:
-    """The waits that are for a device of `kind`, and the files of their records."""
+    """The waits that are for a device of `kind`, and the files of their records; the device is waited for as `turn` does."""
     problem, waits, paths = load_problem(PROBLEM, PROBLEM.with_suffix("")), [], []
     candidates = find_candidates(problem.candidate_folders)
     for spin in SPINS[kind]:
         progress.note(f"waiting once, twice and three times for {spin} {'ns' if kind == 'cpu' else 'cycles'}")
         sizes = {"SPIN": spin}
         chosen = replace(problem, sizes=sizes, cpu_sizes=sizes)
-        result = judge_all(RunRequest(chosen, candidates, device, settings, folder), progress)
+        result = judge_all(RunRequest(chosen, candidates, device, settings, folder, wait_s=wait_s), progress)
         waits.append(Waits(spin, result.records))
         paths.append(result.csv_path)
     return waits, paths

@@ -37,10 +37,10 @@ def call(interval: Interval, duration_us: float, control_apart: float = 0.0) -> 
     """Word (FASTER, SLOWER, SAME or UNSURE) for a speedup interval in ratio space.
 
     The margin is `margin(duration_us)`, the duration being that of the shorter of the two calls. Nothing is FASTER or SLOWER
-    by less than `control_apart`, by which the baseline itself may be apart from one as a candidate.
+    within the factor 1 + `control_apart`, by which the baseline itself may be off itself as a candidate.
     """
-    own = word(interval, margin(duration_us))
-    return own if own == "SAME" or word(interval, max(margin(duration_us), control_apart)) == own else "UNSURE"
+    own, factor = word(interval, margin(duration_us)), 1 + control_apart
+    return own if own == "SAME" or interval.lo > factor or interval.hi < 1 / factor else "UNSURE"
 
 
 def word(interval: Interval, m: float) -> str:

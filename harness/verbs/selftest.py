@@ -63,8 +63,10 @@ def _timing(options: argparse.Namespace) -> int:
     settings = load_settings(options.config)
     kind, folder, began = device_kind(options.device), options.out or control.new_folder(), time.monotonic()
     with open_progress(silent=options.json) as progress:
-        records, paths = control.run_control(kind, options.device, folder, progress, settings, options.repeat)
-        waits, more = known.run_waits(kind, options.device, folder, progress, settings)
+        records, paths = control.run_control(
+            kind, options.device, folder, progress, settings, options.repeat, options.wait
+        )
+        waits, more = known.run_waits(kind, options.device, folder, progress, settings, options.wait)
     alike = [*records, *(each for wait in waits for each in wait.records if each.candidate in ("eager", "itself"))]
     rows = len(records) + sum(len(wait.records) for wait in waits)
     seen = [each for wait, path in zip(waits, more) for each in agreement.read(wait.records, path)]
@@ -102,7 +104,7 @@ def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
     with open_progress(silent=options.json) as progress:
         names = check_device_names(options.devices) if options.devices else ()
         devices = devices_of(names, progress.note) if names else (options.device,)
-        found = run_corpus(cases, devices, options.out, progress)
+        found = run_corpus(cases, devices, options.out, progress, options.wait)
     kept = page.keep(found.rows, found.controls[0], found.folder, whole=not (options.only or options.skip))
     if options.write:
         page.write(options.write, kept)

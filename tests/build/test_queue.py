@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import os
+import re
 import textwrap
 import time
 from dataclasses import replace
@@ -51,6 +53,21 @@ def test_a_cpp_candidate_is_built_once_and_its_extension_loads(built_workshop):
     )
     loader.exec_module(module)
     assert module.doubled(torch.ones(3)).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("gently", [False, True])
+def test_beside_another_run_that_is_timing_a_builder_comes_behind_all_other_sessions(workshop, gently):
+    """Several at a time, since the machine lets a session's weight be set ten times a second."""
+    if not os.path.exists("/proc/self/autogroup"):
+        pytest.skip("sessions count for nothing here")
+    source = model_with("""
+        raise RuntimeError(f"nice {os.nice(0)}, {open('/proc/self/autogroup').read()}")
+    """)
+    candidates = [workshop.write(f"tells_{letter}", f"{source}# {letter}\n") for letter in "abcd"]
+    with BuildQueue(candidates, find_toolchain(None), workshop.cache, SETTINGS, gently=gently) as queue:
+        reasons = [queue.result(each).verdict.reason for each in candidates]
+    for reason in reasons:
+        assert re.search(rf"nice 19, /autogroup-\d+ nice {19 if gently else 0}\b", reason), reason
 
 
 @pytest.mark.slow

@@ -281,13 +281,16 @@ def test_a_run_that_is_killed_takes_its_players_with_it(new_bench):
     assert not [each for each in bench.left_behind() if "python" in each or "sleep" in each]
 
 
-def test_who_waits_no_longer_than_he_wants_to_is_told_for_whom_and_has_built_meanwhile(bench, problem):
+@pytest.mark.parametrize("device", [["cpu"], ["auto", "--devices", "cpu,cpu"]])
+def test_who_waits_no_longer_than_he_wants_to_is_told_for_whom_and_has_built_meanwhile(bench, problem, device):
     folder = bench.temp / "kernel-referee-locks"
     folder.mkdir(exist_ok=True)
+    results = set(bench.folder.rglob("*.csv"))
     with Lock(folder / "cpu.lock", for_all=True):
-        end = bench.end(bench.judge(problem, bench.folder / "candidates", "cpu", "--wait", "0.1"), 120)
+        end = bench.end(bench.judge(problem, bench.folder / "candidates", *device, "--wait", "0.1"), 120)
     assert end.code == 4 and end.out == ""
+    assert set(bench.folder.rglob("*.csv")) == results
     *_, told, gave_up = end.err.splitlines()
     assert f"another run (process {os.getpid()} of " in told and " since " in told
     assert "still has this CPU after 0.1 s" in gave_up and "--wait SECONDS" in gave_up
-    assert "building" in end.err.partition("another run")[0]
+    assert device != ["cpu"] or "building" in end.err.partition("another run")[0]

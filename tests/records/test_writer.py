@@ -80,6 +80,14 @@ def test_two_runs_in_one_second_do_not_share_a_file(tmp_path):
     assert created(tmp_path, "2026-05-01T12:30:06.123+00:00").csv_path.name == "20260501T123006Z.csv"
 
 
+def test_of_a_run_without_a_record_nothing_stays_and_of_another_everything(tmp_path, make_record):
+    empty, full = (created(tmp_path) for _ in range(2))
+    full.append(make_record())
+    for each in (empty, full):
+        each.remove_if_empty()
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == {full.csv_path, full.jsonl_path}
+
+
 def test_a_place_that_cannot_be_written_is_one_sentence_with_the_flag_that_helps(tmp_path):
     (tmp_path / "results").write_text("a file where the folder should be")
     with pytest.raises(InputError) as caught:

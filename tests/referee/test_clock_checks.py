@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -56,7 +57,8 @@ def test_work_outside_the_timed_window_is_rejected_with_what_the_clocks_said():
 
 
 @pytest.mark.parametrize(("speedup", "apart"), [
-    (Interval(1.03, 1.02, 1.04), 0.04), (Interval(0.8, 0.75, 0.85), 0.25), (Interval(1.0, 0.99, 1.02), 0.02), (None, 0.0),
+    (Interval(1.03, 1.02, 1.04), 0.04), (Interval(0.8, 0.75, 0.85), 1 / 3), (Interval(1.0, 0.99, 1.02), 0.02), (None, 0.0),
+    (Interval(0.9, 0.0, math.inf), math.inf), (Interval(0.9, 0.0, 1.5), math.inf),
 ])
 def test_a_control_is_as_far_off_itself_as_its_interval_reaches(speedup, apart):
     timing = timing_of()

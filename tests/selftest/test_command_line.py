@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.device.choose import device_lock
 from harness.selftest.corpus import CORPUS, cases_for, read_corpus
 
 pytestmark = pytest.mark.processes
@@ -66,6 +67,14 @@ def test_the_records_are_those_of_a_normal_run(ran):
     assert set(rows) == {"eager", CHEAT, FAULT, HONEST}
     assert rows[FAULT]["status"] == "crashed"
     assert rows[HONEST]["config"] == "selftest"
+
+
+@pytest.mark.parametrize("words", [[], ["--adversarial", "--only", CHEAT]])
+def test_who_does_not_want_to_wait_for_another_run_gives_up(words, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with device_lock(None):
+        ended = selftest(tmp_path, *words, "--device", "cpu", "--wait", "0.1")
+    assert ended.returncode == 4 and "still has this CPU after 0.1 s" in ended.stderr
 
 
 def test_the_matrix_is_on_the_page_and_in_the_folder(ran):

@@ -52,8 +52,9 @@ def test_the_same_interval_may_be_faster_for_a_long_call_and_the_same_for_a_shor
 
 
 @pytest.mark.parametrize(("lo", "hi", "apart", "expected"), [
-    (1.02, 1.05, 0.019, "FASTER"), (1.02, 1.05, 0.02, "UNSURE"), (0.95, 0.98, 0.02, "UNSURE"), (0.95, 0.98, 0.01, "SLOWER"),
+    (1.02, 1.05, 0.019, "FASTER"), (1.02, 1.05, 0.02, "UNSURE"), (0.95, 0.981, 0.02, "UNSURE"), (0.95, 0.98, 0.01, "SLOWER"),
     (0.9995, 1.0005, 0.3, "SAME"), (0.998, 1.002, 0.3, "UNSURE"), (3.0, 4.0, 0.9, "FASTER"),
+    (0.01, 0.02, 30.0, "SLOWER"), (0.01, 0.04, 30.0, "UNSURE"), (0.01, 0.02, math.inf, "UNSURE"),
 ])
 def test_nothing_is_called_by_less_than_the_control_is_off_itself(lo, hi, apart, expected):
     assert call(Interval((lo + hi) / 2, lo, hi), 1000, apart) == expected

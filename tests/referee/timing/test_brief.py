@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
@@ -55,14 +56,23 @@ def test_what_is_not_far_slower_or_is_quick_has_all_its_rounds(rounds_of, a_us, 
 def test_ten_times_as_long_is_enough_where_the_row_has_no_time_for_all_rounds(
     scripted, small_regions, reference_of, settings, seconds_left, is_brief
 ):
-    timing = _rounds(scripted, reference_of, settings, 900_000.0, 50_000.0, time.monotonic() + seconds_left)
+    timing = _rounds(scripted, reference_of, settings, 900_000.0, 50_000.0, ends_s=time.monotonic() + seconds_left)
     assert timing.is_brief is is_brief and timing.word == "SLOWER"
+
+
+def test_no_control_is_so_far_off_itself_that_a_factor_of_thousands_means_nothing(
+    scripted, small_regions, reference_of, settings
+):
+    timing = _rounds(scripted, reference_of, settings, 3e6, 1000.0, control_apart=math.inf)
+    assert timing.is_brief and timing.word == "SLOWER"
+    timing = _rounds(scripted, reference_of, settings, 2000.0, 1000.0, control_apart=math.inf)
+    assert not timing.is_brief and timing.word == "UNSURE"
 
 
 def test_a_row_whose_time_is_over_ends_with_the_rounds_in_which_each_look_comes(
     scripted, small_regions, reference_of, settings
 ):
-    timing = _rounds(scripted, reference_of, settings, 2200.0, 2000.0, time.monotonic() - 1)
+    timing = _rounds(scripted, reference_of, settings, 2200.0, 2000.0, ends_s=time.monotonic() - 1)
     assert len(timing.log_ratios) == 4 and timing.speedup is not None
 
 
@@ -93,10 +103,10 @@ def test_of_a_call_that_may_reach_the_limit_no_two_are_queued(scripted, small_re
     assert timing.word == "SLOWER"
 
 
-def _rounds(scripted, reference_of, settings, a_us, b_us, ends_s):
+def _rounds(scripted, reference_of, settings, a_us, b_us, **more):
     from harness.referee.timing import Rounds
 
     session, bench = scripted.Session(lambda _: a_us, []), scripted.Bench(b_us, [])
     return Rounds(
-        session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}, ends_s=ends_s
+        session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}, **more
     ).run()
