@@ -78,6 +78,12 @@ class DeliveredBuilds:
     def is_ready(self, candidate: Candidate) -> bool:
         return candidate.path in self._builds
 
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """Who asks for them has sent their builds."""
+
+    def give_up(self, candidate: Candidate) -> None:
+        """Only what was judged is given up, and its build is small."""
+
     def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None:
         """Who is given an entry to judge was given its build."""
 
