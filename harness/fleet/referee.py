@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from harness.baselines import Baseline, baselines_for
+from harness.baselines import BASELINES, Baseline
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.errors import HarnessError
@@ -30,10 +30,11 @@ from harness.settings import Settings
 
 @dataclass(frozen=True)
 class Assignment:
-    """What all referees of a run are told at the start. `device` is as this process counts."""
+    """What all referees of a run are told at the start. `device` is as this process counts; whoever asks `has_lock` where
+    it holds the device's lock itself.
+    """
 
     problem: Problem
-    candidates: Sequence[Candidate]
     settings: Settings
     device: str
     utc: str
@@ -42,13 +43,17 @@ class Assignment:
     archs: tuple[str, ...]
     extras: tuple[str, ...]
     wait_s: float | None = None
+    has_lock: bool = False
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """A job, the builds that it needs by the file of the candidate, and whether no compiler runs any more."""
+    """A job with its entries, candidates or the names of baselines; the builds that it needs by the file of the candidate;
+    and whether no compiler runs any more.
+    """
 
     job: Job
+    entries: Mapping[int, str | Candidate]
     builds: Mapping[Path, Build]
     quiet: bool
 
@@ -119,11 +124,6 @@ class _Told(Progress):
         self._pipe.send(("note", text))
 
 
-def entries_of(problem: Problem, device_kind: str, candidates: Sequence[Candidate]) -> list[Baseline | Candidate]:
-    """The entries of a run in their order; parent and referees know each by its place in it."""
-    return [*baselines_for(problem, device_kind), *candidates]
-
-
 def main(descriptor: int) -> None:
     """Take part in a run until the parent has nothing more, or is gone."""
     pipe = Connection(descriptor)
@@ -154,28 +154,33 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     bench = open_bench(assigned.device)
     pipe.send(("device", asdict(bench.identity)))
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if assigned.sanitize else None
-    problem, candidates, settings = assigned.problem, assigned.candidates, assigned.settings
-    workshop = Workshop(problem, candidates, bench, settings, assigned.archs, builds)
-    # On a CPU, where all would share the one lock, the parent has it.
-    lock = nullcontext() if bench.kind == "cpu" else alone_on(bench, progress, assigned.wait_s)
+    problem, settings = assigned.problem, assigned.settings
+    workshop = Workshop(problem, [], bench, settings, assigned.archs, builds)
+    lock = nullcontext() if assigned.has_lock else alone_on(bench, progress, assigned.wait_s)
     with workshop, lock:
         contest = Contest(
             problem, settings, bench, workshop, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
             assigned.extras,
         )
-        entries = entries_of(problem, bench.kind, candidates)
-        contest.judge_each(_asked_for(pipe, entries, builds, contest))
+        contest.judge_each(_asked_for(pipe, builds, contest))
 
 
 def _asked_for(
-    pipe: Connection, entries: Sequence[Baseline | Candidate], builds: DeliveredBuilds, contest: Any
+    pipe: Connection, builds: DeliveredBuilds, contest: Any
 ) -> Iterator[tuple[Baseline | Candidate, Baseline | Candidate | None]]:
-    """Entry after entry as the parent gives them out, each with the one that follows it, if that is known."""
+    """Entry after entry as the parent gives them out, each with the one that follows it, if that is known.
+
+    One that followed is the same object when its turn comes: its player has been started by it.
+    """
+    known: dict[int, Baseline | Candidate] = {}
     while True:
         pipe.send(("free", contest.lost))
         delivery = pipe.recv()
         if delivery is None:
             return
         builds.take(delivery)
-        following = delivery.job.following
-        yield entries[delivery.job.entry], None if following is None else entries[following]
+        known = {
+            number: known.get(number) or (BASELINES[entry] if isinstance(entry, str) else entry)
+            for number, entry in delivery.entries.items()
+        }
+        yield known[delivery.job.entry], known.get(delivery.job.following)

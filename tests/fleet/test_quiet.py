@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from harness.fleet.referee import DeliveredBuilds, Delivery
-from harness.fleet.running import _Fleet
+from harness.fleet.places import LocalPlaces
+from harness.fleet.running import Fleet
 from harness.fleet.sharing import Job
 from harness.report.progress import NullProgress
 
@@ -16,18 +17,17 @@ from harness.report.progress import NullProgress
 @pytest.fixture
 def fleet():
     """A fleet of two referees of two models, the far ends of whose pipes are in `far`."""
-    found = _Fleet.__new__(_Fleet)
+    found = Fleet.__new__(Fleet)
     near, found.far = zip(*(Pipe() for _ in range(2)))
-    found._referees = {number: SimpleNamespace(pipe=pipe) for number, pipe in enumerate(near)}
-    found._labels, found._waiting, found._until_quiet = {0: "cuda:0", 1: "cuda:1"}, {}, set()
+    found._places = LocalPlaces([SimpleNamespace(pipe=pipe, device=f"cuda:{number}") for number, pipe in enumerate(near)])
+    found._waiting, found._until_quiet = {}, set()
     found._teams = {number: SimpleNamespace(is_quiet=False) for number in range(2)}
     found._progress = NullProgress()
     return found
 
 
 def test_it_is_answered_once_nothing_is_compiled_for_any_model(fleet):
-    fleet.far[1].send(("until quiet",))
-    fleet._hear(1)
+    fleet._take(1, "until quiet")
     fleet._answer_until_quiet()
     fleet._teams[1].is_quiet = True
     fleet._answer_until_quiet()
@@ -42,7 +42,7 @@ def test_it_is_answered_once_nothing_is_compiled_for_any_model(fleet):
 def test_it_is_asked_only_while_something_is_compiled():
     near, far = Pipe()
     builds = DeliveredBuilds(near)
-    builds.take(Delivery(Job(0, None), {}, quiet=False))
+    builds.take(Delivery(Job(0, None), {}, {}, quiet=False))
     far.send("quiet")
     builds.wait_until_idle()
     assert far.recv() == ("until quiet",)

@@ -16,6 +16,8 @@ from harness.build.cache import ENVIRONMENT_VARIABLE
 from harness.candidate import read_candidate
 from harness.errors import InputError
 from harness.fleet import running
+from harness.fleet.places import LocalPlaces
+from harness.fleet.processes import started
 from harness.pipeline import RunRequest
 from harness.places import REPOSITORY
 from harness.problem import load_problem
@@ -104,7 +106,8 @@ def test_all_rows_lie_in_one_csv_and_those_of_one_referee_are_one_run(judged):
 def fleet_of(request, told):
     """A fleet of two before it runs, and the stack that ends it."""
     stack = ExitStack()
-    return stack, running._Fleet(request, ["cpu", "cpu"], told, stack)
+    places = LocalPlaces(stack.enter_context(started(["cpu", "cpu"])))
+    return stack, running.Fleet(request, places, told, stack)
 
 
 def test_a_referee_that_dies_costs_the_candidate_in_its_hand_and_no_other(request_for):
@@ -114,7 +117,7 @@ def test_a_referee_that_dies_costs_the_candidate_in_its_hand_and_no_other(reques
         if not killed and not name.endswith("eager"):
             killed.append(name)
             number = int(name[len("cpu#")])
-            os.kill(fleet._referees[number].pid, signal.SIGKILL)
+            os.kill(fleet._places._referees[number].pid, signal.SIGKILL)
 
     told = Listening(kill_once)
     stack, fleet = fleet_of(request_for(), told)
@@ -134,7 +137,7 @@ def test_when_the_last_referee_dies_everything_left_has_its_row(request_for):
     def kill_every(name, text):
         if not name.endswith("eager"):
             number = int(name[len("cpu#")])
-            os.kill(fleet._referees[number].pid, signal.SIGKILL)
+            os.kill(fleet._places._referees[number].pid, signal.SIGKILL)
 
     told = Listening(kill_every)
     stack, fleet = fleet_of(request_for(), told)
@@ -145,7 +148,7 @@ def test_when_the_last_referee_dies_everything_left_has_its_row(request_for):
 
 
 def test_referees_that_die_before_they_judged_anything_are_an_error_in_words(request_for):
-    told = Listening(lambda name, text: [os.kill(each.pid, signal.SIGKILL) for each in fleet._referees.values()])
+    told = Listening(lambda name, text: [os.kill(each.pid, signal.SIGKILL) for each in fleet._places._referees.values()])
     stack, fleet = fleet_of(request_for(), told)
     with stack, pytest.raises(running.HarnessError, match="ended by SIGKILL"):
         fleet.run()
