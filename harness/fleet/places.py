@@ -45,7 +45,8 @@ class Places(Protocol):
     def hear(self, timeout_s: float | None) -> Sequence[tuple[int, tuple[Any, ...]]]:
         """Return what was said since, waiting for it up to `timeout_s`.
 
-        The first of a place is ("here",), the last of one that ended ("gone", how); ("told", text) is of number -1.
+        The first of a place is ("here",), the last of one that ended ("gone", how). Of number -1, for the user, are
+        ("told", text), and ("fault", text) of what could not be used.
         """
         ...
 
@@ -59,6 +60,10 @@ class Places(Protocol):
 
     def end(self, number: int) -> None:
         """Wait some seconds for its end, then make one; it is `open` no more."""
+        ...
+
+    def end_all(self, numbers: Collection[int]) -> None:
+        """End several, side by side."""
         ...
 
     def builds(self, request: RunRequest, device: DeviceIdentity) -> Builds:
@@ -112,6 +117,10 @@ class LocalPlaces:
 
     def end(self, number: int) -> None:
         self._referees.pop(number).end()
+
+    def end_all(self, numbers: Collection[int]) -> None:
+        for number in numbers:
+            self.end(number)
 
     def builds(self, request: RunRequest, device: DeviceIdentity) -> Builds:
         problem = request.problem

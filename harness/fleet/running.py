@@ -93,8 +93,9 @@ class Fleet:
         return joined and bool(self._teams) and all(team.is_over for team in self._teams.values())
 
     def _take(self, number: int, kind: str, *said: Any) -> None:
-        if kind == "told":
+        if kind in ("told", "fault"):
             self._progress.note(said[0])
+            self._faults += [HarnessError(said[0])] if kind == "fault" else []
             return
         if number not in self._places.open:
             return  # what it said before it was given up
@@ -174,5 +175,4 @@ class Fleet:
                 self._places.send(number, None)
             else:  # it waits for another run to end, or times a control that nobody needs any more
                 self._places.interrupt(number)
-        for number in left:
-            self._places.end(number)
+        self._places.end_all(left)

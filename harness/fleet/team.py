@@ -42,6 +42,7 @@ class Team:
             self._files.append(each.record, each.samples())
         self._last: dict[int, Record] = {}
         self._devices: dict[int, DeviceIdentity] = {}
+        self._by_name = {each.name: each for each in request.candidates}
         self._builds = builds
 
     def __enter__(self) -> Team:
@@ -92,7 +93,10 @@ class Team:
         return Delivery(job, named, self._builds_for(job), self._builds.is_idle)
 
     def add(self, number: int, record: Record, samples: Mapping[str, Any]) -> str | None:
-        """Write a record down. Returns None, or one sentence when the disk refused."""
+        """Write a record down; its build is needed no more. Returns None, or one sentence when the disk refused."""
+        judged = self._by_name.get(record.candidate) if record.role == "candidate" else None
+        if judged is not None:
+            self._builds.give_up(judged)
         self._last[number] = record
         return self._files.append(record, samples)
 
