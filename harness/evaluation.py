@@ -21,6 +21,7 @@ from harness.candidate import Candidate, read_candidate, rivals_of
 from harness.contest import Contest
 from harness.contest.candidate_queue import CandidateQueue
 from harness.device.choose import check_device_name, open_bench
+from harness.device.identity import DeviceIdentity
 from harness.errors import InputError
 from harness.kernelbench import result_fields
 from harness.pipeline import note_no_wall
@@ -108,6 +109,16 @@ class Referee:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def identity(self) -> DeviceIdentity:
+        """What the device is."""
+        return self._bench.identity
+
+    @property
+    def lost(self) -> str | None:
+        """Why this device can judge nothing any more, or None."""
+        return next((each.contest.lost for each in self._contests.values() if each.contest.lost), None)
 
     def close(self) -> None:
         """Forget everything that was warm; records on disk get their ranks."""

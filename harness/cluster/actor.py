@@ -11,10 +11,12 @@ import os
 import platform
 import queue
 import shutil
+import socket
 import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from harness import __version__
@@ -84,5 +86,7 @@ class RefereeActor:
 
     def end(self) -> None:
         """Wait some seconds for the referee's end, then make one; its files go."""
+        with suppress(OSError), socket.socket(fileno=os.dup(self._referee.pipe.fileno())) as pipe:
+            pipe.shutdown(socket.SHUT_RDWR)  # a thread of this process still listens to it, so that closing it tells nobody
         self._referee.end()
         shutil.rmtree(self._folder, ignore_errors=True)

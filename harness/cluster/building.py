@@ -101,6 +101,7 @@ class ClusterBuilds:
         self._begun: dict[Candidate, _Begun] = {}
         self._coming: dict[Any, Candidate] = {}  # by the reference to the word
         self._looked_s = 0.0
+        self.is_paused = False  # what is being built is built, and nothing more begun
         self._wanted = ray.remote(toolchain_here).options(**self._near()).remote(device.sm, list(archs))
         if problem.baseline is not None:
             self.add([problem.baseline])
@@ -122,9 +123,9 @@ class ClusterBuilds:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is being built any more."""
+        """Whether nothing is being built any more, or for now."""
         self._look()
-        return not self._coming and not self._new
+        return not self._coming and (self.is_paused or not self._new)
 
     def is_ready(self, candidate: Candidate) -> bool:
         """Whether `result` would answer at once."""
@@ -153,7 +154,7 @@ class ClusterBuilds:
             done, _ = ray.wait(list(self._coming), num_returns=len(self._coming), timeout=0, fetch_local=False)
             for word in done:
                 self._take(word)
-        while self._new and (self._ahead is None or len(self._begun) < self._ahead):
+        while self._new and not self.is_paused and (self._ahead is None or len(self._begun) < self._ahead):
             self._begin(self._new.popleft(), {"num_cpus": 1, "scheduling_strategy": "SPREAD"})
         self._looked_s = time.monotonic()
 

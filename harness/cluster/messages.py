@@ -59,11 +59,11 @@ class Unpacker:
             tuples = {name: tuple(body[name]) for name in ("archs", "extras")}
             return Assignment(**{**body, **tuples, "problem": problem, "settings": settings_of(body["settings"])})
         if kind == "job":
-            candidate = self._shelf.candidate(body["candidate"])
-            named = {candidate.path: build for build in made}
+            candidate, problem = self._shelf.candidate(body["candidate"]), self._shelf.problem(body["problem"])
+            built = [each for each in (candidate, problem.baseline) if each is not None and each.fault is None]
             return "job", {
-                **body, "problem": self._shelf.problem(body["problem"]), "candidate": candidate,
-                "settings": settings_of(body["settings"]), "builds": named,
+                **body, "problem": problem, "candidate": candidate, "settings": settings_of(body["settings"]),
+                "builds": {each.path: build for each, build in zip(built, made)} if body["built"] else None,
             }
         entries = {int(number): self._entry(each) for number, each in body["entries"].items()}
         here = [self._places[path] for path in body["builds"]]

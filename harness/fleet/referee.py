@@ -66,9 +66,10 @@ class DeliveredBuilds:
         self._builds: dict[Path, Build] = {}
         self.is_idle = False
 
-    def take(self, delivery: Delivery) -> None:
-        self._builds.update(delivery.builds)
-        self.is_idle = delivery.quiet
+    def take(self, builds: Mapping[Path, Build], quiet: bool) -> None:
+        """These have come, and whether no compiler runs any more."""
+        self._builds.update(builds)
+        self.is_idle = quiet
 
     def wait_until_idle(self) -> None:
         """Ask the parent, who answers when nothing is being built any more."""
@@ -107,7 +108,7 @@ class _Line:
         return None
 
 
-class _Told(Progress):
+class Told(Progress):
     """Progress that the parent tells, with the device's name before it."""
 
     def __init__(self, pipe: Connection) -> None:
@@ -150,7 +151,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.turn import alone_on
     from harness.workshop import Workshop
 
-    progress, builds = _Told(pipe), DeliveredBuilds(pipe)
+    progress, builds = Told(pipe), DeliveredBuilds(pipe)
     bench = open_bench(assigned.device)
     pipe.send(("device", asdict(bench.identity)))
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if assigned.sanitize else None
@@ -178,7 +179,7 @@ def _asked_for(
         delivery = pipe.recv()
         if delivery is None:
             return
-        builds.take(delivery)
+        builds.take(delivery.builds, delivery.quiet)
         known = {
             number: known.get(number) or (BASELINES[entry] if isinstance(entry, str) else entry)
             for number, entry in delivery.entries.items()

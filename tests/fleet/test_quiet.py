@@ -7,10 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.fleet.referee import DeliveredBuilds, Delivery
+from harness.fleet.referee import DeliveredBuilds
 from harness.fleet.places import LocalPlaces
 from harness.fleet.running import Fleet
-from harness.fleet.sharing import Job
 from harness.report.progress import NullProgress
 
 
@@ -42,7 +41,7 @@ def test_it_is_answered_once_nothing_is_compiled_for_any_model(fleet):
 def test_it_is_asked_only_while_something_is_compiled():
     near, far = Pipe()
     builds = DeliveredBuilds(near)
-    builds.take(Delivery(Job(0, None), {}, {}, quiet=False))
+    builds.take({}, quiet=False)
     far.send("quiet")
     builds.wait_until_idle()
     assert far.recv() == ("until quiet",)
