@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from harness.build.queue import builders_at_once
 from harness.candidate import Candidate, read_candidate, rivals_of
 from harness.contest import Contest
 from harness.contest.candidate_queue import CandidateQueue
@@ -41,6 +42,7 @@ from harness.spelling import hint_for
 from harness.wire.passes import MODES
 from harness.workshop import Builds, Workshop
 
+_MOST_AT_ONCE = 8  # built side by side
 _MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
 
 
@@ -114,6 +116,11 @@ class Referee:
     def identity(self) -> DeviceIdentity:
         """What the device is."""
         return self._bench.identity
+
+    @property
+    def at_once(self) -> int:
+        """How many candidates are best asked for at once, where what is learned of some decides which come next."""
+        return min(builders_at_once(), _MOST_AT_ONCE)
 
     @property
     def lost(self) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.cluster.actor import RefereeActor
 from harness.cluster.building import built
-from harness.errors import InputError, NothingToRun
+from harness.errors import NothingToRun
 
 HOW_TO_INSTALL = "Ray is not installed here. Type pip install '.[ray]'"
 
@@ -86,8 +86,6 @@ def connected(address: str, device: str = "auto", model: str | None = None) -> I
         raise NothingToRun(HOW_TO_INSTALL)
     import ray
 
-    if device not in ("auto", "cuda", "cpu"):
-        raise InputError(f"--device {device} names a GPU of one machine", hint="With --ray leave it out, or type --device cpu")
     own = not ray.is_initialized()
     if own:
         try:

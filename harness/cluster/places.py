@@ -6,6 +6,7 @@ A node that joins later is found within seconds. One that is lost, or has anothe
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
@@ -45,16 +46,18 @@ class _Place:
 class RayPlaces:
     """The places of one run at the devices of a cluster, or at those `seats` of it; use it in a `with`.
 
-    `wait_s` is how long a first device is waited for while other jobs of the cluster have them all.
+    It ends once it is `stopped`. `wait_s` is how long a first device is waited for while other jobs of the cluster have them all.
     """
 
     share_cpu = False
 
     def __init__(
-        self, link: Link, seats: Sequence[Seat] | None = None, program: str = _PROGRAM, wait_s: float | None = None
+        self, link: Link, seats: Sequence[Seat] | None = None, program: str = _PROGRAM, wait_s: float | None = None,
+        stopped: threading.Event | None = None,
     ) -> None:
         self._link, self._seats, self._program = link, seats, program
         self._wait_s = LONGEST_WAIT_S if wait_s is None else wait_s
+        self._stopped = stopped or threading.Event()
         self._places: dict[int, _Place] = {}
         self._taken: set[Seat] = set()  # once, whatever became of it
         self._names: dict[int, dict[str, Any]] = {}  # of the files that records speak of, as they are called here
@@ -81,6 +84,11 @@ class RayPlaces:
     def expects_more(self) -> bool:
         return not self._has_opened and (self._looked_s == 0.0 or bool(self._places))
 
+    @property
+    def pending(self) -> int:
+        """How many devices are waited for."""
+        return sum(not place.is_open for place in self._places.values())
+
     def label(self, number: int) -> str:
         return self._places[number].seat.label
 
@@ -92,8 +100,11 @@ class RayPlaces:
         return "cpu" if self._link.kind == "cpu" else "cuda:0"
 
     def hear(self, timeout_s: float | None) -> Sequence[tuple[int, tuple[Any, ...]]]:
-        """Raises DeviceBusy where other jobs have every device for too long."""
+        """Raises DeviceBusy where other jobs have every device for too long, KeyboardInterrupt where it was stopped."""
         import ray
+
+        if self._stopped.is_set():
+            raise KeyboardInterrupt
 
         if time.monotonic() - self._looked_s > _LOOK_S:
             self._look()

@@ -29,7 +29,7 @@ from harness.report.progress import NullProgress, Progress
 from harness.scaffold import checked_name
 from harness.settings import Settings, load_settings
 
-_PROGRAM = "harness.cluster.warm"
+WARM_PROGRAM = "harness.cluster.warm"
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,13 @@ class Referees:
         self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
         try:
             link = link or self._stack.enter_context(connected(address, device, model))
-            places = self._stack.enter_context(RayPlaces(link, program=_PROGRAM, wait_s=wait_s))
+            places = self._stack.enter_context(RayPlaces(link, program=WARM_PROGRAM, wait_s=wait_s))
         except BaseException:
             self._stack.close()
             raise
         self._problems: dict[Any, Problem] = {}
         self._settings: dict[str, Settings] = {}
+        self.models = sorted({each.model or "unknown" for each in link.seats()}) if link.kind == "cuda" else ["cpu"]
         self._dispatcher = Dispatcher(link, places, progress or NullProgress())
 
     def __enter__(self) -> Referees:
@@ -86,6 +87,14 @@ class Referees:
     def devices(self) -> int:
         """How many devices judge now."""
         return self._dispatcher.devices
+
+    @property
+    def at_once(self) -> int:
+        """How many candidates are best asked for at once, where what is learned of some decides which come next."""
+        return max(1, self.devices)
+
+    def csv_of(self, problem: Problem, settings: Settings) -> None:
+        """The answers have the records, and no file does."""
 
     def evaluate(self, problem: Problem | Path | str, source: str | Path, **words: Any) -> Evaluation:
         """Judge one candidate and return what became of it; `words` are the others of a `Job`."""
