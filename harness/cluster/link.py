@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from harness.cluster.actor import RefereeActor
 from harness.cluster.building import built
 from harness.errors import NothingToRun
 
+_REACH_S = 10.0
 HOW_TO_INSTALL = "Ray is not installed here. Type pip install '.[ray]'"
 
 
@@ -75,6 +77,18 @@ class Link:
         ).remote(program, "cuda:0" if self.kind == "cuda" else "cpu")
 
 
+def _reach(address: str) -> None:
+    """Raise OSError where nothing answers at "host:port", and ValueError for what is no such address: Ray itself would try
+    for many minutes.
+    """
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or "://" in address:
+        raise ValueError("an address is auto, or HOST:PORT of the head node, as ray start --head prints it")
+    socket.create_connection((host, int(port)), _REACH_S).close()
+
+
 @contextmanager
 def connected(address: str, device: str = "auto", model: str | None = None) -> Iterator[Link]:
     """Be connected to the cluster at `address`, "auto" for the one of this machine, until the end.
@@ -89,9 +103,9 @@ def connected(address: str, device: str = "auto", model: str | None = None) -> I
     own = not ray.is_initialized()
     if own:
         try:
-            # Its own address would start a cluster of this machine's where there is none.
+            _reach(address)
             ray.init(address=address, log_to_driver=False, logging_level="error", namespace="kernel-referee")
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             hint = "start one with: ray start --head" if address == "auto" else "is its head running, and its port open?"
             words = " ".join(str(error).split())[:200]
             raise NothingToRun(f"no Ray cluster answers at '{address}' ({words}); {hint}") from None
