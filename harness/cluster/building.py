@@ -10,7 +10,7 @@ import json
 import tempfile
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,22 +73,23 @@ def toolchain_here(capability: str | None, archs: Sequence[str]) -> dict[str, An
 class _Begun:
     """A build that was begun: references to its word, its text and its files."""
 
+    candidate: Candidate
     word: Any
     values: Any
     files: Any
-    is_ready: bool = False
 
 
 class ClusterBuilds:
     """Builds candidates for the devices of one model, on whatever nodes have a core free; `node` is one of the device's.
 
     At most `ahead` are begun and not yet given up, so that what thousands of candidates are built to fills no memory; None
-    begins all. Each build keeps its place in the object store until it is given up.
+    begins all. Each build keeps its place in the object store until it is given up. One is known by its candidate, or by a
+    `key` of the caller's; `on_ready` is called with that once it is built.
     """
 
     def __init__(
         self, link: Link, problem: Problem, settings: Settings, device: DeviceIdentity, node: str,
-        archs: Sequence[str] = (), ahead: int | None = None,
+        archs: Sequence[str] = (), ahead: int | None = None, on_ready: Callable[[Hashable], None] = lambda key: None,
     ) -> None:
         import ray
 
@@ -97,9 +98,11 @@ class ClusterBuilds:
             "problem": packed_problem(problem), "settings": packed_settings(settings), "device": asdict(device),
             "archs": list(archs), "anyhow": False,
         }
-        self._new: deque[Candidate] = deque()
-        self._begun: dict[Candidate, _Begun] = {}
-        self._coming: dict[Any, Candidate] = {}  # by the reference to the word
+        self._on_ready = on_ready
+        self._new: deque[tuple[Hashable, Candidate]] = deque()
+        self._begun: dict[Hashable, _Begun] = {}
+        self._ready: set[Hashable] = set()
+        self._coming: dict[Any, Hashable] = {}  # by the reference to the word
         self._looked_s = 0.0
         self.is_paused = False  # what is being built is built, and nothing more begun
         self._wanted = ray.remote(toolchain_here).options(**self._near()).remote(device.sm, list(archs))
@@ -108,14 +111,20 @@ class ClusterBuilds:
 
     def add(self, candidates: Sequence[Candidate]) -> None:
         """Build these too, those without a fault."""
-        self._new.extend(each for each in candidates if each.fault is None)
-        self._look(at_once=True)
+        for each in candidates:
+            self.add_as(each, each)
 
-    def give_up(self, candidate: Candidate) -> None:
+    def add_as(self, key: Hashable, candidate: Candidate) -> None:
+        """Build it too, to be known by `key`; one with a fault is not built."""
+        if candidate.fault is None:
+            self._new.append((key, candidate))
+
+    def give_up(self, key: Hashable) -> None:
         """Forget a build, or that it was to come."""
-        begun = self._begun.pop(candidate, None)
+        self._ready.discard(key)
+        begun = self._begun.pop(key, None)
         if begun is None:
-            self._new = deque(each for each in self._new if each != candidate)
+            self._new = deque(each for each in self._new if each[0] != key)
         elif self._coming.pop(begun.word, None) is not None:
             import ray
 
@@ -124,29 +133,28 @@ class ClusterBuilds:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is being built any more, or for now."""
-        self._look()
+        self.look()
         return not self._coming and (self.is_paused or not self._new)
 
-    def is_ready(self, candidate: Candidate) -> bool:
+    def is_ready(self, key: Hashable) -> bool:
         """Whether `result` would answer at once."""
-        self._look()
-        begun = self._begun.get(candidate)
-        return begun is not None and begun.is_ready
+        self.look()
+        return key in self._ready
 
-    def result(self, candidate: Candidate) -> tuple[Any, Any]:
+    def result(self, key: Hashable) -> tuple[Any, Any]:
         """Return the text and the files of a build that is ready, or the references to them."""
-        begun = self._begun[candidate]
+        begun = self._begun[key]
         return begun.values, begun.files
 
     def close(self) -> None:
         """Give up all that is not built yet."""
         self._new.clear()
-        for candidate in list(self._begun):
-            self.give_up(candidate)
+        for key in list(self._begun):
+            self.give_up(key)
 
-    def _look(self, *, at_once: bool = False) -> None:
-        """See what has been built, and begin more."""
-        if not at_once and time.monotonic() - self._looked_s < _LOOK_S:
+    def look(self) -> None:
+        """See what has been built, and begin more; nothing happens where that was done a moment ago."""
+        if time.monotonic() - self._looked_s < _LOOK_S:
             return
         import ray
 
@@ -155,28 +163,28 @@ class ClusterBuilds:
             for word in done:
                 self._take(word)
         while self._new and not self.is_paused and (self._ahead is None or len(self._begun) < self._ahead):
-            self._begin(self._new.popleft(), {"num_cpus": 1, "scheduling_strategy": "SPREAD"})
+            self._begin(*self._new.popleft(), {"num_cpus": 1, "scheduling_strategy": "SPREAD"})
         self._looked_s = time.monotonic()
 
-    def _begin(self, candidate: Candidate, options: Mapping[str, Any], *, anyhow: bool = False) -> None:
+    def _begin(self, key: Hashable, candidate: Candidate, options: Mapping[str, Any], *, anyhow: bool = False) -> None:
         request = json.dumps({**self._asked, "anyhow": anyhow, "candidate": packed_candidate(candidate)})
         task = self._build.options(num_returns=3, max_retries=_RETRIES, **options)
-        begun = self._begun[candidate] = _Begun(*task.remote(request, self._wanted))
-        self._coming[begun.word] = candidate
+        begun = self._begun[key] = _Begun(candidate, *task.remote(request, self._wanted))
+        self._coming[begun.word] = key
 
     def _take(self, word: Any) -> None:
         import ray
 
-        candidate = self._coming.pop(word)
+        key = self._coming.pop(word)
+        candidate = self._begun[key].candidate
         try:
-            said = ray.get(word)
+            if ray.get(word) == "unlike":
+                self._begin(key, candidate, self._near(), anyhow=True)
+                return
         except ray.exceptions.RayError as error:
-            self._begun[candidate] = _Begun(word, _lost(error), {}, True)
-            return
-        if said == "unlike":
-            self._begin(candidate, self._near(), anyhow=True)
-        else:
-            self._begun[candidate].is_ready = True
+            self._begun[key] = _Begun(candidate, word, _lost(error), {})
+        self._ready.add(key)
+        self._on_ready(key)
 
     def _near(self) -> dict[str, Any]:
         """The options of a task on a node of the device's, or where that is gone on any."""

@@ -59,6 +59,7 @@ class _Model:
     node: str
     sharing: Sharing = field(default_factory=lambda: Sharing([]))
     builds: OrderedDict[str, ClusterBuilds] = field(default_factory=OrderedDict)
+    ready: set[int] = field(default_factory=set)  # jobs that are built
     jobs: int = 0  # that are to be judged here and were not yet
 
     @property
@@ -121,8 +122,11 @@ class Dispatcher:
                 for number, said in self._places.hear(_LOOK_S):
                     self._take(number, *said)
                 self._admit()
+                for builds in self._all_builds():
+                    builds.look()
                 for number in list(self._free):
-                    self._give(number)
+                    if self._model_of[number].ready:
+                        self._give(number)
                 self._answer_until_quiet()
             self._places.end_all(list(self._places.open))
             raise HarnessError("these referees were closed before it was judged")
@@ -181,24 +185,29 @@ class Dispatcher:
             self._where[number] = model
             model.jobs += 1
             model.sharing.add([number])
-            if model.device.kind != "cpu":  # whose compilers would take the very cores that are timed
-                self._builds(model, asked).add([asked.candidate])
+            # Compilers would take the very cores of a CPU that are timed: its referee builds, and then times.
+            if model.device.kind == "cpu" or asked.candidate.fault is not None:
+                model.ready.add(number)
+            else:
+                self._builds(model, asked).add_as(number, asked.candidate)
 
     def _builds(self, model: _Model, asked: Asked) -> ClusterBuilds:
         budget_s = asked.settings.build_timeout_s if asked.budget_s is None else asked.budget_s
         key = f"{asked.key} {budget_s}"
         if key not in model.builds:
             settings = replace(asked.settings, build_timeout_s=min(asked.settings.build_timeout_s, max(1.0, budget_s)))
-            model.builds[key] = ClusterBuilds(self._link, asked.problem, settings, model.device, model.node)
+            model.builds[key] = ClusterBuilds(
+                self._link, asked.problem, settings, model.device, model.node, on_ready=model.ready.add
+            )
         model.builds.move_to_end(key)
         return model.builds[key]
 
     def _is_ready(self, model: _Model, number: int) -> bool:
+        if number not in model.ready:
+            return False
         asked = self._asked[number]
-        if model.device.kind == "cpu" or asked.candidate.fault is not None:
-            return True
-        builds, own = self._builds(model, asked), asked.problem.baseline
-        return builds.is_ready(asked.candidate) and (own is None or builds.is_ready(own))
+        own = asked.problem.baseline if model.device.kind != "cpu" else None
+        return own is None or self._builds(model, asked).is_ready(own)
 
     def _give(self, place: int) -> None:
         model, warm = self._model_of[place], self._warm[place]
@@ -218,8 +227,8 @@ class Dispatcher:
         built: list[tuple[Any, Any]] = []
         builds = None if model.device.kind == "cpu" else self._builds(model, asked)
         if builds is not None:
-            own = asked.problem.baseline
-            built = [builds.result(each) for each in (asked.candidate, own) if each is not None and each.fault is None]
+            keys = [] if asked.candidate.fault is not None else [job.entry]
+            built = list(map(builds.result, [*keys, *filter(None, [asked.problem.baseline])]))
         text = json.dumps({
             "kind": "job", "number": job.entry, "problem": self._packed(asked),
             "candidate": packed_candidate(asked.candidate), "settings": packed_settings(asked.settings),
@@ -258,8 +267,9 @@ class Dispatcher:
         """A job has its answer: nothing of it is kept."""
         model, asked = self._where.pop(number), self._asked.pop(number)
         model.jobs -= 1
+        model.ready.discard(number)
         if model.device.kind != "cpu":
-            self._builds(model, asked).give_up(asked.candidate)
+            self._builds(model, asked).give_up(number)
             keys = {each.key for each in self._asked.values()} if len(model.builds) > AHEAD else None
             for key in list(model.builds) if keys is not None else ():
                 if key.partition(" ")[0] not in keys:
@@ -305,9 +315,12 @@ class Dispatcher:
         )
         return Evaluation(record, {})
 
+    def _all_builds(self) -> list[ClusterBuilds]:
+        return [each for model in self._models.values() for each in model.builds.values()]
+
     def _answer_until_quiet(self) -> None:
         """Who doubts a clock waits until nothing is being compiled; meanwhile nothing more is begun."""
-        builds = [each for model in self._models.values() for each in model.builds.values()]
+        builds = self._all_builds()
         for each in builds:
             each.is_paused = bool(self._until_quiet)
         if self._until_quiet and all(each.is_idle for each in builds):

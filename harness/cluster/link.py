@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import socket
 from collections.abc import Callable, Iterator
@@ -66,15 +67,21 @@ class Link:
 
     def place(self, seat: Seat, program: str) -> Any:
         """Have an actor be placed at `seat` as soon as Ray has its device free; returns its handle at once."""
-        import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         of_model = {f"accelerator_type:{seat.model}": 0.001} if seat.model and self.kind == "cuda" else {}
-        # Two groups of one thread each: what it is told arrives in order, while a call waits for what it says.
-        return ray.remote(concurrency_groups={"said": 1, "told": 1})(self.actor).options(
+        return _remote(self.actor).options(
             num_cpus=0, num_gpus=int(self.kind == "cuda"), resources=of_model, max_restarts=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(seat.node, soft=False),
         ).remote(program, "cuda:0" if self.kind == "cuda" else "cpu")
+
+
+@functools.lru_cache
+def _remote(actor: type) -> Any:
+    """Two groups of one thread each: what it is told arrives in order, while a call waits for what it says."""
+    import ray
+
+    return ray.remote(concurrency_groups={"said": 1, "told": 1})(actor)
 
 
 def _reach(address: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import queue
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.candidate import Candidate, read_candidate
+from harness.candidate import Candidate, candidate_of, read_candidate
 from harness.cluster.dispatch import AHEAD, Asked, Dispatcher
 from harness.cluster.link import Link, connected
 from harness.cluster.places import RayPlaces
@@ -114,6 +115,7 @@ class Referees:
         answers = _Answers(self._folder)
         under_way: dict[Future[Evaluation], list[Job]] = {}
         by_key: dict[str, Future[Evaluation]] = {}
+        done: queue.SimpleQueue[tuple[str, Future[Evaluation]]] = queue.SimpleQueue()
         left, is_more = iter(jobs), True
         while is_more or under_way:
             while is_more and len(under_way) < AHEAD * max(1, self.devices):
@@ -130,14 +132,14 @@ class Referees:
                 else:
                     by_key[key] = asked = self.submit(job)
                     under_way[asked] = [job]
-            for asked in wait(under_way, return_when=FIRST_COMPLETED).done if under_way else ():
-                equal = under_way.pop(asked)
-                key = _key_of(equal[0])
+                    asked.add_done_callback(lambda asked, key=key: done.put((key, asked)))
+            if under_way:
+                key, asked = done.get()
                 del by_key[key]
                 error = asked.exception()
                 if error is None and asked.result().record.blame in (None, "candidate"):
                     answers.put(key, asked.result())
-                for job in equal:
+                for job in under_way.pop(asked):
                     yield job, _called(asked.result(), job) if error is None else error
 
     async def map_async(self, jobs: Iterable[Job]) -> AsyncIterator[tuple[Job, Evaluation | HarnessError]]:
@@ -187,16 +189,14 @@ class Referees:
             if not job.source.is_file():
                 raise InputError("there is no such candidate file", job.source)
             return read_candidate(job.source, form=problem.form)
-        folder = Path(tempfile.mkdtemp(dir=self._folder))
-        path = folder / f"{checked_name(job.name or 'candidate')}{'.py' if problem.form is None else problem.form.suffix}"
+        # There is no such file here: a node writes one for itself.
+        path = self._folder / f"{checked_name(job.name or 'candidate')}{'.py' if problem.form is None else problem.form.suffix}"
         try:
-            path.write_text(job.source, encoding="utf-8")
-            return read_candidate(path, form=problem.form)
+            return candidate_of(job.source.encode(), path, form=problem.form, among=[])
         except UnicodeEncodeError as error:
             said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
             raise InputError(said) from None
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+
 
 class _Answers:
     """Answers by the keys of their jobs, in a file: of thousands the samples would fill the memory."""
