@@ -59,6 +59,7 @@ class RayPlaces:
         self._wait_s = LONGEST_WAIT_S if wait_s is None else wait_s
         self._stopped = stopped or threading.Event()
         self._places: dict[int, _Place] = {}
+        self._labels: dict[int, str] = {}  # of those that are gone too
         self._taken: set[Seat] = set()  # once, whatever became of it
         self._names: dict[int, dict[str, Any]] = {}  # of the files that records speak of, as they are called here
         self._said: deque[tuple[int, tuple[Any, ...]]] = deque()
@@ -90,7 +91,7 @@ class RayPlaces:
         return sum(not place.is_open for place in self._places.values())
 
     def label(self, number: int) -> str:
-        return self._places[number].seat.label
+        return self._labels[number]
 
     def node(self, number: int) -> str:
         """Return Ray's name for the node of a place."""
@@ -111,8 +112,9 @@ class RayPlaces:
         calls = {place.heard: number for number, place in self._places.items() if place.heard is not None} | self._sent
         if calls and not self._said:
             wait_s = min(_LOOK_S if timeout_s is None else timeout_s, _LOOK_S)
-            ray.wait(list(calls), num_returns=1, timeout=wait_s)
-            done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=0)
+            done, left = ray.wait(list(calls), num_returns=len(calls), timeout=0)
+            if not done:
+                done, _ = ray.wait(left, num_returns=1, timeout=wait_s)
             for call in done:
                 self._take(calls[call], call)
         elif not self._said:
@@ -163,8 +165,8 @@ class RayPlaces:
         for seat in self._link.seats() if self._seats is None else self._seats:
             if seat not in self._taken:
                 self._taken.add(seat)
-                actor = self._link.place(seat, self._program)
-                self._places[len(self._taken) - 1] = _Place(seat, actor, actor.open.remote())
+                actor, number = self._link.place(seat, self._program), len(self._labels)
+                self._places[number], self._labels[number] = _Place(seat, actor, actor.open.remote()), seat.label
         waited_s = time.monotonic() - self._began_s
         if self._has_opened or not self._places:
             return

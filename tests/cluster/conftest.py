@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,7 +43,12 @@ class Nodes:
         )
 
     def remove(self, node) -> None:
+        import ray
+
         self.cluster.remove_node(node, allow_graceful=False)
+        until = time.monotonic() + 60
+        while any(each["Alive"] and each["NodeID"] == node.node_id for each in ray.nodes()) and time.monotonic() < until:
+            time.sleep(0.1)
 
 
 @pytest.fixture(scope="session")
