@@ -22,7 +22,7 @@ from harness.errors import HarnessError, InputError
 from harness.sandbox.ahead import start_ahead
 from harness.spelling import hint_for
 
-_KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline")
+_KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline", "check_only", "budget_s")
 
 _MOST_TOGETHER = 256  # jobs under way on a cluster
 
@@ -98,6 +98,7 @@ def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
         job = _job(line)
         source = Path(job["path"]) if "path" in job else job["source"]
         asked = {name: job.get(name) for name in ("name", "mode", "baseline")} | {"config": job.get("config", config)}
+        asked |= {name: job[name] for name in ("check_only", "budget_s") if name in job}
         found = evaluate(job["problem"], source, **asked)
         return {"id": job.get("id"), **found.to_json()}
     except HarnessError as error:
@@ -119,6 +120,13 @@ def _job(line: str) -> Mapping[str, Any]:
     for key, value in job.items():
         if key not in _KEYS:
             raise InputError(f"a job has no key '{key}'", hint=hint_for(key, _KEYS, "The keys are"))
+        if key == "check_only" and isinstance(value, bool):
+            continue
+        if key == "budget_s" and isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+            continue
+        if key in ("check_only", "budget_s"):
+            wanted = "true or false" if key == "check_only" else "a number of seconds"
+            raise InputError(f"'{key}' of a job is {wanted}, not {json.dumps(value)[:60]}")
         if key != "id" and not isinstance(value, str):
             raise InputError(f"'{key}' of a job is text, not {json.dumps(value)[:60]}")
         if key != "id" and any("\ud800" <= character <= "\udfff" for character in value):

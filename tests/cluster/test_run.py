@@ -243,3 +243,20 @@ def connected_anew(monkeypatch, address: str):
 def test_a_cluster_without_a_gpu_says_so(nodes):
     with pytest.raises(NothingToRun, match="has no GPU"), connected("auto"):
         pass
+
+
+def test_a_suite_has_a_problem_on_each_device(nodes, tmp_path):
+    problems = [CORPUS / "tril_small.yaml", CORPUS / "transposed_small.yaml"]
+    mine = tmp_path / "mine"
+    for problem in problems:
+        (mine / problem.stem).mkdir(parents=True)
+        for name in ("wrong_shape", "no_model_new"):
+            (mine / problem.stem / f"{name}.py").write_text((CORPUS / "form" / f"{name}.py").read_text())
+    ended = subprocess.run(
+        [sys.executable, "run.py", *map(str, problems), "--candidates", str(mine), "--ray", nodes.cluster.address, "--device",
+         "cpu", "--config", "quick", "--out", str(tmp_path / "results"), "--json"],
+        cwd=REPOSITORY, capture_output=True, text=True, timeout=400,
+    )
+    assert ended.returncode == 0, ended.stderr
+    found = {path.parent.parent.name for path in (tmp_path / "results").rglob("*.csv")}
+    assert found == {"tril_small", "transposed_small"}
