@@ -33,8 +33,9 @@ _LOOK_S = 0.02
 _RETRIES = 3
 
 
-def built(request: str, wanted: Mapping[str, Any]) -> tuple[str, str, dict[str, bytes]]:
-    """Build what `request` says, on the node that this runs on, in its sandbox and with its cache.
+def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, str, dict[str, bytes]]:
+    """Build what `request` says, and `common` of all of a problem, on the node that this runs on, in its sandbox and with
+    its cache.
 
     Returns a word ("built", or "unlike" where this node's compilers are not those that are `wanted`), the build as JSON,
     and its files by their names.
@@ -43,7 +44,7 @@ def built(request: str, wanted: Mapping[str, Any]) -> tuple[str, str, dict[str, 
     from harness.sandbox.walls import best_wall
     from harness.workshop import queue_for, toolchain_for
 
-    asked = json.loads(request)
+    asked = json.loads(common) | json.loads(request)
     device = DeviceIdentity(**asked["device"])
     here = toolchain_here(device.sm, asked["archs"])
     of_host = _FOR_ITS_HOST in asked["candidate"]["source"]
@@ -94,10 +95,11 @@ class ClusterBuilds:
         import ray
 
         self._build, self._node, self._ahead = ray.remote(link.build), node, ahead
-        self._asked = {
+        # As text: it goes with each of thousands.
+        self._asked = json.dumps({
             "problem": packed_problem(problem), "settings": packed_settings(settings), "device": asdict(device),
-            "archs": list(archs), "anyhow": False,
-        }
+            "archs": list(archs),
+        })
         self._on_ready = on_ready
         self._new: deque[tuple[Hashable, Candidate]] = deque()
         self._begun: dict[Hashable, _Begun] = {}
@@ -167,9 +169,9 @@ class ClusterBuilds:
         self._looked_s = time.monotonic()
 
     def _begin(self, key: Hashable, candidate: Candidate, options: Mapping[str, Any], *, anyhow: bool = False) -> None:
-        request = json.dumps({**self._asked, "anyhow": anyhow, "candidate": packed_candidate(candidate)})
+        request = json.dumps({"anyhow": anyhow, "candidate": packed_candidate(candidate)})
         task = self._build.options(num_returns=3, max_retries=_RETRIES, **options)
-        begun = self._begun[key] = _Begun(candidate, *task.remote(request, self._wanted))
+        begun = self._begun[key] = _Begun(candidate, *task.remote(self._asked, request, self._wanted))
         self._coming[begun.word] = key
 
     def _take(self, word: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from harness.candidate import Candidate
 from harness.cluster.building import ClusterBuilds
 from harness.cluster.link import Link
-from harness.cluster.parcel import Packed, packed_candidate, packed_problem, packed_settings
+from harness.cluster.parcel import packed_candidate, packed_problem, packed_settings
 from harness.cluster.places import RayPlaces
 from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError
@@ -87,7 +87,7 @@ class Dispatcher:
         self._in_hand: dict[int, int] = {}
         self._free: set[int] = set()
         self._until_quiet: set[int] = set()
-        self._problems: OrderedDict[str, Packed] = OrderedDict()
+        self._problems: OrderedDict[str, str] = OrderedDict()
         self._last: dict[tuple[str, str], Record] = {}
         self._thread = threading.Thread(target=self._work, name="referees", daemon=True)
         self._thread.start()
@@ -229,18 +229,18 @@ class Dispatcher:
         if builds is not None:
             keys = [] if asked.candidate.fault is not None else [job.entry]
             built = list(map(builds.result, [*keys, *filter(None, [asked.problem.baseline])]))
-        text = json.dumps({
-            "kind": "job", "number": job.entry, "problem": self._packed(asked),
+        own = json.dumps({
+            "kind": "job", "number": job.entry,
             "candidate": packed_candidate(asked.candidate), "settings": packed_settings(asked.settings),
             "check_only": asked.check_only, "budget_s": asked.budget_s, "built": builds is not None,
             "quiet": builds is None or builds.is_idle,
         })
-        self._places.send_text(place, text, built)
+        self._places.send_text(place, f'{{"problem": {self._packed(asked)}, {own[1:]}', built)
 
-    def _packed(self, asked: Asked) -> Packed:
-        """The problem of a job as plain values, which many jobs share."""
+    def _packed(self, asked: Asked) -> str:
+        """The problem of a job as JSON, which many jobs share."""
         if asked.key not in self._problems:
-            self._problems[asked.key] = packed_problem(asked.problem)
+            self._problems[asked.key] = json.dumps(packed_problem(asked.problem))
             if len(self._problems) > _MOST_PACKED:
                 self._problems.popitem(last=False)
         return self._problems[asked.key]

@@ -29,6 +29,7 @@ from harness.workshop import Builds
 _PROGRAM = "harness.fleet.referee"
 _LOOK_S = 5.0  # for nodes that have joined
 _HEAR_S = 30.0  # a call that waits for a referee's words ends without any after so long
+_BREATH_S = 0.02
 _PATIENCE_S = 30.0  # for the end of a referee
 _UNTOLD_S = 10.0  # so long a device is waited for without a word
 
@@ -65,6 +66,7 @@ class RayPlaces:
         self._said: deque[tuple[int, tuple[Any, ...]]] = deque()
         self._sent: dict[Any, int] = {}
         self._began_s, self._looked_s = time.monotonic(), 0.0
+        self._heard_s = 0.0
         self._has_opened = self._has_told = False
 
     def __enter__(self) -> RayPlaces:
@@ -109,6 +111,8 @@ class RayPlaces:
 
         if time.monotonic() - self._looked_s > _LOOK_S:
             self._look()
+        # What comes within a moment is heard together: looking costs as much for one as for many.
+        time.sleep(max(0.0, self._heard_s + _BREATH_S - time.monotonic()))
         calls = {place.heard: number for number, place in self._places.items() if place.heard is not None} | self._sent
         if calls and not self._said:
             wait_s = min(_LOOK_S if timeout_s is None else timeout_s, _LOOK_S)
@@ -120,6 +124,7 @@ class RayPlaces:
         elif not self._said:
             time.sleep(min(_LOOK_S if timeout_s is None else timeout_s, 1.0))
         said, self._said = self._said, deque()
+        self._heard_s = time.monotonic()
         return said
 
     def send(self, number: int, said: Any) -> None:

@@ -17,17 +17,17 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 NAMES = ("returns_none", "wrong_shape", "raises_in_init", "raises_in_forward")
 
 
-def unlike_at_first(request, wanted):
+def unlike_at_first(common, request, wanted):
     """As a node whose compilers are others, until it is asked as the device's own."""
     assert "torch" in wanted
     return ("built", '{"of": "its own node"}', {}) if json.loads(request)["anyhow"] else ("unlike", "", {})
 
 
-def dying(request, wanted):
+def dying(common, request, wanted):
     os._exit(1)
 
 
-def quick(request, wanted):
+def quick(common, request, wanted):
     return "built", json.loads(request)["candidate"]["name"], {}
 
 
