@@ -7,7 +7,7 @@ import importlib.util
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.cluster.actor import RefereeActor
@@ -21,11 +21,11 @@ HOW_TO_INSTALL = "Ray is not installed here. Type pip install '.[ray]'"
 @dataclass(frozen=True)
 class Seat:
     """One device of a node: the GPU with this number among the node's, or its CPU. `model` is the accelerator type that Ray
-    knows the node by, None where it knows none.
+    knows the node by, None where it knows none. `host` is what it is called in words, which no other node was called.
     """
 
     node: str
-    host: str
+    host: str = field(compare=False)
     number: int
     model: str | None = None
 
@@ -51,7 +51,9 @@ class Link:
         import ray
 
         found: list[Seat] = []
-        for node in sorted(filter(lambda each: each["Alive"], ray.nodes()), key=lambda each: each["NodeManagerPort"]):
+        nodes = ray.nodes()
+        hosts = [each["NodeManagerHostname"] for each in nodes]  # of those that are gone too
+        for node in (each for each in nodes if each["Alive"]):
             resources = node["Resources"]
             models = [name.partition(":")[2] for name in resources if name.startswith("accelerator_type:")]
             model = models[0] if models else None
@@ -60,8 +62,8 @@ class Link:
             # A head that was started with --num-cpus=0 is to run nothing.
             count = int(resources.get("GPU", 0)) if self.kind == "cuda" else int(resources.get("CPU", 0) > 0)
             host = node["NodeManagerHostname"]
-            if any(each.host == host and each.node != node["NodeID"] for each in found):
-                host = f"{host}/{node['NodeID'][:4]}"  # two nodes of one machine
+            if hosts.count(host) > 1:
+                host = f"{host}/{node['NodeID'][:4]}"
             found += [Seat(node["NodeID"], host, number, model) for number in range(count)]
         return found
 
