@@ -77,6 +77,7 @@ CODES = {
     ReasonCode.NOISY: "the clocks cannot be held against a quiet control, or the speedup is not known to 5 % on a GPU",
     ReasonCode.THROTTLED: "the GPU slowed down for heat or its power supply",
     ReasonCode.INTERPRETED: "Triton's interpreter ran it on the CPU, at the sizes that the reason names",
+    ReasonCode.NOT_TIMED: "its outputs were right, and no time was asked for",
     ReasonCode.NO_GPU: "there is no GPU here",
     ReasonCode.NO_NVCC: "there is no `nvcc` here, or no header of a CUDA library that it names",
     ReasonCode.NO_TRITON: "there is no Triton here",

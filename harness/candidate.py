@@ -96,12 +96,20 @@ def read_candidate(
     Its name must look like that of no other file `among` which it is judged, those of its folder where that is not said.
     Raises nothing: what is wrong with the file is its `fault`.
     """
-    name, fault_of_its_name = named(path, among)
     try:
         content = path.read_bytes()
     except OSError as error:
         fault = f"{path.name}: cannot be read ({error.strerror or error})"
-        return Candidate(name, path, "", _hash(b""), "torch", fault, ReasonCode.IMPORT_ERROR)
+        return Candidate(named(path, among)[0], path, "", _hash(b""), "torch", fault, ReasonCode.IMPORT_ERROR)
+    return candidate_of(content, path, tuned=tuned, form=form, among=among)
+
+
+def candidate_of(
+    content: bytes, path: Path, *, tuned: bool = True, form: CandidateForm | None = None,
+    among: Sequence[Path] | None = None,
+) -> Candidate:
+    """The candidate whose file at `path` has this `content`, or would have it; as `read_candidate` else."""
+    name, fault_of_its_name = named(path, among)
     if len(content) > _MOST_BYTES:
         fault = f"{path.name}: has {len(content) / 1e6:.1f} MB; a candidate may have {_MOST_BYTES / 1e6:.1f}. " \
             "Put what is long into a file beside it"

@@ -6,20 +6,23 @@ only that the next candidate finds the bench open.
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from harness.build.queue import builders_at_once
 from harness.candidate import Candidate, read_candidate, rivals_of
 from harness.contest import Contest
 from harness.contest.candidate_queue import CandidateQueue
 from harness.device.choose import check_device_name, open_bench
+from harness.device.identity import DeviceIdentity
 from harness.errors import InputError
 from harness.kernelbench import result_fields
 from harness.pipeline import note_no_wall
@@ -33,11 +36,13 @@ from harness.records.writer import RunFiles, device_slug, jsonable
 from harness.report.progress import NullProgress, Progress
 from harness.sandbox.ahead import start_ahead
 from harness.scaffold import checked_name
+from harness.scores import reward_of
 from harness.settings import Settings, load_settings
 from harness.spelling import hint_for
 from harness.wire.passes import MODES
-from harness.workshop import Workshop
+from harness.workshop import Builds, Workshop
 
+_MOST_AT_ONCE = 8  # built side by side
 _MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
 
 
@@ -56,13 +61,18 @@ class Evaluation:
         return evidence_in(dict(self.samples))
 
     @property
+    def reward(self) -> float | None:
+        """A number from 0 to 1 for a training loop; None where the verdict is not the candidate's doing (`scores.reward_of`)."""
+        return reward_of(self.record)
+
+    @property
     def correctness(self) -> bool:
         return result_fields(self.record, self.samples)["correctness"]
 
     def to_json(self) -> dict[str, Any]:
         """The answer as plain values, under stable keys."""
         return {
-            **result_fields(self.record, self.samples), "record": self.record.to_json(),
+            **result_fields(self.record, self.samples), "record": self.record.to_json(), "reward": self.reward,
             "evidence": self.samples.get("evidence"), "errors": self.samples.get("errors", []),
             "kernels": self.samples.get("kernels", []), "compiler": compiler_reports(self.samples),
         }
@@ -102,6 +112,21 @@ class Referee:
     ) -> None:
         self.close()
 
+    @property
+    def identity(self) -> DeviceIdentity:
+        """What the device is."""
+        return self._bench.identity
+
+    @property
+    def at_once(self) -> int:
+        """How many candidates are best asked for at once, where what is learned of some decides which come next."""
+        return min(builders_at_once(), _MOST_AT_ONCE)
+
+    @property
+    def lost(self) -> str | None:
+        """Why this device can judge nothing any more, or None."""
+        return next((each.contest.lost for each in self._contests.values() if each.contest.lost), None)
+
     def close(self) -> None:
         """Forget everything that was warm; records on disk get their ranks."""
         while self._contests:
@@ -110,13 +135,15 @@ class Referee:
 
     def evaluate(
         self, problem: Problem | Path | str, source: str | Path, *, name: str | None = None, config: str = "default",
-        mode: str | None = None, baseline: Path | str | None = None,
+        mode: str | None = None, baseline: Path | str | None = None, check_only: bool = False,
+        budget_s: float | None = None,
     ) -> Evaluation:
         """Judge one candidate: its source as text, or the path of its file.
 
         `problem` is a name below problems/, a YAML or KernelBench file, or a loaded Problem; `name` is what the record
         calls the candidate, `mode` another one than the problem's own, as in ``--mode``, and `baseline` a file that its
-        speedup is over, as in ``--baseline``.
+        speedup is over, as in ``--baseline``. With `check_only` the verdict is on its outputs alone and nothing is timed:
+        one that is right is `checked`. Its build and its checks may take `budget_s` seconds together.
         """
         settings = load_settings(config)
         if not isinstance(problem, Problem):
@@ -127,27 +154,42 @@ class Referee:
         path = self._written(source, name, ".py" if problem.form is None else problem.form.suffix)
         try:
             candidates = rivals_of(problem.baseline, [read_candidate(path, form=problem.form)])
-            [found] = self.judge(problem, candidates, settings)
+            [found] = self.judge(problem, candidates, settings, check_only=check_only, budget_s=budget_s)
         finally:
             if path.parent == self._folder:
                 path.unlink(missing_ok=True)
         return found
 
-    def judge(self, problem: Problem, candidates: Sequence[Candidate], settings: Settings) -> Iterator[Evaluation]:
-        """Build `candidates` side by side and judge each as it gets ready, so that they may change places."""
-        with self.queue(problem, settings) as queue:
+    def judge(
+        self, problem: Problem, candidates: Sequence[Candidate], settings: Settings, *, check_only: bool = False,
+        budget_s: float | None = None, builds: Builds | None = None,
+    ) -> Iterator[Evaluation]:
+        """Build `candidates` side by side and judge each as it gets ready, so that they may change places.
+
+        They are taken from `builds` where another process makes them.
+        """
+        with self.queue(problem, settings, check_only=check_only, budget_s=budget_s, builds=builds) as queue:
             queue.add(candidates)
             while queue.left:
                 yield queue.judge_next()
 
-    def queue(self, problem: Problem, settings: Settings) -> CandidateQueue[Evaluation]:
+    def queue(
+        self, problem: Problem, settings: Settings, *, check_only: bool = False, budget_s: float | None = None,
+        builds: Builds | None = None,
+    ) -> CandidateQueue[Evaluation]:
         """A queue of candidates for this device, to which more may be added while others are built and judged."""
         key = _key_of(problem, settings)
         if key in self._contests:
             self._contests.move_to_end(key)
+        budget_s = math.inf if budget_s is None else budget_s
+
+        def wished(warm: _Warm) -> _Wished:
+            return _Wished(warm, check_only, budget_s)
+
         return CandidateQueue(
-            problem, settings, self._bench, self._progress, self._contests.get(key),
-            lambda workshop: self._opened(problem, settings, workshop), self._wait_s,
+            problem, replace(settings, build_timeout_s=min(settings.build_timeout_s, budget_s)), self._bench,
+            self._progress, wished(self._contests[key]) if key in self._contests else None,
+            lambda workshop: wished(self._opened(problem, settings, workshop)), self._wait_s, builds,
         )
 
     def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
@@ -222,17 +264,29 @@ class _Warm:
     contest: Contest
     kept: _Kept
 
+
+@dataclass(frozen=True)
+class _Wished:
+    """A warm contest for candidates that are only checked, or have a budget."""
+
+    warm: _Warm
+    check_only: bool
+    budget_s: float
+
     def judge(self, candidate: Candidate, workshop: Workshop) -> Evaluation:
-        self.contest.judge_alone(candidate, workshop, _utc_now())
-        problem = self.kept.problem
-        (record,) = rank([self.kept.records[-1]], problem.kinds, problem.accuracy.precision_class)
-        return Evaluation(record, self.kept.samples)
+        contest, kept = self.warm.contest, self.warm.kept
+        contest.judge_alone(candidate, workshop, _utc_now(), check_only=self.check_only, budget_s=self.budget_s)
+        problem = kept.problem
+        (record,) = rank([kept.records[-1]], problem.kinds, problem.accuracy.precision_class)
+        return Evaluation(record, kept.samples)
 
 
 def evaluate(
     problem: Problem | Path | str, candidate_source: str | Path, *, name: str | None = None, device: str = "auto",
-    config: str = "default", baseline: Path | str | None = None,
+    config: str = "default", baseline: Path | str | None = None, check_only: bool = False, budget_s: float | None = None,
 ) -> Evaluation:
     """Judge one candidate and forget everything. For several, `with Referee() as referee` keeps what is warm."""
     with Referee(device) as referee:
-        return referee.evaluate(problem, candidate_source, name=name, config=config, baseline=baseline)
+        return referee.evaluate(
+            problem, candidate_source, name=name, config=config, baseline=baseline, check_only=check_only, budget_s=budget_s
+        )

@@ -18,12 +18,17 @@ _RIGHT = (Status.OK, Status.UNSURE)
 
 def result_fields(record: Record, samples: Mapping[str, Any]) -> dict[str, Any]:
     """compiled, correctness, runtime, runtime_stats and metadata."""
-    right = record.status in _RIGHT
+    right = _is_right(record)
     stats = _runtime_stats(record, samples) if right else {}
     return {
         "compiled": _compiled(record), "correctness": right, "runtime": stats.get("mean", -1.0), "runtime_stats": stats,
         "metadata": _metadata(record, samples),
     }
+
+
+def _is_right(record: Record) -> bool:
+    """Whether every output that was asked for was right, timed or not."""
+    return record.status in _RIGHT or record.reason_code is ReasonCode.NOT_TIMED
 
 
 def _compiled(record: Record) -> bool:
@@ -49,7 +54,7 @@ def _metadata(record: Record, samples: Mapping[str, Any]) -> dict[str, Any]:
     if errors:
         passed = sum(_passed(each) for each in errors)
         found["correctness_trials"] = f"({passed} / {len(errors)})"
-    if record.status in _RIGHT:
+    if _is_right(record):
         return found
     if record.status is Status.CHECKED:  # no error, and no verdict at the problem's own sizes either
         return {**found, "checked": record.reason}

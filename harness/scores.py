@@ -7,7 +7,8 @@ correct samples alone. What counts as correct is this harness's business, and st
 is right and could not be timed, so that it counts for fast_0 and for no other. A row that does not show its work
 (`records.ranking`) is no sample.
 
-Runs over a baseline of the user's own have scores apart, with its speedups in eager's place.
+Runs over a baseline of the user's own have scores apart, with its speedups in eager's place. Beside the scores of many
+stands the reward of one (`reward_of`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,30 @@ from harness.records.runs import Run
 from harness.records.schema import Record
 from harness.statistics.difference import geometric_mean
 from harness.statistics.trimmed import Interval
-from harness.verdict import WANT_ANOTHER_DEVICE, Status
+from harness.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 _CORRECT = (Status.OK, Status.UNSURE)
 _NOT_TRIED = {Status.HARNESS_ERROR, *WANT_ANOTHER_DEVICE}  # no verdict on the candidate
+
+
+# Of a reward: for outputs that are right. What is left goes to the time.
+_FOR_RIGHT = 0.1
+
+
+def reward_of(record: Record) -> float | None:
+    """Return a reward from 0 to 1 for a `record` that was ranked, or None where another try may say otherwise.
+
+    0 where the candidate is to blame; 0.1 where its outputs are right, but it was not timed, or has no rank, as what only
+    calls a library. Else 0.1 + 0.9·lo/(1 + lo), with the low end of the speedup's interval, which luck cannot raise: 0.55
+    at 1×, 0.7 at 2×, 0.82 at 4×.
+    """
+    if record.blame == "candidate":
+        return 0.0
+    if record.status is Status.OK and record.rank is not None and record.speedup_lo is not None:
+        low = max(0.0, record.speedup_lo)
+        return _FOR_RIGHT + (1.0 - _FOR_RIGHT) * low / (1.0 + low)
+    return _FOR_RIGHT if record.status is Status.OK or record.reason_code is ReasonCode.NOT_TIMED else None
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ class ReasonCode(str, Enum):
     THROTTLED = "throttled"
     # checked
     INTERPRETED = "interpreted"
+    NOT_TIMED = "not_timed"
     # compiled, skipped
     NO_GPU = "no_gpu"
     NO_NVCC = "no_nvcc"
@@ -123,7 +124,7 @@ _CODES = {
     ],
     Status.OUT_OF_MEMORY: [ReasonCode.DEVICE_MEMORY, ReasonCode.HOST_MEMORY],
     Status.UNSURE: [ReasonCode.NOISY, ReasonCode.THROTTLED],
-    Status.CHECKED: [ReasonCode.INTERPRETED],
+    Status.CHECKED: [ReasonCode.INTERPRETED, ReasonCode.NOT_TIMED],
     Status.COMPILED: [ReasonCode.NO_GPU],
     Status.SKIPPED: [
         ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NO_CXX, ReasonCode.NO_DISK,
@@ -132,6 +133,22 @@ _CODES = {
     Status.HARNESS_ERROR: [ReasonCode.EXCEPTION],
 }
 CODES_OF: dict[Status, frozenset[ReasonCode]] = {status: frozenset(codes) for status, codes in _CODES.items()}
+
+# What another machine, or the same one at another time, may say otherwise: `skipped` and `unsure` as a whole.
+_OF_THE_MACHINE = frozenset({Status.UNSURE, Status.SKIPPED})
+_OF_NOBODY = frozenset({Status.OK, Status.CHECKED, Status.COMPILED})
+
+
+def blame_of(status: Status, role: str = "candidate") -> str | None:
+    """Return whose doing a status is: "candidate", "machine" or "harness"; None where nothing went wrong.
+
+    What goes wrong with a baseline says something of the machine that it ran on.
+    """
+    if status in _OF_NOBODY:
+        return None
+    if status is Status.HARNESS_ERROR:
+        return "harness"
+    return "machine" if status in _OF_THE_MACHINE or role != "candidate" else "candidate"
 
 
 @dataclass(frozen=True)

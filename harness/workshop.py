@@ -47,6 +47,10 @@ class Builds(Protocol):
 
     def is_ready(self, candidate: Candidate) -> bool: ...
 
+    def add(self, candidates: Sequence[Candidate]) -> None: ...
+
+    def give_up(self, candidate: Candidate) -> None: ...
+
     def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None: ...
 
     def close(self) -> None: ...
@@ -69,10 +73,9 @@ class Workshop:
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-"))
         self._sound = sound_of(problem, candidates)
         self.wall = best_wall()
-        self._queue = None if builds else queue_for(
+        self._builds: Builds = builds or queue_for(
             problem, self._sound, self._toolchain, settings, bench.identity, self._cache, self.wall, gently
         )
-        self._builds: Builds = builds or self._queue
         self._builders = Builders(
             self._toolchain, settings.build_timeout_s, settings.load_timeout_s, self.wall, _init_of(problem, bench.kind),
             facts_of(bench.identity), [self._cache.root],
@@ -89,14 +92,14 @@ class Workshop:
             remove_tree(self._folder)
 
     def add(self, candidates: Sequence[Candidate]) -> None:
-        """Build these too, in a queue of this process's own; what was read of the same files before is given up."""
+        """Build these too; what was read of the same files before is given up."""
         paths = {candidate.path for candidate in candidates}
         for earlier in self._sound:
             if earlier.path in paths:
-                self._queue.give_up(earlier)
+                self._builds.give_up(earlier)
         sound = [candidate for candidate in candidates if candidate.fault is None]
         self._sound = [each for each in self._sound if each.path not in paths] + sound
-        self._queue.add(sound)
+        self._builds.add(sound)
 
     def wait_for_builds(self, tell: Callable[[str], None]) -> None:
         """Wait until all candidates are built, telling of each that had to be waited for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import harness
 from harness.errors import InputError
 from harness.evaluation import Evaluation, Referee, _Kept
+from harness.places import REPOSITORY
+from harness.problem import load_problem
 from harness.records.schema import Record
 from harness.verdict import Status
 
@@ -63,3 +66,28 @@ def test_an_answer_is_plain_json_whatever_was_measured():
     assert json.loads(json.dumps(body, allow_nan=False))["errors"][0]["max_u"] is None
     assert body["metadata"]["correctness_trials"] == "(0 / 1)"
     assert Evaluation(kept.records[-1], kept.samples).correctness
+
+
+CORPUS = REPOSITORY / "tests" / "adversarial"
+RIGHT = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, A, B):
+        return torch.tril(torch.matmul(A, B))
+"""
+
+
+@pytest.mark.slow
+def test_a_verdict_alone_takes_no_time_of_anything_and_a_budget_ends_the_checks(referee):
+    problem = replace(load_problem(CORPUS / "tril_small.yaml"), cpu_sizes={"M": 64}, check_sizes=({"M": 31},))
+    right = referee.evaluate(problem, RIGHT, config="quick", check_only=True)
+    assert (right.record.status, right.record.reason_code.value) == (Status.CHECKED, "not_timed")
+    assert right.correctness and right.reward == 0.1 and right.record.time_us is None
+    assert "players" not in right.samples or not right.samples["players"]
+    wrong = referee.evaluate(problem, CORPUS / "form" / "wrong_shape.py", config="quick", check_only=True)
+    assert (wrong.record.status, wrong.record.blame, wrong.reward) == (Status.INCORRECT, "candidate", 0.0)
+    late = referee.evaluate(problem, RIGHT, config="quick", budget_s=0.0)
+    assert late.record.reason_code.value == "row_timeout"
+    # Neither a contest nor a control was made for want of a time.
+    assert {each.role for each in referee._contests.popitem()[1].kept.files.records} == {"baseline", "candidate"}

@@ -25,6 +25,7 @@ LAYERS = (
     ("flags",),
     ("verbs",),
     ("selftest", "suite", "tuning"),
+    ("cluster",),
     ("evaluation", "reproduction", "profiling"),
     ("fleet",),
     ("pipeline",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from harness.records.runs import Run
 from harness.records.schema import Record
 from harness.report.score_table import score_json, score_text
-from harness.scores import THRESHOLDS, scores_of
+from harness.scores import THRESHOLDS, reward_of, scores_of
 
 BAD = {"incorrect": "wrong_values", "crashed": "signal", "skipped": "no_gpu", "checked": "interpreted", "unsure": "noisy",
        "rejected": "below_floor"}
@@ -174,3 +175,27 @@ def test_a_problem_whose_own_baseline_is_not_ok_has_no_score_over_it_and_is_name
     assert (found.of_problems.n, found.over, found.without_baseline) == (1, ("expert",), ("p2",))
     assert "the baseline that they are over is not ok: p2" in score_text([found])
     assert score_json([found])[0]["without_baseline"] == ["p2"]
+
+
+@pytest.mark.parametrize(("speedup", "expected"), [(0.0, 0.1), (1.0, 0.55), (3.0, 0.775)])
+def test_a_reward_follows_the_low_end_of_the_interval(speedup, expected):
+    ranked = row("p", 5.0, rank=1, speedup_lo=speedup)
+    assert reward_of(ranked) == pytest.approx(expected)
+    assert reward_of(replace(ranked, speedup_hi=500.0)) == reward_of(ranked)
+
+
+@pytest.mark.parametrize(("status", "code", "blame", "reward"), [
+    ("incorrect", "wrong_values", "candidate", 0.0), ("build_failed", "compile_error", "candidate", 0.0),
+    ("timed_out", "row_timeout", "candidate", 0.0), ("out_of_memory", "device_memory", "candidate", 0.0),
+    ("unsure", "noisy", "machine", None), ("skipped", "device_lost", "machine", None),
+    ("harness_error", "exception", "harness", None), ("checked", "not_timed", None, 0.1), ("checked", "interpreted", None, None),
+    ("ok", "", None, 0.1),
+])
+def test_a_reward_is_none_where_the_candidate_is_not_to_blame_and_small_where_nothing_was_timed(status, code, blame, reward):
+    found = row("p", status=status, reason_code=code, reason="so")
+    assert (found.blame, reward_of(found)) == (blame, reward)
+
+
+def test_what_goes_wrong_with_a_baseline_or_for_want_of_room_is_the_machines():
+    assert row("p", status="incorrect", role="baseline").blame == "machine"
+    assert row("p", status="out_of_memory", reason_code="device_memory", reason="so", blame="machine").blame == "machine"

@@ -80,7 +80,7 @@ class Cache:
             content.append(candidate.path.stem)
         # Such a file reads others. What is in them is looked at in `lookup`; but one more may be found before another, or
         # be one of all that lie there.
-        if _reads_beside(candidate):
+        if reads_beside(candidate):
             content.append(_sources_below(candidate.path.resolve().parent))
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -202,7 +202,7 @@ def sources_untold(candidate: Candidate) -> list[Path]:
     Compilers leave out headers that they found where they look for a system's, and what an assembler includes; and
     another program says nothing of what it read.
     """
-    if not _reads_beside(candidate):
+    if not reads_beside(candidate):
         return []
     folder, everything = candidate.path.resolve().parent, _STARTS_PROGRAMS.search(candidate.source)
     paths = (folder / name for name in _sources_below(folder) if " -> " not in name)
@@ -223,7 +223,7 @@ def _digest(path: Path, began_at: float) -> str:
         return "removed meanwhile"
 
 
-def _reads_beside(candidate: Candidate) -> bool:
+def reads_beside(candidate: Candidate) -> bool:
     """Whether the source names its own folder, calls `load`, or imports a module that lies beside it."""
     if re.search(r"__file__|\bload\s*\(", candidate.source):
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -87,6 +88,7 @@ class Contest:
             raise
         self._to_come: list[Entry] = []
         self._lost: str | None = None
+        self._check_only = False
         self._control_is_noisy = False
         self._control_at = 0.0
         self._own_row: Record | None = None  # of the baseline of the user's own, once it is judged
@@ -132,12 +134,16 @@ class Contest:
             self._ahead.wait_until_open, self._open_after_that,
         )
 
-    def judge_alone(self, candidate: Candidate, workshop: Workshop, utc: str) -> None:
+    def judge_alone(
+        self, candidate: Candidate, workshop: Workshop, utc: str, *, check_only: bool = False, budget_s: float = math.inf
+    ) -> None:
         """Judge one more candidate, built by `workshop`, in a contest that goes on: the control is judged but once, and
         timed again for a moment when it is a minute old, or was timed beside compilers that have ended; canaries are
         measured again likewise. What needs no launch needs neither.
 
         Parameters are drawn anew for each, since what an answer told of the last ones must be of no use to the next.
+        With `check_only` it is not timed, and needs no control. Its build, unless that was kept, and its row may take
+        `budget_s` together.
         """
         self._workshop = workshop
         self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
@@ -155,8 +161,14 @@ class Contest:
             self._judge = self._judge_with(references, model_seed)
             self._judge.control, self._judge.eagers = before.control, before.eagers
             self._judge.control_row_s = before.control_row_s
+        self._check_only = check_only
+        if budget_s < math.inf and not (build := workshop.build_of(candidate)).cached:
+            budget_s -= build.seconds
+        self._judge.budget_s = budget_s
         self._judge.renew = self._renew_when_quiet
-        if self._judge.control is None or (self._own_row is not None and self._own_row.status is Status.UNSURE):
+        if check_only:
+            pass
+        elif self._judge.control is None or (self._own_row is not None and self._own_row.status is Status.UNSURE):
             self._one(BASELINES["eager"], None)
         elif _is_old(self._control_at) or self._could_be_quieter():
             self._renew_control()
@@ -253,10 +265,10 @@ class Contest:
 
     def _play(self, entry: Entry, following: Entry | None, *, may_ask: bool = False) -> Judgement:
         contestant, starter = self._workshop.contestant(entry)
-        if may_ask:
-            contestant = replace(contestant, may_ask=True)
+        if isinstance(entry, Candidate):
+            contestant = replace(contestant, may_ask=may_ask, check_only=self._check_only)
         control = contestant.is_control
-        if not control:
+        if not control and not contestant.check_only:
             self._time_eager_elsewhere()
         starter = self._ahead.take(entry) or starter
         try:

@@ -17,7 +17,7 @@ from harness.problem import Problem
 from harness.report.progress import Progress
 from harness.settings import Settings
 from harness.turn import Turn
-from harness.workshop import Workshop
+from harness.workshop import Builds, Workshop
 
 Answer = TypeVar("Answer", covariant=True)
 
@@ -33,18 +33,21 @@ class CandidateQueue(Generic[Answer]):
 
     Without a `contest` one is opened by `open_contest`, before anything is judged. On a CPU all that builds is built
     before anything is timed: compilers would take the very cores. The device is held while the contest is opened and
-    while a candidate is judged, and waited for at most `wait_s` (as `turn` does).
+    while a candidate is judged, and waited for at most `wait_s` (as `turn` does). Nothing is built here of what comes from
+    another's `builds`.
     """
 
     def __init__(
         self, problem: Problem, settings: Settings, bench: Bench, progress: Progress,
         contest: OpenContest[Answer] | None, open_contest: Callable[[Workshop], OpenContest[Answer]],
-        wait_s: float | None = None,
+        wait_s: float | None = None, builds: Builds | None = None,
     ) -> None:
         self._bench, self._progress = bench, progress
         self._contest, self._open_contest = contest, open_contest
         self._turn = Turn.on(bench, progress, wait_s)
-        self._workshop = Workshop(problem, [], bench, settings, gently=self._turn.is_another_runs)
+        self._workshop = Workshop(
+            problem, [], bench, settings, builds=builds, gently=self._turn.is_another_runs
+        )
         self._new: list[Candidate] = []
         self.left: list[Candidate] = []
 

@@ -18,6 +18,8 @@ from harness.sandbox.locks import Lock
 from harness.wire.opening import set_for_driver
 
 if TYPE_CHECKING:
+    import argparse
+
     from harness.device.bench import Bench
 
 OF_THE_MACHINE = Path("/tmp")  # whatever TMPDIR says
@@ -46,6 +48,22 @@ def check_device_names(text: str, device: str = "auto") -> tuple[str, ...]:
         if name != "cpu" and names.count(name) > 1:
             raise InputError(f"--devices {text} names {name} twice", hint=hint)
     return names
+
+
+def check_ray(options: argparse.Namespace) -> None:
+    """Raise InputError where --ray and other flags say two things; needs neither Ray nor torch."""
+    if options.accelerator and not options.ray:
+        raise InputError("--accelerator chooses among a cluster's GPUs", hint="Add --ray auto")
+    if options.ray and getattr(options, "devices", None):
+        raise InputError("--devices names GPUs of this machine, and --ray those of a cluster", hint="Leave one of the two out")
+    if options.ray and options.device not in ("auto", "cpu"):
+        hint = "Leave --device out, or type --device cpu"
+        raise InputError(f"--device {options.device} names a GPU of this machine, and --ray a cluster", hint=hint)
+
+
+def ray_words(options: argparse.Namespace) -> list[str]:
+    """Return --ray and --accelerator as they were typed."""
+    return [word for flag in ("ray", "accelerator") if (value := getattr(options, flag)) for word in (f"--{flag}", value)]
 
 
 def devices_of(names: Sequence[str], tell: Callable[[str], None]) -> tuple[str, ...]:

@@ -124,6 +124,7 @@ def add_serve(verbs: argparse._SubParsersAction) -> None:
     serve.add_argument("--config", default="default", metavar="NAME", help="settings of jobs that name none")
     serve.add_argument("--out", type=Path, metavar="DIR", help="keep records on disk too, as a run does")
     add_wait(serve)
+    add_ray(serve)
     serve.add_argument("--verbose", action="store_true", help="tell on stderr what is being done")
 
 
@@ -179,3 +180,10 @@ def add_devices(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--devices", metavar="all|cuda:0,cuda:2", help="several GPUs of this machine at once, each with its own referee"
     )
+    add_ray(verb)
+
+
+def add_ray(verb: argparse.ArgumentParser) -> None:
+    """--ray and what goes with it, for `cluster.link.connected`."""
+    verb.add_argument("--ray", metavar="auto|ADDRESS", help="the GPUs of a Ray cluster; with --device cpu a CPU of each node")
+    verb.add_argument("--accelerator", metavar="TYPE", help="with --ray: only GPUs of this model, by Ray's name for it (H100)")

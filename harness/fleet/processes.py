@@ -16,13 +16,12 @@ from harness.errors import HarnessError, InputError, NothingToRun
 from harness.places import REPOSITORY, SHIPPED
 
 _PROGRAM = """
-import sys
+import importlib, sys
 sys.path[0] = sys.argv[1]
 import harness
 sys.path[0] = sys.argv[2]
 try:
-    from harness.fleet.referee import main
-    main(int(sys.argv[3]))
+    importlib.import_module(sys.argv[4]).main(int(sys.argv[3]))
 except KeyboardInterrupt:
     pass
 """
@@ -30,14 +29,16 @@ _PATIENCE_S = 20.0
 
 
 class RefereeProcess:
-    """The referee on `device` ("cuda:1", "cpu"), which sees that one and no other, and the pipe to it."""
+    """The referee on `device` ("cuda:1", "cpu"), which sees that one and no other, and the pipe to it: the `main` of the
+    module `program`.
+    """
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, program: str = "harness.fleet.referee") -> None:
         self.device = device
         near, far = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(REPOSITORY), str(SHIPPED), str(far.fileno())],
+                [sys.executable, "-c", _PROGRAM, str(REPOSITORY), str(SHIPPED), str(far.fileno()), program],
                 stdin=subprocess.DEVNULL, env={**os.environ, **visible_alone(device, os.environ)},
                 pass_fds=(far.fileno(),),
                 start_new_session=True,  # Ctrl-C is the parent's, who passes it on once

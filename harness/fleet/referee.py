@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from harness.baselines import Baseline, baselines_for
+from harness.baselines import BASELINES, Baseline
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.errors import HarnessError
@@ -30,10 +30,11 @@ from harness.settings import Settings
 
 @dataclass(frozen=True)
 class Assignment:
-    """What all referees of a run are told at the start. `device` is as this process counts."""
+    """What all referees of a run are told at the start. `device` is as this process counts; whoever asks `has_lock` where
+    it holds the device's lock itself.
+    """
 
     problem: Problem
-    candidates: Sequence[Candidate]
     settings: Settings
     device: str
     utc: str
@@ -42,13 +43,17 @@ class Assignment:
     archs: tuple[str, ...]
     extras: tuple[str, ...]
     wait_s: float | None = None
+    has_lock: bool = False
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """A job, the builds that it needs by the file of the candidate, and whether no compiler runs any more."""
+    """A job with its entries, candidates or the names of baselines; the builds that it needs by the file of the candidate;
+    and whether no compiler runs any more.
+    """
 
     job: Job
+    entries: Mapping[int, str | Candidate]
     builds: Mapping[Path, Build]
     quiet: bool
 
@@ -61,9 +66,10 @@ class DeliveredBuilds:
         self._builds: dict[Path, Build] = {}
         self.is_idle = False
 
-    def take(self, delivery: Delivery) -> None:
-        self._builds.update(delivery.builds)
-        self.is_idle = delivery.quiet
+    def take(self, builds: Mapping[Path, Build], quiet: bool) -> None:
+        """These have come, and whether no compiler runs any more."""
+        self._builds.update(builds)
+        self.is_idle = quiet
 
     def wait_until_idle(self) -> None:
         """Ask the parent, who answers when nothing is being built any more."""
@@ -77,6 +83,12 @@ class DeliveredBuilds:
 
     def is_ready(self, candidate: Candidate) -> bool:
         return candidate.path in self._builds
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """Who asks for them has sent their builds."""
+
+    def give_up(self, candidate: Candidate) -> None:
+        """Only what was judged is given up, and its build is small."""
 
     def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None:
         """Who is given an entry to judge was given its build."""
@@ -96,7 +108,7 @@ class _Line:
         return None
 
 
-class _Told(Progress):
+class Told(Progress):
     """Progress that the parent tells, with the device's name before it."""
 
     def __init__(self, pipe: Connection) -> None:
@@ -111,11 +123,6 @@ class _Told(Progress):
 
     def note(self, text: str) -> None:
         self._pipe.send(("note", text))
-
-
-def entries_of(problem: Problem, device_kind: str, candidates: Sequence[Candidate]) -> list[Baseline | Candidate]:
-    """The entries of a run in their order; parent and referees know each by its place in it."""
-    return [*baselines_for(problem, device_kind), *candidates]
 
 
 def main(descriptor: int) -> None:
@@ -144,34 +151,40 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.turn import alone_on
     from harness.workshop import Workshop
 
-    progress, builds = _Told(pipe), DeliveredBuilds(pipe)
+    progress, builds = Told(pipe), DeliveredBuilds(pipe)
     bench = open_bench(assigned.device)
     pipe.send(("device", asdict(bench.identity)))
     examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if assigned.sanitize else None
-    problem, candidates, settings = assigned.problem, assigned.candidates, assigned.settings
-    workshop = Workshop(problem, candidates, bench, settings, assigned.archs, builds)
+    problem, settings = assigned.problem, assigned.settings
+    workshop = Workshop(problem, [], bench, settings, assigned.archs, builds)
     if bench.limits.is_host:  # whose compilers would take the very cores
         workshop.wait_until_quiet()
     # On a CPU, where all would share the one lock, the parent has it by now.
-    lock = nullcontext() if bench.limits.is_host else alone_on(bench, progress, assigned.wait_s)
+    lock = nullcontext() if assigned.has_lock else alone_on(bench, progress, assigned.wait_s)
     with workshop, lock:
         contest = Contest(
             problem, settings, bench, workshop, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
             assigned.extras,
         )
-        entries = entries_of(problem, bench.kind, candidates)
-        contest.judge_each(_asked_for(pipe, entries, builds, contest))
+        contest.judge_each(_asked_for(pipe, builds, contest))
 
 
 def _asked_for(
-    pipe: Connection, entries: Sequence[Baseline | Candidate], builds: DeliveredBuilds, contest: Any
+    pipe: Connection, builds: DeliveredBuilds, contest: Any
 ) -> Iterator[tuple[Baseline | Candidate, Baseline | Candidate | None]]:
-    """Entry after entry as the parent gives them out, each with the one that follows it, if that is known."""
+    """Entry after entry as the parent gives them out, each with the one that follows it, if that is known.
+
+    One that followed is the same object when its turn comes: its player has been started by it.
+    """
+    known: dict[int, Baseline | Candidate] = {}
     while True:
         pipe.send(("free", contest.lost))
         delivery = pipe.recv()
         if delivery is None:
             return
-        builds.take(delivery)
-        following = delivery.job.following
-        yield entries[delivery.job.entry], None if following is None else entries[following]
+        builds.take(delivery.builds, delivery.quiet)
+        known = {
+            number: known.get(number) or (BASELINES[entry] if isinstance(entry, str) else entry)
+            for number, entry in delivery.entries.items()
+        }
+        yield known[delivery.job.entry], known.get(delivery.job.following)

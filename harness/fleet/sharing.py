@@ -6,13 +6,15 @@ to another when it is lost, or held up for long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-
+from itertools import islice
 
 # A referee that waits begins what another was promised only when that one has been at its own for longer than a player
 # takes to start.
 _HELD_UP_S = 6.0
+# Of what is left so many are looked at for one that is ready: builds are begun in this order.
+_LOOKED_AT = 256
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ class Sharing:
         if self._own is not None:
             self._promised[referee] = self._own
 
+    def add(self, entries: Iterable[int]) -> None:
+        """Put these at the end of what is left."""
+        self._left.extend(entries)
+
     @property
     def referees(self) -> Collection[int]:
         return frozenset(self._referees)
@@ -56,21 +62,28 @@ class Sharing:
         waited_for = [*self._in_hand.values(), *self._promised.values()]
         return self._has_control and not self._left and all(each == self._own for each in waited_for)
 
-    def next(self, referee: int, is_ready: Callable[[int], bool], now_s: float = 0.0) -> Job | None:
-        """What `referee`, which is done with what it had, judges from `now_s`; None while there is nothing for it."""
+    def next(
+        self, referee: int, is_ready: Callable[[int], bool], now_s: float = 0.0, *,
+        suits: Callable[[int], bool] = lambda entry: True, with_following: bool = True,
+    ) -> Job | None:
+        """What `referee`, which is done with what it had, judges from `now_s`; None while there is nothing for it.
+
+        Of what is ready the first that `suits` it, or else the first; without a following entry where that could not be
+        begun ahead.
+        """
         if self._in_hand.pop(referee, None) == self._own:
             self._has_control = True
         if self.is_over:
             return None
         entry = self._promised.pop(referee, None)
         if entry is None:
-            entry = self._take(is_ready)
+            entry = self._take(is_ready, suits)
         if entry is None and not self._left:
             entry = self._taken_back(now_s)
         if entry is None:
             return None
         self._in_hand[referee], self._since_s[referee] = entry, now_s
-        following = self._take(is_ready)
+        following = self._take(is_ready, suits) if with_following else None
         if following is not None:
             self._promised[referee] = following
         return Job(entry, following)
@@ -91,8 +104,14 @@ class Sharing:
         ]
         return self._promised.pop(min(held_up, key=lambda each: self._since_s[each])) if held_up else None
 
-    def _take(self, is_ready: Callable[[int], bool]) -> int | None:
-        entry = next((each for each in self._left if is_ready(each)), None)
+    def _take(self, is_ready: Callable[[int], bool], suits: Callable[[int], bool]) -> int | None:
+        entry = None
+        for each in islice(self._left, _LOOKED_AT):
+            if is_ready(each):
+                entry = each if entry is None else entry
+                if suits(each):
+                    entry = each
+                    break
         if entry is not None:
             self._left.remove(entry)
         return entry

@@ -6,22 +6,20 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from harness.baselines import BASELINES
-from harness.build.cache import Cache
+from harness.baselines import BASELINES, Baseline, baselines_for
 from harness.candidate import Candidate
 from harness.device.identity import DeviceIdentity
 from harness.device.limits import limits_of
 from harness.errors import HarnessError
-from harness.fleet.referee import Delivery, entries_of
+from harness.fleet.referee import Delivery
 from harness.fleet.sharing import Job, Sharing
 from harness.pipeline import RunRequest, RunResult
 from harness.records.ranking import rank
 from harness.records.schema import FIELDS, Record
 from harness.records.writer import RunFiles, device_slug
 from harness.report.progress import Progress
-from harness.sandbox.walls import best_wall
 from harness.verdict import ReasonCode, Status
-from harness.workshop import queue_for, sound_of, toolchain_for
+from harness.workshop import Builds
 
 # What was measured of a device at some time and says nothing of a row that was not.
 _OF_THE_MOMENT = (
@@ -30,23 +28,23 @@ _OF_THE_MOMENT = (
 
 
 class Team:
-    """Referees that are known by their numbers. Builds from the moment it is made; use it in a `with`."""
+    """Referees that are known by their numbers, and the `builds` of their candidates, which are its own from now on; use it
+    in a `with`.
+    """
 
-    def __init__(self, request: RunRequest, device: DeviceIdentity, utc: str) -> None:
+    def __init__(self, request: RunRequest, device: DeviceIdentity, utc: str, builds: Builds) -> None:
         self._request, self._limits = request, limits_of(device.kind)
         problem = request.problem
-        self._entries = entries_of(problem, device.kind, request.candidates)
+        self._entries: list[Baseline | Candidate] = [*baselines_for(problem, device.kind), *request.candidates]
         own = next((place for place, each in enumerate(self._entries) if each is BASELINES["eager"]), None)
         self._sharing = Sharing([place for place in range(len(self._entries)) if place != own], own)
         self._files = RunFiles.create(request.out_dir, problem.name, device_slug(device.name, device.kind), utc)
         for each in request.kept:
             self._files.append(each.record, each.samples())
         self._last: dict[int, Record] = {}
-        self._uuids: dict[int, str | None] = {}
-        self._builds = queue_for(
-            problem, sound_of(problem, request.candidates), toolchain_for(device.sm, request.archs), request.settings,
-            device, Cache(), best_wall(),
-        )
+        self._devices: dict[int, DeviceIdentity] = {}
+        self._by_name = {each.name: each for each in request.candidates}
+        self._builds = builds
 
     def __enter__(self) -> Team:
         return self
@@ -70,8 +68,17 @@ class Team:
 
     def join(self, number: int, device: DeviceIdentity) -> None:
         """A device of this model is open."""
-        self._uuids[number] = device.uuid
+        self._devices[number] = device
         self._sharing.join(number)
+
+    def unlike(self, device: DeviceIdentity) -> str | None:
+        """Return in what software `device` differs from those that joined before, in words; None where it does not."""
+        for before in self._devices.values():
+            pairs = ((name, getattr(before, name), getattr(device, name)) for name in ("driver", "torch", "cuda"))
+            different = [f"{name} {new} where another has {old}" for name, old, new in pairs if old != new]
+            if different:
+                return ", ".join(different)
+        return None
 
     def next(self, number: int) -> Delivery | None:
         """What a free referee judges now, with its build; None while nothing is ready."""
@@ -81,17 +88,24 @@ class Team:
         if own is not None and not self._builds.is_ready(own):
             return None  # each referee judges it after its control, and holds all else against it
         job = self._sharing.next(number, self._is_ready, time.monotonic())
-        return None if job is None else Delivery(job, self._builds_for(job), self._builds.is_idle)
+        if job is None:
+            return None
+        entries = {place: self._entries[place] for place in (job.entry, job.following) if place is not None}
+        named = {place: each if isinstance(each, Candidate) else each.name for place, each in entries.items()}
+        return Delivery(job, named, self._builds_for(job), self._builds.is_idle)
 
     def add(self, number: int, record: Record, samples: Mapping[str, Any]) -> str | None:
-        """Write a record down. Returns None, or one sentence when the disk refused."""
+        """Write a record down; its build is needed no more. Returns None, or one sentence when the disk refused."""
+        judged = self._by_name.get(record.candidate) if record.role == "candidate" else None
+        if judged is not None:
+            self._builds.give_up(judged)
         self._last[number] = record
         return self._files.append(record, samples)
 
     def lose(self, number: int, why: str) -> Record | None:
         """A referee is gone. Returns the row of what it had in hand, if it had anything."""
         entry = self._sharing.lose(number)
-        return None if entry is None else self._lost(entry, why, self._uuids[number])
+        return None if entry is None else self._lost(entry, why, self._devices[number].uuid)
 
     def give_up(self, faults: Sequence[HarnessError]) -> None:
         """Give every entry that no referee is left for its row. Raises the first fault where nothing was judged."""

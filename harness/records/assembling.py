@@ -68,6 +68,7 @@ def record_of(
         candidate=name, source_hash=source_hash, parameters=parameters, role=role, harness_version=__version__,
         dirty=is_dirty(),
         status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
+        blame="machine" if judgement is not None and judgement.lacked_room else None,
         language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
         useful_flops=facts.useful_flops, useful_bytes=facts.useful_bytes, canary_gbps=facts.canary_gbps,
         canary_tflops=facts.canary_tflops,

@@ -76,15 +76,18 @@ def kept_rows(
     """The newest row of each candidate (by its name) that still holds, from the CSVs of this problem and device.
 
     The candidate's source and name, the problem's hash and sizes, this software's own source, the values of the
-    settings, the device, torch, CUDA and the driver are all what they were.
+    settings, the device, torch, CUDA and the driver are all what they were. A device without a UUID stands for all of its
+    model.
     """
     folder = out_dir / problem.name / device_slug(device.name, device.kind)
     wanted = {
         "problem_hash": problem.hash, "sizes": sizes_text(problem.timed_sizes(device.kind)), "dtype": problem.dtype,
         "mode": problem.mode, "harness_hash": harness_hash(), "config_hash": settings.hash, "device_kind": device.kind,
         "baseline_hash": problem.baseline and problem.baseline.source_hash,
-        "device_name": device.name, "uuid": device.uuid, "torch": device.torch, "cuda": device.cuda, "driver": device.driver,
+        "device_name": device.name, "torch": device.torch, "cuda": device.cuda, "driver": device.driver,
     }
+    if device.uuid is not None:
+        wanted["uuid"] = device.uuid
     sources = {each.name: each.source_hash for each in candidates}
     found: dict[str, Kept] = {}
     for path in sorted(folder.glob("*.csv"), key=lambda path: path.stem, reverse=True):

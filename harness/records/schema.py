@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, get_type_hints
 
-from harness.verdict import CODES_OF, ReasonCode, Status
+from harness.verdict import CODES_OF, ReasonCode, Status, blame_of
 
 SCHEMA_VERSION = 1
 LONGEST_TEXT = 8000  # a candidate writes parts of its own reason; csv readers refuse cells above 128 KiB
@@ -84,6 +84,9 @@ class Record:
         metadata={"group": "verdict", "doc": "why (closed list)", "unit": "", "required": False},
     )
     reason: str | None = _of("verdict", "why, in words")
+    blame: str | None = _of(
+        "verdict", "whose doing that is: candidate, machine (try again, perhaps elsewhere) or harness; empty where nothing went wrong"
+    )
     rank: int | None = _of("verdict", "place by time among the ok candidates of an admitted kind")
     kind: str | None = _of("verdict", "whose kernels ran: custom, mixed, library or unknown")
     precision_class: str | None = _of("verdict", "class of its results: fp32, tf32, bf16, fp16")
@@ -205,6 +208,8 @@ class Record:
         for column in FIELDS:
             if column.type in (str, int, float, bool):
                 object.__setattr__(self, column.name, _plain(column, getattr(self, column.name)))
+        if self.blame is None:
+            object.__setattr__(self, "blame", blame_of(self.status, self.role))
         self._check()
 
     @classmethod

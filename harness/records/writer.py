@@ -20,6 +20,8 @@ from typing import Any, ClassVar, TextIO
 from harness.errors import InputError
 from harness.records.schema import FIELDS, Record, clean_text
 
+# Up to so many rows the CSV is written anew with each, in one move; of thousands that would take longer than to judge them.
+_MOST_ANEW = 256
 _CPU_NOISE = re.compile(r"\((?:r|tm)\)|@.*$|\b(?:\d+-core|cpu|processor)\b", re.IGNORECASE)
 
 
@@ -41,6 +43,7 @@ class RunFiles:
     def __init__(self, csv_path: Path, jsonl_path: Path) -> None:
         self.csv_path, self.jsonl_path = csv_path, jsonl_path
         self.records: list[Record] = []
+        self._in_csv = 0  # how many of `records` are in the file
         self._unwritten: list[str] = []  # lines that the disk has refused so far
         # Open for as long as candidates run: on a file that nobody writes to, whoever can read it can take a lease, and
         # then opening it for writing takes 45 s.
@@ -99,7 +102,7 @@ class RunFiles:
         """Put `records`, now with their ranks, in the place of what was written. Returns None, or one sentence when the
         disk still refuses: then both files are below the temporary folder, and `csv_path` says where.
         """
-        self.records = list(records)
+        self.records, self._in_csv = list(records), 0
         refusal = self._refusal()
         if self._held is not None:
             self._held.close()
@@ -114,7 +117,7 @@ class RunFiles:
     def _refusal(self) -> str | None:
         """Write what is not on the disk yet; what the disk said, if it refused any of it."""
         refusals = []
-        for write in (self._rewrite, self._add_lines):
+        for write in (self._rewrite if self._in_csv < _MOST_ANEW else self._add_rows, self._add_lines):
             try:
                 write()
             except OSError as error:
@@ -140,18 +143,29 @@ class RunFiles:
         try:
             part.write_text(csv_text(self.records), encoding="utf-8", newline="")
             os.replace(part, self.csv_path)
+            self._in_csv = len(self.records)
         finally:
             part.unlink(missing_ok=True)
 
+    def _add_rows(self) -> None:
+        _, rows = csv_text(self.records[self._in_csv:]).split("\n", 1)
+        _add_whole(self.csv_path, rows)
+        self._in_csv = len(self.records)
+
     def _add_lines(self) -> None:
-        size = self.jsonl_path.stat().st_size
-        try:
-            with self.jsonl_path.open("a", encoding="utf-8", newline="") as stream:
-                stream.writelines(self._unwritten)
-        except OSError:
-            os.truncate(self.jsonl_path, size)  # half a line would spoil the file for every reader
-            raise
+        _add_whole(self.jsonl_path, "".join(self._unwritten))
         self._unwritten.clear()
+
+
+def _add_whole(path: Path, text: str) -> None:
+    """Put `text` at the end of the file at `path`, or nothing of it. Raises OSError."""
+    size = path.stat().st_size
+    try:
+        with path.open("a", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+    except OSError:
+        os.truncate(path, size)  # half a line would spoil the file for every reader
+        raise
 
 
 def csv_text(records: Iterable[Record]) -> str:

@@ -27,7 +27,7 @@ class Contestant:
     """A candidate or baseline ready to be played. `manifest` names its built extensions by content key, `refused` are the
     keys of those that no compiler takes; it `may_ask` for others as it runs. `origin` is the author's own file, where
     `path` may be a copy with its tuned values. `stand_in_gpu` has the properties of the GPU that a candidate hears of which
-    Triton's interpreter runs on the CPU; None for every other.
+    Triton's interpreter runs on the CPU; None for every other. One that is `check_only` is not timed.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Contestant:
     refused: frozenset[str] = frozenset()
     may_ask: bool = False
     stand_in_gpu: Mapping[str, Any] | None = None
+    check_only: bool = False
 
     @property
     def is_control(self) -> bool:

@@ -69,12 +69,13 @@ class Judge:
         self.eagers = Eagers(settings.eager_players if bench.limits.process_adds else 0)
         self.renew: Callable[[], None] | None = None
         self.control_row_s = 0.0  # how long the control's own row took
+        self.budget_s = math.inf  # what whoever asks for the next row gives it
         self._ends_s = math.inf
 
     @property
     def _row_budget_s(self) -> float:
         """How long a candidate's row may take: what takes eager itself long takes candidates long too."""
-        return max(self._settings.row_budget_s, _TIMES_CONTROLS_ROW * self.control_row_s)
+        return min(self.budget_s, max(self._settings.row_budget_s, _TIMES_CONTROLS_ROW * self.control_row_s))
 
     @property
     def _is_late(self) -> bool:
@@ -103,9 +104,9 @@ class Judge:
         One that was given a single process, in which eager took longer or shorter than two processes usually differ by, or
         could not be timed for a queue that came late, is judged in another, whatever that says: what a process adds to a
         short call stays for its life. Nothing is begun anew once the budget of the row is spent.
-        One that Triton's interpreter runs has no clock that could be doubted.
+        One that Triton's interpreter runs, or that is only checked, has no clock that could be doubted.
         """
-        if contestant.stand_in_gpu is not None:
+        if contestant.stand_in_gpu is not None or contestant.check_only:
             self._ends_s = time.monotonic() + self._row_budget_s
             return self._judge_once(contestant, players, tell)
         if self.control is None and self.renew is not None and not contestant.is_baseline:
@@ -191,7 +192,9 @@ class Judge:
         judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms)
         judgement.memory, judgement.ends_s = self._references[0].memory, self._ends_s
         try:
-            if contestant.stand_in_gpu is None:
+            if contestant.check_only and contestant.stand_in_gpu is None:
+                judgement.verdict = self._play.check(contestant, players[0], judgement, tell)
+            elif contestant.stand_in_gpu is None:
                 self._play_in_each(contestant, players, judgement, tell)
             else:
                 judgement.verdict = self._interpreted(contestant, players[0], judgement, tell)

@@ -19,6 +19,7 @@ from harness.inputs.sets import InputSet
 from harness.launch.memory_plan import MemoryStep, sentence_of
 from harness.provenance.kinds import Provenance, claiming_least
 from harness.provenance.recording import Unproven
+from harness.records.sizes import sizes_text
 from harness.referee import checking, extras
 from harness.referee.clock_checks import check_baseline, check_times
 from harness.referee.control import Control, reconcile
@@ -38,7 +39,7 @@ from harness.referee.unheld import is_references, is_unheld, told_why_it_scatter
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.settings import Settings
-from harness.verdict import ReasonCode
+from harness.verdict import ReasonCode, Status, Verdict
 
 # Two launches, the first a lead-in, so often: a single time would by chance be fast or slow on a busy machine.
 _ALONE_LAUNCHES, _ALONE_TIMES = 2, 3
@@ -123,6 +124,22 @@ class Play:
             session.stop(None if interrupted else self._get_on)
         if timing.candidate_us and not timing.is_brief:
             check_baseline(timing, self._bench.limits, control, self._eager_alone_us)
+
+    def check(
+        self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None]
+    ) -> Verdict:
+        """Return the verdict on the outputs of `contestant` alone, in one process and without a timed call. Raises Failed."""
+        session = Session(start(), self._bench, self._settings.load_timeout_s, self._settings.launch_timeout_s)
+        try:
+            tell("loading")
+            session.ends_s = judgement.ends_s
+            self._check(session, contestant, judgement, Loader(session, contestant, self._model_seed), tell, first=True)
+        finally:
+            session.stop()
+        sizes = sizes_text(self._references[0].sizes)
+        return Verdict(
+            Status.CHECKED, ReasonCode.NOT_TIMED, f"right{' at ' if sizes else ''}{sizes}; it was asked for without a time"
+        )
 
     @contextlib.contextmanager
     def _settled_by_the_profiler(self, session: Session, contestant: Contestant, timing: Timing) -> Iterator[None]:

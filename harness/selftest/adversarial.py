@@ -15,6 +15,8 @@ from harness.build.cache import Cache
 from harness.build.environment import arch_of, cuda_home, find_toolchain
 from harness.candidate import read_candidate
 from harness.errors import InputError, NothingToRun
+from harness.cluster.link import Link
+from harness.cluster.running import run as judge_on_cluster
 from harness.fleet.running import run as judge_all
 from harness.pipeline import RunRequest
 from harness.places import CONFIGS_DIR
@@ -72,14 +74,16 @@ class _Round:
 
 
 def run_corpus(
-    cases: Sequence[Case], devices: Sequence[str], out_dir: Path | None, progress: Progress, wait_s: float | None = None
+    cases: Sequence[Case], devices: Sequence[str], out_dir: Path | None, progress: Progress, link: Link | None = None,
+    wait_s: float | None = None,
 ) -> Findings:
     """Judge those of `cases` that `devices` (auto, cpu or cuda:N) can run, here and naively, each on one of them.
 
+    On the devices of a cluster instead where there is a `link` to one; the naive judge is asked on one machine alone.
     Without `out_dir` records go to a new temporary folder. Each device is waited for at most `wait_s`, as `turn` does.
     Raises HarnessError for what is the user's or the machine's fault, never for what a case does.
     """
-    device_kind, settings = _kind_of(devices[0]), load_settings(str(SETTINGS))
+    device_kind, settings = link.kind if link else _kind_of(devices[0]), load_settings(str(SETTINGS))
     wanted = {name: mine for name in PROBLEMS if (mine := cases_for(cases, device_kind, name))}
     if not wanted:
         raise NothingToRun(f"none of the chosen cases runs on a {device_kind} device. Name another --device")
@@ -90,16 +94,17 @@ def run_corpus(
         problem = _at_home(load_problem(CORPUS / PROBLEMS[name], CORPUS), device_kind)
         progress.note(f"{problem.name}: {len(mine)} cases through a run like any other")
         candidates = [read_candidate(case.path) for case in mine]
-        found = judge_all(RunRequest(problem, candidates, devices[0], settings, folder, wait_s=wait_s), devices, progress)
+        asked = RunRequest(problem, candidates, device_kind if link else devices[0], settings, folder, wait_s=wait_s)
+        found = judge_on_cluster(asked, link, progress) if link else judge_all(asked, devices, progress)
         if len(found) > 1:
-            hint = "Name those of one model with --devices cuda:0,cuda:2"
-            raise InputError("--devices: these GPUs are of several models, and a matrix is of one", hint=hint)
+            hint = "Choose one with --accelerator H100" if link else "Name those of one model with --devices cuda:0,cuda:2"
+            raise InputError("these GPUs are of several models, and a matrix is of one", hint=hint)
         [result] = found
         records = {record.candidate: record for record in result.records if record.role == "candidate"}
         controls = [record for record in result.records if record.role == "baseline"]
         rounds.append(_Round(problem, mine, records, controls))
         csv_paths.append(result.csv_path)
-    naive = _ask_naive_judge(rounds, device_kind, progress, wait_s)
+    naive = {} if link else _ask_naive_judge(rounds, device_kind, progress, wait_s)
     rows = [row_of(case, each.records.get(case.name), naive.get(case.name)) for each in rounds for case in each.cases]
     return Findings(in_order(rows), folder, csv_paths, [control for each in rounds for control in each.controls])
 

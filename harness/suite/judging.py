@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from harness.candidate import Candidate
+from harness.device.choose import ray_words
 from harness.device.identity import DeviceIdentity
 from harness.errors import HarnessError, NothingToRun
 from harness.places import PROGRAM, own
@@ -23,6 +24,21 @@ from harness.settings import Settings, extra_words, extras_of, size_words
 from harness.suite import children
 from harness.suite.problems import Loaded, is_suite
 from harness.suite.summary import Outcome
+
+
+class Judges(Protocol):
+    """What judges problem after problem, as `children.WarmChild` does."""
+
+    @property
+    def pipe(self) -> Any: ...
+
+    def ask(self, asked: Mapping[str, Any]) -> None: ...
+
+    def answer(self) -> list[str]: ...
+
+    def interrupt(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -75,19 +91,21 @@ class _Asked:
 
 def each_judged(
     loaded: Sequence[Loaded], chosen: Mapping[Path, list[Candidate]], suite: Suite, devices: Sequence[str],
-    tell: Callable[[str], None],
+    tell: Callable[[str], None], elsewhere: Sequence[Judges] = (),
 ) -> Iterator[Outcome]:
     """The outcomes as they come: a problem on each device at a time, or each problem on all where there are fewer.
+
+    Where problems are judged `elsewhere`, one on each of these at a time instead.
 
     Nothing here ends the suite but the user, and a machine that has no such device.
     """
     waiting = deque(enumerate(loaded, 1))
     together = len(devices) > 1 and len(loaded) < len(devices)
-    silent, warm = suite.options.json, []
-    if not together:  # one process for each, and so for a device that is named twice
+    silent, warm = suite.options.json, list(elsewhere)
+    if not (together or warm):  # one process for each, and so for a device that is named twice
         warm = [children.WarmChild(each, silent=silent, label=each if len(devices) > 1 else None) for each in devices]
     free = deque(warm or [None])
-    at_work: dict[Any, tuple[children.Child | children.WarmChild, _Asked, children.WarmChild | None]] = {}
+    at_work: dict[Any, tuple[children.Child | Judges, _Asked, Judges | None]] = {}
     try:
         while waiting or at_work:
             while waiting and free:
@@ -146,5 +164,5 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
         ("--config", options.config, "default"), ("--out", str(options.out), str(own("results"))),
     ):
         words += [flag, value] if value != default else []
-    words += size_words(options) + (["--sanitize"] if options.sanitize else [])
+    words += ray_words(options) + size_words(options) + (["--sanitize"] if options.sanitize else [])
     return shlex.join(words + extra_words(options))

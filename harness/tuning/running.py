@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from harness.build.queue import builders_at_once
 from harness.candidate import Candidate, values_of
 from harness.errors import HarnessError, InputError, NothingToRun
-from harness.evaluation import Referee
+from harness.evaluation import Evaluation
 from harness.pipeline import nothing_ran
 from harness.problem import Problem
 from harness.reading.parameters import Value, defaults
@@ -22,9 +23,21 @@ from harness.settings import Settings
 from harness.tuning.search import search_for
 from harness.verdict import Status
 
-_MOST_AT_ONCE = 8  # built side by side; the sampler learns nothing meanwhile
 # The fastest of many was also lucky: the first few are judged again, and that decides.
 _JUDGED_AGAIN = 3
+
+
+class Judging(Protocol):
+    """What judges the trials: the referee of one device, or those of a cluster's devices of one model."""
+
+    @property
+    def at_once(self) -> int:
+        """How many trials are best asked for at once."""
+        ...
+
+    def judge(self, problem: Problem, candidates: Sequence[Candidate], settings: Settings) -> Iterator[Evaluation]: ...
+
+    def csv_of(self, problem: Problem, settings: Settings) -> Path | None: ...
 
 
 @dataclass(frozen=True)
@@ -68,10 +81,10 @@ class Tuned:
 
 
 def tune(
-    problem: Problem, candidate: Candidate, settings: Settings, device: str, trials: int, out_dir: Path,
-    progress: Progress, wait_s: float | None = None,
+    problem: Problem, candidate: Candidate, settings: Settings, trials: int, progress: Progress,
+    referees: AbstractContextManager[Judging],
 ) -> Tuned:
-    """Search the `PARAMETERS` of `candidate` (read without its tuned values) in up to `trials` trials.
+    """Search the `PARAMETERS` of `candidate` (read without its tuned values) in up to `trials` trials, judged by `referees`.
 
     Raises HarnessError when no choice of values is ok.
     """
@@ -81,13 +94,13 @@ def tune(
         raise InputError("declares no PARAMETERS to tune", shown(candidate.path), hint=hint)
     search = search_for(allowed, trials)
     made: list[Trial] = []
-    with Referee(device, out_dir=out_dir, progress=progress, wait_s=wait_s) as referee:
+    with referees as referee:
         def judged(choices: Sequence[Mapping[str, Value]]) -> list[Trial]:
             variants = [candidate.with_parameters(values) for values in choices]
             records = {found.record.source_hash: found.record for found in referee.judge(problem, variants, settings)}
             return [Trial(values, records[variant.source_hash]) for values, variant in zip(choices, variants)]
 
-        while choices := search.ask(min(builders_at_once(), _MOST_AT_ONCE)):
+        while choices := search.ask(referee.at_once):
             for trial in judged(choices):
                 search.tell(trial.values, trial.speedup)
                 made.append(trial)

@@ -11,7 +11,7 @@ from typing import Any
 from harness.build.environment import check_architectures, find_toolchain, parse_architectures
 from harness.candidate import find_candidates, rivals_of
 from harness.device.ahead import open_ahead
-from harness.device.choose import check_device_name, check_device_names, require_torch
+from harness.device.choose import check_device_name, check_device_names, check_ray, ray_words, require_torch
 from harness.diagnosis.bytecode import advice_on_bytecode
 from harness.errors import NothingToRun
 from harness.places import PROGRAM, own
@@ -29,20 +29,23 @@ def run(options: argparse.Namespace) -> int:
     """Validate everything that needs no torch first, then judge. Returns the exit code."""
     [word] = options.problem
     check_device_name(options.device)
+    check_ray(options)
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
     import_ahead()  # it takes longer than all that may be found wrong here
     problem = at_sizes(in_mode(load_problem(find_problem(word), options.candidates), options.mode), options.sizes)
     problem = over_baseline(with_baselines(problem, options.baselines), options.baseline)
     settings = load_settings(options.config)
-    if options.devices:
-        check_one_size(options, "--devices")
+    if options.devices or options.ray:
+        check_one_size(options, "--ray" if options.ray else "--devices")
     candidates = find_candidates(problem.candidate_folders, options.only, options.skip, problem.form)
     candidates = rivals_of(problem.baseline, candidates)
-    if options.sanitize:
+    if options.sanitize and not options.ray:
         require_tool("cpu" if set(names) == {"cpu"} else options.device)
     archs = _architectures(options)
 
     require_torch()
+    if options.ray:
+        return _reported(options, _judged_on_cluster(options, problem, candidates, settings, archs))
     start_ahead()
     if not options.devices:
         open_ahead(options.device)  # not before: a mistake would be told half a second later, with the GPU put away
@@ -53,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     with started(likely_devices(names)) as early, open_progress(silent=options.json) as progress:
         with uncollected():
             from harness.fleet.running import run as judge_all  # imports torch, as the referees do meanwhile
-            from harness.pipeline import RunRequest, nothing_ran
+            from harness.pipeline import RunRequest
 
         request = RunRequest(
             problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),
@@ -64,6 +67,28 @@ def run(options: argparse.Namespace) -> int:
             progress.note(advice)
         devices = devices_of(names, progress.note) if options.devices else names
         results = judge_all(request, devices, progress, early)
+    return _reported(options, results)
+
+
+def _judged_on_cluster(options, problem, candidates, settings, archs) -> list[Any]:
+    """What became of the candidates on the devices of the cluster. Raises HarnessError."""
+    from harness.cluster.link import connected
+    from harness.report.progress import open_progress
+
+    with connected(options.ray, options.device, options.accelerator) as link, open_progress(silent=options.json) as progress:
+        from harness.cluster.running import run as judge_all  # imports torch
+        from harness.pipeline import RunRequest
+
+        return judge_all(RunRequest(
+            problem, candidates, link.kind, settings, options.out, options.sanitize, _command(options), archs=archs,
+            extras=extras_of(options), wait_s=options.wait,
+        ), link, progress)
+
+
+def _reported(options: argparse.Namespace, results) -> int:
+    """Print what became of the candidates. Returns the exit code; raises HarnessError where none could be run."""
+    from harness.pipeline import nothing_ran
+
     records = [record for result in results for record in result.records]
     if options.json:
         print(json.dumps(_as_json(results, records)))
@@ -122,6 +147,7 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--devices", options.devices]
     elif options.device != "auto":
         words += ["--device", options.device]
+    words += ray_words(options)
     if options.config != "default":
         words += ["--config", options.config]
     if options.out != own("results"):

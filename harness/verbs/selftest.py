@@ -8,11 +8,12 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.device.choose import check_device_name, check_device_names, device_kind
+from harness.device.choose import check_device_name, check_device_names, check_ray, device_kind
 from harness.errors import InputError, NothingToRun
 from harness.places import PROGRAM
 from harness.reading.text_files import shown
@@ -36,11 +37,13 @@ EXIT_NOT_AS_EXPECTED, EXIT_NOTHING_RAN = 3, 4
 def run(options: argparse.Namespace) -> int:
     """Put the harness to the test. Returns 0, 3 when something is not as it should be, 4 when nothing could run."""
     check_device_name(options.device)
+    check_ray(options)
     if options.devices:
         check_device_names(options.devices, options.device)
-        if not options.adversarial:
-            hint = "Type selftest --device cuda:0, or selftest --adversarial --devices all"
-            raise InputError("--devices is about the corpus: the control is a device's own", hint=hint)
+    if (options.devices or options.ray) and not options.adversarial:
+        flag = "--ray auto" if options.ray else "--devices all"
+        hint = f"Type selftest --device cuda:0, or selftest --adversarial {flag}"
+        raise InputError(f"{flag.split()[0]} is about the corpus: the control is a device's own", hint=hint)
     for flag, value in (("--only", options.only), ("--skip", options.skip), ("--write", options.write)):
         if value and not options.adversarial:
             raise InputError(f"{flag} is about the corpus", hint=f"Type selftest --adversarial {flag} …")
@@ -53,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
     cases = chosen(read_corpus(CORPUS), options.only, options.skip) if options.adversarial else []
     if importlib.util.find_spec("torch") is None:
         raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type {PROGRAM} doctor")
-    start_ahead()
+    if not options.ray:
+        start_ahead()
     return _adversarial(options, cases) if options.adversarial else _timing(options)
 
 
@@ -101,10 +105,16 @@ def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
     from harness.device.choose import devices_of
     from harness.selftest.adversarial import run_corpus
 
-    with open_progress(silent=options.json) as progress:
+    with ExitStack() as stack:
+        progress = stack.enter_context(open_progress(silent=options.json))
+        link = None
+        if options.ray:
+            from harness.cluster.link import connected
+
+            link = stack.enter_context(connected(options.ray, options.device, options.accelerator))
         names = check_device_names(options.devices) if options.devices else ()
         devices = devices_of(names, progress.note) if names else (options.device,)
-        found = run_corpus(cases, devices, options.out, progress, options.wait)
+        found = run_corpus(cases, devices, options.out, progress, link, options.wait)
     kept = page.keep(found.rows, found.controls[0], found.folder, whole=not (options.only or options.skip))
     if options.write:
         page.write(options.write, kept)

@@ -10,17 +10,21 @@ import argparse
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from harness.device.choose import check_device_name, require_torch
+from harness.device.choose import check_device_name, check_ray, require_torch
 from harness.errors import HarnessError, InputError
 from harness.sandbox.ahead import start_ahead
 from harness.spelling import hint_for
 
-_KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline")
+_KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline", "check_only", "budget_s")
+
+_MOST_TOGETHER = 256  # jobs under way on a cluster
 
 Evaluate = Callable[..., Any]
 
@@ -28,7 +32,12 @@ Evaluate = Callable[..., Any]
 def run(options: argparse.Namespace) -> int:
     """Answer jobs until the input ends. Returns 0."""
     check_device_name(options.device)
+    check_ray(options)
+    if options.ray and options.out:
+        raise InputError("--out does not go with --ray: the answers have the records", hint="Leave one of the two out")
     require_torch()
+    if options.ray:
+        return _serve_cluster(options)
     start_ahead()
     with _answers_alone_on_stdout() as answers:
         from harness.evaluation import Referee
@@ -41,6 +50,38 @@ def run(options: argparse.Namespace) -> int:
             sys.stdin.reconfigure(encoding="utf-8", errors="replace")
             serve(sys.stdin, answers, referee.evaluate, options.config)
     return 0
+
+
+def _serve_cluster(options: argparse.Namespace) -> int:
+    """Answer jobs on the devices of a cluster, each as soon as its answer is there, in no order."""
+    with _answers_alone_on_stdout() as answers:
+        from harness.cluster.referees import Referees
+        from harness.report.progress import open_progress
+
+        with open_progress(silent=not options.verbose) as progress, Referees(
+            options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
+        ) as referees:
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+            serve_together(sys.stdin, answers, referees.evaluate, options.config)
+    return 0
+
+
+def serve_together(jobs: Iterable[str], answers: TextIO, evaluate: Evaluate, config: str) -> None:
+    """Answer the lines of `jobs` side by side, each as soon as its answer is there; blank lines are passed over."""
+    printing, room = threading.Lock(), threading.BoundedSemaphore(_MOST_TOGETHER)
+
+    def work(line: str) -> None:
+        try:
+            text = json.dumps(answer(line, evaluate, config))
+            with printing:
+                print(text, file=answers, flush=True)
+        finally:
+            room.release()
+
+    with ThreadPoolExecutor(_MOST_TOGETHER, thread_name_prefix="job") as threads:
+        for line in filter(str.strip, jobs):
+            room.acquire()  # what cannot begin is not read
+            threads.submit(work, line)
 
 
 def serve(jobs: Iterable[str], answers: TextIO, evaluate: Evaluate, config: str) -> None:
@@ -57,6 +98,7 @@ def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
         job = _job(line)
         source = Path(job["path"]) if "path" in job else job["source"]
         asked = {name: job.get(name) for name in ("name", "mode", "baseline")} | {"config": job.get("config", config)}
+        asked |= {name: job[name] for name in ("check_only", "budget_s") if name in job}
         found = evaluate(job["problem"], source, **asked)
         return {"id": job.get("id"), **found.to_json()}
     except HarnessError as error:
@@ -78,6 +120,13 @@ def _job(line: str) -> Mapping[str, Any]:
     for key, value in job.items():
         if key not in _KEYS:
             raise InputError(f"a job has no key '{key}'", hint=hint_for(key, _KEYS, "The keys are"))
+        if key == "check_only" and isinstance(value, bool):
+            continue
+        if key == "budget_s" and isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+            continue
+        if key in ("check_only", "budget_s"):
+            wanted = "true or false" if key == "check_only" else "a number of seconds"
+            raise InputError(f"'{key}' of a job is {wanted}, not {json.dumps(value)[:60]}")
         if key != "id" and not isinstance(value, str):
             raise InputError(f"'{key}' of a job is text, not {json.dumps(value)[:60]}")
         if key != "id" and any("\ud800" <= character <= "\udfff" for character in value):

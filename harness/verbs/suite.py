@@ -9,12 +9,12 @@ import os
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.candidate import Candidate, find_candidates, read_candidate, rivals_of
 from harness.clocks.spinning import shorten_spinning
-from harness.device.choose import check_device_name, check_device_names
+from harness.device.choose import check_device_name, check_device_names, check_ray
 from harness.errors import InputError, NothingToRun
 from harness.places import PROGRAM
 from harness.problem import Problem
@@ -22,7 +22,7 @@ from harness.reading.text_files import shown
 from harness.records.own_baseline import fault_of
 from harness.report import terminal
 from harness.sanitizer.tool import require_tool
-from harness.settings import check_one_size, load_settings
+from harness.settings import Settings, check_one_size, load_settings
 from harness.suite import children
 from harness.suite.building_ahead import building_ahead
 from harness.suite.judging import Suite, each_judged
@@ -37,6 +37,7 @@ EXIT_STRICT, EXIT_HARNESS_FAILED, EXIT_NOTHING_RAN, EXIT_INTERRUPTED = 1, 1, 4, 
 def run(options: argparse.Namespace) -> int:
     """Run every problem that the words mean. Returns the exit code; raises HarnessError when none can be run."""
     check_device_name(options.device)
+    check_ray(options)
     names = check_device_names(options.devices, options.device) if options.devices else ()
     settings = load_settings(options.config)
     if options.sizes and is_suite(options.problem):
@@ -44,8 +45,8 @@ def run(options: argparse.Namespace) -> int:
     if options.baseline is not None and is_suite(options.problem):
         hint = "Name one problem file, or give each YAML a baseline"
         raise InputError("--baseline is for one problem: each has a baseline of its own", hint=hint)
-    if names:
-        check_one_size(options, "--devices")
+    if names or options.ray:
+        check_one_size(options, "--ray" if options.ray else "--devices")
     loaded = load_all(
         problem_paths(options.problem), options.candidates, options.mode, options.sizes, options.baselines, options.baseline
     )
@@ -56,19 +57,43 @@ def run(options: argparse.Namespace) -> int:
         if options.resume:
             hint = "Leave one of the two out"
             raise InputError("--resume cannot tell whether an earlier row was sanitized", hint=hint)
-        require_tool("cpu" if set(names) == {"cpu"} else options.device)
+        if not options.ray:
+            require_tool("cpu" if set(names) == {"cpu"} else options.device)
     if importlib.util.find_spec("torch") is None:
         raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type {PROGRAM} doctor")
+    if options.ray:
+        return _run_on_cluster(options, settings, loaded, chosen)
     shorten_spinning(os.environ)
     devices = children.devices_here(names, lambda text: _say(options, text)) if names else (options.device,)
     suite = Suite(options, settings, [children.identify(each) for each in devices] if options.resume else [])
-    outcomes: list[Outcome] = []
     later = [(each.problem, chosen.get(each.path, [])) for each in loaded[1:] if each.problem is not None]
+    with building_ahead(later, devices[0], settings):
+        return _told(options, loaded, each_judged(loaded, chosen, suite, devices, lambda text: _say(options, text)))
+
+
+def _run_on_cluster(
+    options: argparse.Namespace, settings: Settings, loaded: Sequence[Loaded], chosen: dict[Path, list[Candidate]]
+) -> int:
+    """The same on the devices of a cluster."""
+    from harness.cluster.link import connected
+
+    with connected(options.ray, options.device, options.accelerator) as link:
+        from harness.cluster.running import identities, judges_for  # imports torch
+        from harness.report.progress import open_progress
+
+        with open_progress(silent=options.json) as progress:
+            suite = Suite(options, settings, identities(link, progress) if options.resume else [])
+        judges = judges_for(link, len(loaded), silent=options.json)
+        return _told(options, loaded, each_judged(loaded, chosen, suite, (), lambda text: _say(options, text), judges))
+
+
+def _told(options: argparse.Namespace, loaded: Sequence[Loaded], judged: Iterator[Outcome]) -> int:
+    """Show each outcome as it comes, and all of them at the end. Returns the exit code."""
+    outcomes: list[Outcome] = []
     try:
-        with building_ahead(later, devices[0], settings):
-            for outcome in each_judged(loaded, chosen, suite, devices, lambda text: _say(options, text)):
-                outcomes.append(outcome)
-                _show(options, outcome)
+        for outcome in judged:
+            outcomes.append(outcome)
+            _show(options, outcome)
     except KeyboardInterrupt:
         if outcomes:
             _report(options, outcomes)

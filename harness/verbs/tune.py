@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.candidate import Candidate, find_candidates, read_candidate, values_of
-from harness.device.choose import check_device_name, require_torch
+from harness.device.choose import check_device_name, check_ray, require_torch
 from harness.errors import InputError
 from harness.places import PROGRAM, is_shipped, own
 from harness.problem import Problem, at_sizes, find_problem, in_mode, load_problem, with_baselines
@@ -24,7 +24,10 @@ from harness.spelling import hint_for
 from harness.verdict import Status
 
 if TYPE_CHECKING:
-    from harness.tuning.running import Trial, Tuned
+    from contextlib import AbstractContextManager
+
+    from harness.report.progress import Progress
+    from harness.tuning.running import Judging, Trial, Tuned
 
 _SHOWN = 10
 _OUT = "tuning"  # not among the results: a trial is no run of the problem
@@ -33,6 +36,7 @@ _OUT = "tuning"  # not among the results: a trial is no run of the problem
 def run(options: argparse.Namespace) -> int:
     """Tune one candidate. Returns 0; raises HarnessError when none of its values is ok."""
     check_device_name(options.device)
+    check_ray(options)
     for flag in ("resume", "sanitize", "arch", "strict", "devices", "watch", "only", "skip", "baseline"):
         if getattr(options, flag):
             raise InputError(f"--{flag} does not go with --tune", hint="Leave one of the two out")
@@ -56,15 +60,13 @@ def run(options: argparse.Namespace) -> int:
         hint = f"Type {PROGRAM} new {problem.name} {name} --from {candidate.name}, and tune {name}"
         raise InputError(f"{candidate.name} is shipped, and its values would be written beside it", hint=hint)
     require_torch()
-    start_ahead()
+    if not options.ray:
+        start_ahead()
     from harness.report.progress import open_progress
     from harness.tuning.running import tune, write, yaml_text
 
-    out_dir = own(_OUT) if options.out == own("results") else options.out
     with open_progress(silent=options.json) as progress:
-        tuned = tune(
-            problem, candidate, settings, options.device, options.trials, out_dir, progress, options.wait
-        )
+        tuned = tune(problem, candidate, settings, options.trials, progress, _referees(options, progress))
     path = candidate.path.with_suffix(".yaml")
     if tuned.why_not_written is None:
         write(path, yaml_text(candidate, tuned, _command(options)))
@@ -73,6 +75,25 @@ def run(options: argparse.Namespace) -> int:
     else:
         print("\n".join(_text(options, candidate, tuned, path)))
     return 0
+
+
+def _referees(options: argparse.Namespace, progress: Progress) -> AbstractContextManager[Judging]:
+    """What judges the trials. Raises InputError for a cluster with GPUs of several models: a speedup is one model's."""
+    if not options.ray:
+        from harness.evaluation import Referee
+
+        out_dir = own(_OUT) if options.out == own("results") else options.out
+        return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)
+    from harness.cluster.referees import Referees
+
+    referees = Referees(
+        options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
+    )
+    if len(referees.models) > 1:
+        referees.close()
+        hint = f"Choose one with --accelerator {referees.models[0]}"
+        raise InputError(f"the cluster has GPUs of several models: {', '.join(referees.models)}", hint=hint)
+    return referees
 
 
 def _candidate(problem: Problem, named: str) -> Candidate:
@@ -94,6 +115,7 @@ def _command(options: argparse.Namespace) -> str:
     for flag, value, default in (
         ("--trials", options.trials, 32), ("--config", options.config, "default"), ("--mode", options.mode, None),
         ("--candidates", options.candidates, None), ("--device", options.device, "auto"),
+        ("--ray", options.ray, None), ("--accelerator", options.accelerator, None),
     ):
         words += [flag, str(value)] if value != default else []
     return shlex.join(words)

@@ -34,7 +34,7 @@ _LOOK_S = 0.25
 def run(options: argparse.Namespace) -> int:
     """Watch one problem's folder of candidates. Returns 0 when it is interrupted."""
     check_device_name(options.device)
-    for flag in ("resume", "sanitize", "arch", "strict", "devices", "energy", "extra_times"):
+    for flag in ("resume", "sanitize", "arch", "strict", "devices", "ray", "energy", "extra_times"):
         if getattr(options, flag):
             said = f"--{flag.replace('_', '-')} goes with a run that ends, not with --watch"
             raise InputError(said, hint="Leave one of the two out")

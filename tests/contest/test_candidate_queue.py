@@ -94,9 +94,9 @@ def new_queue(builds, monkeypatch, tmp_path):
     """`new_queue(kind)`: a queue for a device of that kind, whose contest is open unless `is_open` is false."""
     queues = []
 
-    def workshop(problem, candidates, bench, settings, gently):
+    def workshop(problem, candidates, bench, settings, gently, **_):
         made = Workshop.__new__(Workshop)
-        made._queue = made._builds = builds
+        made._builds = builds
         made._sound, made._folder = [], tmp_path / "none"
         return made
 

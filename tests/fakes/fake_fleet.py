@@ -8,10 +8,11 @@ from dataclasses import asdict
 from multiprocessing import Pipe
 from typing import Any
 
+from harness.baselines import BASELINES
 from harness.build.product import Build
 from harness.candidate import Candidate
 from harness.device.identity import DeviceIdentity
-from harness.fleet.referee import Assignment, entries_of
+from harness.fleet.referee import Assignment
 from harness.records.schema import Record
 from harness.verdict import Status
 
@@ -49,8 +50,10 @@ class FakeReferee:
         """Ask for an entry as a free referee does; None where there is no more."""
         self.far.send(("free", None))
         delivery = self.far.recv()
-        problem, candidates = self.assigned.problem, self.assigned.candidates
-        return None if delivery is None else entries_of(problem, "cuda", candidates)[delivery.job.entry]
+        if delivery is None:
+            return None
+        entry = delivery.entries[delivery.job.entry]
+        return BASELINES[entry] if isinstance(entry, str) else entry
 
     def judge(self, entry: Any) -> None:
         """Send the record of a sound row."""
@@ -96,6 +99,9 @@ class FakeBuilds:
 
     def result(self, candidate: Candidate) -> Build:
         return Build(None)
+
+    def give_up(self, candidate: Candidate) -> None:
+        """It is needed no more."""
 
     def close(self) -> None:
         """Nothing is left behind."""

@@ -50,11 +50,11 @@ def fleet_of(tmp_path, monkeypatch):
     def make(referees, builds=None, names=("mine", "other")):
         known = builds or {}
         monkeypatch.setattr(
-            "harness.fleet.team.queue_for",
+            "harness.fleet.places.queue_for",
             lambda problem, sound, toolchain, settings, device, *_: known.get(device.name) or FakeBuilds(),
         )
         monkeypatch.setattr("harness.fleet.running.note_no_wall", lambda progress: None)
-        monkeypatch.setattr("harness.fleet.team.best_wall", lambda: None)
+        monkeypatch.setattr("harness.fleet.places.best_wall", lambda: None)
         problem = problem_in(tmp_path)
         for name in names:
             (tmp_path / f"{name}.py").write_text(f"{PRODUCT}\nModelNew = Model\n")

@@ -9,17 +9,18 @@ from types import SimpleNamespace
 import pytest
 
 from harness.errors import DeviceBusy
-from harness.fleet.running import _Fleet
+from harness.fleet.places import LocalPlaces
+from harness.fleet.running import Fleet
 from harness.report.progress import NullProgress
 
 
 @pytest.fixture
 def fleet():
     """A fleet of two referees of two models, the far ends of whose pipes are in `far`."""
-    found = _Fleet.__new__(_Fleet)
+    found = Fleet.__new__(Fleet)
     near, found.far = zip(*(Pipe() for _ in range(2)))
-    found._referees = {number: SimpleNamespace(pipe=pipe, device=f"cuda:{number}") for number, pipe in enumerate(near)}
-    found._labels, found._waiting, found._until_quiet = {0: "cuda:0", 1: "cuda:1"}, {}, set()
+    found.referees = [SimpleNamespace(pipe=pipe, device="cuda:0", device_inside="cuda:0") for pipe in near]
+    found._places, found._waiting, found._until_quiet = LocalPlaces(found.referees), {}, set()
     found._teams = {number: SimpleNamespace(is_quiet=False) for number in range(2)}
     found._progress, found._turn = NullProgress(), None
     return found
@@ -43,7 +44,7 @@ def cpu_turn(fleet):
 
 
 def test_the_cpu_is_held_once_nothing_is_compiled_and_somebody_is_about_to_time_on_it(fleet, cpu_turn):
-    fleet._referees[1].device = "cpu"
+    fleet.referees[1].device_inside = "cpu"
     for number in (0, 1):
         fleet._until_quiet = {number}
         fleet._answer_until_quiet()
@@ -59,8 +60,8 @@ def test_the_cpu_is_held_once_nothing_is_compiled_and_somebody_is_about_to_time_
 
 def test_where_the_cpu_does_not_come_free_nobody_times_on_it_and_a_gpu_goes_on(fleet, cpu_turn, monkeypatch):
     lost = []
-    monkeypatch.setattr(_Fleet, "_lose", lambda self, number, fault: lost.append((number, self._until_quiet.discard(number))))
-    fleet._referees[1].device, cpu_turn.fault = "cpu", DeviceBusy("still has it")
+    monkeypatch.setattr(Fleet, "_lose", lambda self, number, fault: lost.append((number, self._until_quiet.discard(number))))
+    fleet.referees[1].device_inside, cpu_turn.fault = "cpu", DeviceBusy("still has it")
     for team in fleet._teams.values():
         team.is_quiet = True
     fleet._until_quiet = {0, 1}

@@ -6,8 +6,7 @@ from multiprocessing import Pipe
 
 from fake_fleet import FakeBuilds, FakeReferee, judges_all
 
-from harness.fleet.referee import DeliveredBuilds, Delivery
-from harness.fleet.sharing import Job
+from harness.fleet.referee import DeliveredBuilds
 
 
 def test_it_is_answered_once_nothing_is_compiled_for_any_model(fleet_of):
@@ -35,7 +34,7 @@ def test_it_is_answered_once_nothing_is_compiled_for_any_model(fleet_of):
 def test_it_is_asked_only_while_something_is_compiled():
     near, far = Pipe()
     builds = DeliveredBuilds(near)
-    builds.take(Delivery(Job(0, None), {}, quiet=False))
+    builds.take({}, False)
     far.send("quiet")
     builds.wait_until_idle()
     assert far.recv() == ("until quiet",)

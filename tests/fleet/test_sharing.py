@@ -141,3 +141,13 @@ def test_forty_equal_entries_are_shared_out_evenly(count):
             job = sharing.next(referee, always)
             judged[referee] += job is not None and job.entry != CONTROL
     assert set(judged.values()) == {40 // count}
+
+
+def test_what_is_added_later_comes_after_what_is_left_and_what_suits_comes_first():
+    sharing = Sharing([1, 2])
+    sharing.join(0)
+    sharing.add([3, 4])
+    assert sharing.next(0, always, suits=lambda entry: entry in (3, 4), with_following=False) == Job(3)
+    assert sharing.next(0, always, suits=lambda entry: entry == 9, with_following=False) == Job(1)
+    assert sharing.next(0, lambda entry: entry != 2, with_following=False) == Job(4)
+    assert sharing.lose(0) == 4 and sharing.left == (2,)

@@ -122,6 +122,20 @@ def test_a_full_disk_costs_a_sentence_and_keeps_the_record_for_the_next_try(
     ]
 
 
+def test_thousands_of_rows_are_added_to_the_end_and_ranked_as_a_whole(tmp_path, make_record, monkeypatch):
+    monkeypatch.setattr(writer, "_MOST_ANEW", 2)
+    files = created(tmp_path)
+    names = [f"c{number}" for number in range(5)]
+    for number, name in enumerate(names, 1):
+        anew = []
+        monkeypatch.setattr(writer.os, "replace", lambda *paths: anew.append(paths) or os.rename(*paths))
+        assert files.append(make_record(candidate=name, reason="a\n\"b\"")) is None
+        assert [record.candidate for record in read_records(files.csv_path)] == names[:number]
+        assert len(anew) == (number <= 2)
+    assert files.finish(reversed(files.records)) is None
+    assert [record.candidate for record in read_records(files.csv_path)] == names[::-1]
+
+
 def test_a_disk_that_is_full_to_the_end_costs_neither_rows_nor_samples(tmp_path, make_record, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()

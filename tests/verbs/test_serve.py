@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from pathlib import Path
 
 import pytest
 
 from harness.errors import HarnessError
-from harness.verbs.serve import serve
+from harness.verbs.serve import serve, serve_together
 
 
 class Found:
@@ -73,3 +74,28 @@ def test_the_machine_s_fault_and_ours_are_answers_too():
 
 def test_blank_lines_get_no_answer():
     assert answers_to("", "   ") == []
+
+
+def test_what_is_only_checked_and_what_has_a_budget_is_passed_on_and_nothing_else_is_taken_for_them():
+    def judge(problem, source, **words):
+        return Found(words)
+
+    (answer,) = answers_to('{"problem": "t", "source": "a", "check_only": true, "budget_s": 2.5}', evaluate=judge)
+    assert answer["record"]["check_only"] is True and answer["record"]["budget_s"] == 2.5
+    for key, value in (("check_only", '"yes"'), ("budget_s", "true"), ("budget_s", "-1")):
+        (answer,) = answers_to(f'{{"problem": "t", "source": "a", "{key}": {value}}}', evaluate=judge)
+        assert answer["error"]["kind"] == "input" and key in answer["error"]["message"]
+
+
+def test_together_each_is_answered_as_soon_as_it_is_judged():
+    first = threading.Event()
+
+    def judge(problem, source, **words):
+        assert source != "slow" or first.wait(30)
+        first.set()
+        return Found(source)
+
+    out = io.StringIO()
+    lines = ['{"id": 1, "problem": "t", "source": "slow"}', "", '{"id": 2, "problem": "t", "source": "quick"}']
+    serve_together([line + "\n" for line in lines], out, judge, "quick")
+    assert [json.loads(line)["id"] for line in out.getvalue().splitlines()] == [2, 1]
