@@ -24,6 +24,7 @@ from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_n
 from harness.device.limits import CPU
 from harness.inputs.incomplete import Incomplete
 from harness.inputs.sets import InputSet
+from harness.provenance.recording import Recording
 from harness.wire import passes
 from harness.wire.arena import Arena
 from harness.wire.frames import Channel, FrameTimeout
@@ -138,6 +139,15 @@ class CpuBench:
         if "cooled" in frame:
             return Cooled(int(frame["cooled"]))
         return Turn(int(frame["turn"])) if "turn" in frame else frame
+
+    def begin_recording(self) -> None:
+        """No kernels run on a GPU."""
+
+    def end_recording(self) -> Recording:
+        return Recording(fault="nothing is recorded on a CPU")
+
+    def processes(self) -> set[int] | None:
+        return None
 
     def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
         # By words: PyTorch compares bytes one by one, 2.1 ms for a region of 2 MiB that takes 0.3 ms so.

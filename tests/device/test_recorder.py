@@ -20,7 +20,10 @@ from harness.wire.arena import Arena
 from harness.wire.markers import Markers
 from harness.wire.recorder import CPP, open_recorder
 
-pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch has loaded a true CUPTI here")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch has loaded a true CUPTI here"),
+]
 MARKERS = Markers("k0", "k1")
 STEPS = ("await_word", "apply_mask", "write_over", "add_up", "step_aside", MARKERS.opens)
 KERNELS, COPIES, FILLS = 10, 1, 2  # CUPTI's numbers
