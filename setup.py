@@ -12,7 +12,7 @@ setup(
     package_dir=_SHIPPED,
     package_data={
         "harness.report.html": ["*.j2", "*.css", "*.js"],
-        "harness.wire": ["*.cpp"],
+        "harness.protocol": ["*.cpp"],
         **{package: ["**/*"] for package in _SHIPPED},
     },
     exclude_package_data={package: ["**/*.pyc"] for package in _SHIPPED},

@@ -42,9 +42,9 @@ from timing_peers import CANDIDATES  # noqa: E402
 from timing_flags import Asked, Usual, asked_by, carried_out, flags, software  # noqa: E402
 from timing_process import Died, Timed, interrupt_once  # noqa: E402
 
-from harness.candidate import find_candidates  # noqa: E402
-from harness.errors import InputError  # noqa: E402
-from harness.fleet.processes import visible_alone  # noqa: E402
+from harness.model.candidate import find_candidates  # noqa: E402
+from harness.model.errors import InputError  # noqa: E402
+from harness.runs.fleet.judge_process import visible_alone  # noqa: E402
 
 # One size of each class of durations.
 USUAL = Usual("referee processes", (10, 2), (40.0, 2.0), ((4096, 2048, 256), (1024, 256)))

@@ -39,13 +39,13 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
 from whole_run import QUICK_RUN, Whole, import_seconds, told_by_step, whole_runs
 
 from harness.build.cache import Cache
-from harness.build.environment import Toolchain, arch_of, cuda_home, find_toolchain
 from harness.build.product import Build
 from harness.build.queue import BuildQueue, builders_at_once
-from harness.build.slim import STOCK_VARIABLE
-from harness.candidate import Candidate, read_candidate
-from harness.sandbox.walls import best_wall
-from harness.settings import load_settings
+from harness.build.stand_in_headers import STOCK_VARIABLE
+from harness.build.toolchain import Toolchain, arch_of, cuda_home, find_toolchain
+from harness.model.candidate import Candidate, read_candidate
+from harness.model.settings import load_settings
+from harness.sandbox.strongest import best_wall
 
 LAUNCHERS = REPOSITORY / "tests" / "fixtures" / "launchers"
 USUAL = "matmul_checked"

@@ -35,10 +35,10 @@ class ModelNew(torch.nn.Module):
 
 
 class PretendedReferee:
-    """Stands where `cluster.actor.RefereeActor` does: it answers each job after some tenths of a second."""
+    """Stands where `runs.cluster.actor.RefereeActor` does: it answers each job after some tenths of a second."""
 
     def __init__(self, program: str, device: str) -> None:
-        from harness.records.assembling import harness_hash
+        from harness.results.assembly import harness_hash
 
         self._said, self._hash = queue.SimpleQueue(), harness_hash()
         self._seconds = random.Random(os.getpid())
@@ -84,13 +84,13 @@ SECONDS = (0.4, 1.2)
 
 
 def pretended_build(common: str, request: str, wanted: object) -> tuple[str, str, dict[str, bytes]]:
-    """Stands where `cluster.building.built` does, and returns as many bytes as an extension has."""
+    """Stands where `runs.cluster.builds.built` does, and returns as many bytes as an extension has."""
     return "built", "{}", {"0-kernel.so": os.urandom(BUILT_BYTES)}
 
 
 def jobs(count: int) -> Iterator:
     """So many jobs, no two alike."""
-    from harness.cluster import Job
+    from harness.runs.cluster import Job
 
     return (Job("tril_matmul", SOURCE.format(number=number), name=f"c{number}") for number in range(count))
 
@@ -126,8 +126,8 @@ def main() -> None:
     import ray
     from ray.cluster_utils import Cluster
 
-    from harness.cluster import Referees
-    from harness.cluster.link import Link
+    from harness.runs.cluster import Referees
+    from harness.runs.cluster.link import Link
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     for _ in range(NODES):

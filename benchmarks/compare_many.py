@@ -23,8 +23,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from harness.records.schema import Record  # noqa: E402
-from harness.records.writer import csv_text  # noqa: E402
+from harness.results.record import Record  # noqa: E402
+from harness.results.writer import csv_text  # noqa: E402
 
 TARGET_S = 2.0
 

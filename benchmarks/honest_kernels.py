@@ -35,11 +35,11 @@ from sweeping import Sweep  # noqa: E402
 from timing_flags import carried_out  # noqa: E402
 from warm_referee import Setup  # noqa: E402
 
-from harness.candidate import read_candidate  # noqa: E402
-from harness.errors import HarnessError, InputError  # noqa: E402
-from harness.problem import load_problem  # noqa: E402
-from harness.reading.reference_source import with_sizes  # noqa: E402
-from harness.settings import load_settings  # noqa: E402
+from harness.model.candidate import read_candidate  # noqa: E402
+from harness.model.errors import HarnessError, InputError  # noqa: E402
+from harness.model.files.reference_source import with_sizes  # noqa: E402
+from harness.model.problem import load_problem  # noqa: E402
+from harness.model.settings import load_settings  # noqa: E402
 
 HONEST = REPOSITORY / "benchmarks" / "honest"
 EXIT_NOT_OK = 3
@@ -92,10 +92,10 @@ def build_ahead(tasks: Sequence[HonestTask], device: str, config: str) -> None:
     """
     from harness.build.cache import Cache
     from harness.build.queue import builders_at_once
-    from harness.device.choose import open_bench
-    from harness.sandbox.ahead import start_ahead
-    from harness.sandbox.walls import best_wall
-    from harness.workshop import queue_for, toolchain_for
+    from harness.device.choice import open_bench
+    from harness.judge.build_pool import queue_for, toolchain_for
+    from harness.sandbox.prestart import start_ahead
+    from harness.sandbox.strongest import best_wall
 
     start_ahead()
     identity = open_bench(device).identity
@@ -141,7 +141,7 @@ def main() -> None:
     options = parser.parse_args()
     load_settings(options.config)
     devices = devices_asked(options)
-    from harness.device.choose import device_kind
+    from harness.device.choice import device_kind
 
     is_cpu = device_kind(devices[0]) == "cpu"
     tasks = honest_tasks(is_cpu, options.only)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.errors import InputError
+from harness.model.errors import InputError
 
 Line = Mapping[str, Any]
 LONGEST_REASON = 400

@@ -16,7 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from harness.errors import HarnessError
+from harness.model.errors import HarnessError
 
 MOST_FLOPS, MOST_ELEMENTS = 3e8, 12e6
 MOST_TIMES = 20.0  # that may be left over what is wanted: a network whose image cannot be made smaller

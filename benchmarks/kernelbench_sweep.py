@@ -38,8 +38,8 @@ from sweeping import Sweep  # noqa: E402
 from timing_flags import carried_out  # noqa: E402
 from warm_referee import Setup, settings_of  # noqa: E402
 
-from harness.device.choose import check_device_name, check_device_names, devices_of  # noqa: E402
-from harness.errors import InputError  # noqa: E402
+from harness.device.choice import check_device_name, check_device_names, devices_of  # noqa: E402
+from harness.model.errors import InputError  # noqa: E402
 
 LEVELS = (1, 2, 3)
 EXIT_NOT_ALL = 4

@@ -27,7 +27,7 @@ from honest_kernels import table as honest_table  # noqa: E402
 from judged_lines import Line, read_lines  # noqa: E402
 from timing_flags import carried_out  # noqa: E402
 
-from harness.errors import InputError  # noqa: E402
+from harness.model.errors import InputError  # noqa: E402
 
 _WRONG = "Not as it should be"
 _REFUSED = "Refused, since nothing could be compared with it"

@@ -24,9 +24,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).res
 
 from precision_without_yaml import narrowed, sequential_product  # noqa: E402
 
-from harness.accuracy.bounds import bounds_for, has_random_signs, is_exact  # noqa: E402
-from harness.inputs.families import family_named  # noqa: E402
-from harness.referee.differences import difference  # noqa: E402
+from harness.reference.accuracy.bounds import bounds_for, has_random_signs, is_exact  # noqa: E402
+from harness.reference.differences import difference  # noqa: E402
+from harness.reference.inputs.families import family_named  # noqa: E402
 
 Tensor = torch.Tensor
 TERMS = (256, 1024, 4096, 8192)

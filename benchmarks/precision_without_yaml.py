@@ -24,16 +24,16 @@ import torch.nn.functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness.accuracy.bounds import ROW_ELEMENTS, fp32_bounds  # noqa: E402
-from harness.accuracy.classes import ErrorFigures, excess, within  # noqa: E402
-from harness.inputs.families import GIVEN  # noqa: E402
-from harness.inputs.one_way import to_tf32  # noqa: E402
-from harness.problem import load_problem  # noqa: E402
-from harness.referee.comparing import judge_outputs  # noqa: E402
-from harness.referee.differences import difference  # noqa: E402
-from harness.referee.reference import Reference  # noqa: E402
-from harness.referee.rounding_noise import noisy_outputs  # noqa: E402
-from harness.wire import tree  # noqa: E402
+from harness.model.problem import load_problem  # noqa: E402
+from harness.protocol import tree  # noqa: E402
+from harness.reference.accuracy.bounds import ROW_ELEMENTS, fp32_bounds  # noqa: E402
+from harness.reference.accuracy.classes import ErrorFigures, excess, within  # noqa: E402
+from harness.reference.differences import difference  # noqa: E402
+from harness.reference.error_figures import judge_outputs  # noqa: E402
+from harness.reference.inputs.families import GIVEN  # noqa: E402
+from harness.reference.inputs.one_way import to_tf32  # noqa: E402
+from harness.reference.reference_model import Reference  # noqa: E402
+from harness.reference.rounding_noise import noisy_outputs  # noqa: E402
 
 Tensor = torch.Tensor
 Way = Callable[..., Tensor]

@@ -28,12 +28,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from harness.build.cache import Cache
-from harness.candidate import find_candidates
-from harness.problem import load_problem
-from harness.records.reader import read_records
-from harness.sandbox.walls import best_wall
-from harness.settings import load_settings
-from harness.workshop import queue_for, toolchain_for
+from harness.judge.build_pool import queue_for, toolchain_for
+from harness.model.candidate import find_candidates
+from harness.model.problem import load_problem
+from harness.model.settings import load_settings
+from harness.results.reader import read_records
+from harness.sandbox.strongest import best_wall
 
 PROBLEM = REPOSITORY / "problems" / "tril_matmul.yaml"
 HONEST = REPOSITORY / "tests" / "adversarial" / "honest"
@@ -73,7 +73,7 @@ def build(folder: Path, config: str) -> None:
     """Build every candidate in `folder` into the cache that the runs use."""
     problem, candidates = load_problem(PROBLEM), find_candidates(folder, [], [])
     sm = subprocess.run(
-        [sys.executable, "-c", "from harness.device.choose import open_bench; print(open_bench('cuda:0').identity.sm)"],
+        [sys.executable, "-c", "from harness.device.choice import open_bench; print(open_bench('cuda:0').identity.sm)"],
         cwd=REPOSITORY, capture_output=True, text=True, check=True,
     ).stdout.strip()  # in a process of its own, which lets go of the GPU
     settings = load_settings(config)

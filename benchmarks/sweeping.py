@@ -19,7 +19,7 @@ from typing import Any
 from judged_lines import LineFile
 from warm_referee import Setup, Task, judge_tasks
 
-from harness.errors import HarnessError
+from harness.model.errors import HarnessError
 
 _SAMPLE_S = 0.05
 _PATIENCE_S = 15.0

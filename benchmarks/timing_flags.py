@@ -18,10 +18,10 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from harness.device.choose import check_device_name, check_device_names, device_kind, devices_of  # noqa: E402
-from harness.errors import HarnessError, InputError  # noqa: E402
-from harness.flags.judging import add_devices  # noqa: E402
-from harness.settings import load_settings  # noqa: E402
+from harness.cli.flags.device_flags import add_devices  # noqa: E402
+from harness.device.choice import check_device_name, check_device_names, device_kind, devices_of  # noqa: E402
+from harness.model.errors import HarnessError, InputError  # noqa: E402
+from harness.model.settings import load_settings  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Asked:
 
 def software() -> str:
     """What says which state of this software measured."""
-    from harness.records.assembling import harness_hash
+    from harness.results.assembly import harness_hash
 
     return harness_hash()
 

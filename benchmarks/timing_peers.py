@@ -20,8 +20,8 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from harness.clocks.spinning import shorten_spinning  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
+from harness.model.errors import HarnessError  # noqa: E402
+from harness.protocol.clocks.idle_threads import shorten_spinning  # noqa: E402
 
 OURS, EVENTS, DO_BENCH, AUTORANGE = "kernel-referee", "mean of 100, L2 flushed", "triton do_bench", "blocked_autorange"
 CANDIDATES = REPOSITORY / "candidates" / "tril_matmul"
@@ -37,7 +37,7 @@ def main() -> None:
     if sys.argv[1] == "peers":
         shorten_spinning(os.environ)
     else:
-        from harness.sandbox.ahead import start_ahead
+        from harness.sandbox.prestart import start_ahead
 
         start_ahead()  # as the command that judges candidates does
     import torch
@@ -62,10 +62,10 @@ def main() -> None:
 
 def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Eager in a player against eager in the referee, by the command that judges candidates."""
-    from harness.pipeline import RunRequest, run
-    from harness.problem import load_problem
+    from harness.judge.run import RunRequest, run
+    from harness.model.problem import load_problem
+    from harness.model.settings import load_settings
     from harness.report.progress import NullProgress
-    from harness.settings import load_settings
 
     problem, settings = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml"), load_settings(asked["config"])
     with tempfile.TemporaryDirectory(prefix="timing-vs-peers-") as folder:
@@ -89,15 +89,15 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
     record before it to its own. None is begun `asked["seconds"]` after the start, of which each size that is left has as
     much as the others: what an early end leaves is of all sizes.
     """
-    from harness.baselines import BASELINES
-    from harness.candidate import find_candidates
-    from harness.contest import Contest
-    from harness.device.choose import open_bench
-    from harness.problem import load_problem
+    from harness.device.choice import open_bench
+    from harness.device.lock import alone_on
+    from harness.judge.build_pool import Workshop
+    from harness.judge.device_run import Contest
+    from harness.model.baselines import BASELINES
+    from harness.model.candidate import find_candidates
+    from harness.model.problem import load_problem
+    from harness.model.settings import load_settings
     from harness.report.progress import NullProgress
-    from harness.settings import load_settings
-    from harness.turn import alone_on
-    from harness.workshop import Workshop
 
     class Waiting(NullProgress):
         """Says that another run has the device."""
@@ -151,7 +151,7 @@ class _Line:
 
 def _measured(record: Any) -> dict[str, Any]:
     """What a figure takes from a record; the word is one that a candidate would have, since the control has none."""
-    from harness.statistics import Interval, call
+    from harness.timing.stats import Interval, call
 
     interval = Interval(record.speedup, record.speedup_lo, record.speedup_hi)
     return {

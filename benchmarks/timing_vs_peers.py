@@ -26,8 +26,8 @@ from timing_peers import AUTORANGE, DO_BENCH, EVENTS, OURS  # noqa: E402
 from timing_process import Died, Timed, interrupt_once  # noqa: E402
 
 from harness.report import terminal  # noqa: E402
-from harness.statistics import Interval  # noqa: E402
-from harness.statistics.scatter import Scatter, held  # noqa: E402
+from harness.timing.stats import Interval  # noqa: E402
+from harness.timing.stats.scatter import Scatter, held  # noqa: E402
 
 USUAL = Usual("of each sort", (8, 3), (10.0, 2.0), ((4096, 2048, 768, 256), (1024, 256)))
 

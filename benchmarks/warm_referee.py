@@ -21,9 +21,9 @@ from typing import Any, Protocol
 
 from judged_lines import LONGEST_REASON
 
-from harness.errors import HarnessError
+from harness.model.errors import HarnessError
 from harness.report.progress import Progress
-from harness.sandbox.ahead import start_ahead
+from harness.sandbox.prestart import start_ahead
 
 _SHOWN = (
     "status", "reason_code", "kind", "speedup", "call", "truth", "err_max_u", "err_rms_u", "eager_err_max_u",
@@ -143,7 +143,7 @@ def judge_tasks(pipe: Connection, device: str, setup: Setup) -> None:
 def _judge_each(pipe: Connection, device: str, setup: Setup) -> None:
     """Open the device and judge task after task on it, until there is none or a new process is needed."""
     start_ahead()
-    from harness.device.choose import open_bench
+    from harness.device.choice import open_bench
 
     bench = open_bench(device)
     settings = settings_of(setup)
@@ -162,7 +162,7 @@ def _interrupted(*_: object) -> None:
 
 def settings_of(setup: Setup) -> Any:
     """The settings that `setup` names, with its cap. Raises HarnessError where there is no such thing."""
-    from harness.settings import load_settings
+    from harness.model.settings import load_settings
 
     settings = load_settings(setup.config)
     if setup.memory_gb is None:
@@ -204,11 +204,11 @@ def _defaults() -> tuple[Any, ...]:
 
 def _judge_in(folder: Path, task: Task, bench: Any, settings: Any, lines: _Lines, pipe: Connection) -> None:
     """The story of `pipeline.run` on a device that stays open, with eager as the only baseline."""
-    from harness.candidate import read_candidate
-    from harness.contest import Contest
-    from harness.problem import load_problem
-    from harness.turn import Turn
-    from harness.workshop import Workshop
+    from harness.device.lock import Turn
+    from harness.judge.build_pool import Workshop
+    from harness.judge.device_run import Contest
+    from harness.model.candidate import read_candidate
+    from harness.model.problem import load_problem
 
     problem_path, paths = task.prepared(folder, bench.kind == "cpu")
     problem = replace(load_problem(problem_path), baselines=("eager",))

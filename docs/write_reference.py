@@ -12,13 +12,13 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from harness.reading.problem_schema import ProblemSchema  # noqa: E402
-from harness.reading.schema import NEEDED, Key, keys_of  # noqa: E402
-from harness.reading.settings_file import SettingsSchema  # noqa: E402
-from harness.records.problem_notes import ProblemNote  # noqa: E402
-from harness.records.schema import FIELDS, SCHEMA_VERSION  # noqa: E402
-from harness.settings import Settings  # noqa: E402
-from harness.verdict import CODES_OF, ReasonCode, Status  # noqa: E402
+from harness.model.files.problem_schema import ProblemSchema  # noqa: E402
+from harness.model.files.settings_file import SettingsSchema  # noqa: E402
+from harness.model.files.yaml_schema import NEEDED, Key, keys_of  # noqa: E402
+from harness.model.problem_notes import ProblemNote  # noqa: E402
+from harness.model.settings import Settings  # noqa: E402
+from harness.model.verdict import CODES_OF, ReasonCode, Status  # noqa: E402
+from harness.results.record import FIELDS, SCHEMA_VERSION  # noqa: E402
 
 PATH = REPOSITORY / "docs" / "reference.md"
 

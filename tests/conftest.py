@@ -219,5 +219,5 @@ def fake_run(tmp_path, fake_clock, monkeypatch):
     """`fake_run(kind=…, scripts=…, …)`: a contest over a fake device, a `fake_worker.FakeRun`."""
     from fake_worker import FakeRun
 
-    monkeypatch.setattr("harness.wire.layout.REGION_BYTES", 4096)  # nothing here is handed to another process
+    monkeypatch.setattr("harness.protocol.layout.REGION_BYTES", 4096)  # nothing here is handed to another process
     return lambda **how: FakeRun(tmp_path, clock=fake_clock, **how)

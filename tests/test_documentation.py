@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import flags
-from harness.candidate import read_candidate
-from harness.places import REPOSITORY
-from harness.records.evidence import Evidence, Mistakes, Recipe, Spread, WrongElement
-from harness.verbs.serve import _KEYS
-from harness.verdict import CODES_OF, ReasonCode, Status
+from harness.cli import flags
+from harness.cli.verbs.serve import _KEYS
+from harness.model.candidate import read_candidate
+from harness.model.places import REPOSITORY
+from harness.model.verdict import CODES_OF, ReasonCode, Status
+from harness.reference.evidence import Evidence, Mistakes, Recipe, Spread, WrongElement
 
 PAGES = [REPOSITORY / "AGENTS.md", REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 AGENTS = PAGES[0].read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.places import REPOSITORY
+from harness.model.places import REPOSITORY
 
 pytestmark = pytest.mark.processes
 

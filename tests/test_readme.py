@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.candidate import read_candidate
 from harness.cli import main
-from harness.flags import VERBS
-from harness.leaderboard import render
-from harness.problem import load_problem
-from harness.records.reader import read_records
-from harness.scaffold import new_problem
+from harness.cli.flags import VERBS
+from harness.model.candidate import read_candidate
+from harness.model.problem import load_problem
+from harness.model.scaffold import new_problem
+from harness.report.leaderboard import render
+from harness.results.reader import read_records
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def test_the_problem_file_loads_beside_its_reference(tmp_path):
 
 
 def test_every_command_is_one_that_the_command_line_knows(tmp_path, monkeypatch):
-    from harness import flags
+    from harness.cli import flags
 
     monkeypatch.chdir(tmp_path)
     new_problem("row_softmax", tmp_path / "problems")  # as one of them does

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 
-from harness.places import REPOSITORY
-from harness.verdict import ReasonCode, Status
+from harness.model.places import REPOSITORY
+from harness.model.verdict import ReasonCode, Status
 
 _SPEC = importlib.util.spec_from_file_location("write_reference", REPOSITORY / "docs" / "write_reference.py")
 write_reference = importlib.util.module_from_spec(_SPEC)

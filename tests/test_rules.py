@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import string
 
-from harness.places import REPOSITORY
+from harness.model.places import REPOSITORY
 
 _SPEC = importlib.util.spec_from_file_location("write_rules", REPOSITORY / "docs" / "write_rules.py")
 write_rules = importlib.util.module_from_spec(_SPEC)
@@ -30,15 +30,15 @@ def test_every_constant_that_has_a_name_is_on_the_page():
 
 
 def test_a_constant_that_changes_in_the_code_changes_on_the_page(monkeypatch):
-    from harness.referee import clock_checks
+    from harness.audit import clock_audit
 
-    monkeypatch.setattr(clock_checks, "_FLOOR_SHARE", 0.77)
+    monkeypatch.setattr(clock_audit, "_FLOOR_SHARE", 0.77)
     assert "below 0.77 of it" in write_rules.text()
 
 
 def test_the_theory_of_operation_is_that_of_the_judge_s_room():
-    import harness.referee
+    import harness.judge
 
     theory = write_rules.constants()["theory"]
-    assert theory and theory in harness.referee.__doc__
+    assert theory and theory in harness.judge.__doc__
     assert "three kinds of process" in theory.lower()

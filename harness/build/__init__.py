@@ -2,5 +2,5 @@
 report.
 
 Candidates are imported only by `builder`, an untrusted child without a GPU behind the wall of `sandbox`; what
-it leaves is hashed and kept by `cache`. Loading and running it is left to `player`.
+it leaves is hashed and kept by `cache`. Loading and running it is left to `worker`.
 """

@@ -3,7 +3,7 @@ came.
 
 Runs untrusted code: behind the wall, without a GPU, one fresh process per candidate. It answers with one
 frame: the extensions, the compilers' output, and the failure, if any, without a frame of ours in its
-traceback. Before it come words on what it does (`stages`), by which it is given its time.
+traceback. Before it come words on what it does (`builder_stages`), by which it is given its time.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.build.builder_stages import Speaker
 from harness.build.missing_extension import WENT_ON, NoCompiler, NotCompiled, OnlyCompiled
 from harness.build.opened_files import OpenedFiles
-from harness.build.stages import Speaker
-from harness.reading.reference_source import with_sizes
+from harness.model.files.reference_source import with_sizes
+from harness.protocol.frames import Channel
+from harness.protocol.gpu_wanted import wants_gpu
+from harness.protocol.source_import import import_source
 from harness.sandbox.mounts import SCRATCH
-from harness.wire.frames import Channel
-from harness.wire.gpu_wanted import wants_gpu
-from harness.wire.source_import import import_source
 
 if TYPE_CHECKING:
-    from harness.build.recording import Recorder
+    from harness.build.load_recorder import Recorder
 
 _LOG_CHARACTERS = 1_000_000
 _NICE, _TRIES = 19, 10
@@ -84,8 +84,8 @@ def build(request: dict[str, Any], speaker: Speaker) -> dict[str, Any]:
     whether Triton's interpreter is to run it; calls: what is to be built in place of what its import builds, or None).
     Returns the answer's frame. `speaker` says meanwhile what is being done.
     """
-    from harness.build.recording import Recorder
-    from harness.wire.stand_in_gpu import interpret_triton
+    from harness.build.load_recorder import Recorder
+    from harness.protocol.stand_in_gpu import interpret_triton
 
     recorder = Recorder(
         Path(request["folder"]), Path(request["candidate"]).parent, nvcc=request["nvcc"], sms=request["sms"],
@@ -119,7 +119,7 @@ def _imported(request: dict[str, Any], recorder: Recorder, speaker: Speaker) -> 
     one without a GPU those of one that it is compiled for. That counts where it ends better. An interpreted one always
     hears of a GPU.
     """
-    from harness.wire.stand_in_gpu import answer_for
+    from harness.protocol.stand_in_gpu import answer_for
 
     of_this_machine, of_a_gpu = None, request["device"]
     first, other = (of_this_machine, of_a_gpu) if request["without_gpu"] else (of_a_gpu, of_this_machine)
@@ -215,7 +215,7 @@ def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None
     """
     if not request.get("reference"):
         return
-    from harness.wire.call_form import called
+    from harness.protocol.call_form import called
 
     recorder.is_in_init = True
     for sizes in request["sizes"]:
@@ -231,7 +231,7 @@ def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None
 
 def _init_arguments(path: Path, sizes: Mapping[str, int]) -> tuple[list[Any], bool]:
     """What `get_init_inputs` of the reference at `path` returns at these sizes, and whether that is by name."""
-    from harness.wire.call_form import arguments_of
+    from harness.protocol.call_form import arguments_of
 
     tree = with_sizes(path.read_text(encoding="utf-8"), sizes, path)
     names: dict[str, Any] = {"__name__": "reference", "__file__": str(path)}

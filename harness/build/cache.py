@@ -23,14 +23,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from harness.build import slim, source_suffixes
-from harness.build.environment import Toolchain
+from harness.build import source_suffixes, stand_in_headers
 from harness.build.product import Build
-from harness.candidate import Candidate
-from harness.reading.own_name import knows_its_name
-from harness.sandbox.left_behind import remove_tree
+from harness.build.toolchain import Toolchain
+from harness.model.candidate import Candidate
+from harness.model.files.own_name import knows_its_name
+from harness.model.verdict import Status
+from harness.sandbox.leftovers import remove_tree
 from harness.sandbox.locks import Lock
-from harness.verdict import Status
 
 BUILD_VERSION = 9
 ENVIRONMENT_VARIABLE = "KERNEL_REFEREE_CACHE"
@@ -73,7 +73,7 @@ class Cache:
 
     def key(self, candidate: Candidate, toolchain: Toolchain) -> str:
         """Return the name of the entry for `candidate` built by `toolchain`."""
-        content = [BUILD_VERSION, slim.is_wanted(), candidate.source, asdict(toolchain)]
+        content = [BUILD_VERSION, stand_in_headers.is_wanted(), candidate.source, asdict(toolchain)]
         if candidate.files:
             content.append(candidate.files)
         if knows_its_name(candidate.source):

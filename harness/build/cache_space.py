@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import InputError
-from harness.sandbox.left_behind import folders_and_files, remove_tree
+from harness.model.errors import InputError
+from harness.sandbox.leftovers import folders_and_files, remove_tree
 from harness.sandbox.locks import Lock
 
 LIMIT_VARIABLE = "KERNEL_REFEREE_CACHE_LIMIT"

@@ -21,7 +21,7 @@ import torch.utils.cpp_extension as cpp_extension
 
 from harness.build import source_suffixes
 from harness.build.dependencies import files_of_rule
-from harness.build.environment import find_host_compiler
+from harness.build.toolchain import find_host_compiler
 
 _KEYWORDS = (
     "alignas|alignof|and|and_eq|asm|auto|bitand|bitor|bool|break|case|catch|char|char8_t|char16_t|char32_t|class|co_await"

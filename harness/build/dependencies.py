@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch.utils.cpp_extension as cpp_extension
 
-from harness.build.environment import cuda_home
+from harness.build.toolchain import cuda_home
 
 _SYSTEM = ("/usr/include", "/usr/lib", "/usr/local/cuda")
 

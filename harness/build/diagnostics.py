@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.build import source_suffixes
-from harness.build.report import short_name
+from harness.build.compiler_report import short_name
 
 _SHOWN, _WARNINGS = 3, 20
 # A builder writes what it likes into its log, and a candidate as many strings into its source.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.build.installed import installed_places
+from harness.build.installed_folders import installed_places
 
 _COMPILERS = ("extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags")
 _ALL = (*_COMPILERS, "extra_ldflags")

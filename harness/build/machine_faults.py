@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.build.cache import ENVIRONMENT_VARIABLE
-from harness.verdict import ReasonCode, Status, Verdict
+from harness.model.verdict import ReasonCode, Status, Verdict
 
 _CXX_HINT = "bring one with: apt install g++, or set CXX to the one that you have"
 # What torch.compile, PyTorch's extensions, Triton and the shells between them say where no compiler is.

@@ -15,7 +15,7 @@ from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Any
 
-from harness.build.installed import below, installed_places, places_apart
+from harness.build.installed_folders import below, installed_places, places_apart
 
 # What the system itself consists of and tells of itself.
 _SYSTEMS_OWN = ("/etc", "/proc", "/sys", "/dev", "/bin")

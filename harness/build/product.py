@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.build.report import KernelReport
-from harness.verdict import ReasonCode, Status, Verdict
+from harness.build.compiler_report import KernelReport
+from harness.model.verdict import ReasonCode, Status, Verdict
 
 
 @dataclass(frozen=True)

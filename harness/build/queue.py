@@ -2,7 +2,7 @@
 allow.
 
 `BuildQueue` starts at once and hands out each `Build` when it is asked for; what a child's answer means for
-the candidate is decided in `judging`.
+the candidate is decided in `outcome`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.build import judging
-from harness.build.asked import asked_before
-from harness.build.builders import Builders
+from harness.build import outcome
+from harness.build.builder_launcher import Builders
 from harness.build.cache import ENVIRONMENT_VARIABLE, Cache, digests_of, sha256_of, sources_untold
 from harness.build.cache_space import Lease, limit_bytes, make_room
 from harness.build.device_answers import DeviceFacts
-from harness.build.environment import Toolchain
+from harness.build.late_requests import asked_before
 from harness.build.machine_faults import without_room
 from harness.build.product import Build
-from harness.candidate import Candidate
+from harness.build.toolchain import Toolchain
+from harness.model.candidate import Candidate
+from harness.model.settings import Settings
+from harness.model.verdict import ReasonCode, Status, Verdict, of_own_defect, traceback_of
 from harness.sandbox.descriptors import allow_descriptors
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child
-from harness.sandbox.walls import Wall
-from harness.settings import Settings
-from harness.verdict import ReasonCode, Status, Verdict, of_own_defect, traceback_of
+from harness.sandbox.strongest import Wall
 
 _BYTES_PER_BUILDER = 3 << 30
 
@@ -164,7 +164,7 @@ class BuildQueue:
 
     def _without_building(self, candidate: Candidate) -> Build | None:
         """What is known before anything is started: a fault of the file, a missing tool, a kept build."""
-        known = judging.before_building(candidate, self._toolchain)
+        known = outcome.before_building(candidate, self._toolchain)
         if known is not None:
             return known
         key, place = self._cache.key(candidate, self._toolchain), candidate.path.resolve().parent
@@ -201,9 +201,9 @@ class BuildQueue:
                 with self._lock:
                     under_way.child = None
                 if not candidate.is_as_read:  # the key says one text, and perhaps another was built
-                    return Build(judging.saved_meanwhile(candidate))
+                    return Build(outcome.saved_meanwhile(candidate))
                 seconds, limit_s = time.monotonic() - began, self._settings.build_timeout_s
-                build, files = judging.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
+                build, files = outcome.judge(ending, candidate, self._toolchain, private, seconds, limit_s)
                 read = {*map(Path, files), *sources_untold(candidate)}
                 digests = digests_of(read, began_at)
                 build = self._cache.store(key, build, digests, place, self._init_digest)

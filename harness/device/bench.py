@@ -8,15 +8,15 @@ from typing import Any, Protocol
 
 import torch
 
+from harness.attribution.recording import Recording
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
-from harness.device.limits import Limits
-from harness.inputs.incomplete import Incomplete
-from harness.inputs.sets import InputSet
-from harness.provenance.recording import Recording
-from harness.wire.arena import Arena
-from harness.wire.frames import Channel
-from harness.wire.markers import Markers
+from harness.model.device_limits import Limits
+from harness.protocol.arena import Arena
+from harness.protocol.frames import Channel
+from harness.protocol.markers import Markers
+from harness.reference.inputs.deferred import Incomplete
+from harness.reference.inputs.sets import InputSet
 
 
 @dataclass(frozen=True)

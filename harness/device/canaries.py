@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import torch
 
-from harness.clocks.stopwatch import Stopwatch
-from harness.wire import cuda_driver, nvrtc
+from harness.protocol import cuda_driver, nvrtc
+from harness.protocol.clocks.stopwatch import Stopwatch
 
 _THREADS, _BLOCKS_PER_SM = 256, 8  # a full SM of 2048 threads
 _CHAINS, _UNROLLED, _LOOPS = 8, 16, 2000  # about 2 ms on an SM with 128 fp32 units

@@ -8,26 +8,26 @@ import secrets
 import statistics
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from harness.clocks import cold
-from harness.clocks.heap import SteadyHeap
-from harness.clocks.stopwatch import MonotonicClock
+from harness.attribution.recording import Recording
 from harness.device import canaries
 from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.energy import PowerMeter
-from harness.device.glimpses import Glimpses
-from harness.device.host_memory import available_host_bytes
 from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
-from harness.device.limits import CPU
-from harness.inputs.incomplete import Incomplete
-from harness.inputs.sets import InputSet
-from harness.provenance.recording import Recording
-from harness.wire import passes
-from harness.wire.arena import Arena
-from harness.wire.frames import Channel, FrameTimeout
+from harness.device.output_snapshots import Glimpses
+from harness.model.device_limits import CPU
+from harness.protocol import passes
+from harness.protocol.arena import Arena
+from harness.protocol.clocks import cold_cache
+from harness.protocol.clocks.heap import SteadyHeap
+from harness.protocol.clocks.stopwatch import MonotonicClock
+from harness.protocol.frames import Channel, FrameTimeout
+from harness.reference.inputs.deferred import Incomplete
+from harness.reference.inputs.sets import InputSet
 
 _COPY_BYTES = 256 << 20
 # OpenMP's idle workers spin for a while after a parallel region and would take a core from the other process.
@@ -45,7 +45,7 @@ class CpuBench:
     kind = "cpu"
     limits = CPU
     transport = "shared_memory"
-    l2_policy = cold.CPU_POLICY
+    l2_policy = cold_cache.CPU_POLICY
     timer = MonotonicClock.name
 
     def __init__(self) -> None:
@@ -53,9 +53,9 @@ class CpuBench:
         self._heap = SteadyHeap()
         self.arena = Arena.create()
         self._flags = self.arena.flags()
-        self._cache_bytes = cold.cpu_last_level_bytes()
-        self._evicted = self.arena.named("evicted", cold.cpu_evictor_bytes(self._cache_bytes))
-        self._evictor = cold.KeyedEvictor(self.arena.map(**self._evicted))
+        self._cache_bytes = cold_cache.cpu_last_level_bytes()
+        self._evicted = self.arena.named("evicted", cold_cache.cpu_evictor_bytes(self._cache_bytes))
+        self._evictor = cold_cache.KeyedEvictor(self.arena.map(**self._evicted))
         self._word = 0
         self._stopwatch = MonotonicClock()
         self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
@@ -260,3 +260,28 @@ def _machine_bytes() -> int:
 
 def _fresh_word() -> int:
     return 1 + secrets.randbits(62)
+
+
+# How much memory this machine has left for a process.
+
+_CGROUP_LIMIT, _CGROUP_USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+
+
+def available_host_bytes() -> int:
+    """What the system can give without swapping, and no more than is left of this container's own limit."""
+    available = _of_system()
+    try:
+        left = int(_CGROUP_LIMIT.read_text()) - int(_CGROUP_USED.read_text())
+    except (OSError, ValueError):  # no container, or one without a limit
+        return available
+    return max(0, min(available, left))
+
+
+def _of_system() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -14,28 +14,29 @@ from typing import Any
 
 import torch
 
-from harness.build.environment import find_host_compiler
-from harness.clocks import cold, native
+from harness.attribution.recording import Recording
+from harness.build.toolchain import find_host_compiler
 from harness.device import canaries
-from harness.device.ballast import Ballast
 from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.energy import PowerMeter
-from harness.device.glimpses import Glimpses
 from harness.device.gpu_cache import GpuCache
 from harness.device.gpu_launches import OwnLaunches
 from harness.device.gpu_regions import GpuRegions, handle_of, shared_region
 from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
-from harness.device.limits import CUDA
 from harness.device.nvml import Nvml
+from harness.device.output_snapshots import Glimpses
 from harness.device.recorder import Recorder
-from harness.inputs.incomplete import MOST_PIECES, PIECE_BYTES, Incomplete
-from harness.inputs.sets import InputSet, still_hold
-from harness.provenance.recording import Recording
-from harness.wire import cooling, cuda_driver, markers, masking, nvrtc, rotation, waiting
-from harness.wire.arena import FLAGS_BYTES, KEY_BYTES, Arena, Flags
-from harness.wire.frames import Channel, FrameTimeout
-from harness.wire.recorder import CPP
+from harness.model.device_limits import CUDA
+from harness.model.errors import InputError
+from harness.protocol import cuda_driver, flush_kernels, gate_kernel, markers, masking, nvrtc, rotation
+from harness.protocol.arena import FLAGS_BYTES, KEY_BYTES, Arena, Flags
+from harness.protocol.clocks import cold_cache, gpu_stopwatch
+from harness.protocol.frames import Channel, FrameTimeout
+from harness.protocol.layout import REGION_BYTES
+from harness.protocol.recorder import CPP
+from harness.reference.inputs.deferred import MOST_PIECES, PIECE_BYTES, Incomplete
+from harness.reference.inputs.sets import InputSet, still_hold
 
 _LEGACY_STREAM = 0
 # Longer than the interpreter's switch interval, so that other threads get their turn between system calls.
@@ -54,7 +55,7 @@ class CudaBench:
     kind = "cuda"
     limits = CUDA
     transport = "cuda_ipc"
-    l2_policy = cold.GPU_POLICY
+    l2_policy = cold_cache.GPU_POLICY
 
     def __init__(self, index: int = 0) -> None:
         self.torch_device = torch.device("cuda", index)
@@ -67,14 +68,14 @@ class CudaBench:
         building = ThreadPoolExecutor(2)
         compiler = find_host_compiler()
         library, recorder = (  # while NVRTC compiles the kernels
-            building.submit(native.compiled, compiler, text) for text in (native.SOURCE, CPP.read_text(encoding="utf-8"))
+            building.submit(gpu_stopwatch.compiled, compiler, text) for text in (gpu_stopwatch.SOURCE, CPP.read_text(encoding="utf-8"))
         )
         building.shutdown(wait=False)
         self.arena = Arena.create()
         self._flags = self.arena.flags()
         own_flags = Arena.create().flags()
         own_words = cuda_driver.map_host(own_flags.address, FLAGS_BYTES)
-        source = masking.SOURCE + cooling.SOURCE + waiting.SOURCE + rotation.SOURCE + markers.SOURCE
+        source = masking.SOURCE + flush_kernels.SOURCE + gate_kernel.SOURCE + rotation.SOURCE + markers.SOURCE
         self._cubin = nvrtc.compile_cubin(source, self._properties.major, self._properties.minor)
         self._blocks = 4 * self._properties.multi_processor_count
         self._masks = masking.Masks(self._cubin, self._blocks, self.torch_device)
@@ -83,7 +84,7 @@ class CudaBench:
         )
         self._recorder, self.markers = Recorder(self.arena, recorder.result()), markers.PLAIN
         self._library = library.result()
-        self._stopwatch = native.stopwatch_of(self.torch_device, self._library)
+        self._stopwatch = gpu_stopwatch.stopwatch_of(self.torch_device, self._library)
         self.timer = self._stopwatch.name
         self._own = OwnLaunches(
             self.torch_device, self._cubin, own_flags, own_words, self._cache, self._blocks, self._stopwatch
@@ -309,7 +310,7 @@ class CudaBench:
         self._health.settle()
 
     def left_bytes(self, waiting: int = 0) -> int:
-        return self._health.left_bytes(waiting)
+        return self._health.left_bytes(gate_kernel)
 
     def peak_bytes(self) -> int:
         return self._health.peak_bytes()
@@ -379,3 +380,37 @@ def _give_back(flags: Flags, regions: GpuRegions, others: Sequence[torch.Tensor]
 def cuda_is_there() -> bool:
     """Whether PyTorch can use a GPU here; CUDA_VISIBLE_DEVICES is honoured."""
     return os.environ.get("CUDA_VISIBLE_DEVICES") != "" and torch.cuda.is_available()
+
+
+# Memory of a GPU that is taken and never used, so that the rest is that of a smaller card.
+
+_PIECE_BYTES = 1 << 30
+
+
+class Ballast:
+    """What is held on `device` to leave less than it has; nothing at first."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self.regions: list[torch.Tensor] = []
+        self._limit_bytes: int | None = None
+
+    def leave(self, limit_bytes: int | None) -> None:
+        """Hold all but `limit_bytes` of the card's memory, or nothing (None). Raises InputError where it has less."""
+        if limit_bytes == self._limit_bytes:
+            return
+        _, total_bytes = torch.cuda.mem_get_info(self._device)
+        wanted_bytes = 0 if limit_bytes is None else total_bytes - limit_bytes
+        if wanted_bytes < 0:
+            raise InputError(
+                f"memory_gb is {limit_bytes / 1e9:.1f}, and the GPU has {total_bytes / 1e9:.1f} GB",
+                hint="Give less, or leave it out",
+            )
+        self._limit_bytes = limit_bytes
+        regions, self.regions = self.regions, []
+        for region in regions:
+            cuda_driver.free(region.data_ptr())
+        while wanted_bytes >= REGION_BYTES:
+            size_bytes = min(wanted_bytes, _PIECE_BYTES)
+            self.regions.append(cuda_driver.as_bytes(cuda_driver.allocate(size_bytes), size_bytes, str(self._device)))
+            wanted_bytes -= size_bytes

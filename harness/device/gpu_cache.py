@@ -10,10 +10,10 @@ import secrets
 
 import torch
 
-from harness.clocks import cold
 from harness.device.gpu_regions import handle_of, shared_region
-from harness.wire.cooling import Cooler
-from harness.wire.layout import REGION_BYTES
+from harness.protocol.clocks import cold_cache
+from harness.protocol.flush_kernels import Cooler
+from harness.protocol.layout import REGION_BYTES
 
 _LEGACY_STREAM = 0
 _SAMPLED_WORDS = 4096
@@ -25,7 +25,7 @@ class GpuCache:
 
     def __init__(self, l2_bytes: int, device: torch.device, cubin: bytes, blocks: int) -> None:
         self._device = device
-        sizes = cold.GPU_FACTOR * l2_bytes, cold.GPU_FACTOR * l2_bytes, REGION_BYTES
+        sizes = cold_cache.GPU_FACTOR * l2_bytes, cold_cache.GPU_FACTOR * l2_bytes, REGION_BYTES
         self._shared = {name: shared_region(each_bytes, device) for name, each_bytes in zip(_SHARED, sizes)}
         size_bytes = self._shared["read"].numel()
         drawn = self._generator()

@@ -10,17 +10,17 @@ from typing import Any
 
 import torch
 
-from harness.clocks.stopwatch import Stopwatch
 from harness.device.bench import LocalTimes
 from harness.device.gpu_cache import GpuCache
-from harness.inputs.sets import InputSet
-from harness.wire import cuda_driver, passes, tree
-from harness.wire.arena import GO_BYTE, KEY_BYTE, KEY_BYTES, SECRET_BYTES, TURN_BYTE, Flags
-from harness.wire.markers import Closer
-from harness.wire.masking import Completer, Mask
-from harness.wire.placement import Placement, any_choice
-from harness.wire.rotation import Rotation
-from harness.wire.waiting import Waiter
+from harness.protocol import cuda_driver, passes, tree
+from harness.protocol.arena import GO_BYTE, KEY_BYTE, KEY_BYTES, SECRET_BYTES, TURN_BYTE, Flags
+from harness.protocol.clocks.stopwatch import Stopwatch
+from harness.protocol.gate_kernel import Waiter
+from harness.protocol.markers import Closer
+from harness.protocol.masking import Completer, Mask
+from harness.protocol.output_placement import Placement, any_choice
+from harness.protocol.rotation import Rotation
+from harness.reference.inputs.sets import InputSet
 
 _LEGACY_STREAM = 0
 _PATIENCE_S = 1.0

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from harness.wire import cuda_driver
-from harness.wire.layout import REGION_BYTES
+from harness.protocol import cuda_driver
+from harness.protocol.layout import REGION_BYTES
 
 
 def shared_region(size_bytes: int, device: torch.device) -> torch.Tensor:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import torch
 
-from harness.clocks.stopwatch import Stopwatch
+from harness.protocol.clocks.stopwatch import Stopwatch
 
 _COPY_BYTES = 64 << 20
 _COPIES = 5

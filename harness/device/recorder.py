@@ -1,6 +1,7 @@
 """The judge's half of the recorder: a word that begins and ends a recording in a worker, and what it then finds there.
 
-What the worker writes is data of somebody who may lie: it is copied first, and `provenance.recording` says what it proves.
+What the worker writes is data of somebody who may lie: it is copied first, and `attribution.recording` says what it
+proves.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import ctypes
 import time
 from typing import Any
 
-from harness.provenance.recording import Recording, Unproven, read_records
-from harness.wire.arena import Arena
-from harness.wire.recorder import HEAD, REACHED_BYTE, REGION_BYTES, WANTED_BYTE
+from harness.attribution.recording import Recording, Unproven, read_records
+from harness.protocol.arena import Arena
+from harness.protocol.recorder import HEAD, REACHED_BYTE, REGION_BYTES, WANTED_BYTE
 
 # CUPTI takes seconds at most to begin, which it does while a candidate is loaded, and milliseconds from then on.
 _FIRST_PATIENCE_S, _PATIENCE_S = 20.0, 2.0

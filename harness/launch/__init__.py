@@ -1,1 +1,1 @@
-"""How launches are made on a device: what of its memory they may hold at once."""
+"""One worker from spawn to kill: how it is started, what is said to it, and what its words come to."""

@@ -10,19 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.device.limits import limits_of
-from harness.places import PROGRAM
-from harness.reading.text_files import shown
-from harness.records.evidence import Evidence
-from harness.records.problem_notes import notes_in
-from harness.records.ranking import shown_time
-from harness.records.samples import compiler_reports, compiler_warnings
-from harness.records.schema import Record
-from harness.records.three_clocks import ThreeClocks
+from harness.model.device_limits import limits_of
+from harness.model.files.text_files import shown
+from harness.model.places import PROGRAM
+from harness.model.problem_notes import notes_in
+from harness.model.verdict import Status
+from harness.reference.evidence import Evidence
 from harness.report import terminal
 from harness.report.evidence_text import evidence_lines
 from harness.report.terminal import paint
-from harness.verdict import Status
+from harness.results.ranking import shown_time
+from harness.results.record import Record
+from harness.results.samples import compiler_reports, compiler_warnings
+from harness.timing.three_clocks import ThreeClocks
 
 _MOST_KERNELS = 6
 _CALLS = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}

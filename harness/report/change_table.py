@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from harness.records.changes import DRIFT, NOT_IN_BOTH, Change, Pair
-from harness.records.compared import Compared
+from harness.model.spelling import listed
+from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.comparison_text import letter, name_text, result_text
 from harness.report.next_step import settle
 from harness.report.table import Column
-from harness.spelling import listed
-from harness.verdict import Status
+from harness.results.changes import DRIFT, NOT_IN_BOTH, Change, Pair
+from harness.results.comparison import Compared
 
 _STYLES = {"FASTER": "green", "WON": "green", "SLOWER": "red", "LOST": "red", "UNSURE": "yellow"}
 _MARGINS = {

@@ -12,27 +12,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.reading.text_files import shown
-from harness.records.changes import NOT_IN_BOTH, Change
-from harness.records.compared import Compared
-from harness.records.comparison import Case
-from harness.records.figures import CLOCKS, Figure, rows_with_baseline
-from harness.records.schema import Record
+from harness.model.files.text_files import shown
 from harness.report import terminal
 from harness.report.change_table import pair_columns, pair_remarks
 from harness.report.comparison_text import (
-    device_texts,
-    difference_text,
-    letter,
-    name_text,
-    refusal_texts,
-    unmatched_texts,
+    device_texts, difference_text, letter, name_text, refusal_texts, unmatched_texts,
 )
 from harness.report.device_table import across_block, across_remarks
 from harness.report.figure_table import figure_blocks, figure_remarks, figures_json, standing
 from harness.report.next_step import then_compare
 from harness.report.table import Column
-from harness.statistics.trimmed import Interval
+from harness.results.absolute_figures import CLOCKS, Figure, rows_with_baseline
+from harness.results.changes import NOT_IN_BOTH, Change
+from harness.results.comparison import Compared
+from harness.results.joined_runs import Case
+from harness.results.record import Record
+from harness.timing.stats.trimmed_mean import Interval
 
 COMPARISON_VERSION = 1
 _MOST_PAIRS = 8  # of one case, in Markdown: a page of steps is read by people

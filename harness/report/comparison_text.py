@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.records.compared import Compared
-from harness.records.comparison import Case, Difference, Row, is_forcible
-from harness.records.ranking import class_of
-from harness.records.schema import Record
+from harness.model.spelling import listed
+from harness.model.verdict import Status
 from harness.report import terminal
-from harness.spelling import listed
-from harness.verdict import Status
+from harness.results.comparison import Compared
+from harness.results.joined_runs import Case, Difference, Row, is_forcible
+from harness.results.ranking import class_of
+from harness.results.record import Record
 
 _LONGEST_NAME = 32
 _MOST_RUNS = 12  # listed one by one

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.records.across import Across
-from harness.records.compared import Compared
-from harness.records.schema import Record
+from harness.model.spelling import listed
+from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.comparison_text import letter, name_text, result_text
 from harness.report.table import Column, table_text, table_width
-from harness.spelling import listed
-from harness.verdict import Status
+from harness.results.across_devices import Across
+from harness.results.comparison import Compared
+from harness.results.record import Record
 
 LONGEST_DEVICE = 24
 

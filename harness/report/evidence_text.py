@@ -5,8 +5,8 @@ A triangle, the last row or every 32nd column names the bug to its author before
 
 from __future__ import annotations
 
-from harness.records.evidence import Evidence, Mistakes, Recipe, Spread
-from harness.records.sizes import sizes_text
+from harness.model.sizes_text import sizes_text
+from harness.reference.evidence import Evidence, Mistakes, Recipe, Spread
 from harness.report import terminal
 from harness.report.table import Column, table_text
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from harness.places import PROGRAM
-from harness.records.across import Across
-from harness.records.comparison import Row
-from harness.records.compared import Compared
-from harness.records.figures import CLOCKS, Figure, is_same_source, ratio_of, rows_with_baseline, value_of
-from harness.records.schema import Record
+from harness.model.places import PROGRAM
+from harness.model.spelling import listed
+from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.comparison_text import letter, name_text
 from harness.report.device_table import LONGEST_DEVICE, block_lines, failed_remarks
 from harness.report.table import Column
-from harness.spelling import listed
-from harness.verdict import Status
+from harness.results.absolute_figures import CLOCKS, Figure, is_same_source, ratio_of, rows_with_baseline, value_of
+from harness.results.across_devices import Across
+from harness.results.comparison import Compared
+from harness.results.joined_runs import Row
+from harness.results.record import Record
 
 _JOULES = (("J", 1.0), ("mJ", 1e-3), ("µJ", 1e-6))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from harness.records.changes import NOT_IN_BOTH
-from harness.records.compared import Compared, Tripped
 from harness.report.change_table import change_text
 from harness.report.comparison_text import letter
+from harness.results.changes import NOT_IN_BOTH
+from harness.results.comparison import Compared, Tripped
 
 
 def as_junit(compared: Compared, stopped: Sequence[Tripped], *, gated: bool) -> str:

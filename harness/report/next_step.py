@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from harness.places import PROGRAM
-from harness.reading.text_files import shown
-from harness.records.changes import Change
-from harness.records.schema import Record
-from harness.records.writer import device_slug
+from harness.model.files.text_files import shown
+from harness.model.places import PROGRAM
+from harness.results.changes import Change
+from harness.results.record import Record
+from harness.results.writer import device_slug
 
 _MOST_NAMES = 8
 

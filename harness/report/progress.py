@@ -15,9 +15,9 @@ from datetime import datetime
 from types import TracebackType
 from typing import TextIO
 
-from harness.records.schema import Record
+from harness.model.verdict import Status
 from harness.report import terminal
-from harness.verdict import Status
+from harness.results.record import Record
 
 
 SILENCE_S = 30.0

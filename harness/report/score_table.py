@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from harness.model.spelling import listed
 from harness.report import terminal
 from harness.report.table import Column, table_text
-from harness.scores import THRESHOLDS, DeviceScores, Scores
-from harness.spelling import listed
+from harness.results.scores import THRESHOLDS, DeviceScores, Scores
 
 
 def score_text(found: Sequence[DeviceScores], width: int | None = 140) -> str:

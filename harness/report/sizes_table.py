@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.records.changes import speedup_interval
-from harness.records.own_baseline import is_own_baseline
-from harness.records.ranking import grouped
-from harness.records.schema import Record
+from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.table import Column, table_text
 from harness.report.terminal import paint
-from harness.statistics.difference import geometric_mean
-from harness.statistics.trimmed import Interval
-from harness.verdict import Status
+from harness.results.changes import speedup_interval
+from harness.results.own_baseline import is_own_baseline
+from harness.results.ranking import grouped
+from harness.results.record import Record
+from harness.timing.stats.difference import geometric_mean
+from harness.timing.stats.trimmed_mean import Interval
 
 
 @dataclass(frozen=True)

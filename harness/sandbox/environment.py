@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.wire.opening import DRIVER_SETTINGS
+from harness.protocol.context_opening import DRIVER_SETTINGS
 
 KEPT = frozenset({
     "PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "PYTHONPATH",

@@ -3,7 +3,7 @@ FD``.
 
 It is trusted and runs nothing of a candidate's: what a forked child does, it does after the wall stands around it. It
 learns nothing but plans (which module, where, with which descriptors), so that there is nothing in its memory that a
-child must not know. `forking` is the other end.
+child must not know. `fork_client` is the other end.
 """
 
 from __future__ import annotations

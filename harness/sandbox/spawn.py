@@ -21,16 +21,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.places import python_of
+from harness.model.places import python_of
+from harness.protocol.frames import Channel, channel_pair
 from harness.sandbox import processes
 from harness.sandbox.environment import named_in, private_places
-from harness.sandbox.forking import ForkedProcess, server_for
+from harness.sandbox.fork_client import ForkedProcess, server_for
 from harness.sandbox.limits import Group, Limits, new_group
 from harness.sandbox.mounts import WRITE
-from harness.sandbox.view import view_for
 from harness.sandbox.output import OutputTail
-from harness.sandbox.walls import Wall, best_wall, entry_command
-from harness.wire.frames import Channel, channel_pair
+from harness.sandbox.strongest import Wall, best_wall, entry_command
+from harness.sandbox.view import view_for
 
 # Freeing the context of a killed process keeps the GPU driver busy for seconds.
 _END_TIMEOUT_S = 15.0

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from harness.places import IS_INSTALLED, REPOSITORY, SHIPPED, own, project
+from harness.model.places import IS_INSTALLED, REPOSITORY, SHIPPED, own, project
 from harness.sandbox.mounts import COVER, EMPTY, SCRATCH, SHOW, WRITE
 
 # /run is none: sockets lie there, a container engine's among them, secrets, and the folders of users.

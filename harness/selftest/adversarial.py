@@ -12,24 +12,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.build.cache import Cache
-from harness.build.environment import arch_of, cuda_home, find_toolchain
-from harness.candidate import read_candidate
-from harness.errors import InputError, NothingToRun
-from harness.cluster.link import Link
-from harness.cluster.running import run as judge_on_cluster
-from harness.fleet.running import run as judge_all
-from harness.pipeline import RunRequest
-from harness.places import CONFIGS_DIR
-from harness.problem import Problem, load_problem
-from harness.records.schema import Record
+from harness.build.toolchain import arch_of, cuda_home, find_toolchain
+from harness.device.lock import Turn
+from harness.judge.run import RunRequest
+from harness.model.candidate import read_candidate
+from harness.model.errors import InputError, NothingToRun
+from harness.model.places import CONFIGS_DIR
+from harness.model.problem import Problem, load_problem
+from harness.model.settings import load_settings
+from harness.model.verdict import Status
 from harness.report.progress import Progress
-from harness.selftest.asking import NaiveJudge
-from harness.selftest.control import new_folder
+from harness.results.record import Record
+from harness.runs.cluster.link import Link
+from harness.runs.cluster.run import run as judge_on_cluster
+from harness.runs.fleet.parent import run as judge_all
+from harness.selftest.control_row import new_folder
 from harness.selftest.corpus import CORPUS, PROBLEMS, Case, cases_for
 from harness.selftest.matrix import NaiveResult, Row, all_as_expected, in_order, row_of, totals
-from harness.settings import load_settings
-from harness.turn import Turn
-from harness.verdict import Status
+from harness.selftest.naive_client import NaiveJudge
 
 SETTINGS = CONFIGS_DIR / "selftest.yaml"
 # Truths in float64 take a CPU seconds at the larger check sizes, for each case anew.
@@ -80,8 +80,8 @@ def run_corpus(
     """Judge those of `cases` that `devices` (auto, cpu or cuda:N) can run, here and naively, each on one of them.
 
     On the devices of a cluster instead where there is a `link` to one; the naive judge is asked on one machine alone.
-    Without `out_dir` records go to a new temporary folder. Each device is waited for at most `wait_s`, as `turn` does.
-    Raises HarnessError for what is the user's or the machine's fault, never for what a case does.
+    Without `out_dir` records go to a new temporary folder. Each device is waited for at most `wait_s`, as `device.lock`
+    does. Raises HarnessError for what is the user's or the machine's fault, never for what a case does.
     """
     device_kind, settings = link.kind if link else _kind_of(devices[0]), load_settings(str(SETTINGS))
     wanted = {name: mine for name in PROBLEMS if (mine := cases_for(cases, device_kind, name))}

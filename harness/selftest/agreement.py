@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.device.limits import limits_of
-from harness.records.samples import read_samples
-from harness.records.schema import Record
-from harness.records.three_clocks import ThreeClocks
+from harness.model.device_limits import limits_of
+from harness.model.verdict import Status
 from harness.report import terminal
-from harness.verdict import Status
+from harness.results.record import Record
+from harness.results.samples import read_samples
+from harness.timing.three_clocks import ThreeClocks
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.candidate import named
-from harness.errors import InputError
-from harness.places import SHIPPED
-from harness.reading.text_files import files_in, joined
-from harness.spelling import listed, nearest
-from harness.verdict import CODES_OF, Status
+from harness.model.candidate import named
+from harness.model.errors import InputError
+from harness.model.files.text_files import files_in, joined
+from harness.model.places import SHIPPED
+from harness.model.spelling import listed, nearest
+from harness.model.verdict import CODES_OF, Status
 
 CORPUS = SHIPPED / "tests" / "adversarial"
 GROUPS = ("clock", "answer", "substance", "machine", "form", "honest")

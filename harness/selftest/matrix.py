@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.records.schema import Record
+from harness.model.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
+from harness.results.record import Record
 from harness.selftest.corpus import GROUPS, Case
-from harness.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
 
 CAUGHT, RIGHT = "caught", "right"
 MISSED, FALSE_ALARM = "MISSED", "false alarm"

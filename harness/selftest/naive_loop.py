@@ -1,7 +1,7 @@
 """The loop that circulates for judging kernels, kept to show what it takes for true.
 
-Nothing in the harness decides anything by it, and only `naive` imports it: one seed, one set of inputs, allclose at
-1e-2, events around calls in the candidate's own process, the expected output a variable in the caller's frame.
+Nothing in the harness decides anything by it, and only `naive_server` imports it: one seed, one set of inputs, allclose
+at 1e-2, events around calls in the candidate's own process, the expected output a variable in the caller's frame.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from harness.reading.reference_source import with_sizes
-from harness.wire.source_import import import_source
+from harness.model.files.reference_source import with_sizes
+from harness.protocol.source_import import import_source
 
 TOLERANCE = 1e-2
 WARM_UPS, TIMED = 3, 20
@@ -75,7 +75,7 @@ def _reuse_builds(manifest: dict[str, dict[str, Any]], folder: Path) -> None:
     # Not before the fork: torch looks for a GPU while it imports this, and CUDA then works in no forked child.
     import torch.utils.cpp_extension as cpp_extension
 
-    from harness.player import extensions
+    from harness.worker import extensions
 
     # It deletes a header in torch's own folder, which is read-only here.
     cpp_extension.remove_extension_h_precompiler_headers = lambda: None

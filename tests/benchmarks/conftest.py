@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness.places import REPOSITORY
+from harness.model.places import REPOSITORY
 
 
 @pytest.fixture(scope="session")

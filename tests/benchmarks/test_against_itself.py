@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.errors import InputError
+from harness.model.errors import InputError
 
 FIGURE = {"size": 64, "name": "eager", "ratio": 1.0, "lo": 0.999, "hi": 1.001, "time_us": 20.0, "call": "SAME", "seconds": 1.0}
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from harness.build.slim import STOCK_VARIABLE
+from harness.build.stand_in_headers import STOCK_VARIABLE
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,14 @@ import types
 import pytest
 import torch
 
-from harness.accuracy.classes import within
-from harness.candidate import read_candidate
-from harness.errors import InputError
-from harness.places import REPOSITORY
-from harness.problem import load_problem
-from harness.referee.comparing import judge_outputs
-from harness.referee.reference import Reference
-from harness.wire import tree
+from harness.model.candidate import read_candidate
+from harness.model.errors import InputError
+from harness.model.places import REPOSITORY
+from harness.model.problem import load_problem
+from harness.protocol import tree
+from harness.reference.accuracy.classes import within
+from harness.reference.error_figures import judge_outputs
+from harness.reference.reference_model import Reference
 
 HONEST = REPOSITORY / "benchmarks" / "honest"
 KERNELS = sorted(HONEST.glob("*/*.py"))

@@ -16,5 +16,5 @@ def test_the_path_lies_in_the_harness_and_every_figure_is_printed(benchmark_name
 
 def test_a_module_that_two_import_has_not_one_importer(benchmark_named):
     single = benchmark_named("house").with_one_importer()
-    assert "harness.errors" not in single
+    assert "harness.model.errors" not in single
     assert all(importer != module for module, importer in single.items())

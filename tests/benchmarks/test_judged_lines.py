@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harness.errors import InputError
+from harness.model.errors import InputError
 
 
 @pytest.fixture(scope="module")

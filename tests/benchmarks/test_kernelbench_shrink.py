@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessError
+from harness.model.errors import HarnessError
 
 HEAD = "import torch\nimport torch.nn as nn\n\n"
 PRODUCT = HEAD + """

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from harness.errors import InputError
-from harness.places import REPOSITORY
+from harness.model.errors import InputError
+from harness.model.places import REPOSITORY
 
 SCALED = """
 import torch

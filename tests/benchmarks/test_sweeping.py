@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessError
+from harness.model.errors import HarnessError
 
 pytestmark = pytest.mark.processes
 

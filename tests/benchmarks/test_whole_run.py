@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.candidate import read_candidate
-from harness.places import REPOSITORY
+from harness.model.candidate import read_candidate
+from harness.model.places import REPOSITORY
 
 pytestmark = pytest.mark.processes
 

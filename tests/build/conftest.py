@@ -11,11 +11,11 @@ import pytest
 
 from harness.build.cache import Cache
 from harness.build.device_answers import DeviceFacts
-from harness.build.environment import find_toolchain
 from harness.build.product import Build
 from harness.build.queue import BuildQueue
-from harness.candidate import Candidate, read_candidate
-from harness.settings import Settings
+from harness.build.toolchain import find_toolchain
+from harness.model.candidate import Candidate, read_candidate
+from harness.model.settings import Settings
 
 SETTINGS = Settings(name="test", half_width=0.01, budget_s=1, players=1, warmup_s=0.1, check_launches=1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.build.environment import find_toolchain
 from harness.build.queue import BuildQueue
+from harness.build.toolchain import find_toolchain
 
 from .conftest import PLAIN_CANDIDATE, SETTINGS, needs_cxx
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from harness.build.cache import Cache, sha256_of, sources_untold
-from harness.build.environment import Toolchain
+from harness.build.compiler_report import KernelReport
 from harness.build.product import Build, BuiltExtension
-from harness.build.report import KernelReport
-from harness.candidate import read_candidate
-from harness.verdict import ReasonCode, Status, Verdict
+from harness.build.toolchain import Toolchain
+from harness.model.candidate import read_candidate
+from harness.model.verdict import ReasonCode, Status, Verdict
 
 TOOLCHAIN = Toolchain(
     "2.11.0", "13.0", "/bin/nvcc", "13.0", "/bin/g++", "12.2", "3.12.1", "x86_64", "9.0a", False

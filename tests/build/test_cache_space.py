@@ -11,7 +11,7 @@ import time
 import pytest
 
 from harness.build.cache_space import DEFAULT_LIMIT_BYTES, Lease, holdings, limit_bytes, make_room, remove
-from harness.errors import InputError
+from harness.model.errors import InputError
 
 HOUR = 3600.0
 

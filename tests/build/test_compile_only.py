@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from harness.build.environment import check_architectures, find_toolchain, parse_architectures
 from harness.build.queue import BuildQueue
-from harness.candidate import read_candidate
-from harness.errors import InputError
-from harness.verdict import ReasonCode, Status
+from harness.build.toolchain import check_architectures, find_toolchain, parse_architectures
+from harness.model.candidate import read_candidate
+from harness.model.errors import InputError
+from harness.model.verdict import ReasonCode, Status
 
 pytest.importorskip("torch")
 pytest.importorskip("setuptools")

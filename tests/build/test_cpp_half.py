@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.build import cpp_half
-from harness.build.environment import find_toolchain
-from harness.verdict import ReasonCode, Status
+from harness.build.toolchain import find_toolchain
+from harness.model.verdict import ReasonCode, Status
 
 from .conftest import needs_nvcc
 

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
+from harness.build.compiler_report import kernel_reports
 from harness.build.cubin import constant_bytes, read_told, told
-from harness.build.environment import find_toolchain
-from harness.build.report import kernel_reports
+from harness.build.toolchain import find_toolchain
 
 from .conftest import needs_nvcc
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.verdict import Status
+from harness.model.verdict import Status
 
 from .conftest import needs_nvcc
 

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from harness.build.device_answers import DeviceFacts, card_of
-from harness.verdict import ReasonCode, Status
+from harness.model.verdict import ReasonCode, Status
 from tests.build.conftest import needs_cxx, needs_nvcc
 
 pytestmark = pytest.mark.processes

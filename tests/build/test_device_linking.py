@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.build.device_linking import is_relocatable, linking_flags, with_device_linking
-from harness.build.environment import cuda_home, find_toolchain
-from harness.verdict import Status
+from harness.build.toolchain import cuda_home, find_toolchain
+from harness.model.verdict import Status
 from tests.build.conftest import needs_cxx, needs_nvcc
 
 pytestmark = pytest.mark.processes
@@ -45,7 +45,7 @@ class ModelNew(torch.nn.Module):
 BUILD = """
 import os, subprocess, sys
 import torch.utils.cpp_extension as cpp_extension
-from harness.build.recording import Recorder
+from harness.build.load_recorder import Recorder
 folder, home, linked, *flags = sys.argv[1:]
 cpp_extension.CUDA_HOME = home
 if linked == "linked":

@@ -54,7 +54,7 @@ def test_what_is_installed_is_no_file_of_the_candidates_and_neither_is_a_very_la
     arguments = {"extra_ldflags": ["-Lmore", "-lown", str(place / "own library.a").replace(" ", "\\ ")]}
     both = {str(place / "more/libown.so"), str(place / "own library.a")}
     assert files_named(arguments, [], place, place) == both
-    monkeypatch.setattr("harness.build.installed._SYSTEM", (str(place / "more"),))
+    monkeypatch.setattr("harness.build.installed_folders._SYSTEM", (str(place / "more"),))
     assert files_named(arguments, [], place, place) == {str(place / "own library.a")}
     assert files_named(arguments, [], place, place / "more" / "mine") == both, "the candidate's own folder is no such place"
     monkeypatch.setattr("harness.build.flag_files._LARGEST_BYTES", -1)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.verdict import ReasonCode, Status
+from harness.model.verdict import ReasonCode, Status
 
 from .conftest import PLAIN_CANDIDATE
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.build import library_headers
-from harness.build.environment import find_toolchain
-from harness.verdict import Status
+from harness.build.toolchain import find_toolchain
+from harness.model.verdict import Status
 
 pytest.importorskip("torch")
 pytest.importorskip("setuptools")

@@ -7,11 +7,11 @@ import os
 
 import pytest
 
-from harness.build.environment import find_toolchain
-from harness.build.judging import Ending, before_building, judge
 from harness.build.machine_faults import machine_fault, missing_compiler, without_room
-from harness.candidate import read_candidate
-from harness.verdict import ReasonCode, Status
+from harness.build.outcome import Ending, before_building, judge
+from harness.build.toolchain import find_toolchain
+from harness.model.candidate import read_candidate
+from harness.model.verdict import ReasonCode, Status
 
 NO_SPACE = "fatal error: error writing to /tmp/x.s: No space left on device"
 CPP = """

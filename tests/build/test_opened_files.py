@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.build import opened_files
-from harness.candidate import read_candidate
+from harness.model.candidate import read_candidate
 
 from .conftest import PLAIN_CANDIDATE
 

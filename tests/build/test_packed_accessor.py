@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from harness.build.environment import arch_of
-from harness.candidate import read_candidate
-from harness.places import REPOSITORY
-from harness.verdict import Status
+from harness.build.toolchain import arch_of
+from harness.model.candidate import read_candidate
+from harness.model.places import REPOSITORY
+from harness.model.verdict import Status
 
 from .conftest import needs_nvcc
 
@@ -24,8 +24,8 @@ COMPARES = """
 import json, sys
 import torch
 from pathlib import Path
-from harness.player import extensions
-from harness.wire.source_import import import_source
+from harness.worker import extensions
+from harness.protocol.source_import import import_source
 path, folder, manifest = sys.argv[1:]
 extensions.install(json.loads(manifest), folder)
 call = import_source(Path(path)).ModelNew()

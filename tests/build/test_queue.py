@@ -13,9 +13,9 @@ from dataclasses import replace
 import pytest
 
 from harness.build.queue import BuildQueue, builders_at_once
-from harness.build.environment import find_toolchain
-from harness.verdict import ReasonCode, Status
-from harness.wire.extension_key import extension_key
+from harness.build.toolchain import find_toolchain
+from harness.model.verdict import ReasonCode, Status
+from harness.protocol.extension_key import extension_key
 
 from .conftest import CPP_CANDIDATE, CUDA_CANDIDATE, PLAIN_CANDIDATE, SETTINGS, needs_cxx, needs_nvcc, needs_triton
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from harness.build import library_headers
-from harness.build.recording import with_quoted_folders
+from harness.build.load_recorder import with_quoted_folders
 
 
 def written(*flags: str) -> list[str]:
@@ -34,7 +34,7 @@ def test_a_writer_without_such_flags_is_left_alone():
 def test_inductor_is_given_them_quoted():
     from torch._inductor import cpp_builder
 
-    import harness.player.compiling  # noqa: F401
+    import harness.worker.compiler_warmup  # noqa: F401
 
     options = cpp_builder.BuildOptionsBase(libraries_dirs=["/my torch/lib", "/lib"])
     assert options.get_libraries_dirs() == ["'/my torch/lib'", "/lib"]
@@ -43,7 +43,7 @@ def test_inductor_is_given_them_quoted():
 def test_inductor_s_command_has_its_files_whole(tmp_path):
     from torch._inductor import cpp_builder
 
-    import harness.player.compiling  # noqa: F401
+    import harness.worker.compiler_warmup  # noqa: F401
 
     folder = tmp_path / "my cache"
     folder.mkdir()

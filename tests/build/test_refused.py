@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.verdict import ReasonCode, Status
+from harness.model.verdict import ReasonCode, Status
 
 from .conftest import Workshop, needs_nvcc
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.build import slim
+from harness.build import stand_in_headers
+from harness.build.compiler_report import kernel_reports
 from harness.build.diagnostics import diagnostics, needs_architecture
-from harness.build.environment import find_toolchain
 from harness.build.queue import BuildQueue
-from harness.build.report import kernel_reports
-from harness.candidate import read_candidate
-from harness.verdict import ReasonCode, Status
+from harness.build.toolchain import find_toolchain
+from harness.model.candidate import read_candidate
+from harness.model.verdict import ReasonCode, Status
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("setuptools")
@@ -86,7 +86,7 @@ def together(paths):
 def compiled(source, folder):
     """What nvcc says of `source`, for all the architectures."""
     folder.mkdir()
-    assert slim.write(folder / "slim", TORCH_INCLUDE, [], [source])
+    assert stand_in_headers.write(folder / "slim", TORCH_INCLUDE, [], [source])
     (folder / "rungs.cu").write_text(source)
     stand_in = folder / "stand_in" / compile_only.STAND_IN
     stand_in.parent.mkdir(parents=True)

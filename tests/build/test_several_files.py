@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness.candidate import read_candidate
+from harness.model.candidate import read_candidate
 
 from .conftest import needs_cxx
 
@@ -39,8 +39,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("factor", [] {{ return {times}
 OPENS = """
 import json, sys
 from pathlib import Path
-from harness.player import extensions
-from harness.wire.source_import import import_source
+from harness.worker import extensions
+from harness.protocol.source_import import import_source
 path, folder, manifest = sys.argv[1:]
 extensions.install(json.loads(manifest), folder)
 print(import_source(Path(path)).extension.factor())

@@ -7,10 +7,10 @@ import torch
 
 from harness.device.bench import Cooled, Turn
 from harness.device.cpu import CpuBench
-from harness.inputs.incomplete import incomplete
-from harness.inputs.sets import draw_set
-from harness.wire.frames import Channel, channel_pair
-from harness.wire.layout import REGION_BYTES
+from harness.protocol.frames import Channel, channel_pair
+from harness.protocol.layout import REGION_BYTES
+from harness.reference.inputs.deferred import incomplete
+from harness.reference.inputs.sets import draw_set
 
 
 def numbers():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.inputs.incomplete import incomplete
-from harness.inputs.sets import draw_set
-from harness.wire import cuda_driver
-from harness.wire.layout import REGION_BYTES
-from harness.wire.masking import Mask
+from harness.protocol import cuda_driver
+from harness.protocol.layout import REGION_BYTES
+from harness.protocol.masking import Mask
+from harness.reference.inputs.deferred import incomplete
+from harness.reference.inputs.sets import draw_set
 
 pytestmark = pytest.mark.gpu
 DEVICE = torch.device("cuda:0")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from harness.device.gpu_cache import GpuCache
-from harness.wire import cooling, nvrtc
+from harness.protocol import flush_kernels, nvrtc
 
 pytestmark = pytest.mark.gpu
 DEVICE = torch.device("cuda:0")
@@ -24,7 +24,7 @@ def place():
 @pytest.fixture
 def cubin():
     torch.zeros(1, device=DEVICE)
-    return nvrtc.compile_cubin(cooling.SOURCE, *torch.cuda.get_device_capability(DEVICE))
+    return nvrtc.compile_cubin(flush_kernels.SOURCE, *torch.cuda.get_device_capability(DEVICE))
 
 
 @pytest.fixture
@@ -37,13 +37,13 @@ def players(cubin, place, cache, *, size_bytes=None, read=None):
     regions = cache.regions
     size_bytes = size_bytes or regions["written"].numel()
     read = regions["read"] if read is None else read
-    return cooling.Cooler(cubin, regions["written"].data_ptr(), read.data_ptr(), size_bytes, place.data_ptr(), BLOCKS)
+    return flush_kernels.Cooler(cubin, regions["written"].data_ptr(), read.data_ptr(), size_bytes, place.data_ptr(), BLOCKS)
 
 
 def cooled(cooler, place, cache, index=3):
     word = secrets.randbits(64)
     place.fill_(word - 2**64 if word >= 2**63 else word)
-    cooler.run(0, cache.regions["sums"].data_ptr() + index * cooling.SUM_BYTES)
+    cooler.run(0, cache.regions["sums"].data_ptr() + index * flush_kernels.SUM_BYTES)
     torch.cuda.synchronize()
     return word
 
@@ -54,7 +54,7 @@ def test_the_buffer_is_written_over_with_the_word_and_the_sum_is_that_of_the_for
     total = torch.zeros(1, dtype=torch.int64, device=DEVICE)
     place.fill_(12345678901234567)
     numbers = written.data_ptr(), read.data_ptr(), 8 * 4096, place.data_ptr(), BLOCKS
-    cooling.Cooler(cubin, *numbers).run(0, total.data_ptr())
+    flush_kernels.Cooler(cubin, *numbers).run(0, total.data_ptr())
     assert set(written.tolist()) == {12345678901234567}
     expected = 0
     for value in read.tolist():

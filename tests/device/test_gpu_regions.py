@@ -7,7 +7,7 @@ import torch
 
 from harness.device import gpu_regions
 from harness.device.gpu_regions import GpuRegions, handle_of, shared_region
-from harness.wire.layout import REGION_BYTES
+from harness.protocol.layout import REGION_BYTES
 
 CPU = torch.device("cpu")
 

@@ -7,10 +7,10 @@ import gc
 import pytest
 import torch
 
-from harness.clocks.stopwatch import TorchEvents
 from harness.device import health
 from harness.device.health import Health
-from harness.wire import cuda_driver
+from harness.protocol import cuda_driver
+from harness.protocol.clocks.stopwatch import TorchEvents
 
 DEVICE = torch.device("cuda:0")
 BYTES = 1 << 30

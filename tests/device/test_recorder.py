@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.build.environment import find_host_compiler
-from harness.clocks import native
+from harness.attribution.recording import Unproven, windows
+from harness.build.toolchain import find_host_compiler
 from harness.device import recorder as judges
 from harness.device.recorder import Recorder
-from harness.provenance.recording import Unproven, windows
-from harness.wire import recorder
-from harness.wire.arena import Arena
-from harness.wire.markers import Markers
-from harness.wire.recorder import CPP, open_recorder
+from harness.protocol import recorder
+from harness.protocol.arena import Arena
+from harness.protocol.clocks import gpu_stopwatch
+from harness.protocol.markers import Markers
+from harness.protocol.recorder import CPP, open_recorder
 
 pytestmark = [
     pytest.mark.processes,
@@ -31,7 +31,7 @@ KERNELS, COPIES, FILLS = 10, 1, 2  # CUPTI's numbers
 
 @pytest.fixture(scope="module")
 def library():
-    return native.compiled(find_host_compiler(), CPP.read_text())
+    return gpu_stopwatch.compiled(find_host_compiler(), CPP.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ class Worker:
         self.judge = Recorder(self.arena, library)
         place = self.judge.command()["recording"]
         if opens:
-            open_recorder(native.loaded(library), self.arena.descriptor, **place)
+            open_recorder(gpu_stopwatch.loaded(library), self.arena.descriptor, **place)
             # What CUPTI does at first is done before a candidate is there that calls it from another thread.
             self.judge.begin()
             self.judge.end()

@@ -9,13 +9,13 @@ import time
 import pytest
 import torch
 
-from harness.build.environment import find_host_compiler
-from harness.clocks import native
+from harness.attribution.recording import Unproven, windows
+from harness.build.toolchain import find_host_compiler
 from harness.device.recorder import Recorder
-from harness.provenance.recording import Unproven, windows
-from harness.wire import cuda_driver, markers, nvrtc
-from harness.wire.arena import Arena
-from harness.wire.recorder import CPP, open_recorder
+from harness.protocol import cuda_driver, markers, nvrtc
+from harness.protocol.arena import Arena
+from harness.protocol.clocks import gpu_stopwatch
+from harness.protocol.recorder import CPP, open_recorder
 
 pytestmark = pytest.mark.gpu
 STEPS = ("await_word", "apply_mask", "write_over", "add_up")
@@ -28,7 +28,7 @@ class Worker:
     def __init__(self):
         torch.cuda.init()
         torch.ones(8, device="cuda").sum().item()
-        library = native.compiled(find_host_compiler(), CPP.read_text())
+        library = gpu_stopwatch.compiled(find_host_compiler(), CPP.read_text())
         arena = Arena.create()
         self.judge = Recorder(arena, library)
         place = self.judge.command()["recording"]
@@ -38,7 +38,7 @@ class Worker:
         self.kernels = {name: cuda_driver.Kernel(cubin, name, 1, 32, ()) for name in (*STEPS, *self.markers, "mine")}
         self.costs_us = {"without": self.cost_us()}
         began = time.monotonic()
-        open_recorder(native.loaded(library), arena.descriptor, **place)
+        open_recorder(gpu_stopwatch.loaded(library), arena.descriptor, **place)
         self.open_s = time.monotonic() - began
 
     def cost_us(self):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.environment import find_toolchain
+from harness.build.toolchain import find_toolchain
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FORM = REPOSITORY / "tests" / "adversarial" / "form"

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from harness.sandbox.walls import best_wall
+from harness.sandbox.strongest import best_wall
 
 pytestmark = [
     pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.alone,

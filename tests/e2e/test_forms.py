@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-from harness.records.reader import read_records
+from harness.results.reader import read_records
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.alone]
 

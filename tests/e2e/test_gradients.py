@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.accuracy.bounds import representation_u
+from harness.reference.accuracy.bounds import representation_u
 
 PROBLEM = """
 title: Lower triangular product and its gradients, small

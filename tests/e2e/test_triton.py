@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.candidate import find_candidates
+from harness.model.candidate import find_candidates
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROBLEMS = ("tril_matmul", "matmul_transposed_a")

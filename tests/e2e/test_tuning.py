@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from harness.candidate import read_candidate
+from harness.model.candidate import read_candidate
 
 WAYS = '''import time
 

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 import torch
 
+from harness.attribution.recording import Call, Ran, Recording
 from harness.device.bench import Cooled, LocalTimes, Turn
 from harness.device.energy import PowerMeter
-from harness.device.glimpses import Glimpses
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
-from harness.device.limits import limits_of
-from harness.inputs.incomplete import Incomplete
-from harness.inputs.sets import InputSet
-from harness.provenance.recording import Call, Ran, Recording
-from harness.wire.arena import Arena
-from harness.wire.markers import PLAIN
-from harness.wire.recorder import KERNEL
+from harness.device.output_snapshots import Glimpses
+from harness.model.device_limits import limits_of
+from harness.protocol.arena import Arena
+from harness.protocol.markers import PLAIN
+from harness.protocol.recorder import KERNEL
+from harness.reference.inputs.deferred import Incomplete
+from harness.reference.inputs.sets import InputSet
 
 _BEGIN_NS = 10**12
 

@@ -8,13 +8,13 @@ from dataclasses import asdict
 from multiprocessing import Pipe
 from typing import Any
 
-from harness.baselines import BASELINES
 from harness.build.product import Build
-from harness.candidate import Candidate
 from harness.device.identity import DeviceIdentity
-from harness.fleet.referee import Assignment
-from harness.records.schema import Record
-from harness.verdict import Status
+from harness.model.baselines import BASELINES
+from harness.model.candidate import Candidate
+from harness.model.verdict import Status
+from harness.results.record import Record
+from harness.runs.fleet.device_judge import Assignment
 
 
 class FakeReferee:

@@ -16,25 +16,25 @@ from typing import Any
 import torch
 from fake_device import FakeBench, FakeClock
 
-from harness.baselines import BASELINES, Baseline, write_baseline
 from harness.build.product import Build
-from harness.candidate import Candidate, read_candidate
-from harness.contest import Contest
 from harness.device.bench import Cooled, Turn
-from harness.formulas import Formula
-from harness.player import outputs
-from harness.player.model import describe
-from harness.problem import AccuracyRule, Problem
-from harness.records.schema import Record
-from harness.referee.judgement import Contestant
+from harness.judge.device_run import Contest
+from harness.judge.judgement import Contestant
+from harness.model.baselines import BASELINES, Baseline, write_baseline
+from harness.model.candidate import Candidate, read_candidate
+from harness.model.formulas import Formula
+from harness.model.problem import AccuracyRule, Problem
+from harness.model.settings import Settings
+from harness.model.verdict import Verdict
+from harness.protocol import passes, tree
+from harness.protocol.call_form import called
+from harness.protocol.frames import ChannelClosed, FrameTimeout
+from harness.protocol.layout import TensorSpec, dtype_name
 from harness.report.progress import NullProgress
-from harness.sandbox.walls import Wall
-from harness.settings import Settings
-from harness.verdict import Verdict
-from harness.wire import passes, tree
-from harness.wire.call_form import called
-from harness.wire.frames import ChannelClosed, FrameTimeout
-from harness.wire.layout import TensorSpec, dtype_name
+from harness.results.record import Record
+from harness.sandbox.strongest import Wall
+from harness.worker import outputs
+from harness.worker.model import describe
 
 LIBRARY_KERNELS = (("ampere_sgemm_128x64_nn", 0.9), ("void cutlass::Kernel2<tile>", 0.1))
 HARNESS_STEPS = ("await_word", "apply_mask", "write_over", "add_up")
@@ -401,8 +401,8 @@ SETTINGS = Settings(
 
 
 class FakeRun:
-    """A contest over a fake device: `run.contest`, its `workshop`, `bench` and `clock`, the `rows` that it wrote, and the
-    `log` of what workers, builds and the device did.
+    """A contest over a fake device: `run.contest`, its `build_pool`, `bench` and `clock`, the `rows` that it wrote, and
+    the `log` of what workers, builds and the device did.
     """
 
     def __init__(

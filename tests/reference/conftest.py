@@ -1,3 +1,6 @@
 """The small problems of the referee's own tests."""
 
-from tests.referee.conftest import problem_of  # noqa: F401
+from tests.judge.conftest import (  # noqa: F401
+    child, cpu_bench, fixtures_folder, opened, problem_of, reference_of, returning, session_with, settings, undescribed,
+)
+

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.records.schema import Record
+from harness.results.record import Record
 
 
 @pytest.fixture

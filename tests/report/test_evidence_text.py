@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.records.evidence import Evidence, Mistakes, Recipe, Spread, WrongElement
+from harness.reference.evidence import Evidence, Mistakes, Recipe, Spread, WrongElement
 from harness.report.evidence_text import evidence_lines, launch_sentence, picture_lines, where_sentences
 
 ALL = {name: Spread(100, 100, 0, 99, 1) for name in ("rows", "columns")}

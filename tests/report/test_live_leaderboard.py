@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.live_leaderboard import LiveLeaderboard
+from harness.cli.verbs.watch import LiveLeaderboard
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.places import REPOSITORY
-from harness.records.reader import read_records
+from harness.model.places import REPOSITORY
 from harness.report.next_step import rerun, then_compare
+from harness.results.reader import read_records
 
 OLD = Path("old.csv")
 

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from harness.leaderboard import render
-from harness.records.schema import Record
+from harness.report.leaderboard import render
 from harness.report.sizes_table import sizes_json, sizes_text, together
+from harness.results.record import Record
 
 
 def row(name: str, sizes: str, speedup: float | None, **changes) -> Record:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pytest
 
 from harness.sandbox.environment import scrubbed
-from harness.sandbox.forking import server_for
+from harness.sandbox.fork_client import server_for
 from harness.sandbox.limits import Limits
 from harness.sandbox.spawn import spawn
-from harness.sandbox.walls import NO_WALL, Wall, best_wall
+from harness.sandbox.strongest import NO_WALL, Wall, best_wall
 
 PRELOADED = ("json",)
 LIMITS = Limits(file_bytes=1 << 30)

@@ -18,7 +18,7 @@ from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import Limits
 from harness.sandbox.output import HEAD_BYTES, TAIL_BYTES
 from harness.sandbox.spawn import spawn
-from harness.sandbox.walls import NO_WALL, best_wall
+from harness.sandbox.strongest import NO_WALL, best_wall
 
 pytestmark = pytest.mark.processes
 
@@ -137,7 +137,7 @@ def test_nothing_survives_a_harness_that_is_killed(folders, way):
         from harness.sandbox.environment import scrubbed
         from harness.sandbox.limits import Limits
         from harness.sandbox.spawn import spawn
-        from harness.sandbox.walls import NO_WALL, best_wall
+        from harness.sandbox.strongest import NO_WALL, best_wall
         child = spawn("untrusted", arguments=["touches_forever", {str(touched)!r}],
             environment=scrubbed(os.environ), private=Path({str(folders / "private")!r}),
             repository=Path({str(folders / "repository")!r}),

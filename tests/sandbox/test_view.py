@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.places import REPOSITORY, SHIPPED
-from harness.sandbox import walls
+from harness.model.places import REPOSITORY, SHIPPED
+from harness.sandbox import strongest
 from harness.sandbox.mounts import COVER, EMPTY, SCRATCH, SHOW, WRITE
+from harness.sandbox.strongest import Wall
 from harness.sandbox.view import machine_places, users_places, view, view_for
-from harness.sandbox.walls import Wall
 from tests.sandbox.conftest import LIMITS
 
 ALONE = replace(LIMITS, own_scratch=True)
@@ -154,12 +154,12 @@ def test_what_is_covered_may_not_be_written_to(start, way):
 
 def test_the_record_says_whether_neighbours_are_readable():
     wall = Wall("unshare", ("user", "pid", "mount"), True)
-    assert "neighbours readable" in wall.text and "neighbours readable" in walls.NO_WALL.text
+    assert "neighbours readable" in wall.text and "neighbours readable" in strongest.NO_WALL.text
     assert "neighbours hidden" in replace(wall, hides_neighbours=True).text
 
 
 def test_bubblewrap_takes_the_steps_in_their_order_and_closes_what_it_covered(place, monkeypatch):
-    monkeypatch.setattr(walls, "_tmpfs_of_a_size", lambda: ("--size", "7", "--tmpfs"))
+    monkeypatch.setattr(strongest, "_tmpfs_of_a_size", lambda: ("--size", "7", "--tmpfs"))
     wall = Wall("bubblewrap", ("user", "pid", "mount", "ipc", "net"), True, False, True)
     steps = [(COVER, "/home"), (SHOW, "/home/u/venv"), (EMPTY, "/tmp"), (WRITE, "/tmp/private")]
     words = " ".join(wall.command(Path("/repository"), steps))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from harness.records.schema import Record
-from harness.records.three_clocks import ThreeClocks
+from harness.results.record import Record
 from harness.selftest import agreement
 from harness.selftest.agreement import Seen
+from harness.timing.three_clocks import ThreeClocks
 
 
 def row(name: str, **changes) -> Record:

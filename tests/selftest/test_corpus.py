@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.errors import HarnessError
+from harness.model.errors import HarnessError
 from harness.selftest.corpus import cases_for, read_case, read_corpus
 
 

@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 def test_the_module_that_looks_for_a_gpu_is_not_imported_before_the_fork():
     program = (
-        "import sys\nimport setuptools.command.build_ext\nimport harness.selftest.naive\n"
+        "import sys\nimport setuptools.command.build_ext\nimport harness.selftest.naive_server\n"
         "import harness.selftest.naive_loop\nprint('torch.utils.cpp_extension' in sys.modules, 'torch' in sys.modules)"
     )
     ran = subprocess.run(

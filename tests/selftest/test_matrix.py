@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.records.schema import Record
+from harness.results.record import Record
 from harness.selftest import matrix
 from harness.selftest.corpus import Case
 from harness.selftest.matrix import NaiveResult, Row, outcome_of, row_of, totals

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.records.comparison import newest_rows
-from harness.records.ranking import grouped, place_in_table
-from harness.records.runs import Run
-from harness.records.schema import Record
-from harness.report.html.samples import Samples, read_samples
+from harness.report.html.raw_samples import Samples, read_samples
 from harness.report.html.sources import Source
+from harness.results.joined_runs import newest_rows
+from harness.results.ranking import grouped, place_in_table
+from harness.results.record import Record
+from harness.results.result_files import Run
 
 Question = tuple[str, str, str]  # problem, dtype, mode
 

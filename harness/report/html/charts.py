@@ -10,20 +10,8 @@ from typing import Any
 import altair as alt
 
 from harness.report.html import launch_charts
-from harness.report.html.parts import (
-    CALLS,
-    LINE,
-    MUTED,
-    SERIES,
-    by_side,
-    finished,
-    line_at_one,
-    logarithmic,
-    meaning,
-    names,
-    only,
-    role_shape,
-    rows,
+from harness.report.html.chart_style import (
+    CALLS, LINE, MUTED, SERIES, by_side, finished, line_at_one, logarithmic, meaning, names, only, role_shape, rows,
     told,
 )
 

@@ -4,11 +4,11 @@ that was not measured.
 
 from __future__ import annotations
 
-from harness.records.schema import Record
 from harness.report import terminal
 from harness.report.html.cases import Case, Entry
-from harness.report.html.plotted import has_speedup, interval_text
+from harness.report.html.chart_rows import has_speedup, interval_text
 from harness.report.html.tables import built
+from harness.results.record import Record
 
 Facts = list[tuple[str, list[tuple[str, str]]]]
 Rows = list[tuple[str, object]]  # what, and its value; None, or "", where it was not measured

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from harness.report.html.parts import ARMS, LINE, SERIES, STACKED, meaning, names, only, rows, told
+from harness.report.html.chart_style import ARMS, LINE, SERIES, STACKED, meaning, names, only, rows, told
 
 _OFF = "% from median"
 _TIME_AXES = {"seconds": "seconds since the first round", "rounds": "round"}

@@ -9,8 +9,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from harness.report.html.plotted import Row, thinned
-from harness.report.html.samples import Player, Samples
+from harness.report.html.chart_rows import Row, thinned
+from harness.report.html.raw_samples import Player, Samples
 
 _BINS = 40
 _WIDEST_SPREADS = 5.0  # bins span this many times the distance from the 10th to the 90th percentile, at most

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__
-from harness.errors import HarnessError
+from harness.model.errors import HarnessError
 from harness.report import terminal
-from harness.report.html import beside, facts, launches, plotted, tables
+from harness.report.html import chart_rows, facts, joined_devices, launches, tables
 from harness.report.html.cases import Problem, problems_of
-from harness.report.html.gathering import Gathered
 from harness.report.html.roofline import rooflines
+from harness.report.html.run_files import Gathered
 from harness.report.html.sources import Source, highlighted
 
 LIMIT_BYTES = 3_000_000
@@ -142,10 +142,10 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
         notes=notes,
         detail=detail,
         charts=charts,
-        beside=beside,
+        beside=joined_devices,
         facts=facts,
         launches=launches,
-        plotted=plotted,
+        plotted=chart_rows,
         tables=tables,
         rooflines=rooflines(problems),
         specifications=_specifications(),

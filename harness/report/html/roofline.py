@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from harness.errors import InputError
-from harness.peaks import load_peaks
-from harness.physics import Peaks
-from harness.records.ranking import TIMED
-from harness.records.schema import Record
+from harness.model.errors import InputError
+from harness.model.peaks import load_peaks
+from harness.model.physics import Peaks
 from harness.report.html.cases import Case, Entry, Problem
-from harness.report.html.plotted import Row, interval_text
+from harness.report.html.chart_rows import Row, interval_text
+from harness.results.ranking import TIMED
+from harness.results.record import Record
 
 _LABEL_GAP = 0.045  # of the height of the plot: names nearer than that would lie on each other
 MEMORY_ROOF = "copy bandwidth, measured"

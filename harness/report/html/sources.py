@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.candidate import read_candidate
-from harness.reading.text_files import shown
+from harness.model.candidate import read_candidate
+from harness.model.files.text_files import shown
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.records.ranking import class_of, shown_time, why_unranked
-from harness.records.schema import Record
+from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.html.cases import Case, Entry
-from harness.report.html.plotted import has_speedup, interval_text
-from harness.verdict import Status
+from harness.report.html.chart_rows import has_speedup, interval_text
+from harness.results.ranking import class_of, shown_time, why_unranked
+from harness.results.record import Record
 
 
 @dataclass(frozen=True)

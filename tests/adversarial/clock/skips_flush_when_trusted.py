@@ -14,9 +14,9 @@ import torch.nn as nn
 
 PATIENCE = 60
 calls = 0
-judged = "harness.player.stages" in sys.modules
+judged = "harness.worker.stages" in sys.modules
 if judged:
-    cold, cooling = sys.modules["harness.clocks.cold"], sys.modules["harness.wire.cooling"]
+    cold, cooling = sys.modules["harness.protocol.clocks.cold_cache"], sys.modules["harness.protocol.flush_kernels"]
     for owner in (cold.KeyedEvictor, cooling.Cooler):
         def run(flush, *arguments, true=owner.run):
             if calls < PATIENCE:

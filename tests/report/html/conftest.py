@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.records.schema import Record
-from harness.records.writer import csv_text
+from harness.results.record import Record
+from harness.results.writer import csv_text
 
 HOSTILE_NAME = '</script><script>document.title="taken"</script>'
 HOSTILE_REASON = '<img src=x onerror=\'document.title="taken"\'> --> ]]> {{ 7*7 }} & "quoted"'

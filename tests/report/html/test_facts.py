@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.report.html import facts
 from harness.report.html.cases import problems_of
-from harness.report.html.gathering import gather
+from harness.report.html.run_files import gather
 
 
 def test_facts_that_were_not_measured_are_left_out(make_record):

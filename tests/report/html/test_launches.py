@@ -7,7 +7,7 @@ import json
 import pytest
 
 from harness.report.html import launches
-from harness.report.html.samples import Samples, read_samples
+from harness.report.html.raw_samples import Samples, read_samples
 
 
 @pytest.fixture

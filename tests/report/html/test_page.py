@@ -10,7 +10,7 @@ import json
 import pytest
 
 from harness.report.html import page
-from harness.report.html.gathering import gather
+from harness.report.html.run_files import gather
 from harness.report.html.sources import Source
 
 UTC = "2026-05-09T10:00:00+00:00"

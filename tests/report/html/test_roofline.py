@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.report.html.cases import problems_of
-from harness.report.html.gathering import gather
 from harness.report.html.roofline import MEMORY_ROOF, rooflines
+from harness.report.html.run_files import gather
 
 
 def lines(results):

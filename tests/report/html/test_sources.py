@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.candidate import read_candidate
+from harness.model.candidate import read_candidate
 from harness.report.html.sources import find_sources, highlighted
 
 

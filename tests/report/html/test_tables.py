@@ -6,7 +6,7 @@ import pytest
 
 from harness.report.html import tables
 from harness.report.html.cases import problems_of
-from harness.report.html.gathering import gather
+from harness.report.html.run_files import gather
 
 
 @pytest.fixture

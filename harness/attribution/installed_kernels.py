@@ -1,0 +1,96 @@
+"""Which kernels installed packages bring as text, to be compiled when they are called: PyTorch's own in Triton, those of
+libraries in Triton, Numba or CUDA in strings.
+
+Compiled in a candidate's process, such a kernel lies in its cache as the candidate's own do, and a function of its name in
+the candidate's source costs a line. So a name that a package has as well says nothing of which of the two ran.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import os
+import sys
+import sysconfig
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from harness.attribution.source_names import kernels_in
+from harness.model.files.python_source import SourceFault, parsed
+
+_MARKS = (b"jit", b"__global__")
+# Tests have kernels of everybody's names, `add_kernel` and `kernel`, that add and copy; a language has functions for kernels.
+_NOT_OFFERED = frozenset({"__pycache__", "language", "testing", "tests", "test", "tutorials", "examples"})
+
+
+def brought_by_packages(names: Collection[str]) -> dict[str, str]:
+    """Those of the bare `names` of which a kernel is installed, each with the file that has it."""
+    found: dict[str, str] = {}
+    for top in sorted(installed_folders()):
+        for path, content in _with_kernels(top):
+            if any(name.encode() in content for name in names):  # to parse them all takes 2 s
+                for name in kernels_of(path).intersection(names):
+                    found.setdefault(name, os.path.relpath(path, top))
+    return found
+
+
+def installed_folders() -> set[str]:
+    """Where packages lie, links followed."""
+    paths = sysconfig.get_paths()
+    named = [paths["purelib"], paths["platlib"], *(each for each in sys.path if each.endswith(("-packages", "-packages/")))]
+    return {os.path.realpath(each) for each in named if os.path.isdir(each)}
+
+
+@functools.lru_cache(maxsize=4)
+def _with_kernels(top: str) -> tuple[tuple[Path, bytes], ...]:
+    """The Python files below `top` that may bring kernels, with their content: some hundreds of ten thousand."""
+    found = []
+    for path in _sources(top):
+        with contextlib.suppress(OSError):
+            content = path.read_bytes()
+            if any(mark in content for mark in _MARKS):
+                found.append((path, content))
+    return tuple(found)
+
+
+def _sources(top: str) -> Iterator[Path]:
+    for folder, inside, names in os.walk(top):
+        inside[:] = [name for name in inside if name not in _NOT_OFFERED]
+        yield from (Path(folder, name) for name in names if name.endswith(".py"))
+
+
+def kernels_of(path: Path) -> set[str]:
+    """The functions that a Python file has compiled for a GPU, and the CUDA kernels in its text."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return set()
+    if not any(mark in content for mark in _MARKS):
+        return set()
+    text = content.decode(errors="replace")
+    found = kernels_in(text) if "__global__" in text else set()
+    return found | (_compiled(text) if "triton" in text or "cuda" in text else set())
+
+
+def _compiled(text: str) -> set[str]:
+    """The functions of a Python text that are given to a `jit`, as decorator or by name; PyTorch's own makes no kernels."""
+    try:
+        tree = parsed(text)
+    except SourceFault:
+        return set()
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and any(map(_is_jit, node.decorator_list)):
+            found.add(node.name)
+        elif isinstance(node, ast.Call) and _is_jit(node.func):
+            found |= {each.id for each in node.args if isinstance(each, ast.Name)}
+    return found
+
+
+def _is_jit(node: ast.expr) -> bool:
+    """Whether it is a name that ends in `jit`, called perhaps, and not `torch.jit`."""
+    node = node.func if isinstance(node, ast.Call) else node
+    if isinstance(node, ast.Name):
+        return node.id == "jit"
+    return isinstance(node, ast.Attribute) and node.attr == "jit"

@@ -1,0 +1,168 @@
+"""What a worker's recorder wrote of some launches, and the timed windows in it: all of it is there in its order, or nothing
+is proven.
+
+The records are raw ones of CUPTI's. What holds them together: they are numbered; each call that launches a kernel was
+counted where CUPTI calls back, and has its kernel, as each kernel has its call; and each launch comes with the harness's own
+kernels in their order, the two markers under names drawn for the worker. Whose kernels they are is `kinds`'s to say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.attribution.demangling import demangled_names
+from harness.attribution.kinds import Span
+from harness.protocol.markers import Markers
+from harness.protocol.recorder import COPY, FILL, GRAPH_LAUNCH, KERNEL, LAUNCH, RECORD, WORD_BYTES
+
+# The harness's own kernels of each launch, from its turn to where its window opens.
+_STEPS = ("await_word", "apply_mask", "write_over", "add_up")
+_ASIDE = "step_aside"
+_DRIVERS = {COPY: "Memcpy", FILL: "Memset"}  # as `kinds` knows them
+_COPY_KERNEL = "direct_copy_kernel"  # PyTorch's own, by which outputs in another order are taken
+
+
+class Unproven(Exception):
+    """Raised when a recording does not show all that ran; the message ends a sentence that begins with its launches."""
+
+
+class Ran(NamedTuple):
+    """A kernel, copy or fill as it ran on the device."""
+
+    kind: int
+    correlation: int
+    start_ns: int
+    end_ns: int
+    name: str
+    stream: int = 0
+    graph: int = 0
+
+
+class Call(NamedTuple):
+    """A call that launched a kernel, or a graph: its number, and that of the call of the driver's that it made, if any.
+
+    A kernel bears the one or the other.
+    """
+
+    number: int
+    within: int = 0
+    is_graph: bool = False
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What ran, by when it began, and the calls that launched it. `fault` says why there is none, where there is none."""
+
+    ran: Sequence[Ran] = ()
+    calls: Sequence[Call] = ()
+    fault: str | None = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """One timed window: how long it was open in µs, what ran meanwhile, from its opening on, and what ran between it and
+    the next launch and is none of the harness's steps.
+    """
+
+    open_us: float
+    spans: tuple[Span, ...]
+    late: tuple[Span, ...] = ()
+
+
+def read_records(content: bytes, count: int) -> Recording:
+    """The recording in the bytes of `count` records. Raises Unproven where they are not all there."""
+    ran, calls, at = [], [], 0
+    for number in range(count):
+        if at + RECORD.size > len(content):
+            raise Unproven("the listing is cut off")
+        found, kind, correlation, stream, start_ns, end_ns, *_, graph, length = RECORD.unpack_from(content, at)
+        name = content[at + RECORD.size : at + RECORD.size + length]
+        at += RECORD.size + -(-length // WORD_BYTES) * WORD_BYTES
+        if found != number or len(name) != length:
+            raise Unproven("the records are not numbered one after the other")
+        if kind in (LAUNCH, GRAPH_LAUNCH):
+            calls.append(Call(correlation, graph, kind == GRAPH_LAUNCH))
+        elif kind in (KERNEL, COPY, FILL) and start_ns <= end_ns:
+            text = _DRIVERS.get(kind) or name.decode(errors="replace")
+            ran.append(Ran(kind, correlation, start_ns, end_ns, text, stream, graph))
+        else:
+            raise Unproven("a record is none")
+    if at != len(content):
+        raise Unproven("something follows the last record")
+    return Recording(sorted(ran, key=lambda each: (each.start_ns, each.end_ns)), calls)
+
+
+def windows(recording: Recording, markers: Markers, count: int) -> list[Window]:
+    """The timed windows of `count` launches, with their kernels' C++ names. Raises Unproven."""
+    if recording.fault is not None:
+        raise Unproven(recording.fault)
+    _check_calls(recording)
+    places = list(_places(recording.ran, markers))
+    if len(places) != count:
+        raise Unproven(f"{len(places)} of {count} windows are in the listing")
+    names = demangled_names({each.name for each in recording.ran if each.kind == KERNEL})
+    return [_window(recording.ran, opened, closed, end_ns, names) for opened, closed, end_ns in places]
+
+
+def _check_calls(recording: Recording) -> None:
+    """Each call has its kernel, and each kernel its call. Raises Unproven."""
+    kernels = Counter(each.correlation for each in recording.ran if each.kind == KERNEL)
+    made = [kernels.pop(call.number, 0) + (kernels.pop(call.within, 0) if call.within else 0) for call in recording.calls]
+    if 0 in made:
+        raise Unproven(f"{made.count(0)} calls launched kernels that are not in the listing")
+    if kernels or any(count > 1 and not call.is_graph for count, call in zip(made, recording.calls)):
+        raise Unproven("kernels are in the listing that no call launched")
+
+
+def _places(ran: Sequence[Ran], markers: Markers) -> Iterator[tuple[Ran, Ran, int]]:
+    """Of each window the marker that opened it, the one that closed it, and when the launch after it began. Raises Unproven
+    where the harness's own kernels are not in their order.
+    """
+    steps: list[str] = []
+    opened: Ran | None = None
+    closed: tuple[Ran, Ran] | None = None
+    for each in ran:
+        if each.kind != KERNEL:
+            continue
+        if opened is not None:  # what is called as a step of the harness's is the candidate's here
+            if each.name == markers.opens:
+                raise Unproven("a window opens within another")
+            if each.name == markers.closes:
+                closed, opened = (opened, each), None
+        elif each.name in _STEPS:
+            if each.name == _STEPS[0] and closed is not None:
+                yield *closed, each.start_ns
+                closed = None
+            steps.append(each.name)
+        elif each.name == markers.opens:
+            if tuple(steps) != _STEPS:
+                raise Unproven("the harness's own kernels before a window are not all in the listing")
+            steps, opened = [], each
+        elif each.name == markers.closes:
+            raise Unproven("a window closes that never opened")
+    if opened is not None or steps:
+        raise Unproven("the last window does not close")
+    if closed is not None:
+        yield *closed, ran[-1].end_ns + 1
+
+
+def _window(ran: Sequence[Ran], opened: Ran, closed: Ran, end_ns: int, names: dict[str, str]) -> Window:
+    def spans(start_ns: int, until_ns: int, is_in) -> tuple[Span, ...]:
+        return tuple(
+            Span(
+                names.get(each.name, each.name), (max(each.start_ns, start_ns) - opened.end_ns) / 1e3,
+                (each.end_ns - max(each.start_ns, start_ns)) / 1e3,
+            )
+            for each in ran if each not in (opened, closed) and is_in(each) and each.end_ns > start_ns and each.start_ns < until_ns
+        )
+
+    inside = spans(opened.end_ns, closed.start_ns, lambda each: True)
+    late = spans(
+        closed.end_ns, end_ns,
+        lambda each: each.start_ns >= closed.start_ns and each.kind == KERNEL and each.name not in (*_STEPS, _ASIDE)
+        and _COPY_KERNEL not in each.name,
+    )
+    return Window((closed.start_ns - opened.end_ns) / 1e3, inside, late)

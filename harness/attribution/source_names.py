@@ -1,0 +1,132 @@
+"""Names of kernels that a candidate's source text defines, read by the referee and never run.
+
+What is compiled at run time (NVRTC, CuPy, Triton, Numba) leaves no build to look into. The text of the candidate is
+the referee's own to read: a `__global__` function defined in a string of it, or a Python function. Comments and
+docstrings define nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.model.errors import InputError
+from harness.model.files.python_source import SourceFault, parsed
+from harness.model.files.text_files import decoded
+
+# A comment that nobody closes goes on to the end; a search for its end from each place would take for ever.
+_C_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
+_C_TOKEN = re.compile(r"[A-Za-z_]\w*|\S")
+# Attributes that may stand between __global__ and the name, with an argument list of their own.
+_ATTRIBUTES = frozenset({
+    "__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__", "__attribute__", "alignas", "__declspec",
+    "requires",
+})
+_PYTHON_DEFINITION = re.compile(r"^[ \t]*def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
+# Blank lines are not white space that may come before: a file of nothing else would be gone over from each of them.
+_IMPORTED = re.compile(r"^[ \t\f]*(?:from|import)[ \t\f]+\.?(\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class SourceNames:
+    """`kernels` are defined as `__global__`; `functions` are Python's."""
+
+    kernels: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+
+def source_names(path: Path) -> SourceNames:
+    """What the candidate at `path`, and the modules beside it that it imports, define. Raises nothing."""
+    kernels, functions = set(), set()
+    for tree in _trees(path):
+        functions |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        for text in _strings(tree):
+            kernels |= kernels_in(text)
+            functions |= set(_PYTHON_DEFINITION.findall(text))
+    return SourceNames(frozenset(kernels), frozenset(functions))
+
+
+def source_text(path: Path) -> str:
+    """The text that `source_names` reads, for a look at what it uses; "" when it cannot be read."""
+    return "\n".join(_texts(path))
+
+
+def kernels_in(cuda: str) -> set[str]:
+    """The names of the `__global__` functions that CUDA source `cuda` defines; a declaration defines nothing."""
+    tokens = _C_TOKEN.findall(_C_COMMENT.sub(" ", cuda))
+    closing = _closing_of(tokens)
+    return {
+        name for position, token in enumerate(tokens) if token == "__global__"
+        if (name := _defined_after(tokens, position + 1, closing)) is not None
+    }
+
+
+def _defined_after(tokens: list[str], position: int, closing: Mapping[int, int]) -> str | None:
+    """The name of the function whose definition goes on at `position`; None for a declaration or no function."""
+    name = None
+    while position < len(tokens):
+        token = tokens[position]
+        if token == "(":
+            after = closing.get(position, len(tokens) - 1) + 1
+            if name in _ATTRIBUTES:
+                name, position = None, after
+                continue
+            is_definition = after < len(tokens) and tokens[after] == "{"
+            return name if is_definition else None
+        if token in "{};" or token == "__global__":
+            return None
+        name = token if token.isidentifier() else None
+        position += 1
+    return None
+
+
+def _closing_of(tokens: list[str]) -> dict[int, int]:
+    """Where each parenthesis that is closed is closed."""
+    open_at, found = [], {}
+    for position, token in enumerate(tokens):
+        if token == "(":
+            open_at.append(position)
+        elif token == ")" and open_at:
+            found[open_at.pop()] = position
+    return found
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """The candidate's text, then those of the modules that it imports from its own folder."""
+    waiting, seen = [path], set()
+    while waiting:
+        current = waiting.pop(0)
+        if current in seen:
+            continue
+        seen.add(current)
+        try:
+            text = decoded(current.read_bytes(), current)
+        except (OSError, InputError):
+            continue
+        yield text
+        names = _IMPORTED.findall(text)
+        waiting += [beside for name in names if (beside := path.parent / f"{name}.py").is_file()]
+
+
+def _trees(path: Path) -> Iterator[ast.Module]:
+    for text in _texts(path):
+        try:
+            yield parsed(text)
+        except SourceFault:
+            continue
+
+
+def _strings(tree: ast.Module) -> Iterator[str]:
+    """Every string of the file that is a value; one that stands alone as a statement is a comment."""
+    idle = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            # A value put in is no letter of a name: what is called tile_{size} is not called tile_.
+            yield "".join(part.value if isinstance(part, ast.Constant) else "\0" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in idle:
+            yield node.value

@@ -1,0 +1,147 @@
+"""What in a candidate's source reaches outside a kernel's business, read without running it.
+
+A second line only: nobody is rejected for how a source reads. Where a finding of the referee stands, these lines say
+where to look; where none does, they take the rank of a custom kernel, since what a process says of its own kernels
+rests on what such a source can change.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.model.files.python_source import SourceFault, parsed
+
+_LONGEST_PATH = 50  # each link of a chain of attributes is looked at as the end of one
+_WATCHED_MODULES = ("torch", "time", "harness", "builtins", "sys", "os", "gc", "inspect", "numpy")
+# What a kernel has no use for, in any text of the source: what records its launches, and its process as the system has it.
+_TEXTS = (
+    (re.compile(r"cupti", re.IGNORECASE), "names CUPTI, which records its launches"),
+    (re.compile(r"/proc/(?:self|thread-self|\d|%|\{|$)"), "looks at its own process's memory and files (/proc)"),
+)
+_SWITCHES = frozenset({"sys.dont_write_bytecode"})
+_REACHING = {
+    "gc.get_objects": "looks through all objects of its process",
+    "gc.get_referrers": "looks through all objects of its process",
+    "sys._getframe": "looks at its callers' frames",
+    "sys._current_frames": "looks at other threads' frames",
+    "inspect.stack": "looks at its callers' frames",
+    "inspect.currentframe": "looks at its callers' frames",
+    "os.fork": "starts another process",
+    "os.kill": "sends signals",
+    "os.getppid": "asks for its parent process",
+    "sys.settrace": "traces every call",
+    "sys.setprofile": "traces every call",
+    "torch._C._autograd._profiler_enabled": "asks whether it is being traced",
+    "torch._C._autograd._profiler_type": "asks whether it is being traced",
+    "torch.autograd._profiler_enabled": "asks whether it is being traced",
+    "torch.autograd.profiler._is_profiler_enabled": "asks whether it is being traced",
+    "sys.getprofile": "looks at who traces its calls",
+    "threading.getprofile": "looks at who traces its calls",
+    **{
+        f"torch.nn.modules.module.register_module_{which}_hook": "is called wherever a module is"
+        for which in ("forward_pre", "forward", "full_backward_pre", "full_backward", "backward")
+    },
+}
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """One finding: the line, what it does in words, and whether it changes what others rely on."""
+
+    line: int
+    words: str
+    patches: bool
+
+    @property
+    def text(self) -> str:
+        return f"line {self.line} {self.words}"
+
+
+def suspicions_in(source: str) -> list[Suspicion]:
+    """Findings in order of their lines; none for a source that does not parse."""
+    try:
+        tree = parsed(source)
+    except SourceFault:
+        return []
+    found = {(each.line, each.words): each for each in (*_all(tree), *_in_texts(tree))}
+    return sorted(found.values(), key=lambda each: each.line)
+
+
+def _all(tree: ast.Module) -> Iterator[Suspicion]:
+    names = _imported(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+            if (module or "").split(".")[0] == "harness":
+                yield Suspicion(node.lineno, f"imports {module}, the judge's own code", True)
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                path = _path(target, names)
+                if isinstance(target, ast.Attribute) and _is_watched(path):
+                    yield Suspicion(node.lineno, f"replaces {path}", True)
+        elif isinstance(node, ast.Call):
+            yield from _call(node, names)
+        elif isinstance(node, (ast.Attribute, ast.Name)):
+            path = _path(node, names)
+            if path in _REACHING:
+                yield Suspicion(node.lineno, f"{_REACHING[path]} ({path})", False)
+            elif path == "sys.modules":
+                yield Suspicion(node.lineno, "looks through the loaded modules (sys.modules)", False)
+
+
+def _in_texts(tree: ast.Module) -> Iterator[Suspicion]:
+    names = _imported(tree)
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        text = text or (node.attr if isinstance(node, ast.Attribute) else _path(node, names))
+        for pattern, words in _TEXTS:
+            if text and pattern.search(text) and not _is_docstring(node, tree):
+                yield Suspicion(node.lineno, words, False)
+
+
+def _is_docstring(node: ast.AST, tree: ast.Module) -> bool:
+    first = tree.body[0]
+    return isinstance(first, ast.Expr) and first.value is node
+
+
+def _call(node: ast.Call, names: dict[str, str]) -> Iterator[Suspicion]:
+    if isinstance(node.func, ast.Name) and node.func.id == "setattr" and node.args:
+        path = _path(node.args[0], names)
+        if _is_watched(f"{path}."):
+            yield Suspicion(node.lineno, f"replaces an attribute of {path}", True)
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """Local name → dotted path of what was imported under it."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                names[each.asname or each.name.split(".")[0]] = each.name if each.asname else each.name.split(".")[0]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for each in node.names:
+                names[each.asname or each.name] = f"{node.module}.{each.name}"
+    return names
+
+
+def _path(node: ast.AST, names: dict[str, str]) -> str:
+    """The dotted path of what was imported; "" for anything else, a path of very many names among it."""
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+        if len(attributes) > _LONGEST_PATH:
+            return ""
+    begins = names.get(node.id, "") if isinstance(node, ast.Name) else ""
+    return ".".join([begins, *reversed(attributes)]) if begins else ""
+
+
+def _is_watched(path: str) -> bool:
+    # Switches that a library offers to be set are not patches.
+    if not path or path.startswith(("torch.backends.", "os.environ")) or ".config." in path or path in _SWITCHES:
+        return False
+    return "." in path and path.split(".")[0] in _WATCHED_MODULES

@@ -1,0 +1,140 @@
+"""Starting builders: what one is told, sees and may use, and how it ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.build import parallel_front_ends, stand_in_headers
+from harness.build.builder_stages import BuildLimits
+from harness.build.device_answers import DeviceFacts, card_of
+from harness.build.outcome import Ending
+from harness.build.toolchain import COMPILE_ONLY_ARCH, Toolchain, cuda_home
+from harness.model.candidate import Candidate
+from harness.model.places import REPOSITORY
+from harness.protocol.clocks.idle_threads import SPIN
+from harness.protocol.frames import BadFrame, ChannelClosed, FrameTimeout
+from harness.sandbox.environment import scrubbed
+from harness.sandbox.limits import default_limits
+from harness.sandbox.prestart import PRELOADED
+from harness.sandbox.spawn import Child, spawn
+from harness.sandbox.strongest import Wall
+
+
+
+@dataclass(frozen=True)
+class Builders:
+    """What all builders of a run have in common.
+
+    A build may take `timeout_s`, and in it the import `import_timeout_s`, without what is compiled meanwhile. `init`
+    says how `ModelNew` is constructed: {"reference": path, "sizes": [{...}, …]}, or empty. `device` is the GPU that the run
+    is for, None where there is none. Of the folders in `hidden` a builder sees only what is its candidate's. It builds
+    `gently` where another run is timing.
+    """
+
+    toolchain: Toolchain
+    timeout_s: float
+    import_timeout_s: float
+    wall: Wall | None
+    init: Mapping[str, Any]
+    device: DeviceFacts | None = None
+    hidden: Sequence[Path] = ()
+    gently: bool = False
+
+    def run(
+        self, candidate: Candidate, private: Path, jobs: int, begun: Callable[[Child], None] = lambda child: None,
+        calls: Sequence[Mapping[str, Any]] = (),
+    ) -> Ending:
+        """Let a child with `jobs` compilers at once build the candidate below `private`, or the `calls` that a player of its
+        has asked for; it is gone when this returns. `begun` is called with the child, and may kill it.
+        """
+        folder = private / "build"
+        folder.mkdir()
+        readable, hidden = self._places(candidate)
+        child = spawn(
+            "harness.build.builder", environment=self.environment(jobs), private=private, readable=readable, hidden=hidden,
+            repository=REPOSITORY, limits=default_limits(gpu=False), wall=self.wall, preloaded=PRELOADED,
+        )
+        answer, problem = None, ""
+        limits = BuildLimits(self.timeout_s, self.import_timeout_s, time.monotonic)
+        try:
+            begun(child)
+            child.channel.send(self._request(candidate, private, folder, calls, child.wall), timeout_s=60)
+            while answer is None:
+                frame = child.channel.receive(limits.left_s)
+                answer = None if limits.heed(frame) else frame
+        except FrameTimeout:
+            problem = "import timeout" if limits.is_import_over else "timeout"
+        except BadFrame as error:
+            problem = f"protocol: {error}"
+        except ChannelClosed:
+            child.wait(10)
+            problem = "died"
+        finally:
+            code, death = child.poll(), child.death()
+            child.kill()
+        return Ending(answer, problem, code, death, child.ran_out_of_memory, child.output(), self.import_timeout_s)
+
+    def _request(
+        self, candidate: Candidate, private: Path, folder: Path, calls: Sequence[Mapping[str, Any]], wall: Wall
+    ) -> dict[str, Any]:
+        return {
+            "candidate": str(candidate.file_in(private).resolve()), "folder": str(folder.resolve()),
+            "nvcc": self.toolchain.nvcc_path, "sms": list(self.toolchain.sms),
+            "without_gpu": self.toolchain.compile_only, "slim_headers": stand_in_headers.is_wanted(),
+            "own_scratch": wall.read_only_repository, "device": self._answers_for(candidate),
+            "interpreted": stand_in_gpu_of(candidate, self.toolchain) is not None,
+            "reference": self.init.get("reference"), "sizes": [dict(each) for each in self.init.get("sizes", [])],
+            "calls": [dict(call) for call in calls] or None, "gently": self.gently,
+        }
+
+    def _answers_for(self, candidate: Candidate) -> dict[str, Any] | None:
+        """The properties of the GPU that it may ask for; None where its questions decide nothing of what is built."""
+        if self.toolchain.compile_only:  # it is to be known of any whether it goes where a GPU is
+            card = card_of(self.toolchain.arch)
+            return stand_in_gpu_of(candidate, self.toolchain) or (card.properties() if card else None)
+        builds = candidate.language in ("cuda", "cpp") and self.toolchain.nvcc_path is not None
+        return self.device.properties() if builds and self.device is not None else None
+
+    def _places(self, candidate: Candidate) -> tuple[list[Path], list[Path]]:
+        """What a builder has to see, wherever it lies, and the folders of which it is to see nothing else."""
+        nvcc, reference, places = self.toolchain.nvcc_path, self.init.get("reference"), candidate.beside()
+        readable, hidden = list(places.own), [*self.hidden, *places.folders]
+        if reference:  # whose `get_init_inputs` says what ModelNew is constructed with
+            readable, hidden = [*readable, Path(reference)], [*hidden, Path(reference).parent]
+        return [*readable, *([Path(nvcc), Path(cuda_home(nvcc))] if nvcc else [])], hidden
+
+    def environment(self, jobs: int) -> dict[str, str]:
+        """A builder's, with `jobs` compilers at once."""
+        extra = {
+            "CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(jobs),
+            # As in a player, so that both can be forked from one process.
+            **{name: os.environ[name] for name in SPIN if name in os.environ},
+            "TORCH_CUDA_ARCH_LIST": self.toolchain.arch,
+            # torch starts ninja by name, and ninja may have come as a wheel.
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        }
+        if not os.environ.get("CXX") and shutil.which("c++") is None and shutil.which("g++"):
+            extra["CXX"] = "g++"  # PyTorch asks for c++ alone
+        if self.toolchain.nvcc_path and not self.toolchain.compile_only:
+            home = extra["CUDA_HOME"] = cuda_home(self.toolchain.nvcc_path)
+            if stand_in_headers.is_wanted():  # else a build is to be what torch itself makes of it
+                # torch writes it into a file of ninja's, where two dollar signs stand for one.
+                extra["PYTORCH_NVCC"] = parallel_front_ends.command_for(os.path.join(home, "bin", "nvcc")).replace("$", "$$")
+        return scrubbed(os.environ, extra)
+
+
+def stand_in_gpu_of(candidate: Candidate, toolchain: Toolchain) -> dict[str, Any] | None:
+    """Return the properties of the GPU that Triton's interpreter stands in for as it runs `candidate` on the CPU.
+
+    None where it does not: the candidate is no Triton, or there is a GPU.
+    """
+    if candidate.language != "triton" or not toolchain.compile_only:
+        return None
+    return (card_of(toolchain.arch) or card_of(COMPILE_ONLY_ARCH)).properties()

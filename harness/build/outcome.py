@@ -1,0 +1,271 @@
+"""From how a builder ended to a `Build`: its verdict, its extensions, and words that a person can act on.
+
+The builder's answer is untrusted: paths must lie in its own folder, and everything else in it is only text.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.build.compiler_report import KernelReport, kernel_reports, summary
+from harness.build.diagnostics import explain, first_warnings, missing_cuda_header, needs_architecture
+from harness.build.machine_faults import machine_fault, without_compiler
+from harness.build.product import Build, BuiltExtension
+from harness.build.toolchain import NVCC_HINT, Toolchain
+from harness.model.candidate import Candidate
+from harness.model.verdict import ReasonCode, Status, Verdict
+
+_LOG_CHARACTERS, _LINE_CHARACTERS = 200_000, 4000
+_GENERATED_BYTES, _MOST_GENERATED = 1 << 20, 64
+# What a build says it made and read is copied and hashed here, where nobody ends it.
+MOST_EXTENSIONS, _MOST_EXTENSION_BYTES = 64, 2 << 30
+_MOST_FILES, _MOST_FILE_BYTES = 5000, 512 << 20
+_FAILURE_CODES = {
+    "syntax_error": ReasonCode.SYNTAX_ERROR, "import_error": ReasonCode.IMPORT_ERROR,
+    "no_model_new": ReasonCode.NO_MODEL_NEW, "compile_error": ReasonCode.COMPILE_ERROR,
+}
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one builder ended: its `answer` or the `problem` ("timeout", "import timeout", "protocol: …", "died"), and its
+    death.
+    """
+
+    answer: Mapping[str, Any] | None
+    problem: str = ""
+    code: int | None = None
+    death: str = ""
+    out_of_memory: bool = False
+    output: str = ""
+    import_limit_s: float = 0.0
+
+
+def before_building(candidate: Candidate, toolchain: Toolchain) -> Build | None:
+    """Return the build of a candidate that need not be started: a fault in its file, or a tool or device
+    missing.
+    """
+    if candidate.fault is not None:
+        code = candidate.fault_code
+        code = ReasonCode.IMPORT_ERROR if code is ReasonCode.NONE else code
+        return Build(Verdict(Status.BUILD_FAILED, code, candidate.fault))
+    if candidate.language == "triton" and importlib.util.find_spec("triton") is None:
+        return Build(_no_triton(), built_by="triton")
+    if candidate.language == "cuda" and toolchain.nvcc_path is None and "load_inline" in candidate.source:
+        return Build(_no_nvcc())
+    if candidate.language in ("cuda", "cpp") and _compiles(candidate.source):  # nvcc needs a host compiler too
+        missing = without_compiler()
+        return None if missing is None else Build(missing)
+    return None
+
+
+def _compiles(source: str) -> bool:
+    return "load_inline" in source or "cpp_extension" in source
+
+
+def saved_meanwhile(candidate: Candidate) -> Verdict:
+    """The verdict on a candidate of which two texts were seen, so that nothing is true of either."""
+    reason = f"{candidate.path.name} was saved again, or removed, while it was built or judged: run again"
+    return Verdict(Status.SKIPPED, ReasonCode.SAVED_MEANWHILE, reason)
+
+
+def judge(
+    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float,
+    timeout_s: float,
+) -> tuple[Build, list[str]]:
+    """Return the build, and the files besides the candidate that it depends on."""
+    try:
+        return _judge(ending, candidate, toolchain, private, seconds, timeout_s)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        kind = type(error).__name__
+        reason = f"its build answered with a frame that no builder of ours sends ({kind}: {error})"
+        return Build(Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason), seconds=seconds), []
+
+
+def _judge(
+    ending: Ending, candidate: Candidate, toolchain: Toolchain, private: Path, seconds: float,
+    timeout_s: float,
+) -> tuple[Build, list[str]]:
+    if ending.answer is None:
+        verdict = machine_fault(ending.output, [private.parent]) or _without_answer(ending, timeout_s)
+        return Build(verdict, seconds=seconds, log=ending.output), []
+    answer = ending.answer
+    log = _shortened(answer["log"])
+    generated = _generated(private)
+    cuda = any(each["cuda"] for each in answer["extensions"]) or candidate.language == "cuda"
+    kernels = kernel_reports(log)
+    verdict = None
+    if answer["failure"] is not None:
+        said = f"{answer['failure']['message']}\n{answer['failure'].get('log', '')}\n{log}"
+        verdict = machine_fault(said, [private.parent]) or _failure(answer["failure"], log, candidate, generated)
+    elif toolchain.compile_only and any(each["cuda"] for each in answer["extensions"]):
+        reason = f"for {_compiled_for(answer['extensions'], kernels, toolchain)}; there is no GPU here to run it"
+        verdict = Verdict(Status.COMPILED, ReasonCode.NO_GPU, reason)
+    elif toolchain.compile_only and answer.get("wanted_gpu") and not answer["extensions"]:
+        wanted = next((str(each) for each in answer["warnings"]), "needs a GPU while it is imported")
+        reason = f"it {_shortened(wanted)}, and there is none here; run it where there is one"
+        verdict = Verdict(Status.SKIPPED, ReasonCode.NO_GPU, reason)
+    compiler_warnings = first_warnings(log, candidate.source, candidate.path, generated)
+    extensions = _extensions(answer["extensions"], private) if verdict is None else ()
+    build = Build(
+        verdict=verdict,
+        extensions=extensions,
+        kernels=kernels,
+        seconds=seconds,
+        arch="+".join(toolchain.sms) if cuda else None,
+        headers=_headers(answer["extensions"], answer["failure"]),
+        built_by=_built_by(candidate, toolchain, cuda=cuda, compiled=bool(answer["extensions"])),
+        log=log,
+        warnings=_shortened("\n".join(map(str, answer["warnings"]))),
+        compiler_warnings="\n".join(compiler_warnings),
+        is_bound=bool(answer.get("names_folder", True)),
+        is_of_init=bool(answer.get("built_in_init", True)),
+        failed=tuple(map(str, answer.get("failed") or ()))[:MOST_EXTENSIONS],
+    )
+    return build, _files(answer["files"])
+
+
+def _compiled_for(
+    extensions: Sequence[Mapping[str, Any]], kernels: Sequence[KernelReport], toolchain: Toolchain
+) -> str:
+    """Each architecture with its figures, then those that it is not for, and why."""
+    refused: dict[str, str] = {}
+    for each in extensions:
+        refused |= {str(sm): str(why) for sm, why in dict(each.get("refused") or {}).items()}
+    parts = [
+        summary([kernel for kernel in kernels if kernel.arch == sm]) or sm
+        for sm in toolchain.sms if sm not in refused
+    ]
+    return "; ".join([*parts, *(f"not for {sm} ({why})" for sm, why in sorted(refused.items()))])
+
+
+def _without_answer(ending: Ending, timeout_s: float) -> Verdict:
+    if ending.out_of_memory:
+        return Verdict(Status.OUT_OF_MEMORY, ReasonCode.HOST_MEMORY, f"its build was {ending.death}")
+    if ending.problem == "timeout":
+        reason = f"not built after {timeout_s:.0f} s, and stopped"
+        return Verdict(Status.TIMED_OUT, ReasonCode.BUILD_TIMEOUT, reason)
+    if ending.problem == "import timeout":
+        reason = f"its import did not end within {ending.import_limit_s:g} s, compilers not counted, and was stopped"
+        return Verdict(Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, reason)
+    if ending.problem.startswith("protocol"):
+        reason = f"its build broke the protocol: {ending.problem[10:]}"
+        return Verdict(Status.REJECTED, ReasonCode.PROTOCOL, reason)
+    last = next((line.strip() for line in reversed(ending.output.splitlines()) if line.strip()), "")
+    reason = f"{ending.death} while it was imported for building" + (f": {last[:200]}" if last else "")
+    signalled = ending.code is not None and ending.code < 0
+    return Verdict(Status.CRASHED, ReasonCode.SIGNAL if signalled else ReasonCode.EXITED, reason)
+
+
+def _failure(
+    failure: Mapping[str, Any], log: str, candidate: Candidate, generated: Mapping[str, str]
+) -> Verdict:
+    """Put a builder's failure into words, against the candidate's own lines."""
+    kind, message = failure["kind"], _shortened(failure["message"])
+    if kind == "no_nvcc":
+        return _no_nvcc()
+    if kind == "no_triton":
+        return _no_triton()
+    if kind == "compile_error":
+        output = _shortened(failure.get("log", "")) or log
+        missing = needs_architecture(output)
+        if missing:
+            return Verdict(Status.SKIPPED, ReasonCode.NEEDS_ARCH, missing)
+        absent = missing_cuda_header(output)
+        if absent:
+            reason = f"it needs {absent[0]}, which this CUDA toolkit lacks; bring it with: pip install {absent[1]}"
+            # Where the stand-in needs no such header, the error may be the candidate's own.
+            slim_log = _shortened(failure.get("slim_log", ""))
+            without = "" if missing_cuda_header(slim_log) else explain(
+                slim_log, candidate.source, candidate.path, generated
+            )
+            reason += f"\nwithout that header: {without}" if without else ""
+            return Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, reason)
+        told = explain(f"{output}\n{message}", candidate.source, candidate.path, generated)
+        first_line = message.strip().splitlines()[0] if message.strip() else kind
+        reason = told or f"{candidate.path.name}: {first_line}"
+        return Verdict(Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR, reason)
+    place = f"{candidate.path.name}:{failure['line']}" if failure.get("line") else candidate.path.name
+    return Verdict(Status.BUILD_FAILED, _FAILURE_CODES[kind], f"{place}: {message}")
+
+
+def _shortened(text: Any) -> str:
+    """The end of a log, no line of it so long that a search through it takes long."""
+    return "\n".join(line[:_LINE_CHARACTERS] for line in str(text)[-_LOG_CHARACTERS:].split("\n"))
+
+
+def _extensions(entries: Sequence[Mapping[str, Any]], private: Path) -> tuple[BuiltExtension, ...]:
+    """What was built. Raises ValueError for more than any candidate builds."""
+    if len(entries) > MOST_EXTENSIONS:
+        raise ValueError(f"{len(entries)} extensions, where {MOST_EXTENSIONS} are the most")
+    found = tuple(_extension(each, private) for each in entries)
+    size_bytes = sum(each.path.stat().st_size for each in found)
+    if size_bytes > _MOST_EXTENSION_BYTES:
+        raise ValueError(
+            f"extensions of {size_bytes / 1e9:.1f} GB, where {_MOST_EXTENSION_BYTES / 1e9:.1f} are the most"
+        )
+    return found
+
+
+def _files(named: Sequence[Any]) -> list[str]:
+    """The files that a build depends on besides the candidate, each once. Raises ValueError for too many of them."""
+    paths = sorted({str(path) for path in named})
+    if len(paths) > _MOST_FILES:
+        raise ValueError(f"it names {len(paths)} files that it read, where {_MOST_FILES} are the most")
+    found = [path for path in paths if Path(path).is_file()]
+    size_bytes = sum(Path(path).stat().st_size for path in found)
+    if size_bytes > _MOST_FILE_BYTES:
+        raise ValueError(
+            f"it names files of {size_bytes / 1e9:.1f} GB that it read, where {_MOST_FILE_BYTES / 1e9:.1f} are the most"
+        )
+    return found
+
+
+def _extension(entry: Mapping[str, Any], private: Path) -> BuiltExtension:
+    """Take one extension from the answer. Raises ValueError for a path that is no file of the builder's own.
+    """
+    path = Path(str(entry["path"]))
+    if path.is_symlink() or not path.is_file() or not path.resolve().is_relative_to(private.resolve()):
+        raise ValueError(f"{path.name} is no file in the build's own folder")
+    key, name = str(entry["key"]), str(entry["module_name"])
+    if not key.isalnum() or not name.isidentifier():
+        raise ValueError(f"{name!r} is no name of a module")
+    return BuiltExtension(key, name, path, "", bool(entry["is_python_module"]))
+
+
+def _generated(private: Path) -> dict[str, str]:
+    """Read the files that the compilers were fed, for finding the way from their lines to the candidate's."""
+    found = {}
+    paths = sorted([*(private / "build").glob("*/main.cpp"), *(private / "build").glob("*/cuda.cu")])
+    for path in paths[:_MOST_GENERATED]:
+        if not path.is_symlink() and path.is_file() and path.stat().st_size <= _GENERATED_BYTES:
+            found[str(path)] = path.read_text(encoding="utf-8", errors="replace")
+    return found
+
+
+def _built_by(candidate: Candidate, toolchain: Toolchain, *, cuda: bool, compiled: bool) -> str:
+    if cuda:
+        return toolchain.nvcc_text
+    if candidate.language == "triton":
+        return "triton"
+    return toolchain.cxx_text if compiled else "python"
+
+
+def _headers(extensions: Sequence[Mapping[str, Any]], failure: Mapping[str, Any] | None) -> str | None:
+    """Whose headers all of it was built with, or last tried with; None where nothing was compiled."""
+    used = {str(each["headers"]) for each in extensions}
+    used |= {str(failure["headers"])} if failure and failure.get("headers") else set()
+    return ("slim" if used == {"slim"} else "stock") if used else None
+
+
+def _no_nvcc() -> Verdict:
+    return Verdict(Status.SKIPPED, ReasonCode.NO_NVCC, f"there is no nvcc here; bring one with: {NVCC_HINT}")
+
+
+def _no_triton() -> Verdict:
+    reason = "Triton is not installed; bring it with: pip install triton"
+    return Verdict(Status.SKIPPED, ReasonCode.NO_TRITON, reason)

@@ -1,0 +1,224 @@
+"""A stand-in for ``torch/extension.h`` and its kin, made for one call: the tensor, and the operators it names.
+
+Nothing of PyTorch's is declared anew. The stand-in includes PyTorch's own headers, but one for each operator that
+the sources name instead of all, and takes the factories of ``torch::`` as text from the installed ones. Whoever
+builds with it must build again without it when that fails: not every source gets by with less.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from harness.build.preprocessor_questions import ask_of_pytorchs, may_ask_of_pythons
+
+STOCK_VARIABLE = "KERNEL_REFEREE_STOCK_HEADERS"
+_OPEN = "#pragma once\n#pragma GCC system_header\n"
+_CORE, _PYTHON, _CUDA = "kernel_referee/tensor.h", "kernel_referee/python.h", "kernel_referee/cuda_context.h"
+_TENSOR_HEADERS = ("torch/types.h", "torch/all.h", "torch/torch.h", "ATen/ATen.h")
+_WITH_VERSION = ("torch/extension.h", "torch/all.h", "torch/torch.h")  # PyTorch's own bring its version along
+
+# What stays the same for every call. The first define lets PyTorch's headers include single operators.
+_ALWAYS = """
+#ifndef AT_PER_OPERATOR_HEADERS
+#define AT_PER_OPERATOR_HEADERS
+#endif
+#include <math.h>
+#include <stdlib.h>
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+#include <ATen/core/Tensor.h>
+#include <ATen/Device.h>
+#include <ATen/Dispatch.h>
+#include <ATen/Layout.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/TracerMode.h>
+#include <ATen/core/Formatting.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/irange.h>
+#include <torch/cuda.h>
+"""
+# A header, and the words in a source that ask for it.
+_BY_WORD = {
+    "ATen/Parallel.h": ("parallel_for", "parallel_reduce", "get_num_threads", "set_num_threads", "get_thread_num"),
+    "ATen/TensorIndexing.h": ("indexing", "Slice", "TensorIndex", "index", "index_put_"),
+    "ATen/ExpandUtils.h": ("infer_size", "are_expandable", "expand_inplace", "expand_outplace"),
+    "ATen/ScalarOps.h": ("scalar_to_tensor", "wrapped_scalar_tensor"),
+    "ATen/Context.h": ("globalContext", "detail", "manual_seed", "default_generator"),
+    "ATen/DeviceGuard.h": ("device_of",),
+    "torch/detail/TensorDataContainer.h": ("tensor",),
+    "bitset": ("bitset",), "chrono": ("chrono",), "list": ("list",), "map": ("map", "multimap"),
+    "mutex": ("mutex",), "queue": ("queue", "priority_queue"), "random": ("random", "mt19937"),
+    "set": ("set", "multiset"), "stack": ("stack",), "thread": ("thread", "this_thread"), "valarray": ("valarray",),
+}
+# What these name lies outside the stand-in, or costs as much as all of it.
+_STOCK_ONLY = re.compile(
+    r"\b(?:torch|at)\s*::\s*(?:nn|autograd|jit|optim|data|serialize|linalg|special|fft|sparse|nested|python|native"
+    r"|Library|_ops|meta|functorch)\b|\bTORCH_LIBRARY|\bTHP\w+|<torch/script\.h>|\bTORCH_STABLE_ONLY\b"
+    r"|\bTORCH_TARGET_VERSION\b|\bTORCH_ASSERT_"
+)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">\n]+)[\">]", re.MULTILINE)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+# An operator is named after ::, or is called; what follows a dot or an arrow is a method, and those are all there.
+_OPERATOR = re.compile(r"::\s*([A-Za-z_]\w*)|(?<![\w.])(?<!->)([A-Za-z_]\w*)\s*\(")
+_SPEAKS_PYTORCH = re.compile(r"torch/|ATen/|c10/|\b(?:torch|at|c10)\s*::")
+_SPEAKS_PYTHON = re.compile(r"\b(?:py|pybind11|PYBIND11_\w+|Py[A-Z_]\w*|TORCH_EXTENSION_NAME|wrap_pybind_function)\b")
+_SPEAKS_LIBRARIES = re.compile(
+    r"\b(?:TORCH_)?(?:CUDA)?(?:cu(?:blas|sparse|solver|dss)|CU(?:DA)?(?:BLAS|SPARSE|SOLVER))"
+)
+# Each header of an operator brings PyTorch's whole context along, which its few lines do not use.
+_CONTEXT_LINE = re.compile(r"#include <ATen/(?:Context|DeviceGuard)\.h>\n")
+_VARIANT = re.compile(r"_(?:out|outf|symint)$")
+_INCLUDED_ANYWAY = ("alias", "empty", "empty_like", "scalar_tensor", "zeros")
+# Words that stand for much else: this factory is there for who names it as one alone.
+_OF_MANY_MEANINGS = frozenset({"tensor"})
+_FACTORY = re.compile(r"^inline at::Tensor (\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
+_NAMESPACE = re.compile(r"^namespace torch \{\n.*?^\} // namespace torch\n", re.MULTILINE | re.DOTALL)
+_LIBRARY_LINE = re.compile(
+    r"#include <cu(?:sparse|blas|blasLt|solver\w*|dss)\w*\.h>|\bcu(?:sparse|blas|blasLt|solverDn)Handle_t\b"
+)
+
+
+def is_wanted() -> bool:
+    """Whether builds try the stand-in first; not where $KERNEL_REFEREE_STOCK_HEADERS is set to anything."""
+    return not os.environ.get(STOCK_VARIABLE)
+
+
+def write(
+    folder: Path, torch_include: Path, sources: Sequence[str], cuda_sources: Sequence[str], included: Sequence[str] = ()
+) -> bool:
+    """Write the headers for a call with these texts below `folder`, to be put first on its include path.
+
+    `torch_include` is the folder of PyTorch's headers, `included` are texts of the call's own headers. Returns False, and
+    writes nothing, when the texts need what the stand-in does not have, or this PyTorch's headers do not look as
+    expected. Raises OSError.
+    """
+    # Not all that is included: CUTLASS alone names hundreds of things as operators are named.
+    text = "\n".join([*sources, *cuda_sources, *filter(_SPEAKS_PYTORCH.search, included)])
+    if not _SPEAKS_PYTORCH.search(text) or _STOCK_ONLY.search(text) or ask_of_pytorchs([text, *included]):
+        return False
+    core, named = _core(torch_include, text)
+    if core is None:
+        return False
+    python = f"{_OPEN}#include <{_CORE}>\n#include <torch/csrc/Exceptions.h>\n#include <torch/csrc/utils/pybind.h>\n"
+    of_cuda = [*cuda_sources, *included]
+    only_cpp = not any(_SPEAKS_PYTHON.search(each) for each in of_cuda) and not may_ask_of_pythons(of_cuda)
+    guard = ("#ifndef __CUDACC__\n", "#endif\n") if only_cpp else ("", "")
+    files = {
+        **_operators(torch_include, named.union(_INCLUDED_ANYWAY)), _CORE: core, _PYTHON: python,
+        "torch/extension.h": f"{_OPEN}#include <{_CORE}>\n{guard[0]}#include <{_PYTHON}>\n{guard[1]}",
+        **{name: f"{_OPEN}#include <{_CORE}>\n" for name in _TENSOR_HEADERS},
+    }
+    if (torch_include / "torch/csrc/api/include/torch/version.h").is_file():
+        files |= {name: files[name] + "#include <torch/version.h>\n" for name in _WITH_VERSION}
+    if not _SPEAKS_LIBRARIES.search(text):
+        files |= _cuda_context(torch_include)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return True
+
+
+def headers_of(texts: Iterable[str], folders: Sequence[Path]) -> list[str]:
+    """The texts of the headers below `folders` that `texts` include, and of those that these do.
+
+    A header is looked for beside whoever includes it, too. Those of the compilers and of PyTorch are not below, and not
+    found.
+    """
+    found: dict[Path, str] = {}
+    wanted = [(name, folders) for text in texts for name in _INCLUDE.findall(text)]
+    while wanted:
+        name, places = wanted.pop()
+        path = next((place / name for place in places if (place / name).is_file()), None)
+        if path is None or path.resolve() in found:
+            continue
+        text = found[path.resolve()] = path.read_text(encoding="utf-8", errors="replace")
+        wanted += [(inner, [path.parent, *folders]) for inner in _INCLUDE.findall(text)]
+    return list(found.values())
+
+
+def _operators(torch_include: Path, named: Iterable[str]) -> dict[str, str]:
+    """The headers of those of `named` that are operators, by their path, without the context they bring along."""
+    # relu_, sum_out and zeros_symint lie in the headers of relu, sum and zeros.
+    named = {each for name in named for each in (name, name.rstrip("_"), _VARIANT.sub("", name))}
+    found = {}
+    for name in sorted(named):
+        path = torch_include / "ATen" / "ops" / f"{name}.h"
+        if path.is_file():
+            found[f"ATen/ops/{name}.h"] = "#pragma GCC system_header\n" + _CONTEXT_LINE.sub(
+                "", path.read_text(encoding="utf-8")
+            )
+    return found
+
+
+def _named(text: str) -> set[str]:
+    """What `text` names where operators are named."""
+    return {first or second for first, second in _OPERATOR.findall(text)}
+
+
+def _core(torch_include: Path, text: str) -> tuple[str | None, set[str]]:
+    """The text of the header that all others include, and the operators that it brings; None when PyTorch's headers do not
+    have the expected parts.
+    """
+    api = torch_include / "torch/csrc/api/include/torch/types.h"
+    factories = torch_include / "torch/csrc/autograd/generated/variable_factories.h"
+    names = _NAMESPACE.search(api.read_text(encoding="utf-8")) if api.is_file() else None
+    if names is None or not factories.is_file():
+        return None, set()
+    made = factories.read_text(encoding="utf-8")
+    named, words = _named(text), set(_WORD.findall(text))
+    words -= _OF_MANY_MEANINGS - named
+    found = {block[1] for block in _FACTORY.finditer(made)}
+    if not {"empty", "zeros", "from_blob", "tensor"} <= found or set(re.findall(r"at::Tensor (\w+)\(", made)) - found:
+        return None, set()
+    named |= found & words
+    blocks = [block[0] for block in _FACTORY.finditer(made) if block[1] in words]
+    headers = [header for header, asking in _BY_WORD.items() if words & set(asking)]
+    core = "".join([
+        _OPEN, _ALWAYS, *_includes(headers), *_includes(_operators(torch_include, named)),
+        "namespace torch {\nnamespace slim {\n",
+        # As torch::autograd::make_variable does for a tensor that nobody else holds.
+        "inline at::Tensor made(at::Tensor tensor, bool requires_grad) {\n"
+        "  if (requires_grad) tensor.set_requires_grad(true);\n  return tensor;\n}\n}\n"
+        "using Deleter = std::function<void(void*)>;\nusing at::MemoryFormat;\n",
+        *(block.replace("autograd::make_variable(", "slim::made(") for block in blocks),
+        # One that is only missing would let torch:: fall through to at::, where another header has it, and that one forgets
+        # requires_grad; a macro may piece its name together.
+        *(f"template <typename... T> at::Tensor {name}(T&&...) = delete;\n" for name in sorted(found - words)), "}\n",
+        names[0],
+        "namespace torch {\nusing NoGradGuard = at::NoGradGuard;\nusing AutoGradMode = at::AutoGradMode;\n}\n",
+    ])
+    return core, named
+
+
+def _cuda_context(torch_include: Path) -> dict[str, str]:
+    """``ATen/cuda/CUDAContext.h`` without cuBLAS, cuSPARSE and cuSOLVER, which need not even be installed."""
+    light = torch_include / "ATen/cuda/CUDAContextLight.h"
+    if not light.is_file():
+        return {}
+    kept = [line for line in light.read_text(encoding="utf-8").splitlines() if not _LIBRARY_LINE.search(line)]
+    return {
+        "ATen/cuda/CUDAContextLight.h": "\n".join(["#pragma GCC system_header", *kept, ""]),
+        "ATen/cuda/Exceptions.h": f"{_OPEN}#include <c10/util/Exception.h>\n#include <c10/cuda/CUDAException.h>\n"
+        "#define AT_CUDA_CHECK(EXPR) C10_CUDA_CHECK(EXPR)\n",
+        "ATen/cuda/CUDAContext.h": f"{_OPEN}#include <ATen/cuda/CUDAContextLight.h>\n"
+        "#include <c10/cuda/CUDAStream.h>\n#include <c10/util/Logging.h>\n#include <ATen/cuda/Exceptions.h>\n",
+    }
+
+
+def _includes(headers: Iterable[str]) -> list[str]:
+    return [f"#include <{header}>\n" for header in headers]

@@ -1,0 +1,181 @@
+"""The parts of the machine that can be looked at without torch: compilers, the wall, the cache, the disk.
+
+Each function looks at one thing and returns its finding; none raises.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from harness.attribution.device_code import find_cuobjdump
+from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
+from harness.build.toolchain import NVCC_HINT, Toolchain
+from harness.cli.diagnosis.finding import MISSING, NOTE, OK, Finding
+from harness.sandbox.strongest import NO_WALL, NO_WALL_HINT, best_wall
+from harness.tools.counters import ncu as counters
+from harness.tools.sanitizer.compute_sanitizer import HINT, find_tool
+
+_LEAST_FREE_BYTES = 5 << 30
+_VERSION_TIMEOUT_S = 30
+
+
+def python_finding() -> Finding:
+    text = f"{platform.python_version()} at {sys.executable}, on {platform.system()} {platform.machine()}"
+    if sys.platform != "linux":
+        return Finding("Python", MISSING, text, "the referee needs Linux: it shares memory by sealed anonymous files")
+    if not Path(sysconfig.get_paths()["include"], "Python.h").is_file():
+        hint = "extensions and Triton compile against it: apt install python3-dev"
+        return Finding("Python", MISSING, f"{text}, without Python.h", hint)
+    return Finding("Python", OK, text)
+
+
+def nvcc_finding(toolchain: Toolchain, *, on_gpu: bool) -> Finding:
+    if toolchain.nvcc_path is None:
+        without = "cannot be compiled to see whether they would"
+        use = f"CUDA candidates {'are skipped' if on_gpu else without}"
+        hint = f"{use}; install the CUDA toolkit of torch's own CUDA version" if on_gpu else f"{use}; {NVCC_HINT}"
+        return Finding("nvcc", MISSING, "not found (CUDA_HOME, PATH, /usr/local/cuda, the wheels)", hint)
+    text = f"{toolchain.nvcc_version or 'of unknown version'} at {toolchain.nvcc_path}"
+    if on_gpu and toolchain.torch_cuda and toolchain.nvcc_version:
+        if toolchain.nvcc_version.split(".")[0] != toolchain.torch_cuda.split(".")[0]:
+            hint = f"torch refuses to build with it: install the CUDA {toolchain.torch_cuda} toolkit, or set CUDA_HOME"
+            return Finding("nvcc", MISSING, f"{text}, but torch is built for CUDA {toolchain.torch_cuda}", hint)
+    return Finding("nvcc", OK, text if on_gpu else f"{text} (without a GPU it compiles only, for {toolchain.sm})")
+
+
+def cxx_finding(toolchain: Toolchain) -> Finding:
+    if toolchain.cxx_path is None:
+        return Finding("C++ compiler", MISSING, "neither c++ nor g++ is on the PATH", "apt install g++, or set CXX")
+    return Finding("C++ compiler", OK, f"{toolchain.cxx_text} at {toolchain.cxx_path}")
+
+
+def ninja_finding() -> Finding:
+    # The builder looks beside its Python too, where the wheel puts it.
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    program = shutil.which("ninja", path=places)
+    version = None if program is None else _first_line([program, "--version"])
+    if version is None:
+        return Finding("ninja", MISSING, "not found; load_inline builds with it", "pip install ninja")
+    return Finding("ninja", OK, f"{version} at {program}")
+
+
+def triton_finding(*, on_gpu: bool) -> Finding:
+    if importlib.util.find_spec("triton") is None:
+        text = "not installed; Triton candidates are skipped"
+        return Finding("Triton", MISSING if on_gpu else NOTE, text, "pip install triton")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        text = version("triton")
+    except PackageNotFoundError:
+        text = "of unknown version"
+    return Finding("Triton", OK, text if on_gpu else f"{text}; without a GPU its interpreter checks candidates at small sizes")
+
+
+def cuobjdump_finding(*, on_gpu: bool) -> Finding | None:
+    """Only of interest with a GPU: it reads which kernels an extension holds."""
+    if not on_gpu:
+        return None
+    program = find_cuobjdump()
+    if program is None:
+        text = "not found; whose kernel ran is then told from the strings of the extension, which proves less"
+        return Finding("cuobjdump", NOTE, text, "it comes with the CUDA toolkit, or: pip install nvidia-cuda-cuobjdump")
+    return Finding("cuobjdump", OK, program)
+
+
+def sanitizer_finding(*, on_gpu: bool) -> Finding | None:
+    """Only of interest with a GPU, and for --sanitize alone."""
+    if not on_gpu:
+        return None
+    program = find_tool()
+    if program is None:
+        return Finding("compute-sanitizer", NOTE, "not found; run --sanitize cannot be had without it", HINT)
+    version = _line_of([program, "--version"], "Version")
+    return Finding("compute-sanitizer", OK, f"{version or 'of unknown version'} at {program}, for run --sanitize")
+
+
+def profiler_finding(*, on_gpu: bool) -> Finding | None:
+    """Whether there is an ncu for `profile`; None where there is no GPU to read."""
+    if not on_gpu:
+        return None
+    program = counters.find_tool()
+    if program is None:
+        return Finding("ncu", NOTE, "not found; `profile` cannot be had without it", counters.HINT)
+    version = _line_of([program, "--version"], "Version")
+    return Finding("ncu", OK, f"{version or 'of unknown version'} at {program}, for `profile`")
+
+
+def wall_finding() -> Finding:
+    wall = best_wall()
+    if wall.name == NO_WALL.name:
+        return Finding("sandbox wall", NOTE, f"{wall.text}; candidates can read and write what you can", NO_WALL_HINT)
+    if not wall.cgroup:
+        hint = "a candidate's memory is held only where this user may write a cgroup (version 2)"
+        return Finding("sandbox wall", NOTE, wall.text, hint)
+    return Finding("sandbox wall", OK, wall.text)
+
+
+def cache_finding() -> Finding:
+    root = default_root().expanduser()
+    hint = f"{ENVIRONMENT_VARIABLE}=/some/writable/folder puts it elsewhere"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        return Finding("cache", MISSING, f"{root} cannot be written: {error.strerror or error}", hint)
+    return Finding("cache", OK, f"{root}, {bytes_text(_bytes_below(root))}, writable")
+
+
+def disk_finding() -> Finding:
+    root = default_root().expanduser()
+    free = {}
+    for place in (root, Path(tempfile.gettempdir())):
+        existing = next((folder for folder in (place, *place.parents) if folder.exists()), Path("/"))
+        free[place] = shutil.disk_usage(existing).free
+    text = ", ".join(f"{bytes_text(size)} free for {place}" for place, size in free.items())
+    if min(free.values()) < _LEAST_FREE_BYTES:
+        hint = f"builds want about {bytes_text(_LEAST_FREE_BYTES)}; free some, or set {ENVIRONMENT_VARIABLE} and TMPDIR"
+        return Finding("disk", NOTE, text, hint)
+    return Finding("disk", OK, text)
+
+
+def bytes_text(size_bytes: int) -> str:
+    """`12.3 GB`, `4.0 MB`, `0 MB`, in powers of ten."""
+    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"
+
+
+def _bytes_below(folder: Path) -> int:
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except OSError:
+                pass  # deleted by a run that goes on meanwhile
+    return total
+
+
+def _first_line(command: list[str]) -> str | None:
+    return next(iter(_printed_by(command)), None)
+
+
+def _line_of(command: list[str], word: str) -> str | None:
+    """What stands behind `word` on the line that begins with it."""
+    return next((line.removeprefix(word).strip() for line in _printed_by(command) if line.startswith(word)), None)
+
+
+def _printed_by(command: list[str]) -> list[str]:
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return ran.stdout.strip().splitlines() if ran.returncode == 0 else []

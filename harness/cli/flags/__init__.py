@@ -1,0 +1,102 @@
+"""The words and flags of the command line: what each verb takes, and what is said of a mistake in them.
+
+Nothing heavy is imported here: `--help` and a mistake answer at once. `VERBS` is the one list of verbs; each has a
+module of its name in `harness/cli/verbs`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import __version__
+from harness.cli.completion import answer_the_shell
+from harness.cli.flags import device_flags, project_flags, result_flags
+from harness.cli.flags.parser import EXIT_CODES, Parser
+from harness.model.errors import InputError
+from harness.model.places import PROGRAM
+
+_EXAMPLES = (
+    ("problems/tril_matmul.yaml", "build, check, time and rank every candidate"),
+    ("problems/tril_matmul.yaml --only 'tiled*'", "only some of them"),
+    ("watch problems/tril_matmul.yaml", "and again when one is saved, or what it imports"),
+    ("15_anything.py --candidates some/dir", "a KernelBench problem, unmodified"),
+    ("list", "problems, candidates, settings"),
+    ("doctor", "what this machine has, and what is missing"),
+    ("compare results/tril_matmul/", "results of several GPUs side by side"),
+    ("report results/", "all of them as one HTML file with charts"),
+    ("show tiled_shared", "everything known about one candidate"),
+    ("reproduce tiled_shared", "the launch that failed once more, its tensors to a file"),
+    ("profile tiled_shared", "what the hardware counters say of one call"),
+    ("new tril_matmul my_kernel", "a candidate to begin with"),
+    ("selftest --adversarial", "cheats, faults and honest controls, and who sees through"),
+)
+
+# What adds each verb's flags, in the order of --help.
+_ADD = {
+    "run": device_flags.add_run, "watch": device_flags.add_watch, "tune": device_flags.add_tune, "suite": device_flags.add_suite,
+    "list": project_flags.add_list, "doctor": project_flags.add_doctor,
+    "compare": result_flags.add_compare, "scores": result_flags.add_scores, "report": result_flags.add_report,
+    "show": result_flags.add_show, "reproduce": result_flags.add_reproduce, "profile": device_flags.add_profile,
+    "new": project_flags.add_new, "new-problem": project_flags.add_new_problem, "serve": device_flags.add_serve,
+    "cache": project_flags.add_cache, "selftest": device_flags.add_selftest,
+}
+VERBS = tuple(_ADD)
+
+
+def understood(arguments: Sequence[str]) -> argparse.Namespace:
+    """What `arguments` ask for; `verb` is among it. Raises InputError for what no verb or flag is."""
+    parser = _parser()
+    answer_the_shell(parser, VERBS)
+    options, unknown = parser.parse_known_args(_with_verb(list(arguments)))
+    if unknown:
+        raise _no_such_flag(options.verb, unknown, parser)
+    return options
+
+
+def _with_verb(arguments: list[str]) -> list[str]:
+    """Put `run` before a problem's file or name; say what was meant when the word is neither that nor a verb."""
+    first = next((word for word in arguments if not word.startswith("-")), None)
+    if first is None or first in VERBS:
+        return arguments
+    if not Path(first).suffix and not Path(first).exists() and not set(first) & set("*?["):
+        from harness.model.problem import problems_by_name
+        from harness.model.spelling import hint_for, nearest
+
+        problems = problems_by_name()
+        if first in problems:
+            return ["run", *arguments]
+        meant = None if nearest(first, VERBS) else nearest(first, problems)
+        hint = f"Did you mean {meant}?" if meant else hint_for(first, VERBS, "The verbs are")
+        raise InputError(f"'{first}' is neither a verb nor a problem file", hint=hint)
+    return ["run", *arguments]
+
+
+def _no_such_flag(verb: str, unknown: Sequence[str], parser: Parser) -> InputError:
+    """What was typed that `verb` does not know, with the nearest flag that it does."""
+    from harness.model.spelling import nearest
+
+    help_of = f"Type {PROGRAM} {verb} --help for the flags"
+    flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
+    if flag is None:
+        return InputError(f"'{unknown[0]}' is one word too many for {verb}", hint=help_of)
+    meant = nearest(flag.lstrip("-"), [known.lstrip("-") for known in parser.flags_of(verb)])
+    return InputError(f"{verb} has no flag {flag}", hint=f"Did you mean --{meant}?" if meant else help_of)
+
+
+def _examples() -> str:
+    width = max(len(words) for words, _ in _EXAMPLES)
+    return "\n".join(["examples:", *(f"  {PROGRAM} {words:<{width}}   {what}" for words, what in _EXAMPLES)])
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog=PROGRAM, description="A referee for GPU kernels: builds, checks, times and ranks candidates.",
+        epilog=f"{_examples()}\n\n{EXIT_CODES}", formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"kernel-referee {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="PROBLEM | VERB", parser_class=Parser, required=True)
+    for add in _ADD.values():
+        add(verbs)
+    return parser

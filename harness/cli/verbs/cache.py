@@ -1,0 +1,95 @@
+"""`run.py cache`: what the cache of builds holds, and clearing it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from harness.build.cache import default_root
+from harness.build.cache_space import LIMIT_VARIABLE, Holding, holdings, limit_bytes, remove
+from harness.model.errors import InputError
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the cache, or clear it. Returns 0. Raises InputError for an age or a limit that cannot be read."""
+    root, limit = default_root().expanduser().resolve(), limit_bytes()
+    older_s = age_s(options.older_than) if options.older_than is not None else None
+    held = holdings(root)
+    gone: list[Holding] = []
+    if options.clear or older_s is not None:
+        now_s = time.time()
+        chosen = [each for each in held if older_s is None or now_s - each.used_s >= older_s]
+        gone = remove(root, chosen)
+        kept_in_use = len(chosen) - len(gone)
+        held = holdings(root)
+    else:
+        kept_in_use = 0
+    if options.json:
+        print(json.dumps({
+            "path": str(root), "limit_bytes": limit, "size_bytes": _size(held), "entries": len(held),
+            "kinds": {kind: {"entries": len(of), "size_bytes": _size(of)} for kind, of in _by_kind(held).items()},
+            "removed": len(gone), "removed_bytes": _size(gone), "in_use": kept_in_use,
+        }))
+        return 0
+    if options.clear or older_s is not None:
+        print(f"Removed {_count(len(gone))}, {size_text(_size(gone))}.")
+        if kept_in_use:
+            print(f"{_count(kept_in_use)} stayed: a run that is under way may be using them.")
+    print(_table(held, limit))
+    print(f"\nIn {root}; {LIMIT_VARIABLE} sets the limit, KERNEL_REFEREE_CACHE the place.")
+    return 0
+
+
+def age_s(text: str) -> float:
+    """An age like 30d, 12h or 2w in seconds. Raises InputError for anything else."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    if found is None:
+        raise InputError(f"{text!r} is no age", hint="Write it like 30d, 12h or 2w")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def size_text(size_bytes: float) -> str:
+    """A size as people read it: "0 B", "12.3 MB"."""
+    for unit in ("B", "KB", "MB"):
+        if size_bytes < 1024:
+            return f"{size_bytes:.3g} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.3g} GB"
+
+
+def _table(held: Sequence[Holding], limit: int) -> str:
+    now_s = time.time()
+    rows = [
+        [kind, len(of), size_text(_size(of)), _ago(now_s - of[-1].used_s)] for kind, of in _by_kind(held).items()
+    ]
+    rows.append(["all", len(held), f"{size_text(_size(held))} of {size_text(limit)}", ""])
+    return tabulate(rows, ["kind", "entries", "size", "last used"], colalign=("left", "right", "right", "right"))
+
+
+def _by_kind(held: Sequence[Holding]) -> dict[str, list[Holding]]:
+    kinds: dict[str, list[Holding]] = {}
+    for each in held:
+        kinds.setdefault(each.kind, []).append(each)
+    return dict(sorted(kinds.items()))
+
+
+def _size(held: Sequence[Holding]) -> int:
+    return sum(each.size_bytes for each in held)
+
+
+def _count(number: int) -> str:
+    return f"{number} {'entry' if number == 1 else 'entries'}"
+
+
+def _ago(seconds: float) -> str:
+    for letter in ("w", "d", "h", "m"):
+        if seconds >= _SECONDS[letter]:
+            return f"{seconds / _SECONDS[letter]:.0f}{letter} ago"
+    return "just now"

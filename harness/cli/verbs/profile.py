@@ -1,0 +1,104 @@
+"""`run.py profile CANDIDATE`: the hardware counters of one cold call, in figures and sentences."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from harness.device.choice import check_device_name, require_torch
+from harness.model.candidate import Candidate, read_candidate
+from harness.model.errors import InputError
+from harness.model.files.text_files import shown
+from harness.model.places import folders_of
+from harness.model.problem import Problem, find_problem, in_mode, load_problem, problems_by_name
+from harness.model.settings import load_settings
+from harness.model.sizes_text import sizes_text
+from harness.model.spelling import hint_for, listed
+from harness.report import terminal
+
+EXIT_NOTHING_RAN = 4
+
+
+def run(options: argparse.Namespace) -> int:
+    """Count and print. Returns 0, or 4 where ncu could not read the counters; the text says why."""
+    check_device_name(options.device)
+    settings = load_settings(options.config)
+    path, problem = _meant(options.candidate, options.problem, options.candidates)
+    problem = in_mode(problem, options.mode)
+    candidate = read_candidate(path, form=problem.form)
+    if candidate.fault:
+        raise InputError(candidate.fault)
+    require_torch()
+    from harness.cli.counter_page import kernels_json, render
+    from harness.report.progress import open_progress
+    from harness.runs.profile import profile
+
+    with open_progress(silent=options.json) as progress:
+        found = profile(problem, candidate, options.device, settings, progress, options.wait)
+    sizes = sizes_text(found.sizes)
+    if options.json:
+        print(json.dumps({
+            "candidate": candidate.name, "problem": problem.name, "sizes": sizes, "mode": problem.mode,
+            "parameters": candidate.parameters, "device_name": found.device.name, "uuid": found.device.uuid,
+            "trouble": found.read.trouble, "kernels": kernels_json(found.read.kernels),
+        }))
+    elif found.read.trouble:
+        print(f"{candidate.name}: no counters were read: {found.read.trouble}", file=sys.stderr)
+    else:
+        title = " · ".join(filter(None, (_name(candidate), problem.name, sizes, found.device.name, "one cold call")))
+        print(render(
+            title, found.read.kernels, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout)
+        ))
+    return EXIT_NOTHING_RAN if found.read.trouble else 0
+
+
+def _name(candidate: Candidate) -> str:
+    return f"{candidate.name} ({candidate.parameters})" if candidate.parameters else candidate.name
+
+
+def _meant(word: str, problem: Path | None, folder: Path | None) -> tuple[Path, Problem]:
+    """The candidate's file and its problem: from a file, PROBLEM/NAME or a name. Raises InputError."""
+    path = Path(word)
+    if path.suffix in (".py", ".json") and path.is_file():
+        return path, _problem_of(path, problem, folder)
+    if path.parent.name and problem is None and folder is None:
+        problem, word = find_problem(Path(path.parent.name)), path.name
+    name = word[:-3] if word.endswith(".py") else word
+    if problem is not None or folder is not None:
+        if problem is None:
+            raise InputError("--candidates needs --problem beside it", hint="Type --problem problems/NAME.yaml")
+        loaded = load_problem(find_problem(problem), folder)
+        folders = loaded.candidate_folders
+        files = {each.stem: each for folder in reversed(folders) for each in sorted(folder.glob("[!_.]*.py"))}
+        if name not in files:
+            raise _no_such(name, list(files.values()), " and ".join(map(shown, folders)))
+        return files[name], loaded
+    folders = folders_of("candidates")
+    files = {
+        (each.parent.name, each.stem): each
+        for folder in reversed(folders) for each in sorted(folder.glob("*/[!_.]*.py"))
+    }
+    matching = [each for each in files.values() if each.stem == name]
+    if not matching:
+        raise _no_such(name, list(files.values()), " and ".join(map(shown, folders)) or "candidates/")
+    if len(matching) > 1:
+        of = [each.parent.name for each in matching]
+        raise InputError(f"'{name}' is a candidate for {listed(of)}", hint=f"Type {of[0]}/{name}")
+    return matching[0], _problem_of(matching[0], None, None)
+
+
+def _no_such(name: str, files: list[Path], where: object) -> InputError:
+    hint = hint_for(name, sorted({each.stem for each in files}), "There are") if files else None
+    return InputError(f"there is no candidate '{name}' in {where}", hint=hint)
+
+
+def _problem_of(path: Path, named: Path | None, folder: Path | None) -> Problem:
+    """The problem that was named, or the one that the file's folder is named after."""
+    if named is not None:
+        return load_problem(find_problem(named), folder)
+    file = problems_by_name().get(path.resolve().parent.name)
+    if file is None:
+        raise InputError("does not say which problem it is for", shown(path), hint="Name it with --problem FILE")
+    return load_problem(file, folder)

@@ -1,0 +1,170 @@
+"""`run.py PROBLEM`: judge the candidates of a problem and print the leaderboard."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from typing import Any
+
+from harness.build.toolchain import check_architectures, find_toolchain, parse_architectures
+from harness.cli.diagnosis.bytecode import advice_on_bytecode
+from harness.device.choice import check_device_name, check_device_names, check_ray, ray_words, require_torch
+from harness.device.early_context import open_ahead
+from harness.model.candidate import find_candidates, rivals_of
+from harness.model.errors import NothingToRun
+from harness.model.files.text_files import shown
+from harness.model.places import PROGRAM, own
+from harness.model.problem import at_sizes, find_problem, in_mode, load_problem, over_baseline, with_baselines
+from harness.model.settings import check_one_size, extra_words, extras_of, load_settings, size_words
+from harness.results.own_baseline import fault_of
+from harness.sandbox.prestart import import_ahead, start_ahead, uncollected
+from harness.tools.sanitizer.compute_sanitizer import require_tool
+
+EXIT_STRICT, EXIT_HARNESS_FAILED, EXIT_NOTHING_RAN = 1, 1, 4
+
+
+def run(options: argparse.Namespace) -> int:
+    """Validate everything that needs no torch first, then judge. Returns the exit code."""
+    [word] = options.problem
+    check_device_name(options.device)
+    check_ray(options)
+    names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
+    import_ahead()  # it takes longer than all that may be found wrong here
+    problem = at_sizes(in_mode(load_problem(find_problem(word), options.candidates), options.mode), options.sizes)
+    problem = over_baseline(with_baselines(problem, options.baselines), options.baseline)
+    settings = load_settings(options.config)
+    if options.devices or options.ray:
+        check_one_size(options, "--ray" if options.ray else "--devices")
+    candidates = find_candidates(problem.candidate_folders, options.only, options.skip, problem.form)
+    candidates = rivals_of(problem.baseline, candidates)
+    if options.sanitize and not options.ray:
+        require_tool("cpu" if set(names) == {"cpu"} else options.device)
+    archs = _architectures(options)
+
+    require_torch()
+    if options.ray:
+        return _reported(options, _judged_on_cluster(options, problem, candidates, settings, archs))
+    start_ahead()
+    if not options.devices:
+        open_ahead(options.device)  # not before: a mistake would be told half a second later, with the GPU put away
+    from harness.device.choice import devices_of
+    from harness.report.progress import open_progress
+    from harness.runs.fleet.judge_process import likely_devices, started
+
+    with started(likely_devices(names)) as early, open_progress(silent=options.json) as progress:
+        with uncollected():
+            from harness.judge.run import RunRequest
+            from harness.runs.fleet.parent import run as judge_all  # imports torch, as the referees do meanwhile
+
+        request = RunRequest(
+            problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),
+            archs=archs, extras=extras_of(options), wait_s=options.wait,
+        )
+        advice = advice_on_bytecode()
+        if advice is not None:
+            progress.note(advice)
+        devices = devices_of(names, progress.note) if options.devices else names
+        results = judge_all(request, devices, progress, early)
+    return _reported(options, results)
+
+
+def _judged_on_cluster(options, problem, candidates, settings, archs) -> list[Any]:
+    """What became of the candidates on the devices of the cluster. Raises HarnessError."""
+    from harness.report.progress import open_progress
+    from harness.runs.cluster.link import connected
+
+    with connected(options.ray, options.device, options.accelerator) as link, open_progress(silent=options.json) as progress:
+        from harness.judge.run import RunRequest
+        from harness.runs.cluster.run import run as judge_all  # imports torch
+
+        return judge_all(RunRequest(
+            problem, candidates, link.kind, settings, options.out, options.sanitize, _command(options), archs=archs,
+            extras=extras_of(options), wait_s=options.wait,
+        ), link, progress)
+
+
+def _reported(options: argparse.Namespace, results) -> int:
+    """Print what became of the candidates. Returns the exit code; raises HarnessError where none could be run."""
+    from harness.judge.run import nothing_ran
+
+    records = [record for result in results for record in result.records]
+    if options.json:
+        print(json.dumps(_as_json(results, records)))
+    else:
+        print("\n\n".join(_leaderboard(options, result) for result in results))
+    own = [record for record in records if record.role == "candidate"]
+    if any(record.status.value == "harness_error" for record in records):
+        return EXIT_HARNESS_FAILED
+    if nothing_ran(records):
+        if options.json:
+            return EXIT_NOTHING_RAN
+        raise NothingToRun("No candidate could be run here; the lines under the table say why")
+    fault = fault_of(records)
+    if fault is not None:
+        raise fault
+    if options.strict and any(record.status.value != "ok" for record in own):
+        return EXIT_STRICT
+    return 0
+
+
+def _as_json(results, records) -> dict[str, Any]:
+    """One file of results is `csv`; with GPUs of several models, `csvs` has them all; `together`: several sizes."""
+    from harness.report.sizes_table import sizes_json
+
+    paths = [str(result.csv_path) for result in results]
+    return {
+        "csv": paths[0], "csvs": paths, "records": [each.to_json() for each in records],
+        "together": sizes_json(records),
+    }
+
+
+def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
+    """What --arch names. Raises InputError for what is no architecture, or none of this nvcc's."""
+    if options.arch is None:
+        return ()
+    archs = parse_architectures(options.arch)
+    nvcc = find_toolchain(None).nvcc_path
+    if nvcc is not None:
+        check_architectures(archs, nvcc)
+    return archs
+
+
+def _command(options: argparse.Namespace) -> str:
+    """What to type to run this problem again in the same way, all its candidates."""
+    words = [*PROGRAM.split(), str(shown(options.problem[0]))]
+    if options.candidates is not None:
+        words += ["--candidates", str(options.candidates)]
+    if options.mode is not None:
+        words += ["--mode", options.mode]
+    if options.baselines is not None:
+        words += ["--baselines", options.baselines]
+    if options.baseline is not None:
+        words += ["--baseline", str(shown(options.baseline))]
+    words += size_words(options)
+    if options.devices is not None:
+        words += ["--devices", options.devices]
+    elif options.device != "auto":
+        words += ["--device", options.device]
+    words += ray_words(options)
+    if options.config != "default":
+        words += ["--config", options.config]
+    if options.out != own("results"):
+        words += ["--out", str(options.out)]
+    if options.arch is not None:
+        words += ["--arch", options.arch]
+    if options.sanitize:
+        words.append("--sanitize")
+    words += extra_words(options)
+    return shlex.join(words)
+
+
+def _leaderboard(options: argparse.Namespace, result) -> str:
+    from harness.report import terminal
+    from harness.report.leaderboard import render
+
+    return render(
+        result.records, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
+        command=_command(options), records_path=shown(result.csv_path),
+    )

@@ -1,0 +1,156 @@
+"""`run.py selftest`: how far the numbers of this device can be trusted, and with --adversarial who can be fooled."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.device.choice import check_device_name, check_device_names, check_ray, device_kind
+from harness.model.errors import InputError, NothingToRun
+from harness.model.files.text_files import shown
+from harness.model.places import PROGRAM
+from harness.model.settings import load_settings
+from harness.report import terminal
+from harness.report.progress import open_progress
+from harness.report.table import Column, fitted, table_text
+from harness.sandbox.prestart import start_ahead
+from harness.selftest import matrix_page
+from harness.selftest.corpus import CORPUS, Case, read_corpus
+from harness.selftest.matrix import AS_EXPECTED, HEADINGS, NOT_RUN, Row, cells
+from harness.selftest.selection import chosen
+
+if TYPE_CHECKING:
+    from harness.selftest.adversarial import Findings
+    from harness.selftest.known_time import Waits
+
+EXIT_NOT_AS_EXPECTED, EXIT_NOTHING_RAN = 3, 4
+
+
+def run(options: argparse.Namespace) -> int:
+    """Put the harness to the test. Returns 0, 3 when something is not as it should be, 4 when nothing could run."""
+    check_device_name(options.device)
+    check_ray(options)
+    if options.devices:
+        check_device_names(options.devices, options.device)
+    if (options.devices or options.ray) and not options.adversarial:
+        flag = "--ray auto" if options.ray else "--devices all"
+        hint = f"Type selftest --device cuda:0, or selftest --adversarial {flag}"
+        raise InputError(f"{flag.split()[0]} is about the corpus: the control is a device's own", hint=hint)
+    for flag, value in (("--only", options.only), ("--skip", options.skip), ("--write", options.write)):
+        if value and not options.adversarial:
+            raise InputError(f"{flag} is about the corpus", hint=f"Type selftest --adversarial {flag} …")
+    if options.adversarial and options.config != "quick":
+        raise InputError("--config is about eager against itself", hint="Type selftest --config default")
+    if options.repeat < 1 or (options.repeat > 1 and options.adversarial):
+        raise InputError("--repeat is how often eager is timed against itself", hint="Type selftest --repeat 10")
+    if options.write:
+        matrix_page.check_markers(options.write)
+    cases = chosen(read_corpus(CORPUS), options.only, options.skip) if options.adversarial else []
+    if importlib.util.find_spec("torch") is None:
+        raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type {PROGRAM} doctor")
+    if not options.ray:
+        start_ahead()
+    return _adversarial(options, cases) if options.adversarial else _timing(options)
+
+
+def _timing(options: argparse.Namespace) -> int:
+    from harness.selftest import agreement, control_row, known_time
+
+    settings = load_settings(options.config)
+    kind, folder, began = device_kind(options.device), options.out or control_row.new_folder(), time.monotonic()
+    with open_progress(silent=options.json) as progress:
+        records, paths = control_row.run_control(
+            kind, options.device, folder, progress, settings, options.repeat, options.wait
+        )
+        waits, more = known_time.run_waits(kind, options.device, folder, progress, settings, options.wait)
+    alike = [*records, *(each for wait in waits for each in wait.records if each.candidate in ("eager", "itself"))]
+    rows = len(records) + sum(len(wait.records) for wait in waits)
+    seen = [each for wait, path in zip(waits, more) for each in agreement.read(wait.records, path)]
+    seconds = (time.monotonic() - began) / rows
+    trusted = control_row.can_be_trusted(alike, settings.eager_players) and all(wait.adds_up for wait in waits)
+    lines = [
+        *map(known_time.sentence, waits), *agreement.sentences(seen), *control_row.sentences(alike, settings.eager_players),
+        f"A row took {seconds:.1f} s, builds included (--config {options.config}).",
+    ]
+    if options.json:
+        clocks = [
+            {"candidate": each.record.candidate, "sizes": each.record.sizes, **each.clocks.to_json()} for each in seen
+        ]
+        print(json.dumps({
+            "csv": list(map(str, [*paths, *more])), "as_expected": trusted, "seconds_per_row": seconds,
+            "records": [record.to_json() for record in records], "waits": [_wait_json(wait) for wait in waits],
+            "clocks": clocks, "sentences": lines,
+        }))
+    else:
+        print("\n".join([*lines, "", _where([*paths, *more])]))
+    return 0 if trusted else EXIT_NOT_AS_EXPECTED
+
+
+def _wait_json(wait: Waits) -> dict[str, Any]:
+    return {
+        "spin": wait.spin, "step_us": wait.step_us, "asked_us": wait.asked_us, "apart": wait.apart, "bent": wait.bent,
+        "adds_up": wait.adds_up, "records": [record.to_json() for record in wait.records],
+    }
+
+
+def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
+    from harness.device.choice import devices_of
+    from harness.selftest.adversarial import run_corpus
+
+    with ExitStack() as stack:
+        progress = stack.enter_context(open_progress(silent=options.json))
+        link = None
+        if options.ray:
+            from harness.runs.cluster.link import connected
+
+            link = stack.enter_context(connected(options.ray, options.device, options.accelerator))
+        names = check_device_names(options.devices) if options.devices else ()
+        devices = devices_of(names, progress.note) if names else (options.device,)
+        found = run_corpus(cases, devices, options.out, progress, link, options.wait)
+    kept = matrix_page.keep(found.rows, found.controls[0], found.folder, whole=not (options.only or options.skip))
+    if options.write:
+        matrix_page.write(options.write, kept)
+    if options.json:
+        print(json.dumps(_as_json(found)))
+    else:
+        told = [_table(found.rows), "", *found.sentences, "", *_reasons(found.rows), _where(found.csv_paths)]
+        print("\n".join(told))
+    if all(row.outcome == NOT_RUN for row in found.rows):
+        return EXIT_NOTHING_RAN
+    return 0 if found.as_expected else EXIT_NOT_AS_EXPECTED
+
+
+def _as_json(found: Findings) -> dict[str, Any]:
+    return {
+        "csv": list(map(str, found.csv_paths)), "as_expected": found.as_expected,
+        "totals": found.sentences, "rows": [asdict(row) for row in found.rows],
+    }
+
+
+def _table(rows: Sequence[Row]) -> str:
+    columns = [
+        Column(title, "left", list(texts)) for title, texts in zip(HEADINGS, zip(*(cells(row) for row in rows)))
+    ]
+    return table_text(fitted(columns, terminal.width_of(sys.stdout), ("fools", "group"))[0])
+
+
+def _reasons(rows: Sequence[Row]) -> list[str]:
+    """A paragraph for each row that is not as it should be: what the harness said of it."""
+    width = terminal.width_of(sys.stdout)
+    lines = [
+        line for row in rows if row.outcome not in AS_EXPECTED
+        for line in terminal.indented(": ".join(filter(None, (row.name, row.outcome, row.verdict, row.reason))), width)
+    ]
+    return [*lines, ""] if lines else []
+
+
+def _where(paths: Sequence[Path]) -> str:
+    return f"records: {', '.join(str(shown(path)) for path in paths)}"

@@ -1,0 +1,164 @@
+"""`run.py serve`: jobs in as JSON lines, records out as JSON lines, one for one, with everything warm between them.
+
+Stdout carries answers and nothing else: what any library or reference prints goes to stderr. A bad job costs its own
+answer; the end of the input ends the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from harness.device.choice import check_device_name, check_ray, require_torch
+from harness.model.errors import HarnessError, InputError
+from harness.model.spelling import hint_for
+from harness.sandbox.prestart import start_ahead
+
+_KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline", "check_only", "budget_s")
+
+_MOST_TOGETHER = 256  # jobs under way on a cluster
+
+Evaluate = Callable[..., Any]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer jobs until the input ends. Returns 0."""
+    check_device_name(options.device)
+    check_ray(options)
+    if options.ray and options.out:
+        raise InputError("--out does not go with --ray: the answers have the records", hint="Leave one of the two out")
+    require_torch()
+    if options.ray:
+        return _serve_cluster(options)
+    start_ahead()
+    with _answers_alone_on_stdout() as answers:
+        from harness.report.progress import open_progress
+        from harness.runs.evaluation import Referee
+
+        with (
+            open_progress(silent=not options.verbose) as progress,
+            Referee(options.device, out_dir=options.out, progress=progress, wait_s=options.wait) as referee,
+        ):
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+            serve(sys.stdin, answers, referee.evaluate, options.config)
+    return 0
+
+
+def _serve_cluster(options: argparse.Namespace) -> int:
+    """Answer jobs on the devices of a cluster, each as soon as its answer is there, in no order."""
+    with _answers_alone_on_stdout() as answers:
+        from harness.report.progress import open_progress
+        from harness.runs.cluster.referees import Referees
+
+        with open_progress(silent=not options.verbose) as progress, Referees(
+            options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
+        ) as referees:
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+            serve_together(sys.stdin, answers, referees.evaluate, options.config)
+    return 0
+
+
+def serve_together(jobs: Iterable[str], answers: TextIO, evaluate: Evaluate, config: str) -> None:
+    """Answer the lines of `jobs` side by side, each as soon as its answer is there; blank lines are passed over."""
+    printing, room = threading.Lock(), threading.BoundedSemaphore(_MOST_TOGETHER)
+
+    def work(line: str) -> None:
+        try:
+            text = json.dumps(answer(line, evaluate, config))
+            with printing:
+                print(text, file=answers, flush=True)
+        finally:
+            room.release()
+
+    with ThreadPoolExecutor(_MOST_TOGETHER, thread_name_prefix="job") as threads:
+        for line in filter(str.strip, jobs):
+            room.acquire()  # what cannot begin is not read
+            threads.submit(work, line)
+
+
+def serve(jobs: Iterable[str], answers: TextIO, evaluate: Evaluate, config: str) -> None:
+    """Answer each line of `jobs` in turn; blank lines are passed over."""
+    for line in jobs:
+        if line.strip():
+            print(json.dumps(answer(line, evaluate, config)), file=answers, flush=True)
+
+
+def answer(line: str, evaluate: Evaluate, config: str) -> dict[str, Any]:
+    """The answer to one job: an evaluation with the job's `id`, or an `error` with its message in words."""
+    job: Any = None
+    try:
+        job = _job(line)
+        source = Path(job["path"]) if "path" in job else job["source"]
+        asked = {name: job.get(name) for name in ("name", "mode", "baseline")} | {"config": job.get("config", config)}
+        asked |= {name: job[name] for name in ("check_only", "budget_s") if name in job}
+        found = evaluate(job["problem"], source, **asked)
+        return {"id": job.get("id"), **found.to_json()}
+    except HarnessError as error:
+        kind = "input" if isinstance(error, InputError) else "machine"
+        return {"id": _id_of(job, line), "error": {"kind": kind, "message": str(error)}}
+    except Exception as error:  # a fault of ours costs one answer, not the jobs that follow
+        message = f"the harness failed: {type(error).__name__}: {error}"
+        return {"id": _id_of(job, line), "error": {"kind": "harness", "message": message}}
+
+
+def _job(line: str) -> Mapping[str, Any]:
+    """The job in `line`. Raises InputError for anything that is none."""
+    try:
+        job = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"a job is one line of JSON; this is none ({error})") from None
+    if not isinstance(job, dict):
+        raise InputError("a job is a JSON object", hint='As in {"problem": "tril_matmul", "source": "…"}')
+    for key, value in job.items():
+        if key not in _KEYS:
+            raise InputError(f"a job has no key '{key}'", hint=hint_for(key, _KEYS, "The keys are"))
+        if key == "check_only" and isinstance(value, bool):
+            continue
+        if key == "budget_s" and isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+            continue
+        if key in ("check_only", "budget_s"):
+            wanted = "true or false" if key == "check_only" else "a number of seconds"
+            raise InputError(f"'{key}' of a job is {wanted}, not {json.dumps(value)[:60]}")
+        if key != "id" and not isinstance(value, str):
+            raise InputError(f"'{key}' of a job is text, not {json.dumps(value)[:60]}")
+        if key != "id" and any("\ud800" <= character <= "\udfff" for character in value):
+            raise InputError(f"'{key}' of a job has half of a surrogate pair in it, which no file can hold",
+                             hint="Write the character itself, or both halves")
+    if "problem" not in job:
+        raise InputError("a job names its problem", hint='Add "problem": "tril_matmul", or the path of a file')
+    if ("source" in job) == ("path" in job):
+        raise InputError("a job has either the candidate's source or the path of its file, as 'source' or 'path'")
+    return job
+
+
+def _id_of(job: Any, line: str) -> Any:
+    """The job's own `id`, as far as the line can be read."""
+    if job is None:
+        try:
+            job = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+    return job.get("id") if isinstance(job, dict) else None
+
+
+@contextmanager
+def _answers_alone_on_stdout() -> Iterator[TextIO]:
+    """Until the end, file descriptor 1 is stderr, for us and for every child; the real stdout is what it gives."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with os.fdopen(os.dup(kept), "w", encoding="utf-8") as answers:
+            yield answers
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)

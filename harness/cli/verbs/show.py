@@ -1,0 +1,34 @@
+"""`run.py show`: everything known about one candidate, on one screen."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from harness.model.files.text_files import shown
+from harness.report import terminal
+from harness.report.candidate_page import render
+from harness.results.lookup import find_record
+from harness.results.samples import compiler_reports, evidence_in, read_samples
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the newest record of what `options.candidate` names. Raises InputError when there is none."""
+    found = find_record(options.candidate, options.results)
+    samples = read_samples(found.path, found.record)
+    evidence = evidence_in(samples)
+    if options.json:
+        print(json.dumps({
+            "csv": shown(found.path), "others": [shown(each) for each in found.others],
+            "at_other_sizes": [each.to_json() for each in found.at_other_sizes],
+            "record": found.record.to_json(), "evidence": evidence and evidence.to_json(),
+            "errors": samples.get("errors", []), "kernels": samples.get("kernels", []),
+            "compiler": compiler_reports(samples), "clocks": samples.get("clocks"),
+        }))
+        return 0
+    print(render(
+        found.record, samples, evidence, path=found.path, others=found.others, at_other_sizes=found.at_other_sizes,
+        width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
+    ))
+    return 0

@@ -1,0 +1,185 @@
+"""`run.py PROBLEM --tune CANDIDATE`: search the candidate's PARAMETERS and write the best beside it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.device.choice import check_device_name, check_ray, require_torch
+from harness.model.candidate import Candidate, find_candidates, read_candidate, values_of
+from harness.model.errors import InputError
+from harness.model.files.text_files import shown
+from harness.model.places import PROGRAM, is_shipped, own
+from harness.model.problem import Problem, at_sizes, find_problem, in_mode, load_problem, with_baselines
+from harness.model.settings import check_one_size, load_settings
+from harness.model.spelling import hint_for
+from harness.model.verdict import Status
+from harness.report import terminal
+from harness.report.progress import outcome_text
+from harness.report.table import Column, table_text
+from harness.sandbox.prestart import start_ahead
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from harness.report.progress import Progress
+    from harness.runs.tuning.search import Judging, Trial, Tuned
+
+_SHOWN = 10
+_OUT = "tuning"  # not among the results: a trial is no run of the problem
+
+
+def run(options: argparse.Namespace) -> int:
+    """Tune one candidate. Returns 0; raises HarnessError when none of its values is ok."""
+    check_device_name(options.device)
+    check_ray(options)
+    for flag in ("resume", "sanitize", "arch", "strict", "devices", "watch", "only", "skip", "baseline"):
+        if getattr(options, flag):
+            raise InputError(f"--{flag} does not go with --tune", hint="Leave one of the two out")
+    if len(options.problem) != 1 or options.problem[0].is_dir():
+        raise InputError("--tune is for one problem", hint="Name one problem file")
+    if options.trials < 1:
+        raise InputError(f"--trials {options.trials} tries nothing", hint="Type --trials 32")
+    settings = load_settings(options.config)
+    check_one_size(options, "--tune")
+    problem = load_problem(find_problem(options.problem[0]), options.candidates)
+    problem = at_sizes(in_mode(problem, options.mode), options.sizes)
+    problem = replace(with_baselines(problem, options.baselines), baseline=None)  # trials are over eager
+    if problem.form is not None:
+        raise InputError("is another project's problem, whose candidates are not tuned", problem.path)
+    candidate = _candidate(problem, options.tune)
+    if candidate.fault:
+        raise InputError(candidate.fault)
+    values_of(candidate)
+    if is_shipped(candidate.path):
+        name = f"my_{candidate.name}"
+        hint = f"Type {PROGRAM} new {problem.name} {name} --from {candidate.name}, and tune {name}"
+        raise InputError(f"{candidate.name} is shipped, and its values would be written beside it", hint=hint)
+    require_torch()
+    if not options.ray:
+        start_ahead()
+    from harness.report.progress import open_progress
+    from harness.runs.tuning.search import tune, write, yaml_text
+
+    with open_progress(silent=options.json) as progress:
+        tuned = tune(problem, candidate, settings, options.trials, progress, _referees(options, progress))
+    path = candidate.path.with_suffix(".yaml")
+    if tuned.why_not_written is None:
+        write(path, yaml_text(candidate, tuned, _command(options)))
+    if options.json:
+        print(json.dumps(_as_json(candidate, tuned, path)))
+    else:
+        print("\n".join(_text(options, candidate, tuned, path)))
+    return 0
+
+
+def _referees(options: argparse.Namespace, progress: Progress) -> AbstractContextManager[Judging]:
+    """What judges the trials. Raises InputError for a cluster with GPUs of several models: a speedup is one model's."""
+    if not options.ray:
+        from harness.runs.evaluation import Referee
+
+        out_dir = own(_OUT) if options.out == own("results") else options.out
+        return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)
+    from harness.runs.cluster.referees import Referees
+
+    referees = Referees(
+        options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
+    )
+    if len(referees.models) > 1:
+        referees.close()
+        hint = f"Choose one with --accelerator {referees.models[0]}"
+        raise InputError(f"the cluster has GPUs of several models: {', '.join(referees.models)}", hint=hint)
+    return referees
+
+
+def _candidate(problem: Problem, named: str) -> Candidate:
+    """The candidate of that name or file, without what an earlier search has found."""
+    path = Path(named)
+    if path.suffix == ".py" and path.is_file():
+        return read_candidate(path, tuned=False)
+    candidates = find_candidates(problem.candidate_folders)
+    found = next((each for each in candidates if each.name == path.stem), None)
+    if found is None:
+        hint = hint_for(path.stem, [each.name for each in candidates], "There are")
+        where = " and ".join(map(shown, problem.candidate_folders))
+        raise InputError(f"--tune {named}: there is no such candidate in {where}", hint=hint)
+    return read_candidate(found.path, tuned=False)
+
+
+def _command(options: argparse.Namespace) -> str:
+    words = [*PROGRAM.split(), str(shown(options.problem[0])), "--tune", options.tune]
+    for flag, value, default in (
+        ("--trials", options.trials, 32), ("--config", options.config, "default"), ("--mode", options.mode, None),
+        ("--candidates", options.candidates, None), ("--device", options.device, "auto"),
+        ("--ray", options.ray, None), ("--accelerator", options.accelerator, None),
+    ):
+        words += [flag, str(value)] if value != default else []
+    return shlex.join(words)
+
+
+def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path: Path) -> list[str]:
+    best = tuned.best
+    lines = [_table(tuned.trials), ""]
+    ratio = terminal.ratio_text(best.record.speedup, best.record.speedup_lo, best.record.speedup_hi)
+    lines.append(f"Best, judged again: {best.record.parameters}: {ratio} over eager")
+    if tuned.default is not None and tuned.default is not best:
+        record = tuned.default.record
+        ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+        lines.append(f"The defaults, judged again: {ratio if record.status is Status.OK else outcome_text(record)}")
+    elif tuned.default is best:
+        lines.append("These are its defaults.")
+    if tuned.csv_path is not None:
+        lines.append(f"Trials: {shown(tuned.csv_path)}")
+    why_not = tuned.why_not_written
+    if why_not is not None:
+        stays = f"; {shown(path)} stays as it was" if path.exists() else ""
+        return [*lines, f"Written: nothing, for {why_not}{stays}", *_advice_on(options, tuned)]
+    words = [*PROGRAM.split(), str(shown(options.problem[0])), "--only", candidate.name]
+    if options.candidates is not None:
+        words += ["--candidates", str(options.candidates)]
+    if options.device != "auto":
+        words += ["--device", options.device]
+    return [*lines, f"Written: {shown(path)}", f"Next: {shlex.join(words)}   judges it with these values"]
+
+
+def _advice_on(options: argparse.Namespace, tuned: Tuned) -> list[str]:
+    """What would tell the best from the defaults, where that is open."""
+    if tuned.best is tuned.default or options.config == "rigorous":
+        return []
+    command = _command(options).replace(f" --config {shlex.quote(options.config)}", "")
+    return [f"Next: {command} --config rigorous   measures longer, on a quiet machine"]
+
+
+def _table(trials: list[Trial]) -> str:
+    """The fastest, then the first of those that are not ok."""
+    ordered = sorted(trials, key=lambda trial: (trial.speedup is None, -(trial.speedup or 0.0)))[:_SHOWN]
+    names = list(ordered[0].values)
+    unit, times = terminal.time_column([trial.record.time_us if trial.speedup else None for trial in ordered])
+    columns = [Column(name, "right", [str(trial.values[name]) for trial in ordered]) for name in names]
+    columns += [
+        Column("status", "left", [trial.record.status.value for trial in ordered]),
+        Column(f"time ({unit})", "right", times),
+        Column("speedup over eager", "left", [
+            terminal.ratio_text(trial.record.speedup, trial.record.speedup_lo, trial.record.speedup_hi)
+            if trial.speedup else "" for trial in ordered
+        ]),
+    ]
+    left_out = len(trials) - len(ordered)
+    more = [f"  … {left_out} more in the CSV"] if left_out else []
+    return "\n".join([table_text(columns), *more])
+
+
+def _as_json(candidate: Candidate, tuned: Tuned, path: Path) -> dict[str, object]:
+    def plain(trial: Trial) -> dict[str, object]:
+        return {"parameters": dict(trial.values), "record": trial.record.to_json()}
+
+    return {
+        "candidate": candidate.name, "yaml": None if tuned.why_not_written else shown(path),
+        "why_not_written": tuned.why_not_written, "csv": tuned.csv_path and shown(tuned.csv_path),
+        "best": plain(tuned.best), "default": tuned.default and plain(tuned.default),
+        "trials": list(map(plain, tuned.trials)), "again": list(map(plain, tuned.again)),
+    }

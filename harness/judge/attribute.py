@@ -1,0 +1,272 @@
+"""Whose kernels ran, and whether the launches that show it were launches like the timed ones.
+
+On a GPU the worker's recorder wrote down what ran in probes among the rounds, which look like any other segment. On a CPU
+one launch is watched by PyTorch's profiler, and the listing is the player's word. What can be held against either: the
+outputs are compared with the truth like any other, and the time is compared with the time that was measured.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from harness.attribution.kinds import (
+    Owners, Provenance, Span, busy_us, kind_on_cpu, kind_on_gpu, least_claim, middle_claim, owners_of,
+)
+from harness.attribution.linked import foreign_functions
+from harness.attribution.permitted import is_permitted
+from harness.attribution.recording import Unproven, Window, windows
+from harness.attribution.symbols import gather
+from harness.judge import check
+from harness.judge.check_slices import judge_launch
+from harness.launch import failures
+from harness.launch.conversation import Launches
+from harness.launch.failures import Failed
+from harness.launch.session import Session
+from harness.model.device_limits import Limits
+from harness.model.verdict import ReasonCode, Status
+from harness.reference.reference_model import Reference
+from harness.timing.doubts import by_chance_us
+from harness.timing.timings import Timing
+
+if TYPE_CHECKING:
+    from harness.judge.judgement import Contestant
+
+UNKNOWN = Provenance("unknown", None)
+# What CUPTI adds to each kernel of a recorded call (0.6 to 1.9 µs were seen on an H100), or to each launch where the host's
+# time is in the window.
+_EACH_US, _EACH_UNHELD_US = 2.5, 8.0
+# Within a window that was queued ahead the GPU may stand idle for so long around its kernels, and so long between two.
+_IDLE_US, _IDLE_EACH_US = 10.0, 3.0
+_NOBODYS_SHARE = 0.05
+_TRIES = 3
+_ARENAS_OWN = "fallocate"  # which the player itself looks up when memory is given back
+_COPY_KERNEL = "direct_copy_kernel"  # PyTorch's own, for tensors of one dtype and different strides
+
+
+def trace(
+    session: Session, limits: Limits, reference: Reference, contestant: Contestant, timing: Timing
+) -> Provenance:
+    """Say whose kernels the calls at the sizes of `reference` were; what cannot be seen is unknown.
+
+    Raises Failed only where a GPU's kernels contradict the clock: those of all recorded launches, with right outputs, kept
+    it busy for longer than the calls are said to take.
+    """
+    if not limits.lists_kernels:
+        return _trace_on_cpu(session, limits, reference, contestant, timing)
+    found = _trace_on_gpu(session, limits, reference, contestant, timing)
+    if session.helped and found.kind != "unknown":
+        note = "another process that it began uses the GPU: what that does is not known"
+        return replace(found, kind="unknown", own_share=None, notes=(*found.notes, note))
+    return found
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one recorded segment shows, and a sentence where it was none like the timed ones."""
+
+    found: Provenance
+    unlike: str | None
+    is_too_long: bool
+
+
+def _trace_on_gpu(
+    session: Session, limits: Limits, reference: Reference, contestant: Contestant, timing: Timing
+) -> Provenance:
+    """Of all recorded segments that which claims least counts; one of them at least must be like the timed ones. Where none
+    is, more are made.
+    """
+    held, source = timing.launch_hidden is True, Path(contestant.path)
+    tries = 1 if timing.is_brief else _TRIES  # of what takes seconds, one is enough
+
+    @functools.cache  # nearly always the same names
+    def owners(names: frozenset[str]) -> Owners:
+        return owners_of(names, gather(contestant.extensions, contestant.triton_cache, source, sorted(names)))
+
+    waiting = [made for made in timing.recorded if (made.hidden is True) == held]
+    seen: list[_Seen] = []
+    try:
+        while waiting or (len(seen) < tries and all(each.unlike for each in seen)):
+            made = waiting.pop(0) if waiting else recorded_launches(
+                session, reference, contestant, held=held, lead_in=not timing.is_brief
+            )
+            seen.append(_read(session, made, timing, limits, len(reference.output_specs), owners))
+    except Failed as failure:
+        # Everything that counts was right before: what fails now is the tracing.
+        note = f"its kernels could not be traced; when they were: {failure.verdict.reason}"
+        return replace(UNKNOWN, notes=(note,))
+    except Unproven as unproven:
+        return replace(UNKNOWN, notes=(f"its kernels are not known: {unproven}",))
+    found = least_claim([each.found for each in seen])
+    if any(each.unlike is None for each in seen):
+        return found
+    if all(each.is_too_long for each in seen):
+        raise failures.failed(
+            Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+            f"its clock says {timing.time_us:.1f} µs a call, but its kernels kept the GPU busy for {found.busy_us:.1f} µs, and "
+            f"so in each of {len(seen)} recorded segments with right outputs",
+        )
+    return replace(found, kind="unknown", own_share=None, notes=(*found.notes, seen[-1].unlike))
+
+
+def recorded_launches(
+    session: Session, reference: Reference, contestant: Contestant, *, held: bool, lead_in: bool = True
+) -> Launches:
+    """Launches, the first a lead-in where there is one, whose kernels were recorded and whose outputs were right. Raises
+    Failed.
+    """
+    sets = [reference.draw() for _ in range(1 + lead_in)]
+    session.bench.synchronize()
+    made = session.launch(sets, hold=held and lead_in, record=True)  # one alone is waited for within its queue
+    last = len(sets) - 1
+    figures = judge_launch(session, reference, sets[last], last, contestant.precision_class)
+    check.decide([figures], reference, contestant.precision_class)
+    return made
+
+
+def timed_windows(session: Session, made: Launches) -> list[Window]:
+    """The windows of recorded launches, without that of the lead-in. Raises Unproven."""
+    every = windows(made.recording, session.bench.markers, len(made.launches))
+    return every[1:] or every
+
+
+def _read(
+    session: Session, made: Launches, timing: Timing, limits: Limits, outputs: int,
+    owners: Callable[[frozenset[str]], Owners],
+) -> _Seen:
+    """What recorded launches show, which return so many `outputs` each. Raises Unproven."""
+    every = timed_windows(session, made)
+    known = owners(frozenset(span.name for window in every for span in (*window.spans, *window.late)))
+    kinds = [_kind_of(window, known, outputs if session.reordered else 0, held=made.hidden is True) for window in every]
+    found = replace(
+        least_claim(kinds), busy_us=statistics.median(each.busy_us for each in kinds),
+        launched=round(statistics.median(each.launched for each in kinds)),
+    )
+    unlike = unlike_timed(statistics.median(window.open_us for window in every), timing, limits, found.launched)
+    return _Seen(found, unlike, found.busy_us > timing.time_us)
+
+
+def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Provenance:
+    """The kind of one launch. Time in which the GPU waits for the host, beyond what lies between kernels, is nobody's: where
+    the host is not waited for it may be as long as its kernels run.
+    """
+    own = [span for span in window.spans if span not in _copies_to_order(window.spans, copies)]
+    busy = busy_us(window.spans)
+    found = replace(kind_on_gpu([*own, *window.late], owners), busy_us=busy, launched=len(window.spans))
+    each_us = _IDLE_EACH_US if held else _EACH_UNHELD_US
+    idle_us = window.open_us - busy - _IDLE_US - each_us * len(window.spans)
+    if idle_us <= (_NOBODYS_SHARE * window.open_us if held else busy):
+        return found
+    note = f"the GPU stood idle for {window.open_us - busy:.1f} of {window.open_us:.1f} µs of a call: who works meanwhile is not known"
+    return replace(found, kind="unknown", own_share=None, notes=(*found.notes, note))
+
+
+def unlike_timed(traced_us: float, timing: Timing, limits: Limits, kernels: int = 0) -> str | None:
+    """A sentence when a launch of so many `kernels` that took `traced_us` cannot be what `timing` timed, else None."""
+    timed_us, slack_us, longer_us = timing.time_us, limits.traced_slack_us, 0.0
+    if limits.lists_kernels:
+        held = timing.launch_hidden is True
+        slack_us += 0.0 if held else by_chance_us(timing)
+        longer_us = (_EACH_US if held else _EACH_UNHELD_US) * kernels
+    least_us = limits.traced_least * timed_us - slack_us
+    most_us = limits.traced_most * timed_us + slack_us + longer_us
+    if math.isfinite(traced_us) and least_us <= traced_us <= most_us:
+        return None
+    return (
+        f"when it was traced it took {traced_us:.1f} µs, where a timed call took {timed_us:.1f} µs: that is not the same "
+        "work, so whose kernels were timed is not known"
+    )
+
+
+def _copies_to_order(spans: Sequence[Span], outputs: int) -> list[Span]:
+    """The copies at the end of a launch that the harness made of outputs in another order: nobody's kernels, and no
+    arithmetic.
+    """
+    copies: list[Span] = []
+    for span in sorted(spans, key=lambda span: span.start_us, reverse=True)[:outputs]:
+        if _COPY_KERNEL not in span.name:
+            break
+        copies.append(span)
+    return copies
+
+
+def _trace_on_cpu(
+    session: Session, limits: Limits, reference: Reference, contestant: Contestant, timing: Timing
+) -> Provenance:
+    """Watch a launch. One that comes out as mixed or unknown is watched three times, of which the middle one counts: a pause
+    of a busy core falls on the candidate's own time, on a library's or between the two, and is soon a twentieth of a call.
+    """
+    found, unlike = UNKNOWN, None
+    alike: list[Provenance] = []
+    for _ in range(1 if timing.is_brief else _TRIES):  # of what takes seconds, one is enough
+        try:
+            beside_us = session.core_time_beside_us()
+            listing = _profiled(session, reference, contestant)
+            listing["others_us"] += session.core_time_beside_us() - beside_us
+            found = _kind_on_cpu(listing, contestant)
+        except Failed as failure:
+            if alike:
+                break
+            # Everything that counts was right before the profiler came: what fails now is the tracing.
+            note = f"its kernels could not be traced; when they were: {failure.verdict.reason}"
+            return replace(UNKNOWN, notes=(note,))
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
+            if alike:
+                break
+            return replace(UNKNOWN, notes=("the profiler's listing could not be read",))
+        unlike = unlike_timed(found.busy_us, timing, limits)
+        if unlike is None:
+            alike.append(found)
+            if alike[0].kind not in ("mixed", "unknown"):
+                return found
+    if alike:
+        return middle_claim(alike)
+    return replace(found, kind="unknown", own_share=None, notes=(*found.notes, unlike))
+
+
+def _profiled(session: Session, reference: Reference, contestant: Contestant) -> dict[str, Any]:
+    """What the player lists of one launch whose output was right. Raises Failed."""
+    inputs = reference.draw()
+    session.bench.synchronize()
+    listing = session.profile(inputs)
+    figures = judge_launch(session, reference, inputs, 0, contestant.precision_class)
+    check.decide([figures], reference, contestant.precision_class)
+    return listing
+
+
+def _kind_on_cpu(listing: dict[str, Any], contestant: Contestant) -> Provenance:
+    """The kind of a watched launch. Raises what a listing that is none makes of it."""
+    total_us = float(listing["total_us"])
+    found = kind_on_cpu(
+        listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(contestant.extensions),
+        pytorchs=_pytorchs_operators(), called_back=listing["called_back"] is not False,
+        foreign=[
+            *(name for path in contestant.extensions for name in foreign_functions(path)),
+            *_foreign_addresses(listing["addresses"], contestant),
+        ],
+        others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
+        idle_us=float(listing["idle_us"]),
+    )
+    return replace(found, busy_us=total_us)
+
+
+def _foreign_addresses(asked_for: Sequence[Any], contestant: Contestant) -> list[str]:
+    """What Python was asked the address of, in words, but for what an extension may take from elsewhere by itself, and for
+    the candidate's own extensions, which are opened so where they are no modules.
+    """
+    own = {*map(str, contestant.extensions), _ARENAS_OWN}
+    names = [str(each) for each in asked_for]
+    return [f"the address of {name[-80:]}" for name in names if name not in own and not is_permitted(name)]
+
+
+@functools.cache
+def _pytorchs_operators() -> frozenset[str]:
+    """The namespaces in which PyTorch itself has operators."""
+    return frozenset(name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names())

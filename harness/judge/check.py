@@ -1,0 +1,324 @@
+"""Whether a candidate is right: every launch's form, values and inputs, over all families and sizes.
+
+`verify` judges launches that were made, timed or not; `check_all` makes the ones that the rule asks for before any
+time is taken. A mistake in logic ends the check at once; lost precision is followed through all families, so that
+its class can be named.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+import torch
+
+from harness.judge.check_slices import judge_in_slices
+from harness.launch import failures
+from harness.launch.conversation import Launches
+from harness.launch.session import Session
+from harness.model.device_limits import limits_of
+from harness.model.sizes_text import sizes_text
+from harness.model.verdict import ReasonCode, Status
+from harness.reference.accuracy.classes import ErrorFigures, classify, reason, telling
+from harness.reference.error_figures import Returned, is_drawn, judge_launches, near_eager
+from harness.reference.evidence import Evidence
+from harness.reference.evidence_collector import in_segment, recipe_of
+from harness.reference.inputs.families import GIVEN, Family
+from harness.reference.inputs.sets import InputSet
+from harness.reference.reference_model import Reference
+
+# At each size so many calls are made by themselves, which on a GPU have a guard behind their outputs: the first may
+# allocate what the next ones have, and then the guard can say nothing.
+_ALONE = 2
+_LEAST_S = 1e-3
+# What is said of launches that were made and reported. After anything else (a turn that came too early, a death) the
+# player is gone, or of no use for another queue.
+_REPORTED = (Status.INCORRECT, Status.IMPRECISE)
+# Room for the truths of launches that are verified together: a share of a device's memory, and at least so much.
+_TOGETHER_SHARE, _TOGETHER_LEAST_BYTES = 1 / 64, 256 << 20
+
+
+def verify(
+    session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, precision_class: str,
+    *, with_eager: bool = False, only: Collection[int] | None = None,
+) -> list[ErrorFigures]:
+    """Error figures of each launch, or of those whose numbers are in `only`. Raises Failed for a fault of form, for
+    inputs written to, for lost values.
+
+    `with_eager` computes eager's own error for every launch instead of only where the verdict hangs on it.
+    """
+    numbers = range(len(made.launches)) if only is None else sorted(only)
+    figures, at_once = [], _launches_at_once(reference)
+    for start in range(0, len(numbers), at_once):
+        batch = numbers[start : start + at_once]
+        figures += _verify_together(session, reference, sets, made, batch, precision_class, with_eager)
+    return figures
+
+
+def _launches_at_once(reference: Reference) -> int:
+    """Of how many launches everything is computed before an answer is waited for.
+
+    Their truths must have room beside each other, and what one takes is seen at the first; a CPU waits for nothing.
+    """
+    if limits_of(reference.device.type).is_host or reference.truth_bytes is None or reference.memory.tight:
+        return 1
+    memory_bytes = torch.cuda.get_device_properties(reference.device).total_memory
+    room_bytes = max(_TOGETHER_LEAST_BYTES, _TOGETHER_SHARE * memory_bytes)
+    return max(1, int(room_bytes / max(1, reference.truth_bytes)))
+
+
+def _verify_together(
+    session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, batch: Sequence[int],
+    precision_class: str, with_eager: bool,
+) -> list[ErrorFigures]:
+    """The figures of the launches whose numbers are in `batch`. Raises Failed for what is wrong before any arithmetic.
+
+    As if each were verified after the one before: what is wrong with a launch is only said where all before it are
+    without fault.
+    """
+    where = sizes_text(reference.sizes) or "the reference's own sizes"
+    fault, sound = None, []
+    for index in batch:
+        fault = _fault(made, index, where)
+        if fault is not None:
+            break
+        sound.append(index)
+    if reference.memory.tight:
+        sound = [index for index in sound if index == len(made.launches) - 1]  # all have one outbox
+    if reference.memory.on_host:
+        session.make_room()
+    if reference.is_compared_in_slices:
+        figures = [
+            judge_in_slices(
+                reference, sets[index], session.outputs(reference, index), precision_class,
+                in_part=_is_in_part(reference, sets[index], with_eager),
+            )
+            for index in sound
+        ]
+    else:
+        figures = _judged_whole(session, reference, sets, made, sound, precision_class, with_eager, where)
+    if fault is not None:
+        raise _told(reference, sets, batch[len(sound)], fault)
+    return [
+        found if found.evidence is None else replace(found, evidence=in_segment(found.evidence, sets, index))
+        for index, found in zip(sound, figures)
+    ]
+
+
+def _judged_whole(
+    session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, sound: Sequence[int],
+    precision_class: str, with_eager: bool, where: str,
+) -> list[ErrorFigures]:
+    """The figures of the launches numbered `sound`, each from the whole of its truth, or from what strict eager returns
+    where that is near enough. Raises Failed for plain values.
+    """
+    known = {}
+    for index in sound:
+        if _is_in_part(reference, sets[index], with_eager) and not is_drawn():
+            known[index] = _near_eager(session, reference, sets[index], made, index, precision_class)
+    others = [index for index in sound if known.get(index) is None]
+    returned = []
+    for index, truth in zip(others, reference.truths([sets[index] for index in others], with_eager=with_eager)):
+        values = made.launches[index].values
+        if truth.values is not None and not _same_values(values, truth.values):
+            raise _told(reference, sets, index, failures.failed(
+                Status.INCORRECT, ReasonCode.WRONG_VALUES,
+                f"forward returned the values {values} where the reference returns {truth.values} ({where})",
+            ))
+        returned.append(Returned(sets[index], truth, _outputs(session, reference, index)))
+    known |= dict(zip(others, judge_launches(reference, returned, precision_class)))
+    return [known[index] for index in sound]
+
+
+def _near_eager(
+    session: Session, reference: Reference, inputs: InputSet, made: Launches, index: int, precision_class: str
+) -> ErrorFigures | None:
+    """The figures of launch `index` around strict eager, None where it is not near; nothing of eager's outputs is kept."""
+    beside = Returned(inputs, reference.by_eager(inputs), _outputs(session, reference, index))
+    if beside.truth.values is not None and not _same_values(made.launches[index].values, beside.truth.values):
+        return None
+    return near_eager(reference, [beside], precision_class)[0]
+
+
+def _is_in_part(reference: Reference, inputs: InputSet, with_eager: bool) -> bool:
+    """Whether not all outputs are held against their truth: those of checks, for which eager's errors are wanted too, are."""
+    return not with_eager and inputs.family is GIVEN and reference.is_truth_slow
+
+
+def _outputs(session: Session, reference: Reference, index: int) -> list[torch.Tensor]:
+    return [output.to(reference.device) for output in session.outputs(reference, index)]
+
+
+def _told(
+    reference: Reference, sets: Sequence[InputSet], index: int, failure: failures.Failed
+) -> failures.Failed:
+    """The failure of launch `index`, with the recipe of it."""
+    failure.evidence = Evidence(recipe_of(reference, sets, index))
+    return failure
+
+
+def _fault(made: Launches, index: int, where: str) -> failures.Failed | None:
+    """What was wrong with launch `index` whatever it returned."""
+    launch = made.launches[index]
+    if launch.fault is not None:
+        return failures.from_fault(launch.fault, where)
+    if not made.inputs_kept[index]:
+        return failures.failed(
+            Status.REJECTED, ReasonCode.INPUTS_WRITTEN, f"the inputs were written to during forward ({where})"
+        )
+    if launch.beyond is not None:
+        return failures.failed(
+            Status.INCORRECT, ReasonCode.MEMORY_ERROR,
+            f"it writes beyond its output: {launch.beyond[0]} of the {launch.beyond[1]} bytes behind its end were "
+            f"changed ({where})",
+        )
+    return None
+
+
+def refuse_reordered(made: Launches) -> None:
+    """Raise Failed where outputs of timed launches lie in an order that the first call's did not: nothing copied them to
+    the reference's within the window.
+    """
+    if any(launch.reordered for launch in made.launches):
+        raise failures.failed(
+            Status.INCORRECT, ReasonCode.WRONG_LAYOUT,
+            "its outputs lie in the reference's order of dimensions in the first call and in another in a timed one; "
+            "return them in one order",
+        )
+
+
+def families_checked(reference: Reference, launches: int, *, timed: bool) -> list[Family]:
+    """Of each launch that `check_all` makes at the sizes of `reference`, `timed` or not, what its inputs are."""
+    return [*reference.families, *[GIVEN] * (launches - 1 if timed else 0)]
+
+
+def check_all(
+    session: Session, references: Sequence[Reference], launches: int, precision_class: str,
+    reload: Callable[[Reference], None], first_timeout_s: float, found: list[ErrorFigures],
+) -> list[str]:
+    """Check at the timed sizes (`references[0]`, `launches` times as given) and at all the others.
+
+    `reload(reference)` constructs the model for other sizes, and the first call at each may take `first_timeout_s`.
+    Figures are added to `found` as they come. Returns the sizes beyond the timed ones that the candidate refused with an
+    exception of its own words, each with what it said. Raises Failed for what is not right.
+    """
+    refused = []
+    for position, reference in enumerate(references):
+        families = families_checked(reference, launches, timed=position == 0)
+        reload(reference)
+        try:
+            check_at(session, reference, families, precision_class, first_timeout_s, found)
+        except failures.Failed as failure:
+            if position == 0 or not failure.refusal:
+                raise
+            refused.append(f"{sizes_text(reference.sizes)} ({failure.verdict.reason})")
+    decide(found, references[0], precision_class)
+    return refused
+
+
+def check_at(
+    session: Session, reference: Reference, families: Sequence[Family], precision_class: str, first_timeout_s: float,
+    found: list[ErrorFigures],
+) -> None:
+    """Check one launch for each of `families` at the sizes of `reference`, for which the model is loaded.
+
+    The first two calls are made by themselves, and the first may take `first_timeout_s`, since it may compile; the others
+    are one queue, where they are short and there is room. Raises Failed, which is a refusal in the first call alone.
+    """
+    alone, together = families[:_ALONE], families[_ALONE:]
+    most = max(1, min(len(together), reference.memory.launches)) if not reference.memory.tight else 1
+    session.open(reference, most)
+    took_s, calls = 0.0, 0
+    try:
+        for family in alone:
+            began = time.monotonic()
+            _check(session, reference, [family], precision_class, found, None if calls else first_timeout_s)
+            took_s, calls = time.monotonic() - began, calls + 1
+        # The limit is for a queue: half of it must do for as many calls as this one, with its verification.
+        at_once = max(1, min(most, int(session.launch_timeout_s / 2 / max(took_s, _LEAST_S))))
+        for start in range(0, len(together), at_once):
+            _check_together(session, reference, together[start : start + at_once], precision_class, found)
+    except failures.Failed as failure:
+        failure.refusal = failure.refusal and not calls
+        raise
+
+
+def _check_together(
+    session: Session, reference: Reference, families: Sequence[Family], precision_class: str, found: list[ErrorFigures]
+) -> None:
+    """A queue of launches, one for each of `families`; where one of them is wrong, they are made one by one: what the
+    first that is wrong then says is the verdict, with figures and evidence of its own.
+    """
+    before = len(found)
+    try:
+        _check(session, reference, families, precision_class, found)
+    except failures.Failed as failure:
+        if len(families) == 1 or failure.verdict.status not in _REPORTED:
+            raise
+        del found[before:]
+        for family in families:
+            _check(session, reference, [family], precision_class, found)
+        raise
+
+
+def _check(
+    session: Session, reference: Reference, families: Sequence[Family], precision_class: str, found: list[ErrorFigures],
+    timeout_s: float | None = None,
+) -> None:
+    """A launch for each of `families`, whose figures go to `found`. Raises Failed for a mistake in logic, which ends
+    them.
+    """
+    sets = [reference.draw_ready(family) for family in families]
+    try:
+        made = session.launch(sets, hold=False, timeout_s=timeout_s)
+        figures = verify(session, reference, sets, made, precision_class, with_eager=True)
+    finally:
+        reference.forget_ready(taken_only=True)
+    for each in figures:
+        found.append(each)
+        if classify([each], reference.terms) is None:
+            raise wrong([each], reference)
+
+
+def call_once(
+    session: Session, reference: Reference, precision_class: str, reload: Callable[[Reference], None], timeout_s: float
+) -> None:
+    """One verified call at the sizes of `reference` after others were checked, with time to compile once more."""
+    reload(reference)
+    session.open(reference, 1)
+    inputs = [reference.draw()]
+    made = session.launch(inputs, hold=False, timeout_s=timeout_s)
+    decide(verify(session, reference, inputs, made, precision_class), reference, precision_class)
+
+
+def _same_values(got: Sequence[object], expected: Sequence[object]) -> bool:
+    """Plain values among the outputs: floats to a relative 1e-6, everything else exactly."""
+    if len(got) != len(expected):
+        return False
+    return all(
+        math.isclose(own, other, rel_tol=1e-6) if isinstance(other, float) and isinstance(own, (int, float))
+        else type(own) is type(other) and own == other
+        for own, other in zip(got, expected)
+    )
+
+
+def decide(figures: Sequence[ErrorFigures], reference: Reference, precision_class: str) -> None:
+    """Raise Failed unless all figures are within the bounds of the class."""
+    found = classify(figures, reference.terms)
+    if found is None:
+        raise wrong(figures, reference)
+    if found != precision_class:
+        raise failures.failed(
+            Status.IMPRECISE, ReasonCode.REDUCED_PRECISION, reason(figures, reference.terms),
+            telling(figures, reference.terms).evidence,
+        )
+
+
+def wrong(figures: Sequence[ErrorFigures], reference: Reference) -> failures.Failed:
+    """The verdict on a mistake in logic, naming the worst element."""
+    lost = next((each for each in figures if each.got is not None and not math.isfinite(each.got)), None)
+    code = ReasonCode.WRONG_VALUES if lost is None else ReasonCode.NOT_FINITE
+    shown = telling(figures, reference.terms)
+    return failures.failed(Status.INCORRECT, code, reason(figures, reference.terms), shown.evidence)

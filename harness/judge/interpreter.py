@@ -1,0 +1,186 @@
+"""Candidates that Triton's own interpreter runs on the CPU, where there is no GPU: right or wrong, and nothing more.
+
+The interpreter runs the programs of a kernel one after the other, in Python. It knows of no shared memory and of no
+programs that run at once, so it shows that a kernel's arithmetic is wrong, and never how fast it is. Sizes are the
+problem's own, as far as they are small; what only a GPU can do is not held against the candidate.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from harness.attribution.source_names import source_text
+from harness.device.bench import Bench
+from harness.judge import check
+from harness.judge.judgement import Contestant, Judgement
+from harness.judge.loader import Loader, blaming_the_state
+from harness.launch import failures
+from harness.launch.failures import Failed
+from harness.launch.session import Session
+from harness.model.problem import Problem
+from harness.model.settings import Settings
+from harness.model.sizes_text import sizes_text
+from harness.model.spelling import listed
+from harness.model.verdict import ReasonCode, Status, Verdict
+from harness.protocol.gpu_wanted import wants_gpu
+from harness.reference.call_size import foreseen
+from harness.reference.reference_model import Reference, be_strict, load_module
+from harness.sandbox.spawn import Child
+
+# Elements of the inputs and outputs of a call. The shipped candidates take up to 0.4 s for a call of 0.4 million of them
+# on one core, and a check has six calls or so.
+MOST_ELEMENTS = 1 << 19
+# No further size is begun after so long; the limits of a single call are those of the settings.
+_BUDGET_S = 60.0
+# What the interpreter's stand-ins for a kernel's values raise for what only the compiler can do with these.
+_RAISED_FOR_WANT_OF_A_COMPILER = ("AttributeError", "NotImplementedError", "TypeError")
+_NAMES_A_GPU = re.compile(r"cuda|gpu|nvidia", re.IGNORECASE)
+
+
+def small_references(known: Sequence[Reference], available_bytes: int) -> list[Reference]:
+    """Return references at all sizes of their problem that are small enough to be interpreted, the smallest first.
+
+    `known` are those that this device has; the others are made here. A CPU has fewer check sizes than a GPU, because
+    the timed ones are smaller.
+    """
+    first = known[0]
+    references = {sizes_text(each.sizes): each for each in known}
+    for sizes in (first.problem.sizes, *first.problem.check_sizes):
+        if sizes_text(sizes) not in references and _has_small_inputs(first.problem, sizes):
+            references[sizes_text(sizes)] = Reference(first.problem, sizes, first.device, first.seed, available_bytes)
+    return sorted((each for each in references.values() if _elements(each) <= MOST_ELEMENTS), key=_elements)
+
+
+def interpret(
+    bench: Bench, contestant: Contestant, start: Callable[[], Child], references: Sequence[Reference],
+    model_seed: int, settings: Settings, judgement: Judgement, tell: Callable[[str], None],
+) -> Verdict:
+    """Check `contestant`, in the process that `start` starts, at the sizes of `references`, the smallest first.
+
+    Error figures and warnings go to `judgement`. Returns `checked`, with the sizes; raises Failed, with `skipped` for
+    what takes a GPU to find out.
+    """
+    if not references:
+        raise failures.failed(
+            Status.SKIPPED, ReasonCode.NO_GPU,
+            f"there is no GPU here, and Triton's interpreter is given calls of up to {MOST_ELEMENTS:,} elements: none of the "
+            "problem's sizes is that small. Add one under sizes: check: in its YAML, or name one with --sizes",
+        )
+    session = Session(start(), bench, settings.load_timeout_s, settings.launch_timeout_s)
+    session.ends_s = judgement.ends_s
+    try:
+        tell("loading it for Triton's interpreter")
+        reload = Loader(session, contestant, model_seed)
+        with blaming_the_state(reload, judgement):
+            return _checked(session, contestant, references, reload, settings, judgement, tell)
+    except Failed as failure:
+        if not _takes_a_gpu(failure, contestant):
+            raise
+        raise failures.failed(
+            Status.SKIPPED, ReasonCode.NO_GPU,
+            f"Triton's interpreter could not run it ({failure.verdict.reason}), and there is no GPU here that could",
+        ) from None
+    finally:
+        session.stop()
+
+
+def _checked(
+    session: Session, contestant: Contestant, references: Sequence[Reference], reload: Loader, settings: Settings,
+    judgement: Judgement, tell: Callable[[str], None],
+) -> Verdict:
+    """The verdict after all sizes, or after those for which there was time. Raises Failed."""
+    checked, refused, too_long = [], [], []
+    first_timeout_s, began = settings.launch_timeout_s + settings.load_timeout_s, time.monotonic()
+    for position, reference in enumerate(references):
+        if checked and time.monotonic() - began > _BUDGET_S:
+            too_long = references[position:]
+            break
+        before = len(judgement.figures)
+        reload(reference)
+        tell(f"checking it in Triton's interpreter at {_sizes_of(reference)}")
+        try:
+            check.check_at(
+                session, reference, reference.families, contestant.precision_class, first_timeout_s, judgement.figures
+            )
+        except Failed as failure:
+            if failure.verdict.status is Status.TIMED_OUT:  # its process has gone with it
+                del judgement.figures[before:]
+                too_long = references[position:]
+                break
+            if not failure.refusal or _takes_a_gpu(failure, contestant):
+                raise
+            refused.append(f"{_sizes_of(reference)} ({failure.verdict.reason})")
+        else:
+            checked.append(reference)
+    if not checked:
+        raise failures.failed(Status.SKIPPED, ReasonCode.NO_GPU, _why_none(refused, too_long))
+    check.decide(judgement.figures, checked[-1], contestant.precision_class)
+    if refused:
+        judgement.warnings.append(f"it refuses sizes that the problem names: {'; '.join(refused)}")
+    if too_long:
+        judgement.warnings.append(f"Triton's interpreter had no time for {listed(list(map(_sizes_of, too_long)))}")
+    return Verdict(
+        Status.CHECKED, ReasonCode.INTERPRETED,
+        f"right at {listed(list(map(_sizes_of, checked)))}, in Triton's interpreter on the CPU; there is no GPU here to "
+        "time it",
+    )
+
+
+def _why_none(refused: Sequence[str], too_long: Sequence[Reference]) -> str:
+    if too_long:
+        return (
+            f"Triton's interpreter did not get through a call at {_sizes_of(too_long[0])}, as where programs wait for each "
+            "other, and there is no GPU here"
+        )
+    return f"it refuses all sizes that Triton's interpreter is given, and there is no GPU here: {'; '.join(refused)}"
+
+
+def _takes_a_gpu(failure: Failed, contestant: Contestant) -> bool:
+    """Whether what was raised may be for want of a GPU, or of a compiler for one: then it says nothing of the candidate."""
+    if failure.verdict.reason_code is not ReasonCode.RAISED:
+        return False
+    words = failure.exception
+    frames = words.get("frames")
+    innermost = str(frames[-1]) if isinstance(frames, list) and frames else ""
+    if innermost.startswith(_interpreters_places()):
+        return True
+    if words.get("in_kernel") is True and words.get("type") in _RAISED_FOR_WANT_OF_A_COMPILER:
+        return True
+    said = words.get("message") or _line_at(words.get("where"), contestant)
+    return wants_gpu(str(said)) or bool(_NAMES_A_GPU.search(str(said)))
+
+
+def _interpreters_places() -> tuple[str, ...]:
+    """The folders of Triton, and of NumPy, which computes for its interpreter."""
+    found = (importlib.util.find_spec(name) for name in ("triton", "numpy"))
+    return tuple(f"{Path(spec.origin).parent}/" for spec in found if spec is not None and spec.origin)
+
+
+def _line_at(where: object, contestant: Contestant) -> str:
+    """The line of the candidate's source that raised without a word, as a plain assert does."""
+    path, _, number = str(where).rpartition(":")
+    if Path(path).name != Path(contestant.path).name or not number.isdigit():
+        return ""
+    lines = source_text(Path(contestant.path)).splitlines()
+    return lines[int(number) - 1] if 0 < int(number) <= len(lines) else ""
+
+
+def _has_small_inputs(problem: Problem, sizes: Mapping[str, int]) -> bool:
+    """Whether the floating-point inputs alone leave it small; nothing is drawn for that."""
+    module = load_module(problem, sizes)
+    inputs = foreseen(lambda: [module.get_inputs()], lambda arguments: [])
+    be_strict()  # the file may have set it anew
+    return inputs is not None and inputs.wide_inputs_bytes / 8 <= MOST_ELEMENTS
+
+
+def _elements(reference: Reference) -> int:
+    return sum(math.prod(spec.shape) for spec in (*reference.specs, *reference.output_specs))
+
+
+def _sizes_of(reference: Reference) -> str:
+    return sizes_text(reference.sizes) or "the reference's own sizes"

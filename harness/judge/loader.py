@@ -1,0 +1,56 @@
+"""Having a player load its candidate for one set of sizes after the other, and what its state is to blame for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.judge.judgement import Contestant, Judgement
+from harness.launch import failures
+from harness.launch.failures import Failed
+from harness.launch.session import Session
+from harness.model.verdict import ReasonCode, Status
+from harness.reference.reference_model import Reference
+
+
+class Loader:
+    """Loads the candidate for a reference, and again where other sizes need another model."""
+
+    def __init__(self, session: Session, contestant: Contestant, model_seed: int) -> None:
+        self._session, self._contestant, self._seed = session, contestant, model_seed
+        self._loaded: Reference | None = None
+        self.state_mismatch: str | None = None
+
+    def __call__(self, reference: Reference) -> None:
+        if self._loaded is not None and not (reference.init or self._loaded.init):
+            return
+        if self._loaded is reference:
+            return
+        contestant = self._contestant
+        difference = self._session.load(
+            contestant.path, reference, contestant.manifest, self._seed, contestant.refused, may_ask=contestant.may_ask,
+            stand_in_gpu=contestant.stand_in_gpu,
+        )
+        self.state_mismatch = self.state_mismatch or difference
+        self._loaded = reference
+
+
+@contextmanager
+def blaming_the_state(loader: Loader, judgement: Judgement | None) -> Iterator[None]:
+    """Have wrong outputs be the fault of a state that is not the reference's. Raises Failed.
+
+    Where the outputs are right all the same, `judgement` takes a warning, if there is one.
+    """
+    try:
+        yield
+    except Failed as failure:
+        mismatch = loader.state_mismatch
+        wrong = failure.verdict.status in (Status.INCORRECT, Status.IMPRECISE)
+        if mismatch and wrong and failure.verdict.reason_code is not ReasonCode.RAISED:
+            reason = f"{mismatch}; with it {failure.verdict.reason}"
+            raise failures.failed(Status.INCORRECT, ReasonCode.STATE_MISMATCH, reason, failure.evidence) from None
+        raise
+    if judgement is not None and loader.state_mismatch:
+        judgement.warnings.append(
+            f"its outputs are right, but its state is not the reference's: {loader.state_mismatch}"
+        )

@@ -1,0 +1,123 @@
+"""The story of a run: open the device → build all candidates → judge each → record each → rank.
+
+Builds go on while a GPU already judges what is ready, and begin while another run has it. Whatever a candidate does
+costs its own record; only a device that no longer answers ends the run early, and then what was won is on disk.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from harness.device.bench import Bench
+from harness.device.choice import open_bench
+from harness.device.lock import Turn
+from harness.judge.build_pool import Workshop
+from harness.judge.device_run import Contest
+from harness.judge.sanitize import open_examiner
+from harness.model.candidate import Candidate
+from harness.model.errors import InputError
+from harness.model.problem import Problem
+from harness.model.settings import Settings
+from harness.model.sizes_text import sizes_text
+from harness.model.verdict import NEVER_LAUNCHED
+from harness.report.progress import Progress
+from harness.results.ranking import rank
+from harness.results.record import Record
+from harness.results.reuse import Kept
+from harness.results.writer import RunFiles, device_slug
+from harness.sandbox.strongest import best_wall, why_no_wall
+from harness.tools.sanitizer.compute_sanitizer import require_tool
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go,
+    whether kernels are to be put under compute-sanitizer, what to type to run the problem again in the same way, the
+    architectures to compile for without a GPU, what is to be measured besides (`judge.extras`), and for how long a
+    device that another run has is waited for (None: as long as `device.lock` says).
+
+    `kept` are records of an earlier run that stand for candidates which are not judged again.
+    """
+
+    problem: Problem
+    candidates: Sequence[Candidate]
+    device: str
+    settings: Settings
+    out_dir: Path
+    sanitize: bool = False
+    command: str | None = None
+    kept: Sequence[Kept] = ()
+    archs: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    wait_s: float | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """All records with their ranks, and the file they are in."""
+
+    records: list[Record]
+    csv_path: Path
+
+
+def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> RunResult:
+    """Judge everything that `request` names, on `bench` where one is open. Raises HarnessError for what is the user's or
+    the machine's fault.
+    """
+    problem, settings = request.problem, request.settings
+    gc.collect()  # what an earlier run of this process held goes now, and not while a queue of this one is held
+    if bench is None:
+        progress.note("opening the device")
+        bench = open_bench(request.device)
+    if request.archs and not bench.limits.is_host:
+        raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
+    examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
+    note_no_wall(progress)
+    utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
+    for each in request.kept:
+        files.append(each.record, each.samples())
+    turn = Turn.on(bench, progress, request.wait_s)
+    try:
+        for at_one in problem.each_size():
+            if problem.more_sizes:
+                progress.note(f"at {sizes_text(at_one.timed_sizes(bench.kind))}")
+            with Workshop(
+                at_one, request.candidates, bench, settings, request.archs, gently=turn.is_another_runs
+            ) as workshop:
+                if bench.limits.is_host:
+                    # Compilers would take the very cores that are about to be timed.
+                    progress.note("building all candidates before the CPU is timed")
+                    workshop.wait_for_builds(progress.note)
+                with turn.held(lambda: workshop.is_quiet):
+                    contest = Contest(
+                        at_one, settings, bench, workshop, files, progress, utc, examiner, request.command,
+                        request.extras,
+                    )
+                    contest.run(request.candidates)
+            del contest  # its references, before those of the next sizes are made
+            bench.release_memory()
+    finally:
+        files.remove_if_empty()  # of a device that did not come free, say
+    records = rank(files.records, problem.kinds, problem.accuracy.precision_class)
+    trouble = files.finish(records)
+    if trouble:
+        progress.note(trouble)
+    return RunResult(records, files.csv_path)
+
+
+def note_no_wall(progress: Progress) -> None:
+    """Tell the user where nothing but a process group stands between the machine and candidates."""
+    lacks = why_no_wall(best_wall())
+    if lacks is not None:
+        progress.note(lacks)
+
+
+def nothing_ran(records: Sequence[Record]) -> bool:
+    """Whether no candidate came as far as a launch."""
+    own = [record for record in records if record.role == "candidate"]
+    return bool(own) and all(record.status in NEVER_LAUNCHED for record in own)

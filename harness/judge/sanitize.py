@@ -1,0 +1,88 @@
+"""Which launch of a candidate goes under compute-sanitizer, and what its findings do to the judgement."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.attribution.source_names import source_text
+from harness.device.bench import Bench
+from harness.model.verdict import Status
+from harness.reference.reference_model import Reference
+from harness.sandbox.environment import scrubbed
+from harness.sandbox.leftovers import content_of
+from harness.sandbox.strongest import Wall
+from harness.tools.launch_files import SmallLaunch
+from harness.tools.sanitizer.examination import Examiner, Uses
+
+if TYPE_CHECKING:
+    from harness.judge.judgement import Contestant, Judgement
+
+_LEAST_SIZE = 16
+_MOST_PTX_FILES, _LARGEST_PTX_BYTES = 64, 4 << 20
+
+
+def open_examiner(program: str, bench: Bench, wall: Wall) -> Examiner:
+    """An examiner whose children see `bench`'s device and allocate each tensor by itself.
+
+    With PyTorch's caching allocator a write beyond an output would land in a neighbour of the same block, unseen.
+    """
+    extra = {
+        **bench.visible_devices(), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "CUDA_MODULE_LOADING": "LAZY",
+        # The children have no network, not even one of their own.
+        "NV_COMPUTE_SANITIZER_LOCAL_CONNECTION_OVERRIDE": "uds",
+    }
+    return Examiner(program, scrubbed(os.environ, extra), wall)
+
+
+def sanitize(
+    examiner: Examiner, contestant: Contestant, references: Sequence[Reference], model_seed: int, judgement: Judgement,
+    tell: Callable[[str], None],
+) -> None:
+    """Examine a contestant that is `ok` and has kernels of its own; `judgement` takes the verdict and the warnings.
+
+    `references` has the timed sizes first. The launch is a small one; at sizes that the candidate refuses, the timed.
+    """
+    traced = judgement.provenance
+    if judgement.verdict.status is not Status.OK or traced is None or not traced.has_own:
+        return
+    uses = Uses(
+        "\n".join([source_text(Path(contestant.path)), *_ptx(contestant.triton_cache)]),
+        any(kernel.owner == "library" for kernel in traced.kernels),
+    )
+    raised = None
+    for reference in dict.fromkeys((small_reference(references), references[0])):
+        launch = SmallLaunch(
+            contestant.path, contestant.manifest, model_seed, reference.init, reference.draw().arguments(), "cuda:0",
+            reference.mode, reference.init_by_name, reference.by_name,
+        )
+        try:
+            found = examiner.examine(launch, uses, tell, contestant.triton_cache)
+        except OSError as error:
+            judgement.warnings.append(f"compute-sanitizer could not be started: {error}")
+            return
+        judgement.warnings += [warning for warning in found.warnings if warning not in judgement.warnings]
+        if found.verdict is not None:
+            judgement.verdict = found.verdict
+            judgement.speedup = judgement.word = None  # what is wrong has no time
+        raised = found.raised
+        if raised is None:
+            return
+    judgement.warnings.append(f"compute-sanitizer could not look at it: under it, it raised {raised}")
+
+
+def small_reference(references: Sequence[Reference]) -> Reference:
+    """The smallest of the check sizes with no size below 16, where a kernel has more than one tile; else the timed."""
+    large_enough = [each for each in references[1:] if each.sizes and min(each.sizes.values()) >= _LEAST_SIZE]
+    return min(large_enough, key=lambda each: math.prod(each.sizes.values()), default=references[0])
+
+
+def _ptx(triton_cache: Path | None) -> list[str]:
+    """What Triton made of the candidate's kernels, for a look at the instructions that they use."""
+    texts = []
+    for path in sorted(triton_cache.glob("*/*.ptx"))[:_MOST_PTX_FILES] if triton_cache is not None else ():
+        texts.append(content_of(path, _LARGEST_PTX_BYTES).decode(errors="replace"))
+    return texts

@@ -1,0 +1,269 @@
+"""The conversation of one queue of launches: turns answered, frames awaited, time kept by the referee's own clock.
+
+A queue may be held: its first turn is then answered only once the player says that all its launches are queued, or
+when patience ends, because a candidate that synchronises inside `forward` can queue nothing ahead.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.attribution.recording import Recording
+from harness.device.bench import Bench, Cooled, Turn
+from harness.launch import failures
+from harness.model.verdict import ReasonCode, Status
+from harness.protocol.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
+
+# A queue that is not full by then belongs to a candidate that synchronises inside forward.
+HOLD_PATIENCE_S = 0.4
+LATE = "its queue was not full in time"  # of one that was then let go
+_POLL_S = 0.05
+# Of the launches of a segment whose flush and output are looked at, so many: each look takes milliseconds.
+_INSPECTED = 8
+_DRAWN = secrets.SystemRandom()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch as reported, with the referee's clock: µs from letting it go to the turn after it.
+
+    `cooling_us` is how much of that passed before the timed window was opened; None on a GPU, whose queue does not wait
+    for the host to look. `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the
+    forward pass where a backward pass followed. `reordered` is whether the outputs lay in another order than the reference's, to
+    which nothing was copied within the window.
+    """
+
+    time_us: float
+    host_us: float
+    wall_us: float | None
+    fault: dict[str, Any] | None
+    values: list[Any]
+    beyond: tuple[int, int] | None = None
+    forward_us: float | None = None
+    cooling_us: float | None = None
+    reordered: bool = False
+
+
+@dataclass(frozen=True)
+class Launches:
+    """What `launch` returns. `hidden` is None unless the queue was to be held.
+
+    `inputs_kept` says of each launch whether its slot held the inputs unchanged afterwards. `tail_us` is what the
+    referee's clock saw between the end of the last launch and the report. `recording` is what ran on a GPU, where that was
+    asked for.
+    """
+
+    launches: list[Launch]
+    end_to_end_us: float
+    hidden: bool | None
+    inputs_kept: Sequence[bool]
+    tail_us: float | None = None
+    recording: Recording | None = None
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is said of a queue that ends badly: its process died while `dying`, raised `raising`, was slow in `called`.
+    """
+
+    dying: str
+    raising: str
+    called: str
+
+
+FORWARD = Words("running forward", "in forward", "forward")
+EAGER_INSIDE = Words("eager was timed in it", "while eager was timed in its process", "eager in its process")
+
+
+class Run:
+    """The conversation of one `launch` or `profile`: turns answered, frames awaited, time kept."""
+
+    def __init__(
+        self, bench: Bench, channel: Channel, first: int, count: int, hold: bool, limit_s: float,
+        death: Callable[[str], failures.Failed], early_s: float = 0.0, inspect: bool = False, words: Words = FORWARD,
+    ) -> None:
+        self._bench, self._channel, self._death, self._words = bench, channel, death, words
+        self._first, self._count, self._hold, self._limit_s = first, count, hold, limit_s
+        self._early_s = early_s
+        self._inspected = set(_DRAWN.sample(range(count), min(count, _INSPECTED))) if inspect else set()
+        self._gone_ns: list[int | None] = [None] * count
+        self._opened_ns: list[int | None] = [None] * count
+        self._reached_ns: list[int | None] = [None] * (count + 1)
+        self._replied_ns = 0
+        self._reached = -1
+        self._cooled = -1
+        self._queued = False
+        self._held_turn = self._drained = False
+        self.hidden: bool | None = None
+
+    def conduct(self, command: dict[str, Any], meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
+        """Send `command` and see it through; returns the report. Raises Failed.
+
+        `meanwhile` is called once it is sent: of a queue that is held the player makes the launches then, and none of
+        them runs.
+        """
+        bench, channel = self._bench, self._channel
+        try:
+            channel.send(command, 5.0)
+        except FrameTimeout:
+            raise self._too_slow() from None
+        except ChannelClosed:
+            raise self._death(self._words.dying) from None
+        if meanwhile is not None:
+            meanwhile()
+        deadline = time.monotonic() + self._limit_s
+        try:
+            began = time.monotonic()
+            while True:
+                event = bench.poll(channel, _POLL_S)
+                if isinstance(event, Turn):
+                    self._on_turn(event)
+                elif isinstance(event, Cooled):
+                    self._on_cooled(event)
+                elif event is not None:
+                    reply = self._on_frame(event)
+                    if reply is not None:
+                        self._replied_ns = time.perf_counter_ns()
+                        return reply
+                if self._held_turn and time.monotonic() - began > HOLD_PATIENCE_S:
+                    self.hidden = False
+                    self._release(0)
+                if time.monotonic() > deadline:
+                    raise self._too_slow()
+        except FrameTimeout:
+            raise self._too_slow() from None
+        except ChannelClosed:
+            raise self._death(self._words.dying) from None
+        except (BadFrame, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise failures.protocol(str(error) or type(error).__name__) from None
+
+    def read(self, reply: dict[str, Any], inputs_kept: Sequence[bool]) -> Launches:
+        """Check and convert the report of the launches. Raises Failed."""
+        try:
+            reports = reply["launched"]
+            for index, report in enumerate(reports):
+                if "raised" in report:
+                    failure = failures.from_exception(report["raised"], self._words.raising)
+                    failure.launch = min(index, self._count - 1)
+                    raise failure
+            if self._drained:
+                raise ValueError("a queue that was cut short is reported whole")
+            if len(reports) != self._count:
+                raise ValueError(f"{len(reports)} launches reported where {self._count} were asked for")
+            launches = [self._launch(index, report) for index, report in enumerate(reports)]
+            end_to_end_us = _microseconds(reply["end_to_end_us"])
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise failures.protocol(str(error)) from None
+        ended_ns = self._reached_ns[self._count]
+        tail_us = None if ended_ns is None else (self._replied_ns - ended_ns) / 1e3
+        return Launches(launches, end_to_end_us, self.hidden if self._hold else None, inputs_kept, tail_us)
+
+    def _launch(self, index: int, report: dict[str, Any]) -> Launch:
+        fault = report.get("fault")
+        if fault is not None and not isinstance(fault, dict):
+            raise ValueError("a launch reported a fault that is none")
+        wall_us = self._wall_us(index)
+        if self._gone_ns[index] is None:
+            raise ValueError("a launch was reported whose turn never came")
+        values = report.get("values", [])
+        if not isinstance(values, list):
+            raise ValueError("a launch reported values that are no list")
+        if fault is not None:
+            return Launch(0.0, 0.0, wall_us, fault, values)
+        beyond = report.get("beyond")
+        if beyond is not None:
+            beyond = (int(beyond[0]), int(beyond[1]))
+        times_us = _microseconds(report["time_us"]), _microseconds(report["host_us"])
+        forward_us = _microseconds(report["forward_us"]) if "forward_us" in report else None
+        reordered = report.get("reordered") is True
+        return Launch(*times_us, wall_us, None, values, beyond, forward_us, self._cooling_us(index), reordered)
+
+    def _on_turn(self, turn: Turn) -> None:
+        index = turn.sequence - self._first
+        if index == -1:
+            return  # the end of the queue before, seen late: its report had already come
+        if index not in (self._reached + 1, self._count) or index <= self._reached:
+            raise ValueError(f"turn {turn.sequence} is not the next of this queue")
+        if self._cooled < self._reached and not self._drained:
+            raise _not_cooled("nothing was said of it")
+        self._reached = index
+        self._reached_ns[index] = time.perf_counter_ns()
+        if index - 1 in self._inspected:
+            self._bench.glimpse(index - 1)
+        if index == self._count:
+            return
+        if index == 0 and self._hold and self._bench.limits.gates_queues:
+            if not self._queued:
+                self._held_turn = True
+                return
+            self.hidden = True
+        self._release(index)
+
+    def _on_cooled(self, cooled: Cooled) -> None:
+        """Look whether it is so, and let the timed window open."""
+        index = cooled.sequence - self._first
+        if self._drained:
+            return
+        if index != self._reached or index == self._cooled or not 0 <= index < self._count:
+            raise ValueError(f"launch {cooled.sequence} is not the one whose cache was to be made cold")
+        fault = self._bench.cooling_fault(index, inspect=index in self._inspected)
+        if fault is not None:
+            raise _not_cooled(fault)
+        self._cooled = index
+        if self._early_s:
+            time.sleep(self._early_s)
+        self._bench.open_window(cooled.sequence, index)
+        self._opened_ns[index] = time.perf_counter_ns()
+
+    def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
+        if "queued" in frame:
+            self._queued = True
+            if self._held_turn:
+                self.hidden = True
+                self._release(0)
+            if int(frame["queued"]) != self._count:
+                self._drained = True
+                self._bench.release_all(self._channel, self._first + self._count)
+            return None
+        if "broken" in frame:
+            raise failures.from_exception(frame["broken"], self._words.raising)
+        return frame
+
+    def _release(self, index: int) -> None:
+        self._held_turn = False
+        self._gone_ns[index] = time.perf_counter_ns()
+        self._bench.release(self._channel, self._first + index, index)
+
+    def _wall_us(self, index: int) -> float | None:
+        gone, reached = self._gone_ns[index], self._reached_ns[index + 1]
+        return None if gone is None or reached is None else (reached - gone) / 1e3
+
+    def _cooling_us(self, index: int) -> float | None:
+        gone, opened = self._gone_ns[index], self._opened_ns[index]
+        return None if self._bench.limits.gates_queues or gone is None or opened is None else (opened - gone) / 1e3
+
+    def _too_slow(self) -> failures.Failed:
+        calls = f"{'one call' if self._count == 1 else f'{self._count} calls'} of {self._words.called}"
+        return failures.failed(
+            Status.TIMED_OUT, ReasonCode.LAUNCH_TIMEOUT, f"{calls} did not end within {self._limit_s:g} s"
+        )
+
+
+def _not_cooled(fault: str) -> failures.Failed:
+    return failures.failed(
+        Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+        f"the cache was not made cold before its timed window: {fault}; that step of the harness was left out or cut "
+        "short",
+    )
+
+
+def _microseconds(value: Any) -> float:
+    """A time as a player reports it. Raises ValueError for anything but a positive, finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
+        raise ValueError(f"a time of {value!r} was reported")
+    return float(value)

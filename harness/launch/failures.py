@@ -1,0 +1,117 @@
+"""From what went wrong on the far side of the wall to a verdict in words.
+
+Nothing a player says is believed further than this: its frames may choose among reasons for not ranking, never for
+ranking.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from harness.model.verdict import CODES_OF, ReasonCode, Status, Verdict
+from harness.reference.evidence import Evidence
+
+_MOST_CALLS = 64
+_SYNTHETIC_FRAME = re.compile(r"\s+")
+
+
+# What a kernel raises, with words, for sizes that it says it does not support (TORCH_CHECK is a RuntimeError).
+_REFUSALS = ("ValueError", "RuntimeError", "NotImplementedError", "AssertionError")
+
+
+class Failed(Exception):
+    """Raised to end the judging of one candidate with a verdict other than ok; `evidence` is on the launch that showed
+    it, where there was one, and `launch` the number of that in its queue, where that is known. `beside_control` is
+    whether it rests on what the control left behind. `exception` is a Python exception in the player, in its own words.
+    """
+
+    def __init__(self, verdict: Verdict, evidence: Evidence | None = None) -> None:
+        super().__init__(verdict.reason)
+        self.verdict, self.evidence = verdict, evidence
+        self.launch: int | None = None
+        self.exception: dict[str, Any] = {}
+        self.refusal = self.beside_control = False
+
+
+class Unbuilt(Failed):
+    """Raised where a candidate that runs has asked for extensions that its build did not make: the `calls`, as it told
+    them. They may be built, and it may be begun anew.
+    """
+
+    def __init__(self, verdict: Verdict, calls: list[dict[str, Any]]) -> None:
+        super().__init__(verdict)
+        self.calls = calls
+
+
+def failed(status: Status, code: ReasonCode, reason: str, evidence: Evidence | None = None) -> Failed:
+    return Failed(Verdict(status, code, reason), evidence)
+
+
+def from_exception(words: Any, doing: str) -> Failed:
+    """A Python exception in the player. `doing` is "in forward", "in __init__" or "while it was imported"."""
+    words = words if isinstance(words, dict) else {}
+    kind, message = _text(words, "type") or "an exception", _text(words, "message")
+    where = _text(words, "where")
+    place = f" at {_short_place(where)}" if where else ""
+    said = f"{kind}: {message}" if message else kind
+    if words.get("out_of_memory") is True:
+        code = ReasonCode.DEVICE_MEMORY if "CUDA" in message or "OutOfMemory" in kind else ReasonCode.HOST_MEMORY
+        return failed(Status.OUT_OF_MEMORY, code, f"out of memory {doing}{place} ({said})")
+    if kind == "NotBuilt":
+        return failed(Status.REJECTED, ReasonCode.BUILD_CHANGED, f"{message}{place}")
+    if "CUDA error" in message or "CUDA_ERROR_" in message or kind == "AcceleratorError":
+        return failed(Status.CRASHED, ReasonCode.CUDA_ERROR, f"{message or kind} ({doing}{place})")
+    failure = failed(Status.INCORRECT, ReasonCode.RAISED, f"raised {said} {doing}{place}")
+    failure.refusal, failure.exception = kind in _REFUSALS and bool(message), words
+    return failure
+
+
+def unbuilt(told: Any) -> Failed:
+    """Calls of `load_inline` and `load` that a player tells of; what no player of ours tells is a broken protocol."""
+    if not isinstance(told, list) or not all(map(_is_call, told)) or len(told) > _MOST_CALLS:
+        return protocol("it asked for extensions in words that no player of ours has")
+    names = ", ".join(sorted({repr(str(each["arguments"].get("name")))[:60] for each in told}))
+    reason = f"it asked for extensions that its build had not made ({names}), and for others each time it was begun anew"
+    return Unbuilt(Verdict(Status.REJECTED, ReasonCode.BUILD_CHANGED, reason), told)
+
+
+def _is_call(told: Any) -> bool:
+    return (
+        isinstance(told, dict) and told.get("kind") in ("load_inline", "load")
+        and isinstance(told.get("arguments"), dict) and isinstance(told.get("texts"), dict)
+    )
+
+
+def from_fault(fault: Any, where: str) -> Failed:
+    """A gate on the form of an output. `where` names the sizes."""
+    fault = fault if isinstance(fault, dict) else {}
+    detail = _text(fault, "detail") or "the output has the wrong form"
+    reason = f"{detail} ({where})"
+    for status in (Status.INCORRECT, Status.REJECTED):
+        for code in CODES_OF[status]:
+            if code.value == fault.get("code"):
+                return failed(status, code, reason)
+    return failed(Status.REJECTED, ReasonCode.PROTOCOL, f"the player reported a fault that there is not: {reason}")
+
+
+def row_timeout(calls: int, seconds: float) -> Failed:
+    """The verdict on a candidate whose checks have not ended with its row's budget, after so many calls in `seconds`."""
+    each = f", in calls of {seconds / calls:.3g} s each" if calls else ""
+    return failed(
+        Status.TIMED_OUT, ReasonCode.ROW_TIMEOUT,
+        f"it was still being checked when the time that a row may take was over (row_budget_s){each}",
+    )
+
+
+def protocol(what: str) -> Failed:
+    return failed(Status.REJECTED, ReasonCode.PROTOCOL, f"the candidate's process broke the protocol: {what}")
+
+
+def _text(words: dict[str, Any], key: str) -> str:
+    value = words.get(key)
+    return _SYNTHETIC_FRAME.sub(" ", value).strip()[:600] if isinstance(value, str) else ""
+
+
+def _short_place(where: str) -> str:
+    return where.rsplit("/", 1)[-1]

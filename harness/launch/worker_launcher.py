@@ -1,0 +1,124 @@
+"""Starting a fresh player for a contestant: what it may see, write and use."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.device.bench import Bench
+from harness.model.places import REPOSITORY
+from harness.protocol.clocks.idle_threads import SPIN
+from harness.protocol.frames import WireError
+from harness.sandbox.environment import scrubbed
+from harness.sandbox.leftovers import remove_tree
+from harness.sandbox.limits import default_limits
+from harness.sandbox.prestart import PRELOADED
+from harness.sandbox.spawn import Child, spawn
+from harness.sandbox.strongest import Wall
+
+# For a GPU's context; beside a candidate that keeps the GPU busy it may take longer than this.
+_OPENING_S = 5.0
+
+
+class PlayerStarter:
+    """Starts players of one contestant; `private` folders go when `close` is called.
+
+    `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels. `imports`
+    are modules that a player has imported when it says that it is there, and `readable` what it has to see of the
+    user's files: the contestant and what it was built to. Nothing else is seen of the folders in `hidden`.
+    """
+
+    def __init__(
+        self, bench: Bench, wall: Wall, warm: Path, imports: Sequence[str] = (), readable: Sequence[Path] = (),
+        hidden: Sequence[Path] = (),
+    ) -> None:
+        self._bench, self._wall, self._warm, self._imports = bench, wall, warm, imports
+        self._readable, self._hidden = tuple(readable), tuple(hidden)
+        self._folders: list[str] = []
+        self._ahead: Child | None = None
+        self._is_opening = False
+
+    @property
+    def triton_cache(self) -> Path:
+        return self._warm / "triton"
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether a player waits that has opened the device, or was asked to."""
+        return self._ahead is not None and self._is_opening
+
+    def start_ahead(self, *, open_device: bool = False) -> None:
+        """Start the first player already; it waits, and touches the device only to open it where that is asked for.
+
+        It cannot always be forked from a process that has torch, and takes seconds to import it otherwise. One that was
+        started before and is not there yet is not asked to open the device: nobody knows when it would.
+        """
+        is_fresh = self._ahead is None
+        if is_fresh:
+            self._ahead = self._spawn(open_device=open_device)
+        if open_device and not self._is_opening and (is_fresh or self._ahead.channel.readable()):
+            try:
+                self._ahead.channel.send({"op": "open_device", "device": self._bench.kind}, _OPENING_S)
+                self._is_opening = True
+            except WireError:
+                self._end_ahead()
+
+    def wait_until_open(self) -> int | None:
+        """The pid of the player that waits and has opened the device, once it has if it was asked to; else None.
+
+        One that does not open it is ended, and another is started when its turn comes.
+        """
+        if self._ahead is None or not self._is_opening:
+            return None
+        if not self._ahead.has_greeted:
+            try:
+                for _ in ("that it is there", "that the device is open"):
+                    self._ahead.channel.receive(_OPENING_S)
+            except WireError:
+                self._end_ahead()
+                return None
+            self._ahead.has_greeted = True
+        return self._ahead.pid
+
+    def start(self) -> Child:
+        """A process that has inherited the arena and has imported torch or is about to."""
+        self.wait_until_open()
+        ahead, self._ahead = self._ahead, None
+        self._is_opening = False
+        return self._spawn() if ahead is None else ahead
+
+    def _spawn(self, *, open_device: bool = False) -> Child:
+        opened = self._bench.kind if open_device else "nothing"
+        private = tempfile.mkdtemp(prefix="player-")
+        self._folders.append(private)
+        for name in ("triton", "inductor"):
+            (self._warm / name).mkdir(parents=True, exist_ok=True)
+        environment = scrubbed(
+            os.environ,
+            {
+                **self._bench.visible_devices(),
+                **{name: os.environ[name] for name in SPIN if name in os.environ},
+                "TRITON_CACHE_DIR": str(self.triton_cache),
+                "TORCHINDUCTOR_CACHE_DIR": str(self._warm / "inductor"),
+            },
+        )
+        descriptor = self._bench.arena.descriptor
+        return spawn(
+            "harness.worker", arguments=[str(descriptor), opened, *self._imports], environment=environment,
+            private=Path(private), writable=[self._warm], readable=self._readable, hidden=self._hidden,
+            repository=REPOSITORY, inherit=[descriptor], limits=default_limits(gpu=not self._bench.limits.is_host),
+            wall=self._wall, preloaded=PRELOADED,
+        )
+
+    def close(self) -> None:
+        """End a player that was never used, and remove the private folders."""
+        self._end_ahead()
+        for folder in self._folders:
+            remove_tree(folder)
+
+    def _end_ahead(self) -> None:
+        if self._ahead is not None:
+            self._ahead.kill()
+        self._ahead, self._is_opening = None, False

@@ -1,0 +1,179 @@
+"""Reads ``problems/NAME.yaml`` and its reference, and gathers every mistake in both before it gives up.
+
+`problem_schema` says what each key may hold; here stands what ties the keys to each other: check and cpu
+sizes name the timed ones, formulas use only those names, and the reference assigns each of them.
+"""
+
+from __future__ import annotations
+
+import keyword
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic_core import ValidationError
+
+from harness.model.errors import InputError
+from harness.model.files.problem_schema import ProblemSchema, SizesSchema
+from harness.model.files.python_source import ModuleNames
+from harness.model.files.reference_source import read_reference, size_error
+from harness.model.files.text_files import joined
+from harness.model.files.yaml_lines import YamlFile, dotted_name
+from harness.model.files.yaml_mistakes import input_errors
+from harness.model.files.yaml_schema import read_section
+from harness.model.formulas import Formula, FormulaError
+from harness.model.spelling import hint_for
+
+
+@dataclass(frozen=True)
+class ProblemFile:
+    """A problem file without mistakes, and the text of the reference it names."""
+
+    schema: ProblemSchema
+    yaml_text: str
+    reference_path: Path
+    reference_text: str
+
+
+def read_problem_file(file: YamlFile) -> ProblemFile:
+    """The problem in `file`. Raises InputError."""
+    path = file.path
+    schema, errors, bad = _validated(file)
+    reference_path, reference_text, names = path.parent / schema.reference, "", None
+    if "reference" not in bad:
+        try:
+            reference_text, names, found = read_reference(reference_path)
+            errors += found
+        except InputError as error:
+            errors.append(_reference_unreadable(error, file))
+    if "sizes" not in bad:
+        unassigned = [] if names is None else _unassigned_sizes(names, reference_path, schema.sizes, file)
+        # One wrong name is wrong wherever the right one stands, and that would be all that the user sees.
+        errors += unassigned or _size_name_errors(schema.sizes, file) + _formula_errors(schema, file)
+    else:
+        errors += _formula_name_errors(schema, file)
+    if errors:
+        # the user's own file first, each file in the order of its lines
+        raise joined(sorted(errors, key=lambda each: (str(each.path) != str(path), each.line or 0)))
+    return ProblemFile(schema, file.text, reference_path, reference_text)
+
+
+def _validated(file: YamlFile) -> tuple[ProblemSchema, list[InputError], set[str]]:
+    """The schema's view of the file, what it refuses, and the top-level keys whose values are not to be used.
+
+    Those keys are left at their defaults, so that the rest of the file can still be checked in the same run.
+    """
+    try:
+        return read_section(ProblemSchema, file.values), [], set()
+    except ValidationError as error:
+        errors = input_errors(error, ProblemSchema, file)
+        bad = {str(finding["loc"][0]) for finding in error.errors(include_url=False)}
+    rest = {name: value for name, value in file.values.items() if name not in bad}
+    # stand-ins for the two keys without a default; what they stand for is not looked at
+    return read_section(ProblemSchema, {"title": "-", "reference": "-", **rest}), errors, bad
+
+
+def _reference_unreadable(error: InputError, file: YamlFile) -> InputError:
+    """The same finding, at the line of the YAML that names the reference."""
+    name = file.values["reference"]
+    line = file.line_of(("reference",))
+    return InputError(f"reference {name}: {error.message}", file.path, line, error.hint)
+
+
+def _size_name_errors(sizes: SizesSchema | None, file: YamlFile) -> list[InputError]:
+    """Sizes that are no Python names, and check and cpu sizes that do not name exactly the timed ones."""
+    if sizes is None:
+        return []
+    errors = []
+    timed = list(sizes.timed)
+    for name in timed:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            line = file.line_of(("sizes", "timed", name))
+            errors.append(InputError(f"'{name}' is no name that Python could give to a size", file.path, line,
+                                     "Use letters, digits and underscores, a letter first."))
+    others = [(("sizes", "check", index), each) for index, each in enumerate(sizes.check)]
+    if sizes.cpu is not None:
+        others.append((("sizes", "cpu"), sizes.cpu))
+    for keys, each in others:
+        missing = [name for name in timed if name not in each]
+        foreign = [name for name in each if name not in timed]
+        if foreign:
+            hint = hint_for(foreign[0], missing) or "Add it to sizes.timed or take it away."
+            known = ", ".join(timed)
+            found = f"{dotted_name(keys)} has '{foreign[0]}', which is no size of sizes.timed ({known})"
+            errors.append(InputError(found, file.path, file.line_of((*keys, foreign[0])), hint))
+        elif missing:
+            whole = ", ".join(f"{name}: {each.get(name, '…')}" for name in timed)
+            found = f"{dotted_name(keys)} leaves out {', '.join(missing)}"
+            errors.append(InputError(found, file.path, file.line_of(keys), f"Write {{{whole}}}."))
+    return errors
+
+
+def _unassigned_sizes(
+    names: ModuleNames, reference_path: Path, sizes: SizesSchema | None, file: YamlFile
+) -> list[InputError]:
+    """The timed sizes that the reference does not assign."""
+    if sizes is None:
+        return []
+    elsewhere = {name for each in (*sizes.check, sizes.cpu or {}) for name in each} - set(sizes.timed)
+    meant = [name for name in sorted(elsewhere) if len(names.assigned.get(name, [])) == 1]
+    found = [
+        size_error(names, reference_path, name, value, file.path, file.line_of(("sizes", "timed", name)), meant)
+        for name, value in sizes.timed.items() if name.isidentifier()
+    ]
+    return [error for error in found if error is not None]
+
+
+def _formula_errors(schema: ProblemSchema, file: YamlFile) -> list[InputError]:
+    """Formulas that have no sensible value at a size they will be evaluated at.
+
+    Useful work must be positive where it is timed; a sum has at least one term wherever it is checked.
+    """
+    sizes = schema.sizes
+    timed = [sizes.timed, *([sizes.cpu] if sizes.cpu else [])] if sizes else [{}]
+    everywhere = [*timed, *(sizes.check if sizes else [])]
+    names = set(timed[0])
+    formulas = (
+        (("useful", "flops"), schema.useful.flops, timed, 0.0, "more than 0"),
+        (("useful", "bytes"), schema.useful.bytes, timed, 0.0, "more than 0"),
+        (("accuracy", "terms"), schema.accuracy.terms, everywhere, 1.0, "at least 1"),
+    )
+    errors = []
+    for keys, text, places, least, wanted in formulas:
+        error = None if text is None else _formula_error(
+            text, [place for place in places if set(place) == names], least, wanted)
+        if error is not None:
+            fault, hint = error
+            errors.append(InputError(f"{dotted_name(keys)} {fault}", file.path, file.line_of(keys), hint))
+    return errors
+
+
+def _formula_name_errors(schema: ProblemSchema, file: YamlFile) -> list[InputError]:
+    """Unknown names in formulas where the sizes themselves are not fit to put in."""
+    sizes = file.values["sizes"]
+    timed = sizes.get("timed") if isinstance(sizes, dict) else None
+    if not isinstance(timed, dict) or not timed:
+        return []
+    errors = []
+    for keys, text in ((("useful", "flops"), schema.useful.flops), (("useful", "bytes"), schema.useful.bytes),
+                       (("accuracy", "terms"), schema.accuracy.terms)):
+        try:
+            Formula(text or "1").check_names(timed)
+        except FormulaError as error:
+            found = f"{dotted_name(keys)} {error.fault}"
+            errors.append(InputError(found, file.path, file.line_of(keys), error.hint))
+    return errors
+
+
+def _formula_error(
+    text: str, places: list[dict[str, int]], least: float, wanted: str
+) -> tuple[str, str | None] | None:
+    formula = Formula(text)
+    for sizes in places:
+        try:
+            value = formula.evaluate(sizes)
+        except FormulaError as error:
+            return error.fault, error.hint
+        if value < least or value == 0.0:
+            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+            return f"must be {wanted}, but is {value:g}" + (f" at {at}" if at else ""), None
+    return None

@@ -1,0 +1,62 @@
+"""Inputs that are drawn, and whose truths are known, before there is a player to make launches on them.
+
+While a killed process goes, and gives its memory back, the device is idle and the referee has nothing to do but wait.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from harness.reference.expected import Truth
+from harness.reference.inputs.families import Family
+from harness.reference.inputs.sets import InputSet
+
+
+class Ready:
+    """Draws by their family with their truths; each is used once."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[str, list[tuple[InputSet, Truth]]] = {}
+        self._taken: dict[int, tuple[InputSet, Truth]] = {}
+
+    def lacking(self, families: Sequence[Family]) -> list[Family]:
+        """Those of `families`, of which one may be named several times, that are not there."""
+        there = Counter({name: len(draws) for name, draws in self._drawn.items()})
+        lacking = []
+        for family in families:
+            if there[family.name]:
+                there[family.name] -= 1
+            else:
+                lacking.append(family)
+        return lacking
+
+    def add(self, inputs: InputSet, truth: Truth) -> None:
+        self._drawn.setdefault(inputs.family.name, []).append((inputs, truth))
+
+    def take(self, family: Family) -> InputSet | None:
+        """Inputs of this family, whose truth may then be asked for once; None where there are none."""
+        draws = self._drawn.get(family.name)
+        if not draws:
+            return None
+        found = draws.pop()
+        self._taken[id(found[0])] = found
+        return found[0]
+
+    def truth_of(self, inputs: InputSet) -> Truth | None:
+        """The truth of inputs that were taken; None for any others."""
+        found = self._taken.pop(id(inputs), None)
+        return None if found is None else found[1]
+
+    @property
+    def count(self) -> int:
+        """Draws that are there."""
+        return sum(map(len, self._drawn.values()))
+
+    def forget_taken(self) -> None:
+        """What was taken is not asked for any more: its launch failed."""
+        self._taken = {}
+
+    def forget(self) -> None:
+        """All of it."""
+        self._drawn, self._taken = {}, {}

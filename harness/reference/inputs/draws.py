@@ -1,0 +1,122 @@
+"""Calls a reference's get_inputs so that two draws differ, as far as they can.
+
+A file may seed the draw itself, or make its inputs once, at module level. A result that was kept would then be right in
+every later call, and nothing would tell a kernel that computes once from one that computes.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from harness.reference.inputs.sets import InputSet
+
+_MOST_SEED = 2**32  # NumPy takes no larger one
+
+
+class Way(Enum):
+    """How a draw is made: as the file has it, with its own seeds passed over, or with its module run anew besides."""
+
+    AS_WRITTEN = "as written"
+    UNSEEDED = "unseeded"
+    ANEW = "anew"
+
+
+class Drawing:
+    """Draws by `get_inputs` of a module; `run_again()` runs the file once more, and `arguments_of(returned)` makes the
+    list of arguments of what it returns.
+    """
+
+    def __init__(
+        self, module: ModuleType, run_again: Callable[[], ModuleType], arguments_of: Callable[[Any], list[Any]]
+    ) -> None:
+        self._module, self._run_again, self._arguments_of = module, run_again, arguments_of
+        self.way = Way.AS_WRITTEN
+
+    def __call__(self) -> list[Any]:
+        """The arguments of one call, under the seed that PyTorch has been given."""
+        if self.way is Way.AS_WRITTEN:
+            return self._arguments_of(self._module.get_inputs())
+        with _seeds_passed_over(torch.initial_seed()):
+            module = self._module if self.way is Way.UNSEEDED else self._run_again()
+            return self._arguments_of(module.get_inputs())
+
+    def settle(self, draw: Callable[[], InputSet]) -> bool:
+        """Choose the first way in which the most tensors differ between two draws; whether anything does.
+
+        `draw` makes a set by this drawing, under a seed of its own. Most files differ in all tensors as they are written.
+        """
+        differing, values_differ = {}, False
+        for way in Way:
+            self.way = way
+            first, second = _traits(draw()), _traits(draw())
+            differing[way] = sum(own != other for own, other in zip(first.digests, second.digests))
+            values_differ |= first.skeleton != second.skeleton
+            if first.digests and differing[way] == len(first.digests):
+                return True
+        self.way = max(differing, key=differing.__getitem__)
+        return differing[self.way] > 0 or values_differ
+
+
+@dataclass(frozen=True)
+class _Traits:
+    """What two draws are compared by; the tensors themselves may be large."""
+
+    digests: list[str]
+    skeleton: Any
+
+
+def _traits(inputs: InputSet) -> _Traits:
+    return _Traits(inputs.digests(), inputs.skeleton)
+
+
+@contextmanager
+def _seeds_passed_over(seed: int) -> Iterator[None]:
+    """While entered, a seed that Python code sets counts for nothing, in PyTorch, NumPy and `random` alike.
+
+    Generators that are made meanwhile, and those of NumPy and `random`, follow from `seed`.
+    """
+    numbers = count(seed)
+
+    def next_seed() -> int:
+        return next(numbers) % _MOST_SEED
+
+    class Unseeded(torch.Generator):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().manual_seed(next_seed())
+
+        def manual_seed(self, seed: int) -> torch.Generator:
+            return self
+
+    def pass_over(*arguments: Any, **named: Any) -> torch.Generator:
+        return torch.default_generator
+
+    random.seed(next_seed())
+    replaced: list[tuple[Any, str, Any]] = [
+        (torch, "manual_seed", pass_over), (torch.random, "manual_seed", pass_over),
+        (torch.cuda, "manual_seed", pass_over), (torch.cuda, "manual_seed_all", pass_over),
+        (torch, "set_rng_state", pass_over), (torch.random, "set_rng_state", pass_over),
+        (torch, "Generator", Unseeded), (random, "seed", pass_over),
+    ]
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(next_seed())
+        drawn = numpy.random.default_rng
+        replaced += [
+            (numpy.random, "seed", pass_over),
+            (numpy.random, "default_rng", lambda *arguments, **named: drawn(next_seed())),
+        ]
+    with ExitStack() as restored:
+        for owner, name, value in replaced:
+            restored.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, value)
+        yield

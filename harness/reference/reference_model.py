@@ -1,0 +1,451 @@
+"""The reference at one set of sizes: its file is run, its model constructed and checked, its inputs are drawn.
+
+Eager is strict, which means TF32 off for cuBLAS and cuDNN. What launches must return in float64, and the scale of their
+errors, is found in `expected`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from harness.model.device_limits import limits_of
+from harness.model.errors import InputError, NoRoom
+from harness.model.files.reference_source import with_sizes
+from harness.model.problem import Problem
+from harness.model.problem_notes import ProblemNote
+from harness.protocol import passes, tree
+from harness.protocol.call_form import arguments_of, called
+from harness.protocol.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes, without_strides
+from harness.reference.accuracy.without_terms import Spread
+from harness.reference.allowances import Allowances
+from harness.reference.call_size import foreseen
+from harness.reference.expected import Truth, Truths, eager_of, outputs_for
+from harness.reference.expected_pool import Ready
+from harness.reference.inputs.draws import Drawing
+from harness.reference.inputs.families import GIVEN, Family, families_for, family_named
+from harness.reference.inputs.one_way import NAME as ONE_WAY, one_way_family
+from harness.reference.inputs.sets import DeferredInputs, InputSet, Inputs, draw_set, fresh_seed
+from harness.reference.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted, smallest_plan
+from harness.reference.reference_checks import (
+    call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_contracted, refuse_lazy, refuse_other_shapes,
+    seconds_of,
+)
+from harness.reference.slices import Slicing, find_slicing
+
+_USUAL_BYTES = 8 << 30  # where nobody says what there is
+# A truth that takes so long, and so many times as long as eager's outputs, is made of some timed launches alone.
+_SLOW_TRUTH_S, _FAR_LONGER = 0.005, 2.0
+
+
+class Reference:
+    """`Model` of a problem at given sizes on a device, constructed under `seed`; `memory` is how its launches have room in
+    `available_bytes` of the device's memory.
+
+    Raises InputError when the reference's file cannot be run, with what it raised, and NoRoom where a CPU has none.
+    """
+
+    def __init__(
+        self, problem: Problem, sizes: Mapping[str, int], device: torch.device, seed: int,
+        available_bytes: int = _USUAL_BYTES,
+    ) -> None:
+        self.problem, self.sizes, self.device, self.seed = problem, dict(sizes), device, seed
+        self.mode = problem.mode
+        self.notes: list[ProblemNote] = []  # what is told of the problem, once for all rows
+        self._construct()
+        self._refuse_what_has_no_room(available_bytes)
+        self.families = families_for(
+            problem.accuracy.contracted, with_gradients=problem.mode == passes.FORWARD_BACKWARD
+        )
+        self.specs: tuple[TensorSpec, ...] | None = None
+        self._can_draw_again = False  # nothing is deferred before its layout is known
+        first, free = self._first_draw()
+        self._check_dtype()
+        with PeakMemory(device) as peak:
+            eager, skeleton = self._outputs_of(first)
+        self.shape = tree.shape_of(skeleton)
+        self.moved_state = moved_names(self._constructed, self.state)  # by forward, as batch norm does in train mode
+        self.output_specs = plan(eager, contiguous=True)
+        # No layout is promised of a gradient, not even by PyTorch to itself.
+        self.output_strides = [
+            list(tensor.stride())
+            if (free is None or index < free) and is_dense(tensor) and is_as_it_lies(tensor) else None
+            for index, tensor in enumerate(eager)
+        ]
+        self._ready = Ready()
+        self._available_bytes = available_bytes
+        call = self._call_sizes(peak.bytes)
+        slicing = self._slicing(first, eager, call)
+        self.memory = plan_memory(replace(call, is_separable=slicing is not None), available_bytes)
+        self._can_draw_again = self.memory.tight and self._draws_alike(first)
+        self._truths = Truths(
+            self.model, problem.accuracy.scale, self.output_specs, self.shape, first, slicing, self.memory.slices
+        )
+        self.truth_name, self.longest_sum = self._truths.name, self._truths.longest_sum
+        self.sums_magnitudes, self.has_products = self._truths.sums_magnitudes, self._truths.has_products
+        # One for each output; what eager differs by from itself counts as an error of its own.
+        self.call_to_call_u = self._differing(first, eager)
+        self.eager_spreads: list[Spread] | None = None  # its errors on one draw, once `comparing` has asked for them
+        if problem.accuracy.terms is None or problem.accuracy.contracted is None:
+            sample = self.sample_of(first)
+            returned = eager if sample is first else self.eager(sample)
+            self.allowances = Allowances(
+                self.eager, self._truths, lambda: self.sample_of(self.draw()), sample, returned
+            )
+            self.families += self._families_beside(eager) if problem.accuracy.contracted is None else ()
+        self.timed_families = tuple(family for family in self.families if family.is_timed)
+        if ProblemNote.SAME_INPUTS not in self.notes and is_same_for_all_draws(
+            eager, lambda: self._shaped(self.eager(self.draw()))
+        ):
+            self.notes.append(ProblemNote.SAME_OUTPUT)
+
+    def _construct(self) -> None:
+        """Run the file and make its model, under strict settings whatever it sets. Raises InputError."""
+        path, device = self.problem.reference_path, self.device
+        be_strict()
+        self.module = load_module(self.problem, self.sizes)
+        be_strict()
+        try:
+            returned = getattr(self.module, "get_init_inputs", list)()
+            self.init, self.init_by_name = arguments_of(self.module.Model, returned)
+            # What a candidate cannot be given, no candidate can be constructed with.
+            kind = next(filter(None, map(without_strides, tree.flatten(self.init)[1])), None)
+            if kind is not None:
+                raise TypeError(f"a {kind} tensor cannot cross to the candidate's process")
+            torch.manual_seed(self.seed)
+            model = called(self.module.Model, _on_device(self.init, device), self.init_by_name).to(device)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"Model of the reference cannot be constructed: {type(error).__name__}: {error}", path
+            ) from error
+        refuse_lazy(model, path)
+        self._constructed = model
+        # A forward may move a state (a running mean, say): what a candidate is compared with is the state at birth.
+        self.state = {
+            name: tensor.detach().clone() for name, tensor in model.state_dict().items()
+            if isinstance(tensor, torch.Tensor) and without_strides(tensor) is None
+        }
+
+    def _first_draw(self) -> tuple[InputSet, int | None]:
+        """Have draws that differ, as far as they can, and the model as a launch calls it; the first draw. With gradients
+        also the number of outputs of the forward pass. Raises InputError.
+        """
+        self.by_name = False
+        self._get_inputs = self._drawing = Drawing(
+            self.module, lambda: load_module(self.problem, self.sizes), self._arguments_of
+        )
+        if not self._drawing.settle(self.draw):
+            self.notes.append(ProblemNote.SAME_INPUTS)
+        if self.problem.accuracy.contracted is not None:
+            refuse_contracted(self.problem, self.draw().specs)
+        self.model, forward_outputs = passes.as_called(self._constructed, passes.FORWARD, by_name=self.by_name), None
+        if self.mode == passes.FORWARD_BACKWARD:
+            forward_outputs = self._outputs_of(self.draw())[0]
+            self._add_cotangents(forward_outputs)
+        first = self.draw()
+        self.specs = first.specs
+        if first.overlapping:
+            self.notes.append(ProblemNote.OVERLAPPING_INPUT)
+        return first, None if forward_outputs is None else len(forward_outputs)
+
+    def _arguments_of(self, returned: Any) -> list[Any]:
+        arguments, self.by_name = arguments_of(self._constructed.forward, returned)
+        return arguments
+
+    def _outputs_of(self, inputs: InputSet) -> tuple[list[torch.Tensor], Any]:
+        return outputs_of(self.model, inputs, self._constructed.state_dict(), self.problem.reference_path)
+
+    def _differing(self, inputs: InputSet, eager: Sequence[torch.Tensor]) -> tuple[float, ...]:
+        """By how much calls on the same inputs differ. Raises InputError for a reference that is random."""
+        in_float64 = self.truth_name == "float64"
+        return call_to_call_u(
+            eager, lambda: self._shaped(self.eager(inputs)),
+            (lambda: self.truth(inputs, with_eager=False).outputs) if in_float64 else None,
+            self.longest_sum, self.problem.reference_path,
+        )
+
+    @cached_property
+    def is_truth_slow(self) -> bool:
+        """Whether the truth of a call takes so much longer than eager's outputs that not every timed one is held against it."""
+        if self.truth_name != "float64" or self._truths.sums_magnitudes:
+            return False
+        sample = self.sample_of(self.draw())
+        slices = self.memory.slices if sample.is_slice else 1
+        truth_s = seconds_of(lambda: self.truth(sample, with_eager=False), self.device)
+        if slices * truth_s < _SLOW_TRUTH_S:
+            return False
+        return truth_s > _FAR_LONGER * seconds_of(lambda: self.by_eager(sample), self.device)
+
+    def _shaped(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        """`tensors`, outputs of one draw, where they have the shapes of the others'. Raises InputError otherwise."""
+        refuse_other_shapes(tensors, self.output_specs, self.problem.reference_path)
+        return tensors
+
+    def draw(self, family: Family = GIVEN, seed: int | None = None) -> Inputs:
+        """A fresh set of inputs under a seed of the operating system's, or the set that `seed` gave before.
+
+        Where memory is short nothing is kept of it but the seed.
+        """
+        if not self._can_draw_again or family is not GIVEN:  # what a gradient has a part in is not the same twice
+            return self._drawn(family, seed)
+        return DeferredInputs(self._skeleton, self.specs, family, fresh_seed() if seed is None else seed, self._drawn)
+
+    def _drawn(self, family: Family = GIVEN, seed: int | None = None) -> InputSet:
+        contracted = self.problem.accuracy.contracted
+        try:
+            return draw_set(
+                self._get_inputs, self.device, family, contracted, self.specs, seed,
+                transient=self._can_draw_again and family is GIVEN,
+            )
+        except InputError as error:
+            raise InputError(error.message, self.problem.reference_path, hint=error.hint) from error
+
+    def family_named(self, name: str) -> Family:
+        """A family of inputs for this reference, whether it is checked on it or not. Raises KeyError for other names."""
+        return one_way_family(self.model) if name == ONE_WAY else family_named(name)
+
+    def _families_beside(self, given: Sequence[torch.Tensor]) -> tuple[Family, ...]:
+        """What inputs as given hide, others show: those, where the model makes what is as finite of them as `given`."""
+        family = self.allowances.family(one_way_family(self.model))
+        if family is None:
+            return ()
+        try:
+            made = self.eager(self.draw(family))
+        except Exception:  # a reference may refuse what is no longer one by a thousandth
+            return ()
+        sound = [bool(other.isfinite().all()) for own, other in zip(given, made) if bool(own.isfinite().all())]
+        return (family,) if all(sound) else ()
+
+    def _add_cotangents(self, outputs: Sequence[torch.Tensor]) -> None:
+        """From now on a draw is [the inputs, a normal tensor like each floating output], and a call both passes."""
+        floating = [(tensor.shape, tensor.dtype) for tensor in outputs if tensor.is_floating_point()]
+        if not floating:
+            raise InputError(
+                "no output of the reference has a gradient, so there is no backward pass", self.problem.path,
+                hint="Leave out mode: forward_backward",
+            )
+
+        def draw() -> list[Any]:
+            vectors = [torch.randn(shape, dtype=torch.float32).to(dtype) for shape, dtype in floating]
+            return [self._drawing(), vectors]
+
+        self._get_inputs = draw
+        self.model = passes.as_called(self._constructed, passes.FORWARD_BACKWARD, by_name=self.by_name)
+
+    def eager(self, inputs: InputSet) -> list[torch.Tensor]:
+        """The outputs of strict eager, cloned so that they do not alias the inputs."""
+        return eager_of(self.model, inputs)[0]
+
+    def state_after(self, before: Mapping[str, torch.Tensor], inputs: InputSet) -> dict[str, torch.Tensor]:
+        """The state that a call of strict eager leaves of the state `before`, in host memory; its own stays as it is."""
+        model = copy.deepcopy(self._constructed)
+        model.load_state_dict(dict(before), strict=False)
+        eager_of(passes.as_called(model, self.mode, by_name=self.by_name), inputs)
+        now = model.state_dict()
+        return {name: now[name].detach().to("cpu") for name in self.moved_state}
+    def outputs_under(
+        self, mode: contextlib.AbstractContextManager[Any], inputs: InputSet, *, in_float64: bool = True
+    ) -> list[torch.Tensor]:
+        """What `Truths.outputs_under` says of the model."""
+        return self._truths.outputs_under(mode, inputs, in_float64=in_float64)
+
+    def truth(self, inputs: InputSet, *, with_eager: bool = True) -> Truth:
+        """The truth for one set. Without `with_eager`, eager is computed only where it is needed."""
+        return self.truths([inputs], with_eager=with_eager)[0]
+
+    def truths(self, sets: Sequence[InputSet], *, with_eager: bool = True) -> list[Truth]:
+        """`truth` of each set. For their scales one answer of the device's is waited for, before anything is under way,
+        and one in the end where blocks of zeros were left out.
+        """
+        known = [self._ready.truth_of(inputs) for inputs in sets]
+        found = self._truths.of([inputs for inputs, truth in zip(sets, known) if truth is None], with_eager=with_eager)
+        for truth in found if not any(inputs.is_slice for inputs in sets) else ():
+            self._shaped(truth.outputs)
+        made = iter(found)
+        return [next(made) if truth is None else truth for truth in known]
+
+    def make_ready(self, families: Sequence[Family], room_bytes: float) -> float:
+        """Draw inputs in `families`, where they are not ready, and find their truths, with eager's, as far as there is
+        room for all that then are; returns how much is left. `draw_ready` and `truths` have them. Raises RuntimeError as
+        PyTorch does.
+        """
+        lacking = self._ready.lacking(families)
+        each_bytes = region_bytes(self.specs) + (self.truth_bytes or 0) + region_bytes(self.output_specs)
+        room_bytes = max(0.0, room_bytes - each_bytes * self._ready.count)
+        count = min(len(lacking), int(room_bytes // each_bytes))
+        # Of several together it is seen whether the model keeps its outputs in a buffer, which later calls write over.
+        if count > 1 and self.truth_bytes is not None:
+            sets = [self.draw(family) for family in lacking[:count]]
+            for inputs, truth in zip(sets, self.truths(sets)):
+                self._ready.add(inputs, truth)
+            room_bytes -= count * each_bytes
+        return room_bytes
+
+    def draw_ready(self, family: Family) -> InputSet:
+        """A set in this family that is ready, or else a fresh one."""
+        return self._ready.take(family) or self.draw(family)
+
+    def forget_ready(self, *, taken_only: bool = False) -> None:
+        """Give back the memory of all that is ready, or of what was taken for launches that have ended or failed."""
+        if taken_only:
+            self._ready.forget_taken()
+        else:
+            self._ready.forget()
+
+    @property
+    def truth_bytes(self) -> int | None:
+        """What a truth holds on to, once one was made."""
+        return self._truths.truth_bytes
+
+    @cached_property
+    def terms(self) -> float | None:
+        """Terms of the sums behind one element of an output, where the problem says; asked for at each launch."""
+        formula = self.problem.accuracy.terms
+        return None if formula is None else formula.evaluate(self.sizes)
+
+    def _refuse_what_has_no_room(self, available_bytes: int) -> None:
+        """Raise NoRoom, on a CPU, for a call so large that drawing it would have the system end this process."""
+        if not limits_of(self.device.type).is_host:  # elsewhere an allocation fails, and nothing else
+            return
+        module = load_module(self.problem, self.sizes)  # one of its own: what it keeps of this is of no use to the other
+        call = foreseen(
+            lambda: self._arguments_of(module.get_inputs()),
+            lambda arguments: passes.as_called(
+                called(module.Model, self.init, self.init_by_name), passes.FORWARD, by_name=self.by_name
+            )(*arguments),
+        )
+        be_strict()  # the file may have set it anew
+        if call is None:
+            return
+        needed_bytes = smallest_plan(
+            CallSizes(call.inputs_bytes, call.outputs_bytes, 0, call.outputs_bytes, call.wide_inputs_bytes)
+        ).needed_bytes
+        if needed_bytes > available_bytes:
+            raise NoRoom(
+                f"{self.problem.name}: one call has {call.inputs_bytes / 1e9:.1f} GB of inputs and "
+                f"{call.outputs_bytes / 1e9:.1f} GB of outputs, and judging it takes {needed_bytes / 1e9:.1f} GB at least, of "
+                f"{available_bytes / 1e9:.1f} GB that are free. Run it at smaller sizes with --sizes, or on another device"
+            )
+
+    def _call_sizes(self, eager_bytes: int) -> CallSizes:
+        floating = sum(spec.extent for spec in self.specs if spec.torch_dtype.is_floating_point)
+        outputs_bytes = region_bytes(self.output_specs)
+        return CallSizes(
+            region_bytes(self.specs), outputs_bytes,
+            sum(tensor.numel() * tensor.itemsize for tensor in self.state.values()), max(eager_bytes, outputs_bytes),
+            8 * floating,
+        )
+
+    def _slicing(self, first: InputSet, eager: Sequence[torch.Tensor], sizes: CallSizes) -> Slicing | None:
+        """How a float64 pass is cut, where it is so large that it must be, or may have to be later on."""
+        if slices_wanted(sizes, self._available_bytes) == 1 or "value" in str(self.shape) or "dict" in str(self.shape):
+            return None
+
+        def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            return outputs_for(self.model, first.skeleton, tensors)
+
+        return find_slicing(call, first.tensors(), eager)
+
+    def _draws_alike(self, first: InputSet) -> bool:
+        """Whether a seed gives the same inputs each time, so that they need not be kept."""
+        self._skeleton = first.skeleton
+        return self._drawn(first.family, first.seed).digest() == first.digest()
+
+    def have_less(self) -> bool:
+        """Take the next step down in memory; False where there is none."""
+        smaller = self.memory.smaller()
+        if smaller is None:
+            return False
+        self.restore_memory(smaller)
+        return True
+
+    def restore_memory(self, plan: MemoryPlan) -> None:
+        """Go by `plan`, one of an earlier moment or a smaller one."""
+        self.forget_ready()
+        if plan.tight and not self.memory.tight:
+            self._can_draw_again = self._draws_alike(self._drawn())
+        elif not plan.tight:
+            self._can_draw_again = False
+        self.memory, self._truths.slices = plan, plan.slices
+
+    @property
+    def is_compared_in_slices(self) -> bool:
+        return self._truths.is_compared_in_slices
+
+    def in_slices(
+        self, inputs: Inputs, outputs: Sequence[torch.Tensor]
+    ) -> Iterator[tuple[range, InputSet, list[torch.Tensor]]]:
+        """What `Truths.in_slices` says of the model."""
+        return self._truths.in_slices(inputs, outputs)
+
+    def by_eager(self, inputs: Inputs) -> Truth:
+        """What strict eager returns, in the place of a truth."""
+        return self._truths.by_eager(inputs)
+
+    def sample_of(self, inputs: Inputs) -> Inputs:
+        """A slice of `inputs` where outputs are compared in slices, or all of them."""
+        return self._truths.sample_of(inputs)
+
+    def _check_dtype(self) -> None:
+        made = sorted({spec.dtype for spec in self.specs if spec.torch_dtype.is_floating_point})
+        if self.problem.path != self.problem.reference_path and made and self.problem.dtype not in made:
+            raise InputError(
+                f"dtype is {self.problem.dtype}, but get_inputs() of {self.problem.reference_path.name} makes "
+                f"{' and '.join(made)}", self.problem.path, hint=f"Write dtype: {made[0]}, or change get_inputs",
+            )
+
+
+def be_strict() -> None:
+    """Turn TF32 off for cuBLAS and cuDNN in this process."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+
+
+def load_module(problem: Problem, sizes: Mapping[str, int]) -> types.ModuleType:
+    """Run the reference's source with its module-level sizes replaced by `sizes`.
+
+    Raises InputError when it cannot be run.
+    """
+    path = problem.reference_path
+    module = types.ModuleType(f"reference_{problem.name}")
+    module.__file__ = str(path)
+    try:
+        exec(compile(with_sizes(problem.reference_source, sizes, path), str(path), "exec"), module.__dict__)
+    except Exception as error:
+        raise InputError(f"the reference cannot be run: {type(error).__name__}: {error}", path) from error
+    return module
+
+
+def _on_device(values: list[Any], device: torch.device) -> list[Any]:
+    skeleton, tensors = tree.flatten(values)
+    return tree.rebuild(skeleton, [tensor.to(device) for tensor in tensors])
+
+
+# The most memory that a stretch of work on a device held beyond what was there before it.
+
+
+class PeakMemory:
+    """Measures while entered; `bytes` then says what PyTorch's allocator gave out at most. 0 on a CPU, where nobody counts.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device, self.bytes = device, 0
+
+    def __enter__(self) -> PeakMemory:
+        if self._device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self._device)
+            self._before_bytes = torch.cuda.memory_allocated(self._device)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._device.type == "cuda":
+            self.bytes = torch.cuda.max_memory_allocated(self._device) - self._before_bytes

@@ -1,0 +1,138 @@
+"""The rows that the charts draw, as plain dictionaries computed from records and samples; nothing is drawn here.
+
+Those of single launches are `launches`', those of a device's roofs `roofline`'s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from harness.report import terminal
+from harness.report.html.cases import Case, Entry
+from harness.report.html.raw_samples import FamilyError, Samples
+from harness.results.own_baseline import speedup_over_eager
+from harness.results.ranking import TIMED
+from harness.results.record import Record
+
+Row = dict[str, object]
+_WIDE = 0.025  # of the axis: an interval longer than that reaches beyond its point
+
+
+def speedups(case: Case) -> list[Row]:
+    """One row per timed entry: estimate and interval over eager."""
+    timed = [entry for entry in case.entries if has_speedup(entry.record)]
+    ends = [end for entry in timed for end in _interval(entry.record)]
+    return [_speedup_row(entry, _side(entry.record, ends)) for entry in timed]
+
+
+def has_speedup(record: Record) -> bool:
+    return record.status in TIMED and record.speedup is not None and record.speedup > 0
+
+
+def _speedup_row(entry: Entry, side: str) -> Row:
+    record = entry.record
+    plain = {"name": entry.label, "call": record.call or "none", "role": record.role, "side": side}
+    return plain | with_interval(record) | {"label": interval_text(record)}
+
+
+def with_interval(record: Record) -> Row:
+    """The speedup, the ends of its interval, and all three as text."""
+    lo, hi = _interval(record)
+    return {"x": record.speedup, "lo": lo, "hi": hi, "text": interval_text(record)}
+
+
+def _interval(record: Record) -> tuple[float, float]:
+    """The ends of the interval; the estimate twice where there is none, or one that a logarithm cannot take."""
+    lo, hi = record.speedup_lo, record.speedup_hi
+    return (record.speedup, record.speedup) if lo is None or hi is None or lo <= 0 else (lo, hi)
+
+
+def interval_text(record: Record) -> str:
+    return terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+
+
+def _side(record: Record, ends: Sequence[float]) -> str:
+    """Where a label has room on a logarithmic axis of all `ends`: beside the point, to its right in the left half.
+
+    Above it when its own interval would run through the label.
+    """
+    least, most = math.log(min(*ends, 1.0)), math.log(max(*ends, 1.0))
+    lo, hi = _interval(record)
+    if most == least:
+        return "right"
+    if math.log(hi / lo) > _WIDE * (most - least):
+        return "above"
+    return "right" if (math.log(record.speedup) - least) / (most - least) < 0.5 else "left"
+
+
+def place(case: Case) -> str:
+    return f"{case.device} · {case.sizes}" if case.sizes else case.device
+
+
+def rounds(entry: Entry, most: int) -> list[Row]:
+    """The speedup of each round over eager, and one row of kind "interval" with what they were estimated at."""
+    ratios = [ratio for player in entry.samples.players for ratio in player.ratios if abs(ratio) < 50]
+    rows: list[Row] = [
+        {"kind": "round", "round": number, "x": math.exp(ratio)} for number, ratio in enumerate(ratios, 1)
+    ]
+    over_eager = speedup_over_eager(entry.record)  # as the rounds are, whatever the row's own speedup is over
+    if rows and over_eager is not None:
+        ends = {"x": over_eager.estimate, "lo": over_eager.lo, "hi": over_eager.hi}
+        rows = [*thinned(rows, most), {"kind": "interval", **ends}]
+    return rows
+
+
+def errors(samples: Samples) -> list[Row]:
+    """For each family the input set that came nearest to its bound: the error, eager's, and what was allowed."""
+    rows = []
+    for each in worst_by_family(samples.errors):
+        for what, value in (("candidate", each.max_u), ("eager", each.eager_max_u), ("allowed", each.allowed_max_u)):
+            if value is not None:
+                rows.append({"family": each.family, "what": what, "u": value, "sizes": each.sizes})
+    return rows
+
+
+def worst_by_family(found: Iterable[FamilyError]) -> list[FamilyError]:
+    worst: dict[str, FamilyError] = {}
+    for each in found:
+        if each.family not in worst or each.share > worst[each.family].share:
+            worst[each.family] = each
+    return list(worst.values())
+
+
+def history(entry: Entry) -> list[Row]:
+    """The speedups of an entry in its runs over the baseline of its newest; each version of its source is numbered, from
+    the oldest.
+
+    An interval that reaches beyond twice the largest estimate, or below half the smallest, is cut there.
+    """
+    versions = list(dict.fromkeys(record.source_hash for record in entry.history))
+    over = entry.record.baseline_hash
+    timed = [record for record in entry.history if has_speedup(record) and record.baseline_hash == over]
+    values = [record.speedup for record in timed] or [1.0]
+    least, most = min(values) / 2, 2 * max(values)
+    rows = []
+    for record in timed:
+        lo, hi = _interval(record)
+        rows.append(
+            {
+                "utc": record.utc,
+                "run": terminal.date_text(record.utc),
+                "x": record.speedup,
+                "lo": max(lo, least),
+                "hi": min(hi, most),
+                "text": interval_text(record),
+                "version": f"source {versions.index(record.source_hash) + 1}",
+            }
+        )
+    return rows
+
+
+def thinned(rows: list[Row], most: int) -> list[Row]:
+    """At most `most` of the rows, evenly spaced; the first and the last stay."""
+    if len(rows) <= most:
+        return rows
+    if most < 2:
+        return []
+    return [rows[round(place * (len(rows) - 1) / (most - 1))] for place in range(most)]

@@ -1,0 +1,58 @@
+"""Finds every run below the files and folders that a person names; none of them is read twice.
+
+`compare` takes the newest run of each device; a report wants the older ones too, for its history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.model.errors import InputError
+from harness.model.places import PROGRAM
+from harness.results.reader import read_records
+from harness.results.result_files import Run
+
+_HINT = f"`{PROGRAM} PROBLEM` writes some"
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The runs from the oldest to the newest, and a sentence for each file that was passed over."""
+
+    runs: tuple[Run, ...]
+    notes: tuple[str, ...]
+
+
+def gather(paths: Iterable[Path | str]) -> Gathered:
+    """Every run in `paths`: a file is a run, a folder all runs below it.
+
+    Raises InputError for a path that is missing, for a named file that is no CSV of ours, and when there is no record
+    at all. A file below a folder that cannot be read is passed over with a note: nobody named it.
+    """
+    runs: dict[Path, Run] = {}
+    notes: list[str] = []
+    paths = [Path(path) for path in paths]
+    for path in paths:
+        if not path.exists():
+            raise InputError("there is no such file or folder", path, hint=_HINT)
+        for file in sorted(path.rglob("*.csv")) if path.is_dir() else [path]:
+            if file.resolve() in runs:
+                continue
+            try:
+                records = read_records(file, notes.append)
+            except InputError as error:
+                if not path.is_dir():
+                    raise
+                notes.append(f"passed over {error}")
+                continue
+            if records:
+                runs[file.resolve()] = Run(file, tuple(records))
+            else:
+                notes.append(f"passed over {file}: it has a header and no records")
+    if not runs:
+        unread = f" ({notes[0]})" if notes else ""
+        raise InputError(f"there are no results here{unread}", paths[0] if paths else None, hint=_HINT)
+    ordered = sorted(runs.values(), key=lambda run: (run.utc, str(run.path)))
+    return Gathered(tuple(ordered), tuple(notes))

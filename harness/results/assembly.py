@@ -1,0 +1,331 @@
+"""From what a run found out to a record: each field filled from the one place that knows it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import statistics
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness import __version__
+from harness.build.compiler_report import of_each
+from harness.model.physics import Limits, percent_of_sol, rates
+from harness.model.places import IS_INSTALLED, REPOSITORY
+from harness.model.problem_notes import ProblemNote, note_text
+from harness.model.sizes_text import sizes_text
+from harness.model.verdict import Verdict
+from harness.results.record import Record
+from harness.timing.stats import typical_us
+
+if TYPE_CHECKING:
+    from harness.build.product import Build
+    from harness.device.bench import Bench
+    from harness.judge.judgement import Judgement
+    from harness.model.problem import Problem
+    from harness.timing.timings import Timing
+
+_LOG_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What all records of one run share."""
+
+    run_id: str
+    utc: str
+    config: str
+    config_hash: str
+    command: str | None
+    problem: Problem
+    sizes: dict[str, int]
+    bench: Bench
+    limits: Limits | None
+    useful_flops: float | None
+    useful_bytes: float | None
+    canary_gbps: float
+    canary_tflops: float | None
+    event_floor_us: float
+    sandbox: str
+
+
+def record_of(
+    facts: RunFacts, *, name: str, role: str, source_hash: str | None, language: str | None, verdict: Verdict,
+    build: Build | None, judgement: Judgement | None, parameters: str | None = None,
+    problem_notes: Iterable[ProblemNote] = (),
+) -> Record:
+    """The record of one contestant; `build` and `judgement` are None where it did not get so far."""
+    return Record(
+        run_id=facts.run_id, utc=facts.utc, config=facts.config, config_hash=facts.config_hash,
+        command=facts.command, harness_hash=harness_hash(), problem=facts.problem.name,
+        problem_hash=facts.problem.hash, sizes=sizes_text(facts.sizes), dtype=facts.problem.dtype,
+        mode=facts.problem.mode,
+        candidate=name, source_hash=source_hash, parameters=parameters, role=role, harness_version=__version__,
+        dirty=is_dirty(),
+        status=verdict.status, reason_code=verdict.reason_code, reason=verdict.reason or None,
+        blame="machine" if judgement is not None and judgement.lacked_room else None,
+        language=language, sandbox=facts.sandbox, event_floor_us=facts.event_floor_us,
+        useful_flops=facts.useful_flops, useful_bytes=facts.useful_bytes, canary_gbps=facts.canary_gbps,
+        canary_tflops=facts.canary_tflops,
+        sol_us=facts.limits.sol_us if facts.limits else None,
+        bound_by=facts.limits.bound_by if facts.limits else None,
+        floor_us=facts.limits.floor_us if facts.limits else None,
+        warnings=_warnings(build, judgement), problem_note=note_text(problem_notes),
+        **_build_fields(build), **_judgement_fields(judgement, facts), **_device_fields(facts.bench),
+        **state_fields(facts.bench, judgement.timings if judgement else ()),
+    )
+
+
+def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[str, Any]:
+    """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel, what compilers said,
+    and the evidence on a launch that failed.
+
+    A part that the contestant did not come to is left out.
+    """
+    return _build_samples(build) | _judgement_samples(judgement)
+
+
+def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
+    if judgement is None:
+        return {}
+    evidence = {"evidence": judgement.evidence.to_json()} if judgement.evidence else {}
+    if judgement.traceback is not None:
+        evidence["traceback"] = judgement.traceback
+    clocks = {"clocks": judgement.clocks.to_json()} if judgement.clocks else {}
+    return evidence | clocks | {
+        "players": [
+            {
+                "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
+                "log_ratios": timing.log_ratios, "inside_us": timing.inside_us,
+                "inside_log_ratios": timing.inside_log_ratios,
+                "over_processes": asdict(timing.over_processes) if timing.is_pooled else None,
+                "wall_less_time_us": timing.wall_less_time_us,
+                "cooling_us": timing.cooling_us,
+                "host_us": timing.host_us, "early": timing.early.to_json() if timing.early else None,
+                "completed": timing.completed.to_json() if timing.completed else None,
+                "valued": timing.valued.to_json() if timing.valued else None,
+                "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,
+                "telemetry": [asdict(reading) for reading in timing.telemetry],
+                "read_at_s": timing.read_at_s, "read_kept": timing.read_kept,
+            }
+            for timing in judgement.timings
+        ],
+        "errors": [
+            {
+                "sizes": each.sizes, "family": each.family, "max_u": each.max_u, "rms_u": each.rms_u,
+                "eager_max_u": each.eager_max_u, "allowed_max_u": each.bounds.max_u,
+                "allowed_rms_u": each.bounds.rms_u,
+            }
+            for each in judgement.figures
+        ],
+        "kernels": list(judgement.provenance.kernels) if judgement.provenance else [],
+    }
+
+
+def baseline_hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=1)
+def harness_hash() -> str:
+    """The first 16 hex digits of the SHA-256 over the names and texts of this software's own modules."""
+    found = hashlib.sha256()
+    for path in sorted(path for path in (REPOSITORY / "harness").rglob("*") if path.suffix in (".py", ".cpp")):
+        found.update(str(path.relative_to(REPOSITORY)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=1)
+def is_dirty() -> bool | None:
+    """Whether the harness's own checkout has changes that are not committed; None when git cannot say."""
+    if IS_INSTALLED:  # git would speak of a checkout that the environment happens to lie in
+        return None
+    try:
+        subprocess.run(["git", "rev-parse", "HEAD"], cwd=REPOSITORY, capture_output=True, timeout=10, check=True)
+        found = subprocess.run(
+            ["git", "status", "--porcelain", "--", "harness", "run.py", "configs"], cwd=REPOSITORY,
+            capture_output=True, text=True, timeout=10, check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return bool(found.stdout.strip())
+
+
+def _warnings(build: Build | None, judgement: Judgement | None) -> str | None:
+    lines = [*(build.warnings.splitlines() if build else ()), *(judgement.warnings if judgement else ())]
+    return "\n".join(lines) or None
+
+
+def _build_fields(build: Build | None) -> dict[str, Any]:
+    if build is None:
+        return {}
+    kernels = build.kernels
+    return {
+        "build_s": build.seconds, "cached": build.cached, "arch": build.arch,
+        "registers": max((kernel.registers for kernel in kernels), default=None),
+        "spills": max((kernel.spill_bytes for kernel in kernels), default=None),
+        "shared_bytes": max((kernel.shared_bytes for kernel in kernels), default=None),
+        "stack_bytes": max((kernel.stack_bytes for kernel in kernels), default=None),
+        "constant_bytes": max(
+            (kernel.constant_bytes for kernel in kernels if kernel.constant_bytes is not None), default=None
+        ),
+        "per_kernel": of_each(kernels) or None, "headers": build.headers,
+    }
+
+
+def _build_samples(build: Build | None) -> dict[str, Any]:
+    """What the compiler said: each kernel for each architecture, its warnings, and the end of its output."""
+    if build is None:
+        return {}
+    return {"build": {
+        "built_by": build.built_by, "headers": build.headers, "seconds": build.seconds, "cached": build.cached,
+        "warnings": build.warnings,
+        "kernels": [asdict(kernel) for kernel in build.kernels],
+        "compiler_warnings": build.compiler_warnings.splitlines(), "log": build.log[-_LOG_CHARACTERS:],
+    }}
+
+
+def _judgement_fields(judgement: Judgement | None, facts: RunFacts) -> dict[str, Any]:
+    if judgement is None:
+        return {}
+    fields: dict[str, Any] = {
+        "truth": judgement.truth, "peak_bytes": judgement.peak_bytes, "state_moved": judgement.state_moved,
+    }
+    if judgement.memory is not None:
+        fields["memory_step"] = judgement.memory.step.value
+    if judgement.worst is not None:
+        worst = judgement.worst
+        fields |= {
+            "err_max_u": max(each.max_u for each in judgement.figures), "err_rms_u": worst.rms_u,
+            "eager_err_max_u": max(each.eager_max_u for each in judgement.figures),
+            "families": ", ".join(dict.fromkeys(each.family for each in judgement.figures)),
+            "precision_class": judgement.precision_class,
+        }
+    if judgement.provenance is not None:
+        fields["kind"] = judgement.provenance.kind
+    if judgement.timings and judgement.speedup is not None:
+        fields |= _timing_fields(judgement, facts)
+    return fields
+
+
+def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
+    timings = judgement.timings
+    times_us = sorted(time_us for timing in timings for time_us in timing.candidate_us)
+    baseline_us = [time_us for timing in timings for time_us in timing.baseline_us]
+    end_to_end_us = [timing.end_to_end_us for timing in timings if timing.end_to_end_us is not None]
+    time_us = typical_us(times_us)
+    tflops, gbytes_s = rates(facts.useful_flops, facts.useful_bytes, time_us)
+    return {
+        "time_us": time_us, "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
+        "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
+        "players": len(timings), "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
+        **_passes(timings), **_inside(timings), **_pooled(timings), "baseline_us": typical_us(baseline_us),
+        "speedup": judgement.speedup.estimate,
+        "speedup_lo": judgement.speedup.lo, "speedup_hi": judgement.speedup.hi,
+        "confidence": timings[0].confidence, "call": judgement.word,
+        "e2e_us": statistics.median(end_to_end_us) if end_to_end_us else None,
+        "timer": timings[0].timer, "l2_policy": facts.bench.l2_policy, "input_sets": timings[0].input_sets,
+        "launch_hidden": _is_hidden(timings), "tflops": tflops, "gbytes_s": gbytes_s,
+        "percent_of_sol": percent_of_sol(facts.limits, time_us),
+        **_extra_fields(judgement),
+    }
+
+
+def _extra_fields(judgement: Judgement) -> dict[str, Any]:
+    found = judgement.extras
+    if found is None:
+        return {}
+    return {
+        "warm_us": found.warm_us, "back_to_back_us": found.back_to_back_us, "graph_us": found.graph_us,
+        "joules": found.joules,
+    }
+
+
+def _inside(timings: Sequence[Timing]) -> dict[str, float]:
+    if not all(timing.agreeing for timing in timings):
+        return {}
+    return {"baseline_inside_us": typical_us([each for timing in timings for each in timing.inside_us])}
+
+
+def _pooled(timings: Sequence[Timing]) -> dict[str, float | int]:
+    if not all(timing.is_pooled for timing in timings):
+        return {}
+    over = timings[0].over_processes
+    beside_us = typical_us([each for timing in timings for each in timing.baseline_us])
+    return {"baseline_mean_us": beside_us * math.exp(over.shift), "baseline_processes": over.processes}
+
+
+def _passes(timings: Sequence[Timing]) -> dict[str, float]:
+    """Medians of the forward passes, and of what the backward passes after them took; nothing without those."""
+    found = {}
+    for whose, totals, halves in (
+        ("", "candidate_us", "forward_us"), ("baseline_", "baseline_us", "baseline_forward_us"),
+    ):
+        times_us = [each for timing in timings for each in getattr(timing, totals)]
+        forward_us = [each for timing in timings for each in getattr(timing, halves)]
+        if forward_us and len(forward_us) == len(times_us):
+            found[f"{whose}forward_us"] = statistics.median(forward_us)
+            found[f"{whose}backward_us"] = statistics.median(a - b for a, b in zip(times_us, forward_us))
+    return found
+
+
+def _device_fields(bench: Bench) -> dict[str, Any]:
+    found = bench.identity
+    return {
+        "device_kind": found.kind, "device_name": found.name, "uuid": found.uuid,
+        "sm": f"sm_{found.sm.replace('.', '')}" if found.sm else None, "sm_count": found.sm_count,
+        "l2_bytes": found.l2_bytes, "memory_bytes": found.memory_bytes, "driver": found.driver, "cuda": found.cuda,
+        "torch": found.torch, "power_limit_w": found.power_limit_w,
+    }
+
+
+def _is_hidden(timings: Sequence[Timing]) -> bool | None:
+    """Whether no player's queue had to be let go early; None where none is held."""
+    hidden = [timing.launch_hidden for timing in timings]
+    return None if None in hidden else all(hidden)
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+# The state of the device in a record: as it was while the row was timed, or as its record was made.
+
+if TYPE_CHECKING:
+    from harness.device.bench import Bench
+    from harness.timing.timings import Timing
+
+
+def state_fields(bench: Bench, timings: Sequence[Timing]) -> dict[str, Any]:
+    """Medians over the readings after each round, all reasons for throttling, and for how long limits held clocks down.
+
+    Of what was not timed it is one reading now. Processes of the harness's own may be on the device then, and are not
+    told from others: how many there are stays unknown.
+    """
+    readings = [reading for timing in timings for reading in timing.telemetry]
+    readings = readings or [replace(bench.telemetry(set()), other_processes=None)]
+
+    def typical(name: str) -> float | None:
+        values = [getattr(reading, name) for reading in readings if getattr(reading, name) is not None]
+        return statistics.median(values) if values else None
+
+    throttles = [reading.throttle for reading in readings if reading.throttle is not None]
+    names = sorted({name for throttle in throttles for name in throttle.split("+") if name})
+    others = [reading.other_processes for reading in readings if reading.other_processes is not None]
+    return {
+        "sm_mhz": typical("sm_mhz"), "mem_mhz": typical("mem_mhz"), "watts": typical("watts"),
+        "celsius": typical("celsius"), "throttle": ("+".join(names) or "none") if throttles else None,
+        "power_violation_ms": _milliseconds(timing.violations.power_ns for timing in timings),
+        "thermal_violation_ms": _milliseconds(timing.violations.thermal_ns for timing in timings),
+        "other_processes": max(others) if others else None,
+    }
+
+
+def _milliseconds(of_players_ns: Iterable[int | None]) -> float | None:
+    """Of all players together; None where it is not known of one."""
+    known = list(of_players_ns)
+    return None if not known or None in known else sum(known) / 1e6

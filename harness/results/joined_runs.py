@@ -1,0 +1,229 @@
+"""Runs joined on what was asked and on each candidate's source, as values; what changed is said by `changes`.
+
+A ratio never sets two different kernels against each other unless the user joins by name, and never the times of two
+devices: each record's speedup is over its own device's baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+
+from harness.model.verdict import Status
+from harness.results.record import Record
+from harness.results.result_files import Run
+
+# How it was measured: two values of one of these are two methods. The accuracy rule is part of the problem's hash.
+METHOD = ("problem_hash", "baseline", "baseline_hash", "timer", "l2_policy")
+# What one method was called in earlier records: these are the driver's events on the same stream, recorded by Python.
+_FORMERLY = {"cuda_events": "native_events"}
+SOFTWARE = (
+    "torch", "cuda", "driver", "harness_version", "harness_hash", "dirty", "config", "config_hash", "confidence",
+    "sandbox",
+)
+MACHINE = ("power_limit_w",)  # means something within one device only
+JOINS = ("source", "name")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One candidate or baseline, and its record in each run; None where a run does not have it."""
+
+    name: str
+    records: tuple[Record | None, ...]
+
+    @cached_property
+    def is_baseline(self) -> bool:
+        return next(record for record in self.records if record is not None).role == "baseline"
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """A candidate name whose source is in one run only: `found` holds (run, record) of each.
+
+    `edited` when another run has the same name with another source.
+    """
+
+    name: str
+    found: tuple[tuple[int, Record], ...]
+    edited: bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem at one set of sizes: the runs that have it, and the rows that two of them share.
+
+    `methods` has for each of `runs` the values of each field of `METHOD`; `controls` its row of eager in a candidate's
+    place, which should be one; `over` its row of what the speedups are over, eager's or that of a file.
+    """
+
+    problem: str
+    sizes: str
+    dtype: str
+    mode: str
+    runs: tuple[int, ...]
+    rows: tuple[Row, ...]
+    unmatched: tuple[Unmatched, ...]
+    methods: dict[int, tuple[frozenset[str], ...]]
+    controls: dict[int, Record]
+    over: dict[int, Record]
+
+    @property
+    def title(self) -> str:
+        mode = "" if self.mode == "forward" else self.mode
+        return " · ".join(part for part in (self.problem, self.sizes, self.dtype, mode) if part)
+
+    def mixed(self, one: int, other: int) -> list[tuple[str, str, str]]:
+        """The fields of `METHOD` in which two runs are known to differ, with both values."""
+        found = []
+        for name, a, b in zip(METHOD, self.methods[one], self.methods[other]):
+            if a and b and a != b:
+                found.append((name, ", ".join(sorted(a)), ", ".join(sorted(b))))
+        return found
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A field that is not the same in all runs of `group` (method, software or machine); None: not recorded."""
+
+    name: str
+    group: str
+    values: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Two or more runs joined; runs are numbered by their place in `runs` everywhere."""
+
+    runs: tuple[Run, ...]
+    cases: tuple[Case, ...]
+    differences: tuple[Difference, ...]
+
+
+def join(runs: Sequence[Run], by: str = "source") -> Joined:
+    """The runs joined by (problem, sizes, dtype, mode), and in each of those by the candidates' source hashes, or by
+    their names with `by` "name".
+
+    Baselines have no source and are joined by name; the one that the speedups are over is left out, being 1.
+    """
+    asked: dict[tuple[object, ...], dict[int, list[Record]]] = {}
+    for number, run in enumerate(runs):
+        for record in run.records:
+            sizes = record.sizes if " " not in record.sizes else frozenset(record.sizes.split())
+            question = (record.problem, sizes, record.dtype, record.mode or "forward")
+            asked.setdefault(question, {}).setdefault(number, []).append(record)
+    cases = tuple(_case(by_run, len(runs), by) for by_run in asked.values())
+    return Joined(tuple(runs), cases, tuple(_differences(runs)))
+
+
+def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
+    cells_of: dict[tuple[str, str], dict[int, Record]] = {}
+    copied = _copied_sources(by_run.values()) if by == "source" else set()
+    for number, records in by_run.items():
+        for record in records:
+            by_name = by == "name" or record.source_hash is None or record.source_hash in copied
+            source = record.role if by == "name" else record.source_hash or record.role
+            cells_of.setdefault((source, record.candidate if by_name else ""), {})[number] = record
+    rows: list[Row] = []
+    alone: dict[str, list[tuple[int, Record]]] = {}
+    controls: dict[int, Record] = {}
+    over: dict[int, Record] = {}
+    for cells in cells_of.values():
+        first = next(iter(cells.values()))
+        if first.role == "baseline" and first.candidate == "eager":
+            controls = cells
+        if first.role == "baseline" and first.candidate == (first.baseline or "eager"):
+            over |= cells
+        elif len(cells) == 1:
+            alone.setdefault(first.candidate, []).extend(cells.items())
+        else:
+            name = " / ".join(dict.fromkeys(record.candidate for record in cells.values()))
+            rows.append(Row(name, tuple(cells.get(number) for number in range(run_count))))
+    joined = {row.name for row in rows}
+    unmatched = [
+        Unmatched(name, tuple(found), edited=len(found) > 1 or name in joined) for name, found in alone.items()
+    ]
+    first = next(iter(by_run.values()))[0]
+    return Case(
+        first.problem, first.sizes, first.dtype, first.mode or "forward", tuple(sorted(by_run)),
+        tuple(sorted(rows, key=best_first)), tuple(unmatched),
+        {number: _method(records) for number, records in by_run.items()}, controls, over,
+    )
+
+
+def _method(records: Sequence[Record]) -> tuple[frozenset[str], ...]:
+    found = zip(METHOD, zip(*set(map(attrgetter(*METHOD), records))))
+    return tuple(
+        frozenset(_word(value or "none") for value in values if value is not None or name == "baseline_hash")
+        for name, values in found
+    )
+
+
+def is_forcible(mixed: Sequence[tuple[str, str, str]]) -> bool:
+    """Return whether `--force` compares what `mixed` tells apart: speedups over two baselines are of two scales."""
+    return not any(name in ("baseline", "baseline_hash") for name, _, _ in mixed)
+
+
+def is_measured_alike(record: Record, others: Sequence[Record]) -> bool:
+    """Whether `record` is of the same problem as `others`, and was measured by the same method, as far as it was."""
+    own = _method([record])
+    return all(not mine or not theirs or mine <= theirs for mine, theirs in zip(own, _method(others)))
+
+
+def newest_rows(played: Sequence[tuple[Run, Sequence[Record]]]) -> list[tuple[Run, Record]]:
+    """The newest row of each candidate and baseline, with its run: all of the newest run's first, then those of older ones.
+
+    `played` has runs from the oldest to the newest, each with its records of one problem, sizes, dtype and mode. Older
+    rows count where they are of the newest run's problem and method.
+    """
+    newest_run, newest = played[-1]
+    found = [(newest_run, record) for record in newest]
+    seen = {(record.candidate, record.role) for record in newest}
+    for run, records in reversed(played[:-1]):
+        alike = [
+            each for each in records
+            if (each.candidate, each.role) not in seen and is_measured_alike(each, newest)
+        ]
+        found += [(run, record) for record in alike]
+        seen |= {(record.candidate, record.role) for record in alike}
+    return found
+
+
+def _copied_sources(runs: Sequence[list[Record]]) -> set[str]:
+    """Sources that one run holds under several names: those are joined by name as well."""
+    copied: set[str] = set()
+    for records in runs:
+        seen: set[str] = set()
+        for each in records:
+            if each.source_hash is not None:
+                (copied if each.source_hash in seen else seen).add(each.source_hash)
+    return copied
+
+
+def best_first(row: Row) -> tuple[object, ...]:
+    """Rows by their speedup in the first run that has one; those that have none last, by name."""
+    speedups = (record.speedup for record in row.records if record is not None and record.status is Status.OK)
+    speedup = next((value for value in speedups if value), None)
+    return speedup is None, -(speedup or 0.0), row.name
+
+
+def _differences(runs: Sequence[Run]) -> list[Difference]:
+    same_device = len({run.device for run in runs}) < len(runs)
+    # a problem's hash is its own in every problem: its case says when it differs
+    groups = [("method", METHOD[1:]), ("software", SOFTWARE), ("machine", MACHINE if same_device else ())]
+    names = [(group, name) for group, members in groups for name in members]
+    values_of = attrgetter(*(name for _, name in names))
+    recorded = [[set(values) - {None} for values in zip(*set(map(values_of, run.records)))] for run in runs]
+    found = []
+    for place, (group, name) in enumerate(names):
+        values = tuple(", ".join(sorted(map(_word, each[place]))) or None for each in recorded)
+        if len(set(values)) > 1 and not (name.endswith("_hash") and None in values):  # older rows have no such hashes
+            found.append(Difference(name, group, values))
+    return found
+
+
+def _word(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) \
+        else _FORMERLY.get(str(value), str(value))

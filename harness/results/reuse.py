@@ -1,0 +1,107 @@
+"""Rows of earlier runs that still hold: nothing that went into them has changed, so that they need not be made again.
+
+What counts as unchanged is decided here; who asks for it is `suite`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness.device.identity import DeviceIdentity
+from harness.model.candidate import Candidate
+from harness.model.errors import InputError
+from harness.model.problem import Problem
+from harness.model.settings import Settings
+from harness.model.sizes_text import sizes_text
+from harness.model.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
+from harness.results.assembly import harness_hash
+from harness.results.reader import read_records
+from harness.results.record import Record
+from harness.results.result_files import memory_gb
+from harness.results.writer import device_slug
+
+# What another try may turn out differently although nothing that is recorded has changed: a busy machine, a compiler
+# or a Triton that has been installed since, a defect of ours that is mended.
+_TRIED_AGAIN = {Status.UNSURE, Status.HARNESS_ERROR, *WANT_ANOTHER_DEVICE}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A record that still holds, and the CSV it lies in."""
+
+    record: Record
+    csv_path: Path
+
+    def samples(self) -> Mapping[str, Any]:
+        """Its raw samples from the `.jsonl` beside the CSV; empty when they are gone."""
+        return _samples_in(self.csv_path.with_suffix(".jsonl")).get((self.record.run_id, self.record.candidate), {})
+
+
+@lru_cache(maxsize=1)
+def _samples_in(path: Path) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """The samples of a run by run and candidate, as far as the file can be read."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                each = json.loads(line)
+                found[each["run_id"], each["candidate"]] = each["samples"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # a file cut short keeps what it has
+    return found
+
+
+def kept_at_every_size(
+    out_dir: Path, problem: Problem, candidates: Sequence[Candidate], settings: Settings,
+    devices: Sequence[DeviceIdentity],
+) -> dict[str, tuple[Kept, ...]]:
+    """The rows that still hold, on any of `devices`, of each candidate that has one at every size; see `kept_rows`."""
+    at_each: list[dict[str, Kept]] = []
+    for at_one in problem.each_size():
+        at_each.append({})
+        for device in devices:
+            at_each[-1] |= kept_rows(out_dir, at_one, candidates, settings, device)
+    shared = [name for name in at_each[0] if all(name in rows for rows in at_each)]
+    return {name: tuple(rows[name] for rows in at_each) for name in shared}
+
+
+def kept_rows(
+    out_dir: Path, problem: Problem, candidates: Sequence[Candidate], settings: Settings, device: DeviceIdentity
+) -> dict[str, Kept]:
+    """The newest row of each candidate (by its name) that still holds, from the CSVs of this problem and device.
+
+    The candidate's source and name, the problem's hash and sizes, this software's own source, the values of the
+    settings, the device, torch, CUDA and the driver are all what they were. A device without a UUID stands for all of its
+    model.
+    """
+    folder = out_dir / problem.name / device_slug(device.name, device.kind)
+    wanted = {
+        "problem_hash": problem.hash, "sizes": sizes_text(problem.timed_sizes(device.kind)), "dtype": problem.dtype,
+        "mode": problem.mode, "harness_hash": harness_hash(), "config_hash": settings.hash, "device_kind": device.kind,
+        "baseline_hash": problem.baseline and problem.baseline.source_hash,
+        "device_name": device.name, "torch": device.torch, "cuda": device.cuda, "driver": device.driver,
+    }
+    if device.uuid is not None:
+        wanted["uuid"] = device.uuid
+    sources = {each.name: each.source_hash for each in candidates}
+    found: dict[str, Kept] = {}
+    for path in sorted(folder.glob("*.csv"), key=lambda path: path.stem, reverse=True):
+        try:
+            records = read_records(path)
+        except InputError:
+            continue  # not ours, or of another version: then it holds nothing that could be kept
+        for record in records:
+            is_wanted = record.role == "candidate" and sources.get(record.candidate) == record.source_hash
+            # With more time for a row, which the settings' hash does not hold, that one may end.
+            is_open = record.status in _TRIED_AGAIN or record.reason_code == ReasonCode.ROW_TIMEOUT
+            is_open |= record.time_us is not None and record.speedup is None  # the baseline it was to be over was not ok
+            if is_wanted and not is_open and record.candidate not in found:
+                is_same_size = memory_gb(record.memory_bytes) == memory_gb(device.memory_bytes)
+                if is_same_size and all(getattr(record, name) == value for name, value in wanted.items()):
+                    found[record.candidate] = Kept(record, path)
+    return found

@@ -1,0 +1,199 @@
+"""KernelBench's scores over a folder of problems: fast_p, geometric mean speedup, correctness rate.
+
+Definitions: Ouyang et al., "KernelBench: Can LLMs Write Efficient GPU Kernels?" (arXiv 2502.10517), and
+src/score.py of github.com/ScalingIntelligence/KernelBench: fast_p is the share of all N samples that are correct and
+whose speedup over eager is greater than p; fast_0 is therefore the correctness rate. The geometric mean is over the
+correct samples alone. What counts as correct is this harness's business, and stricter: status `ok`, or `unsure`, which
+is right and could not be timed, so that it counts for fast_0 and for no other. A row that does not show its work
+(`results.ranking`) is no sample.
+
+Runs over a baseline of the user's own have scores apart, with its speedups in eager's place. Beside the scores of many
+stands the reward of one (`reward_of`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.model.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
+from harness.results.changes import speedup_interval
+from harness.results.joined_runs import newest_rows
+from harness.results.own_baseline import fault_of
+from harness.results.ranking import shows_its_work
+from harness.results.record import Record
+from harness.results.result_files import Run
+from harness.timing.stats.difference import geometric_mean
+from harness.timing.stats.trimmed_mean import Interval
+
+THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
+_CORRECT = (Status.OK, Status.UNSURE)
+_NOT_TRIED = {Status.HARNESS_ERROR, *WANT_ANOTHER_DEVICE}  # no verdict on the candidate
+
+
+# Of a reward: for outputs that are right. What is left goes to the time.
+_FOR_RIGHT = 0.1
+
+
+def reward_of(record: Record) -> float | None:
+    """Return a reward from 0 to 1 for a `record` that was ranked, or None where another try may say otherwise.
+
+    0 where the candidate is to blame; 0.1 where its outputs are right, but it was not timed, or has no rank, as what only
+    calls a library. Else 0.1 + 0.9·lo/(1 + lo), with the low end of the speedup's interval, which luck cannot raise: 0.55
+    at 1×, 0.7 at 2×, 0.82 at 4×.
+    """
+    if record.blame == "candidate":
+        return 0.0
+    if record.status is Status.OK and record.rank is not None and record.speedup_lo is not None:
+        low = max(0.0, record.speedup_lo)
+        return _FOR_RIGHT + (1.0 - _FOR_RIGHT) * low / (1.0 + low)
+    return _FOR_RIGHT if record.status is Status.OK or record.reason_code is ReasonCode.NOT_TIMED else None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """`n` samples, of which `correct`; `fast` has fast_p for each of `THRESHOLDS`.
+
+    `open` counts for each threshold the samples whose interval holds it, so that another run may count them
+    otherwise. `mean` is the geometric mean speedup of the correct ones that were timed, `timed` of them.
+    """
+
+    n: int
+    correct: int
+    fast: tuple[float, ...]
+    open: tuple[int, ...]
+    mean: Interval | None
+    timed: int
+
+    @property
+    def correctness_rate(self) -> float:
+        return self.correct / self.n if self.n else math.nan
+
+
+@dataclass(frozen=True)
+class DeviceScores:
+    """The scores of one device: with each problem's best candidate as its sample, and with every candidate as one.
+
+    `uuid` is that of a GPU; none where several shared the work. `unsolved` names the problems without a correct
+    candidate, `left_out` those whose candidates nothing here could run; `candidates_left_out` counts such candidates.
+    `unshown` names the problems left out since no row of theirs shows its work. `over` names what the speedups are over,
+    several files where problems have baselines of their own; `without_baseline` the problems left out since theirs was not
+    ok.
+    """
+
+    device_name: str
+    uuid: str | None
+    of_problems: Scores
+    of_candidates: Scores
+    unsolved: tuple[str, ...]
+    left_out: tuple[str, ...]
+    candidates_left_out: int
+    unshown: tuple[str, ...] = ()
+    over: tuple[str, ...] = ("eager",)
+    without_baseline: tuple[str, ...] = ()
+
+
+def scores_of(runs: Iterable[Run], without_candidate: Sequence[str] = ()) -> list[DeviceScores]:
+    """The scores of each device that the runs are from; GPUs of one model that shared the work between them are one.
+
+    `without_candidate` are problems that were asked for and had no candidate: KernelBench counts a missing sample as
+    a failed one, and so do these. Runs over eager come first, then those over files of the user's.
+    """
+    over_eager: list[Run] = []
+    over_files: list[Run] = []
+    for run in runs:
+        (over_files if any(record.baseline_hash for record in run.records) else over_eager).append(run)
+    found = _scores_over_alike(over_eager, without_candidate)
+    return found + _scores_over_alike(over_files, () if over_eager else without_candidate)
+
+
+def _scores_over_alike(runs: Sequence[Run], without_candidate: Sequence[str]) -> list[DeviceScores]:
+    by_device: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        by_device.setdefault(run.device, []).append(run)
+    by_model: dict[tuple[str | None, str], list[list[Run]]] = {}
+    for each in by_device.values():
+        by_model.setdefault((each[0].device_kind, each[0].device_name), []).append(each)
+    found: list[list[Run]] = []
+    for devices in by_model.values():
+        found += [[run for each in devices for run in each]] if _share(devices) else devices
+    return [_of_device(each, without_candidate) for each in found]
+
+
+def _share(devices: Sequence[Sequence[Run]]) -> bool:
+    """Whether no candidate has a row on two of the devices in their newest runs, as after a run with --devices."""
+    judged = []
+    for runs in devices:
+        newest = {name: records for run in sorted(runs, key=lambda run: run.utc) for name, records in _by_problem(run).items()}
+        judged.append({(name, record.candidate) for name, records in newest.items() for record in records})
+    return sum(map(len, judged)) == len(set().union(*judged))
+
+
+def _by_problem(run: Run) -> dict[str, list[Record]]:
+    """The candidates' rows of a run by what was asked: problem, sizes and mode."""
+    found: dict[str, list[Record]] = {}
+    for record in run.records:
+        if record.role == "candidate":
+            mode = "" if record.mode in (None, "forward") else record.mode
+            found.setdefault(" ".join(filter(None, (record.problem, record.sizes, mode))), []).append(record)
+    return found
+
+
+def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceScores:
+    played: dict[str, list[tuple[Run, list[Record]]]] = {}
+    without_baseline: dict[str, None] = {}
+    for run in sorted(runs, key=lambda run: run.utc):
+        for name, records in _by_problem(run).items():
+            if fault_of(run.records) is not None:
+                without_baseline[name] = None
+                continue
+            played.setdefault(name, []).append((run, records))
+    # A candidate that was judged twice is one sample: its newest.
+    problems = {
+        name: {record.candidate: record for _, record in sorted(newest_rows(each), key=lambda row: row[0].utc)}
+        for name, each in played.items()
+    }
+    best, every, unsolved, left_out, not_tried, unshown = [], [], list(without_candidate), [], 0, []
+    for name, by_candidate in problems.items():
+        records = [record for record in by_candidate.values() if shows_its_work(record)]
+        if not records:
+            unshown.append(name)
+            continue
+        tried = [record for record in records if record.status not in _NOT_TRIED]
+        not_tried += len(records) - len(tried)
+        every += tried
+        if not tried:
+            left_out.append(name)
+            continue
+        best.append(max(tried, key=_goodness))
+        if best[-1].status not in _CORRECT:
+            unsolved.append(name)
+    missing = len(without_candidate)
+    cards = {record.uuid for run in runs for record in run.records}
+    return DeviceScores(
+        runs[0].device_name, cards.pop() if len(cards) == 1 else None,
+        _scores(best, len(best) + missing), _scores(every, len(every) + missing), tuple(unsolved), tuple(left_out),
+        not_tried, tuple(unshown), _over(records for each in problems.values() for records in each.values()),
+        tuple(name for name in without_baseline if name not in problems),
+    )
+
+
+def _over(records: Iterable[Record]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(record.baseline for record in records if record.baseline)) or ("eager",)
+
+
+def _goodness(record: Record) -> tuple[bool, float]:
+    return record.status in _CORRECT, (record.speedup or 0.0) if record.status is Status.OK else 0.0
+
+
+def _scores(records: Sequence[Record], n: int) -> Scores:
+    correct = [record for record in records if record.status in _CORRECT]
+    intervals = [speedup_interval(each) for each in correct if each.status is Status.OK]
+    timed = [each for each in intervals if each is not None]
+    fast = [len(correct) if p == 0 else sum(each.estimate > p for each in timed) for p in THRESHOLDS]
+    undecided = [sum(each.lo <= p < each.hi for each in timed) if p else 0 for p in THRESHOLDS]
+    return Scores(
+        n, len(correct), tuple(count / n if n else math.nan for count in fast), tuple(undecided),
+        geometric_mean(timed) if timed else None, len(timed),
+    )

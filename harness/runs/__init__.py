@@ -1,0 +1,1 @@
+"""What is made of single runs: several devices, suites, searches, watches, programs, and launches made again."""

@@ -1,0 +1,129 @@
+"""Candidates that wait for their verdict on a device that stays open: all build side by side, each is judged once it is
+built, and more may come at any time.
+
+What is said of a candidate is the contest's; here is only who comes next, and when the device is taken for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Generic, Protocol, TypeVar
+
+from harness.device.bench import Bench
+from harness.device.lock import Turn
+from harness.judge.build_pool import Builds, Workshop
+from harness.model.candidate import Candidate
+from harness.model.problem import Problem
+from harness.model.settings import Settings
+from harness.report.progress import Progress
+
+Answer = TypeVar("Answer", covariant=True)
+
+
+class OpenContest(Protocol[Answer]):
+    """A contest whose device, references and control are there."""
+
+    def judge(self, candidate: Candidate, workshop: Workshop) -> Answer: ...
+
+
+class CandidateQueue(Generic[Answer]):
+    """Use it in a `with`, whose end gives up what is still being built. `left` are those without a verdict.
+
+    Without a `device_run` one is opened by `open_contest`, before anything is judged. On a CPU all that builds is built
+    before anything is timed: compilers would take the very cores. The device is held while the contest is opened and
+    while a candidate is judged, and waited for at most `wait_s` (as `device.lock` does). Nothing is built here of what
+    comes from another's `builds`.
+    """
+
+    def __init__(
+        self, problem: Problem, settings: Settings, bench: Bench, progress: Progress,
+        contest: OpenContest[Answer] | None, open_contest: Callable[[Workshop], OpenContest[Answer]],
+        wait_s: float | None = None, builds: Builds | None = None,
+    ) -> None:
+        self._bench, self._progress = bench, progress
+        self._contest, self._open_contest = contest, open_contest
+        self._turn = Turn.on(bench, progress, wait_s)
+        self._workshop = Workshop(
+            problem, [], bench, settings, builds=builds, gently=self._turn.is_another_runs
+        )
+        self._new: list[Candidate] = []
+        self.left: list[Candidate] = []
+
+    def __enter__(self) -> CandidateQueue[Answer]:
+        self._workshop.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._workshop.__exit__(*error)
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """Put these at the end of the queue, in the place of what was read of the same files before."""
+        paths = {candidate.path for candidate in candidates}
+        self.left = [each for each in self.left if each.path not in paths] + list(candidates)
+        self._new = [each for each in self._new if each.path not in paths] + list(candidates)
+
+    def judge_next(self, within_s: float | None = None) -> Answer | None:
+        """Judge one: at once what needs no launch, then what is built, in the order in which they came.
+
+        None if nothing is left, or nothing was built for `within_s` seconds. Raises HarnessError for what is the user's
+        or the machine's fault; when not even the contest could be opened, nothing is left.
+        """
+        if not self.left:
+            return None
+        candidate = next((each for each in self.left if each.fault is not None), None)
+        if candidate is None or self._contest is None:
+            self._begin()
+            candidate = self._built(within_s)
+        if candidate is None:
+            return None
+        needs_launch = self._needs_launch(candidate)
+        # The device may not be free for an hour, and is then waited for anew.
+        with self._turn.held() if needs_launch else nullcontext():
+            self.left.remove(candidate)
+            return self._contest.judge(candidate, self._workshop)
+
+    def _begin(self) -> None:
+        """Open the contest, and let those that have come be built."""
+        if self._bench.limits.is_host:
+            self._open()
+        if self._new:
+            self._workshop.add(self._new)
+            self._new = []
+        self._open()
+
+    def _open(self) -> None:
+        if self._contest is not None:
+            return
+        try:
+            with self._turn.held():
+                self._contest = self._open_contest(self._workshop)
+        except BaseException:
+            self.left, self._new = [], []
+            raise
+
+    def _built(self, within_s: float | None) -> Candidate | None:
+        """The next one that could be judged, waited for at most so long."""
+        until = None if within_s is None else time.monotonic() + within_s
+        while self.left:
+            ready = [each for each in self.left if self._could_be_judged(each)]
+            if ready:
+                return min(ready, key=self._needs_launch)
+            left_s = None if until is None else until - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                return None
+            building = [each for each in self.left if not self._workshop.is_ready(each)]
+            for each in building:
+                self._progress.stage(each.name, "building")
+            self._workshop.wait_for_one(building, left_s)
+        return None
+
+    def _could_be_judged(self, candidate: Candidate) -> bool:
+        """Whether it needs no launch, or one could be timed now."""
+        if not self._needs_launch(candidate):
+            return True
+        return self._workshop.is_ready(candidate) and (not self._bench.limits.is_host or self._workshop.is_quiet)
+
+    def _needs_launch(self, candidate: Candidate) -> bool:
+        return not self._workshop.is_settled(candidate)

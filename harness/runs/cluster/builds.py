@@ -1,0 +1,204 @@
+"""Builds as tasks of a cluster: any node with the same compilers makes one, and hands it over through the object store.
+
+Each node keeps what it has built in its own cache, by content, as a run of one machine does. A build whose node has
+other compilers than the device's is made on a node of that device's instead.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.build.product import Build
+from harness.device.identity import DeviceIdentity
+from harness.model.candidate import Candidate
+from harness.model.problem import Problem
+from harness.model.settings import Settings
+from harness.model.verdict import ReasonCode, Status, Verdict
+from harness.runs.cluster.parcel import (
+    Shelf, packed_build, packed_candidate, packed_problem, packed_settings, settings_of,
+)
+
+if TYPE_CHECKING:
+    from harness.runs.cluster.link import Link
+
+# What two nodes must agree in for one to load what the other built; one processor too, for what is built for that of its node.
+_OF_BOTH = ("torch", "torch_cuda", "nvcc_version", "nvcc_build", "cxx_version", "python", "arch", "compile_only", "more_archs")
+_FOR_ITS_HOST = "march=native"
+_LOOK_S = 0.02
+_RETRIES = 3
+
+
+def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, str, dict[str, bytes]]:
+    """Build what `request` says, and `common` of all of a problem, on the node that this runs on, in its sandbox and with
+    its cache.
+
+    Returns a word ("built", or "unlike" where this node's compilers are not those that are `wanted`), the build as JSON,
+    and its files by their names.
+    """
+    from harness.build.cache import Cache
+    from harness.judge.build_pool import queue_for, toolchain_for
+    from harness.sandbox.strongest import best_wall
+
+    asked = json.loads(common) | json.loads(request)
+    device = DeviceIdentity(**asked["device"])
+    here = toolchain_here(device.sm, asked["archs"])
+    of_host = _FOR_ITS_HOST in asked["candidate"]["source"]
+    if not asked["anyhow"] and any(here[name] != value for name, value in wanted.items() if of_host or name != "host"):
+        return "unlike", "", {}
+    with tempfile.TemporaryDirectory(prefix="kernel-referee-build-") as folder:
+        shelf = Shelf(Path(folder))
+        problem, candidate = shelf.problem(asked["problem"]), shelf.candidate(asked["candidate"])
+        queue = queue_for(
+            problem, [candidate], toolchain_for(device.sm, asked["archs"]), settings_of(asked["settings"]), device, Cache(),
+            best_wall(),
+        )
+        with queue:
+            values, files = packed_build(queue.result(candidate))
+    return "built", json.dumps(values), files
+
+
+def toolchain_here(capability: str | None, archs: Sequence[str]) -> dict[str, Any]:
+    """Return what a build must agree in with this node, to be loaded here."""
+    from harness.judge.build_pool import toolchain_for
+
+    values = asdict(toolchain_for(capability, archs))
+    return {name: values[name] for name in (*_OF_BOTH, "host")}
+
+
+@dataclass
+class _Begun:
+    """A build that was begun: references to its word, its text and its files."""
+
+    candidate: Candidate
+    word: Any
+    values: Any
+    files: Any
+
+
+class ClusterBuilds:
+    """Builds candidates for the devices of one model, on whatever nodes have a core free; `node` is one of the device's.
+
+    At most `ahead` are begun and not yet given up, so that what thousands of candidates are built to fills no memory; None
+    begins all. Each build keeps its place in the object store until it is given up. One is known by its candidate, or by a
+    `key` of the caller's; `on_ready` is called with that once it is built.
+    """
+
+    def __init__(
+        self, link: Link, problem: Problem, settings: Settings, device: DeviceIdentity, node: str,
+        archs: Sequence[str] = (), ahead: int | None = None, on_ready: Callable[[Hashable], None] = lambda key: None,
+    ) -> None:
+        import ray
+
+        self._build, self._node, self._ahead = ray.remote(link.build), node, ahead
+        # As text: it goes with each of thousands.
+        self._asked = json.dumps({
+            "problem": packed_problem(problem), "settings": packed_settings(settings), "device": asdict(device),
+            "archs": list(archs),
+        })
+        self._on_ready = on_ready
+        self._new: deque[tuple[Hashable, Candidate]] = deque()
+        self._begun: dict[Hashable, _Begun] = {}
+        self._ready: set[Hashable] = set()
+        self._coming: dict[Any, Hashable] = {}  # by the reference to the word
+        self._looked_s = 0.0
+        self.is_paused = False  # what is being built is built, and nothing more begun
+        self._wanted = ray.remote(toolchain_here).options(**self._near()).remote(device.sm, list(archs))
+        if problem.baseline is not None:
+            self.add([problem.baseline])
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """Build these too, those without a fault."""
+        for each in candidates:
+            self.add_as(each, each)
+
+    def add_as(self, key: Hashable, candidate: Candidate) -> None:
+        """Build it too, to be known by `key`; one with a fault is not built."""
+        if candidate.fault is None:
+            self._new.append((key, candidate))
+
+    def give_up(self, key: Hashable) -> None:
+        """Forget a build, or that it was to come."""
+        self._ready.discard(key)
+        begun = self._begun.pop(key, None)
+        if begun is None:
+            self._new = deque(each for each in self._new if each[0] != key)
+        elif self._coming.pop(begun.word, None) is not None:
+            import ray
+
+            ray.cancel(begun.word)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being built any more, or for now."""
+        self.look()
+        return not self._coming and (self.is_paused or not self._new)
+
+    def is_ready(self, key: Hashable) -> bool:
+        """Whether `result` would answer at once."""
+        self.look()
+        return key in self._ready
+
+    def result(self, key: Hashable) -> tuple[Any, Any]:
+        """Return the text and the files of a build that is ready, or the references to them."""
+        begun = self._begun[key]
+        return begun.values, begun.files
+
+    def close(self) -> None:
+        """Give up all that is not built yet."""
+        self._new.clear()
+        for key in list(self._begun):
+            self.give_up(key)
+
+    def look(self) -> None:
+        """See what has been built, and begin more; nothing happens where that was done a moment ago."""
+        if time.monotonic() - self._looked_s < _LOOK_S:
+            return
+        import ray
+
+        if self._coming:
+            done, _ = ray.wait(list(self._coming), num_returns=len(self._coming), timeout=0, fetch_local=False)
+            for word in done:
+                self._take(word)
+        while self._new and not self.is_paused and (self._ahead is None or len(self._begun) < self._ahead):
+            self._begin(*self._new.popleft(), {"num_cpus": 1, "scheduling_strategy": "SPREAD"})
+        self._looked_s = time.monotonic()
+
+    def _begin(self, key: Hashable, candidate: Candidate, options: Mapping[str, Any], *, anyhow: bool = False) -> None:
+        request = json.dumps({"anyhow": anyhow, "candidate": packed_candidate(candidate)})
+        task = self._build.options(num_returns=3, max_retries=_RETRIES, **options)
+        begun = self._begun[key] = _Begun(candidate, *task.remote(self._asked, request, self._wanted))
+        self._coming[begun.word] = key
+
+    def _take(self, word: Any) -> None:
+        import ray
+
+        key = self._coming.pop(word)
+        candidate = self._begun[key].candidate
+        try:
+            if ray.get(word) == "unlike":
+                self._begin(key, candidate, self._near(), anyhow=True)
+                return
+        except ray.exceptions.RayError as error:
+            self._begun[key] = _Begun(candidate, word, _lost(error), {})
+        self._ready.add(key)
+        self._on_ready(key)
+
+    def _near(self) -> dict[str, Any]:
+        """The options of a task on a node of the device's, or where that is gone on any."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return {"num_cpus": 1, "scheduling_strategy": NodeAffinitySchedulingStrategy(self._node, soft=True)}
+
+
+def _lost(error: Exception) -> str:
+    """The text of a build whose task ended without one: no fault of the candidate's is shown by that."""
+    words = " ".join(str(error).split())[:200]
+    reason = f"its build was lost with the process or machine that made it ({type(error).__name__}: {words}); run it again"
+    return json.dumps(packed_build(Build(Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, reason)))[0])

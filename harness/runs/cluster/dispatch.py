@@ -1,0 +1,329 @@
+"""Who judges which job on a cluster, as jobs and devices come and go: the thread behind `Referees`.
+
+The `Sharing` is that of a run of one machine: who is free takes the next that is built, and of these one whose problem is
+warm there. A job goes to the devices of one model, for which it is built.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.device.identity import DeviceIdentity
+from harness.model.candidate import Candidate
+from harness.model.errors import HarnessError
+from harness.model.files.text_files import shown
+from harness.model.problem import Problem
+from harness.model.settings import Settings
+from harness.model.verdict import ReasonCode, Status
+from harness.report.progress import Progress, name_on
+from harness.results.record import Record
+from harness.runs.cluster.builds import ClusterBuilds
+from harness.runs.cluster.link import Link
+from harness.runs.cluster.parcel import packed_candidate, packed_problem, packed_settings
+from harness.runs.cluster.places import RayPlaces
+from harness.runs.evaluation import Evaluation
+from harness.runs.fleet.judge_process import error_of
+from harness.runs.fleet.work_queue import Sharing
+
+AHEAD = 8  # jobs for each device that are under way at once, so that builds are ready when it is free
+_LOOK_S = 0.05
+_MOST_PACKED = 64
+_WARM = 4  # problems that a referee keeps warm, as `evaluation.Referee` does
+
+
+@dataclass(eq=False)
+class Asked:
+    """A job as it is shared out, and the future of its answer."""
+
+    problem: Problem
+    candidate: Candidate
+    settings: Settings
+    check_only: bool
+    budget_s: float | None
+    key: str  # of the problem, as it is warm or not
+    answer: Future[Evaluation] = field(default_factory=Future)
+
+
+@dataclass(eq=False)
+class _Model:
+    """The devices of one model: who judges what, and the builds for them by the problem's key."""
+
+    device: DeviceIdentity
+    node: str
+    sharing: Sharing = field(default_factory=lambda: Sharing([]))
+    builds: OrderedDict[str, ClusterBuilds] = field(default_factory=OrderedDict)
+    ready: set[int] = field(default_factory=set)  # jobs that are built
+    jobs: int = 0  # that are to be judged here and were not yet
+
+    @property
+    def share(self) -> float:
+        """How many jobs there are for each device."""
+        return self.jobs / max(1, len(self.sharing.referees))
+
+
+class Dispatcher:
+    """Has jobs judged at `places`, in a thread of its own, until it is closed."""
+
+    def __init__(self, link: Link, places: RayPlaces, progress: Progress) -> None:
+        self._link, self._places, self._progress = link, places, progress
+        self._lock = threading.Lock()
+        self._new: deque[tuple[int, Asked]] = deque()
+        self._count = 0
+        self._fault: HarnessError | None = None
+        self._why_none: HarnessError | None = None  # why there may be no device
+        self._is_over = False
+        self._asked: dict[int, Asked] = {}  # what has come and was not answered, by its number
+        self._where: dict[int, _Model] = {}  # by the job
+        self._models: dict[tuple[str, str], _Model] = {}
+        self._model_of: dict[int, _Model] = {}  # by the place
+        self._warm: dict[int, OrderedDict[str, None]] = {}  # keys of problems, by the place
+        self._in_hand: dict[int, int] = {}
+        self._free: set[int] = set()
+        self._until_quiet: set[int] = set()
+        self._problems: OrderedDict[str, str] = OrderedDict()
+        self._last: dict[tuple[str, str], Record] = {}
+        self._thread = threading.Thread(target=self._work, name="referees", daemon=True)
+        self._thread.start()
+
+    @property
+    def devices(self) -> int:
+        """How many devices judge now."""
+        return len(self._model_of)
+
+    def put(self, asked: Asked) -> Future[Evaluation]:
+        """Have a job be judged. Raises HarnessError once there are no devices, or it is closed."""
+        asked.answer.set_running_or_notify_cancel()  # nobody who waits for it can take it back
+        with self._lock:
+            if self._fault is not None:
+                raise self._fault
+            self._new.append((self._count, asked))
+            self._count += 1
+        return asked.answer
+
+    def close(self) -> None:
+        """End the referees. What was not judged has a HarnessError for its answer."""
+        self._is_over = True
+        self._thread.join()
+
+    # What follows is called by the thread alone.
+
+    def _work(self) -> None:
+        try:
+            while not self._is_over:
+                if not (self._places.open or self._places.expects_more):
+                    raise self._why_none or HarnessError("no device of the cluster is left")
+                for number, said in self._places.hear(_LOOK_S):
+                    self._take(number, *said)
+                self._admit()
+                for builds in self._all_builds():
+                    builds.look()
+                for number in list(self._free):
+                    if self._model_of[number].ready:
+                        self._give(number)
+                self._answer_until_quiet()
+            self._places.end_all(list(self._places.open))
+            raise HarnessError("these referees were closed before it was judged")
+        except BaseException as error:  # whoever waits must hear of it
+            fault = error if isinstance(error, HarnessError) else HarnessError(f"{type(error).__name__}: {error}")
+            with self._lock:
+                self._fault = fault
+                waiting = [*self._asked.values(), *(asked for _, asked in self._new)]
+            for asked in waiting:
+                asked.answer.set_exception(fault)
+
+    def _take(self, number: int, kind: str, *said: Any) -> None:
+        if kind in ("told", "fault"):
+            self._progress.note(said[0])
+            self._why_none = HarnessError(said[0]) if kind == "fault" else self._why_none
+            return
+        if number not in self._places.open:
+            return
+        label = self._places.label(number)
+        if kind == "here":
+            word = json.dumps({"kind": "word", "word": {"device": self._places.device_inside(number)}})
+            self._places.send_text(number, word, [])
+        elif kind == "device":
+            self._join(number, DeviceIdentity(**said[0]))
+        elif kind == "stage":
+            self._progress.stage(name_on(label, said[0]), said[1])
+        elif kind == "note":
+            self._progress.note(f"{label}: {said[0]}")
+        elif kind == "until quiet":
+            self._until_quiet.add(number)
+        elif kind == "answer":
+            self._answered(number, *said)
+        else:
+            why = f"the referee on {label} {said[0]}" if kind == "gone" else str(error_of(*said))
+            self._lose(number, why)
+
+    def _join(self, number: int, device: DeviceIdentity) -> None:
+        key = device.kind, device.name
+        if key not in self._models:
+            self._models[key] = _Model(device, self._places.node(number))
+        self._model_of[number] = self._models[key]
+        self._models[key].sharing.join(number)
+        self._warm[number] = OrderedDict()
+        self._free.add(number)
+
+    def _admit(self) -> None:
+        """Take what has come: a job goes to the model with the fewest for each of its devices, until all have enough."""
+        models = [each for each in self._models.values() if each.sharing.referees]
+        while models:
+            model = min(models, key=lambda each: each.share)
+            with self._lock:
+                if not self._new or model.share >= AHEAD:
+                    return
+                number, asked = self._new.popleft()
+                self._asked[number] = asked
+            self._where[number] = model
+            model.jobs += 1
+            model.sharing.add([number])
+            # Compilers would take the very cores of a CPU that are timed: its referee builds, and then times.
+            if model.device.kind == "cpu" or asked.candidate.fault is not None:
+                model.ready.add(number)
+            else:
+                self._builds(model, asked).add_as(number, asked.candidate)
+
+    def _builds(self, model: _Model, asked: Asked) -> ClusterBuilds:
+        budget_s = asked.settings.build_timeout_s if asked.budget_s is None else asked.budget_s
+        key = f"{asked.key} {budget_s}"
+        if key not in model.builds:
+            settings = replace(asked.settings, build_timeout_s=min(asked.settings.build_timeout_s, max(1.0, budget_s)))
+            model.builds[key] = ClusterBuilds(
+                self._link, asked.problem, settings, model.device, model.node, on_ready=model.ready.add
+            )
+        model.builds.move_to_end(key)
+        return model.builds[key]
+
+    def _is_ready(self, model: _Model, number: int) -> bool:
+        if number not in model.ready:
+            return False
+        asked = self._asked[number]
+        own = asked.problem.baseline if model.device.kind != "cpu" else None
+        return own is None or self._builds(model, asked).is_ready(own)
+
+    def _give(self, place: int) -> None:
+        model, warm = self._model_of[place], self._warm[place]
+        job = model.sharing.next(
+            place, lambda number: self._is_ready(model, number), time.monotonic(),
+            suits=lambda number: self._asked[number].key in warm, with_following=False,
+        )
+        if job is None:
+            return
+        self._free.discard(place)
+        self._in_hand[place] = job.entry
+        asked = self._asked[job.entry]
+        warm[asked.key] = None
+        warm.move_to_end(asked.key)
+        while len(warm) > _WARM:
+            warm.popitem(last=False)
+        built: list[tuple[Any, Any]] = []
+        builds = None if model.device.kind == "cpu" else self._builds(model, asked)
+        if builds is not None:
+            keys = [] if asked.candidate.fault is not None else [job.entry]
+            built = list(map(builds.result, [*keys, *filter(None, [asked.problem.baseline])]))
+        own = json.dumps({
+            "kind": "job", "number": job.entry,
+            "candidate": packed_candidate(asked.candidate), "settings": packed_settings(asked.settings),
+            "check_only": asked.check_only, "budget_s": asked.budget_s, "built": builds is not None,
+            "quiet": builds is None or builds.is_idle,
+        })
+        self._places.send_text(place, f'{{"problem": {self._packed(asked)}, {own[1:]}', built)
+
+    def _packed(self, asked: Asked) -> str:
+        """The problem of a job as JSON, which many jobs share."""
+        if asked.key not in self._problems:
+            self._problems[asked.key] = json.dumps(packed_problem(asked.problem))
+            if len(self._problems) > _MOST_PACKED:
+                self._problems.popitem(last=False)
+        return self._problems[asked.key]
+
+    def _answered(self, place: int, number: int, record: Mapping[str, Any] | None, found: Any, lost: str | None) -> None:
+        asked, model = self._asked[number], self._model_of[place]
+        self._finish(number)
+        del self._in_hand[place]
+        self._free.add(place)
+        if record is None:
+            asked.answer.set_exception(error_of(*found))
+        else:
+            kept = Record(**record)
+            if found.get("evidence"):
+                paths = {"problem": shown(asked.problem.path), "candidate": shown(asked.candidate.path)}
+                found["evidence"]["paths"] = paths
+            self._last[model.device.kind, model.device.name] = kept
+            self._progress.done(kept, self._places.label(place))
+            asked.answer.set_result(Evaluation(kept, found))
+        if lost:
+            self._lose(place, f"{self._places.label(place)} judges nothing more: {lost}")
+
+    def _finish(self, number: int) -> None:
+        """A job has its answer: nothing of it is kept."""
+        model, asked = self._where.pop(number), self._asked.pop(number)
+        model.jobs -= 1
+        model.ready.discard(number)
+        if model.device.kind != "cpu":
+            self._builds(model, asked).give_up(number)
+            keys = {each.key for each in self._asked.values()} if len(model.builds) > AHEAD else None
+            for key in list(model.builds) if keys is not None else ():
+                if key.partition(" ")[0] not in keys:
+                    model.builds.pop(key).close()
+
+    def _lose(self, place: int, why: str) -> None:
+        """A device less: the job that it had in hand has that for its record, and all others go on elsewhere."""
+        self._progress.note(why)
+        self._why_none = HarnessError(why)
+        self._places.end(place)
+        self._free.discard(place)
+        self._until_quiet.discard(place)
+        model = self._model_of.pop(place, None)
+        if model is None:
+            return
+        model.sharing.lose(place)
+        number = self._in_hand.pop(place, None)
+        if number is not None:
+            asked = self._asked[number]
+            self._finish(number)
+            asked.answer.set_result(self._lost(asked, model, why))
+        if not model.sharing.referees:
+            self._move_all(model)
+
+    def _move_all(self, model: _Model) -> None:
+        """Its last device is gone: what waited for it is taken anew, by another model's or one that comes."""
+        left = [number for number, where in self._where.items() if where is model]
+        with self._lock:
+            self._new.extendleft((number, self._asked[number]) for number in reversed(left))
+        for number in left:
+            self._finish(number)
+        del self._models[model.device.kind, model.device.name]
+
+    def _lost(self, asked: Asked, model: _Model, why: str) -> Evaluation:
+        """The row of a job whose device is gone."""
+        problem, candidate, device = asked.problem, asked.candidate, model.device
+        before = self._last.get((device.kind, device.name))
+        record = Record(
+            run_id=before.run_id if before else "lost", utc=before.utc if before else "", problem=problem.name,
+            problem_hash=problem.hash, sizes="", dtype=problem.dtype, mode=problem.mode, config=asked.settings.name,
+            candidate=candidate.name, source_hash=candidate.source_hash, language=candidate.language, status=Status.SKIPPED,
+            reason_code=ReasonCode.DEVICE_LOST, reason=f"{why}; run it again", device_kind=device.kind, device_name=device.name,
+        )
+        return Evaluation(record, {})
+
+    def _all_builds(self) -> list[ClusterBuilds]:
+        return [each for model in self._models.values() for each in model.builds.values()]
+
+    def _answer_until_quiet(self) -> None:
+        """Who doubts a clock waits until nothing is being compiled; meanwhile nothing more is begun."""
+        builds = self._all_builds()
+        for each in builds:
+            each.is_paused = bool(self._until_quiet)
+        if self._until_quiet and all(each.is_idle for each in builds):
+            for place in self._until_quiet:
+                self._places.send(place, "quiet")
+            self._until_quiet.clear()

@@ -1,0 +1,205 @@
+"""Problems, candidates, settings and builds as text, and what a node makes of it again.
+
+What crosses between machines is JSON, and bytes of compiled extensions whose digests the JSON has. A `Shelf` writes files
+where a node needs them, each candidate in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from harness.build.cache import reads_beside
+from harness.build.product import Build
+from harness.model.candidate import Candidate, OwnBaseline
+from harness.model.errors import HarnessError
+from harness.model.formats.foreign import Written
+from harness.model.formulas import Formula
+from harness.model.problem import AccuracyRule, Problem
+from harness.model.settings import Settings
+from harness.model.verdict import ReasonCode
+
+MOST_BESIDE_BYTES = 16 << 20  # of what goes with one candidate to another machine
+
+Packed = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CarriedForm:
+    """The form of another project's candidates on a node, where each comes written as a module already."""
+
+    suffix: str
+    wanted: str = ""
+
+    def holds(self, path: Path) -> bool:
+        return False
+
+    def written(self, path: Path, text: str) -> Written:
+        return Written(text)
+
+
+def packed_problem(problem: Problem) -> Packed:
+    """Return `problem` as plain values, with the text of its files and its own baseline."""
+    accuracy = problem.accuracy
+    own = problem.path != problem.reference_path or problem.form is not None
+    return {
+        **{name: getattr(problem, name) for name in (
+            "name", "title", "sizes", "cpu_sizes", "check_sizes", "dtype", "baselines", "kinds", "hash", "mode", "more_sizes",
+            "reference_source",
+        )},
+        "path": problem.path.name, "reference_path": problem.reference_path.name,
+        "text": _text_of(problem.path) if own else None,
+        "flops": problem.flops and problem.flops.text, "bytes": problem.bytes and problem.bytes.text,
+        "accuracy": {**asdict(accuracy), "terms": accuracy.terms and accuracy.terms.text},
+        "form": problem.form and problem.form.suffix,
+        "baseline": problem.baseline and packed_candidate(problem.baseline),
+    }
+
+
+def packed_candidate(candidate: Candidate) -> Packed:
+    """Return `candidate` as plain values, with what it may read beside its file, if it reads anything.
+
+    One that would bring more than `MOST_BESIDE_BYTES` has that for its fault.
+    """
+    beside: dict[str, str] = {}
+    if candidate.fault is None and reads_beside(candidate):
+        try:
+            beside = _beside(candidate)
+        except ValueError as error:
+            candidate = replace(candidate, fault=str(error), fault_code=ReasonCode.IMPORT_ERROR)
+    values = {each.name: getattr(candidate, each.name) for each in fields(candidate)}
+    return values | {
+        "path": str(candidate.path), "fault_code": candidate.fault_code.value, "role": candidate.role, "beside": beside,
+    }
+
+
+def packed_settings(settings: Settings) -> Packed:
+    """Return `settings` as plain values."""
+    return asdict(settings)
+
+
+def settings_of(packed: Packed) -> Settings:
+    """Return what `packed_settings` was given."""
+    return Settings(**{**packed, "looks": tuple(packed["looks"])})
+
+
+def packed_build(build: Build) -> tuple[Packed, dict[str, bytes]]:
+    """Return `build` as plain values, and its files by their names."""
+    files = {each.path.name: each.path.read_bytes() for each in build.extensions}
+    return {**build.to_json(), "cached": build.cached}, files
+
+
+class Shelf:
+    """Below `root` the files of what came to this node."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def problem(self, packed: Packed) -> Problem:
+        """Return the problem that was packed. Raises OSError where the disk refuses."""
+        folder = self.root / "problems" / _digest(packed)
+        folder.mkdir(parents=True, exist_ok=True)
+        path, reference_path = folder / packed["path"], folder / packed["reference_path"]
+        _put(reference_path, packed["reference_source"].encode())
+        if packed["text"] is not None:
+            _put(path, packed["text"].encode())
+        accuracy = packed["accuracy"]
+        contracted = accuracy["contracted"]
+        return Problem(
+            **{name: packed[name] for name in ("name", "title", "sizes", "cpu_sizes", "dtype", "hash", "mode", "reference_source")},
+            **{name: tuple(packed[name]) for name in ("check_sizes", "more_sizes", "baselines", "kinds")},
+            path=path, reference_path=reference_path, candidates_dir=self.root / "candidates",
+            flops=_formula(packed["flops"]), bytes=_formula(packed["bytes"]),
+            accuracy=AccuracyRule(**{
+                **accuracy, "terms": _formula(accuracy["terms"]), "contracted": contracted and tuple(contracted),
+            }),
+            form=packed["form"] and CarriedForm(packed["form"]),
+            baseline=packed["baseline"] and self.candidate(packed["baseline"]),
+        )
+
+    def candidate(self, packed: Packed) -> Candidate:
+        """Return the candidate that was packed, whose file lies here now. Raises OSError where the disk refuses."""
+        folder = self.root / "candidates" / _digest(packed)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in packed["beside"].items():
+            _put(_below(folder, name), base64.b64decode(content))
+        path = folder / Path(packed["path"]).name
+        _put(path, packed["source"].encode("utf-8", "surrogateescape"))
+        kind = OwnBaseline if packed["role"] == "baseline" else Candidate
+        values = {name: value for name, value in packed.items() if name not in ("role", "beside")}
+        return kind(**{
+            **values, "path": path, "fault_code": ReasonCode(packed["fault_code"]),
+            "files": packed["files"] and tuple((name, text) for name, text in packed["files"]),
+        })
+
+    def build(self, packed: Packed, files: Mapping[str, bytes]) -> Build:
+        """Return the build that was packed, whose files lie here now. Raises HarnessError where one has another content."""
+        folder = self.root / "builds" / _digest([packed, {name: _sha256(content) for name, content in files.items()}])
+        folder.mkdir(parents=True, exist_ok=True)
+        build = Build.from_json({name: value for name, value in packed.items() if name != "cached"}, folder)
+        for extension in build.extensions:
+            content = files.get(extension.path.name, b"")
+            if _sha256(content) != extension.sha256:
+                raise HarnessError(f"{extension.path.name} came with another content than it was built with")
+            _put(extension.path, content)
+        return replace(build, cached=packed["cached"])
+
+
+def _beside(candidate: Candidate) -> dict[str, str]:
+    """What it may read of its folder, by path and in base64. Raises ValueError for too much of it."""
+    folder, total, found = candidate.path.resolve().parent, 0, {}
+    own = [path for place in candidate.beside().own for path in ([place] if place.is_file() else sorted(place.rglob("*")))]
+    for path in own:
+        real = path.resolve()
+        if not real.is_file() or not real.is_relative_to(folder) or real == candidate.path.resolve():
+            continue
+        total += real.stat().st_size
+        if total > MOST_BESIDE_BYTES:
+            raise ValueError(
+                f"{candidate.path.name}: what lies beside it has more than {MOST_BESIDE_BYTES >> 20} MB, too much to go with "
+                "it to another machine. Put what it does not need elsewhere"
+            )
+        found[str(path.resolve().relative_to(folder))] = base64.b64encode(real.read_bytes()).decode("ascii")
+    return found
+
+
+def _below(folder: Path, name: str) -> Path:
+    path = Path(os.path.normpath(folder / name))
+    if not path.is_relative_to(folder):
+        raise HarnessError(f"{name} is no name of a file beside a candidate")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Have the file at `path`, which may be in use, hold `content`."""
+    if path.is_file() and path.read_bytes() == content:
+        return
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_bytes(content)
+    os.replace(part, path)
+
+
+def _text_of(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def _formula(text: str | None) -> Formula | None:
+    return None if text is None else Formula(text)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _digest(values: Any) -> str:
+    return _sha256(json.dumps(values, sort_keys=True).encode("utf-8", "surrogatepass"))[:16]

@@ -1,0 +1,242 @@
+"""Candidates of any problems, judged on the devices of a cluster, for programs: `Referees`.
+
+Answers are futures, so that a caller may wait, iterate or await; who judges what is `dispatch`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import queue
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.model.candidate import Candidate, candidate_of, read_candidate
+from harness.model.errors import HarnessError, InputError
+from harness.model.problem import Problem, find_problem, in_mode, load_problem, over_baseline
+from harness.model.scaffold import checked_name
+from harness.model.settings import Settings, load_settings
+from harness.report.progress import NullProgress, Progress
+from harness.results.record import Record
+from harness.runs.cluster.dispatch import AHEAD, Asked, Dispatcher
+from harness.runs.cluster.link import Link, connected
+from harness.runs.cluster.places import RayPlaces
+from harness.runs.evaluation import Evaluation
+
+WARM_PROGRAM = "harness.runs.cluster.warm"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One candidate to judge: its `source`, as text or the path of its file, and the words of `Referee.evaluate`."""
+
+    problem: Problem | Path | str
+    source: str | Path
+    name: str | None = None
+    config: str = "default"
+    mode: str | None = None
+    baseline: Path | str | None = None
+    check_only: bool = False
+    budget_s: float | None = None
+
+
+class Referees:
+    """The devices of a Ray cluster; use it in a `with`.
+
+    `address` is "auto" or a cluster's; `device` "cpu" for the CPUs of its nodes instead of GPUs, `model` an accelerator type
+    that it keeps to. The file of a problem is read once. Every method may be called from any thread. Raises HarnessError as `Referee` does; whatever a candidate
+    does is its record, and a device that is lost is the record of the job that it had, which another try mends.
+    """
+
+    def __init__(
+        self, address: str = "auto", *, device: str = "auto", model: str | None = None, progress: Progress | None = None,
+        wait_s: float | None = None, link: Link | None = None,
+    ) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="kernel-referees-"))
+        self._stack = ExitStack()
+        self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
+        try:
+            link = link or self._stack.enter_context(connected(address, device, model))
+            places = self._stack.enter_context(RayPlaces(link, program=WARM_PROGRAM, wait_s=wait_s))
+        except BaseException:
+            self._stack.close()
+            raise
+        self._problems: dict[Any, Problem] = {}
+        self._settings: dict[str, Settings] = {}
+        self.models = sorted({each.model or "unknown" for each in link.seats()}) if link.kind == "cuda" else ["cpu"]
+        self._dispatcher = Dispatcher(link, places, progress or NullProgress())
+
+    def __enter__(self) -> Referees:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every referee. What was not judged has a HarnessError for its answer."""
+        self._dispatcher.close()
+        self._stack.close()
+
+    @property
+    def devices(self) -> int:
+        """How many devices judge now."""
+        return self._dispatcher.devices
+
+    @property
+    def at_once(self) -> int:
+        """How many candidates are best asked for at once, where what is learned of some decides which come next."""
+        return max(1, self.devices)
+
+    def csv_of(self, problem: Problem, settings: Settings) -> None:
+        """The answers have the records, and no file does."""
+
+    def evaluate(self, problem: Problem | Path | str, source: str | Path, **words: Any) -> Evaluation:
+        """Judge one candidate and return what became of it; `words` are the others of a `Job`."""
+        return self.submit(Job(problem, source, **words)).result()
+
+    async def evaluate_async(self, problem: Problem | Path | str, source: str | Path, **words: Any) -> Evaluation:
+        """The same, for asyncio."""
+        asked = await asyncio.to_thread(self.submit, Job(problem, source, **words))
+        return await asyncio.wrap_future(asked)
+
+    def map(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Evaluation | HarnessError]]:
+        """Judge `jobs` and give each with its answer as soon as it is there, in no order.
+
+        No more are taken from `jobs` than keep the devices busy. What equals an earlier job but for its name is not judged
+        again: it has the answer of that one. An error in words is the answer of a job that could not be judged.
+        """
+        answers = _Answers(self._folder)
+        under_way: dict[Future[Evaluation], list[Job]] = {}
+        by_key: dict[str, Future[Evaluation]] = {}
+        done: queue.SimpleQueue[tuple[str, Future[Evaluation]]] = queue.SimpleQueue()
+        left, is_more = iter(jobs), True
+        while is_more or under_way:
+            while is_more and len(under_way) < AHEAD * max(1, self.devices):
+                job = next(left, None)
+                if job is None:
+                    is_more = False
+                    break
+                key = _key_of(job)
+                known = answers.get(key)
+                if known is not None:
+                    yield job, _called(known, job)
+                elif key in by_key:
+                    under_way[by_key[key]].append(job)
+                else:
+                    by_key[key] = asked = self.submit(job)
+                    under_way[asked] = [job]
+                    asked.add_done_callback(lambda asked, key=key: done.put((key, asked)))
+            if under_way:
+                key, asked = done.get()
+                del by_key[key]
+                error = asked.exception()
+                if error is None and asked.result().record.blame in (None, "candidate"):
+                    answers.put(key, asked.result())
+                for job in under_way.pop(asked):
+                    yield job, _called(asked.result(), job) if error is None else error
+
+    async def map_async(self, jobs: Iterable[Job]) -> AsyncIterator[tuple[Job, Evaluation | HarnessError]]:
+        """The same, for asyncio."""
+        answers, end = self.map(jobs), object()
+        while (found := await asyncio.to_thread(next, answers, end)) is not end:
+            yield found
+
+    def judge(self, problem: Problem, candidates: Sequence[Candidate], settings: Settings) -> Iterator[Evaluation]:
+        """Judge candidates that were read already, each given as soon as its answer is there. Raises HarnessError."""
+        key = _key_of_problem(problem, settings)
+        left = {self._dispatcher.put(Asked(problem, each, settings, False, None, key)) for each in candidates}
+        while left:
+            done, left = wait(left, return_when=FIRST_COMPLETED)
+            for each in done:
+                yield each.result()
+
+    def submit(self, job: Job) -> Future[Evaluation]:
+        """Have `job` be judged, and return the future of its answer at once.
+
+        The future of a job that is wrong in itself has its InputError.
+        """
+        try:
+            return self._dispatcher.put(self._asked_of(job))
+        except HarnessError as error:
+            wrong: Future[Evaluation] = Future()
+            wrong.set_exception(error)
+            return wrong
+
+    def _asked_of(self, job: Job) -> Asked:
+        """The job with everything read. Raises InputError."""
+        settings = self._settings.get(job.config) or self._settings.setdefault(job.config, load_settings(job.config))
+        words = (str(job.problem), job.mode, job.baseline) if not isinstance(job.problem, Problem) else None
+        problem = self._problems.get(words)
+        if problem is None:
+            problem = job.problem if words is None else load_problem(find_problem(Path(job.problem)))
+            problem = over_baseline(in_mode(problem, job.mode), None if job.baseline is None else Path(job.baseline))
+            if words is not None:
+                self._problems[words] = problem
+        candidate = self._read(job, problem)
+        return Asked(
+            problem, candidate, settings, job.check_only, job.budget_s, _key_of_problem(problem, settings)
+        )
+
+    def _read(self, job: Job, problem: Problem) -> Candidate:
+        if isinstance(job.source, Path):
+            if not job.source.is_file():
+                raise InputError("there is no such candidate file", job.source)
+            return read_candidate(job.source, form=problem.form)
+        # There is no such file here: a node writes one for itself.
+        path = self._folder / f"{checked_name(job.name or 'candidate')}{'.py' if problem.form is None else problem.form.suffix}"
+        try:
+            return candidate_of(job.source.encode(), path, form=problem.form, among=[])
+        except UnicodeEncodeError as error:
+            said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
+            raise InputError(said) from None
+
+
+class _Answers:
+    """Answers by the keys of their jobs, in a file: of thousands the samples would fill the memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder)
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def put(self, key: str, found: Evaluation) -> None:
+        text = json.dumps([found.record.to_json(), dict(found.samples)]).encode()
+        self._places[key] = self._file.seek(0, 2), len(text)
+        self._file.write(text)
+
+    def get(self, key: str) -> Evaluation | None:
+        if key not in self._places:
+            return None
+        start, length = self._places[key]
+        self._file.seek(start)
+        record, samples = json.loads(self._file.read(length))
+        return Evaluation(Record(**record), samples)
+
+
+def _called(found: Evaluation, job: Job) -> Evaluation:
+    """The answer of an equal job under this one's name."""
+    if job.name is None or found.record.candidate == job.name:
+        return found
+    return Evaluation(replace(found.record, candidate=job.name), found.samples)
+
+
+def _key_of(job: Job) -> str:
+    problem = _of_problem(job.problem) if isinstance(job.problem, Problem) else str(job.problem)
+    source = (str(job.source), job.source.stat().st_mtime_ns) if isinstance(job.source, Path) and job.source.is_file() else job.source
+    words = (problem, source, job.config, job.mode, str(job.baseline), job.check_only, job.budget_s)
+    return hashlib.sha256(repr(words).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _key_of_problem(problem: Problem, settings: Settings) -> str:
+    return hashlib.sha256(repr((_of_problem(problem), settings.hash)).encode()).hexdigest()[:16]
+
+
+def _of_problem(problem: Problem) -> tuple[Any, ...]:
+    own = problem.baseline and problem.baseline.source_hash
+    return problem.hash, problem.name, problem.mode, problem.sizes, problem.cpu_sizes, problem.check_sizes, own

@@ -1,0 +1,56 @@
+"""A referee that stays, on a node: it judges the jobs of `Referees` one after the other, each with all that it needs.
+
+Device, references and control stay warm for the last problems, as in `evaluation.Referee`, which this is. A fault of
+whoever asks, or of this machine, is the answer to its job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+from typing import Any
+
+from harness.model.candidate import rivals_of
+from harness.model.errors import HarnessError
+from harness.runs.fleet.device_judge import DeliveredBuilds, Told
+from harness.sandbox.prestart import start_ahead, uncollected
+
+
+def main(descriptor: int) -> None:
+    """Judge until the parent has nothing more, or is gone."""
+    pipe = Connection(descriptor)
+    try:
+        device = pipe.recv()["device"]
+        start_ahead()
+        with uncollected():
+            from harness.runs.evaluation import Referee  # and PyTorch with it
+
+        with Referee(device, progress=Told(pipe)) as referee:
+            pipe.send(("device", asdict(referee.identity)))
+            while (said := pipe.recv()) is not None:
+                pipe.send(_answer(referee, pipe, said[1]))
+    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+        pass  # the parent has ended
+    except HarnessError as error:
+        pipe.send(("failed", error.exit_code, str(error)))
+    except Exception as error:  # a reference runs in here, and may raise anything
+        pipe.send(("failed", 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"))
+
+
+def _answer(referee: Any, pipe: Connection, job: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The answer to `job`: its number, record and samples, or no record and the exit code and text of an error; and why the
+    device can judge nothing more, if that is so.
+    """
+    builds: DeliveredBuilds | None = None
+    if job["builds"] is not None:
+        builds = DeliveredBuilds(pipe)
+        builds.take(job["builds"], job["quiet"])
+    try:
+        candidates = rivals_of(job["problem"].baseline, [job["candidate"]])
+        [found] = referee.judge(
+            job["problem"], candidates, job["settings"], check_only=job["check_only"], budget_s=job["budget_s"], builds=builds
+        )
+    except HarnessError as error:
+        return "answer", job["number"], None, (error.exit_code, str(error)), referee.lost
+    return "answer", job["number"], found.record.to_json(), dict(found.samples), referee.lost

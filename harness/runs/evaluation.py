@@ -1,0 +1,292 @@
+"""One candidate at a time, for programs: a referee that stays, so that the device, references and control are warm.
+
+The verdict is the command line's own: the same contest, the same checks, in the same fresh processes. What is new is
+only that the next candidate finds the bench open.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from harness.build.queue import builders_at_once
+from harness.device.choice import check_device_name, open_bench
+from harness.device.identity import DeviceIdentity
+from harness.judge.build_pool import Builds, Workshop
+from harness.judge.device_run import Contest
+from harness.judge.run import note_no_wall
+from harness.model.candidate import Candidate, read_candidate, rivals_of
+from harness.model.errors import InputError
+from harness.model.places import located
+from harness.model.problem import Problem, find_problem, in_mode, load_problem, over_baseline
+from harness.model.scaffold import checked_name
+from harness.model.settings import Settings, load_settings
+from harness.model.spelling import hint_for
+from harness.protocol.passes import MODES
+from harness.reference.evidence import Evidence
+from harness.report.progress import NullProgress, Progress
+from harness.results.kernelbench import result_fields
+from harness.results.ranking import rank
+from harness.results.record import Record
+from harness.results.samples import compiler_reports, evidence_in
+from harness.results.scores import reward_of
+from harness.results.writer import RunFiles, device_slug, jsonable
+from harness.runs.candidate_queue import CandidateQueue
+from harness.sandbox.prestart import start_ahead
+
+_MOST_AT_ONCE = 8  # built side by side
+_MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What became of one candidate. `samples` are the raw ones, as a run writes them into its `.jsonl`.
+
+    `to_json` has the record, the evidence and the fields of KernelBench's own result beside each other.
+    """
+
+    record: Record
+    samples: Mapping[str, Any]
+
+    @property
+    def evidence(self) -> Evidence | None:
+        return evidence_in(dict(self.samples))
+
+    @property
+    def reward(self) -> float | None:
+        """A number from 0 to 1 for a training loop; None where the verdict is not the candidate's doing (`scores.reward_of`)."""
+        return reward_of(self.record)
+
+    @property
+    def correctness(self) -> bool:
+        return result_fields(self.record, self.samples)["correctness"]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as plain values, under stable keys."""
+        return {
+            **result_fields(self.record, self.samples), "record": self.record.to_json(), "reward": self.reward,
+            "evidence": self.samples.get("evidence"), "errors": self.samples.get("errors", []),
+            "kernels": self.samples.get("kernels", []), "compiler": compiler_reports(self.samples),
+        }
+
+
+class Referee:
+    """Judges candidates on one device for as long as it is open; use it in a `with`.
+
+    `out_dir` keeps the records on disk as a run does, one CSV for each problem; without it they are in the answers
+    alone. It turns TF32 off in this process. It holds the device's lock only while it judges, and waits for it at most
+    `wait_s`, by default an hour. Raises HarnessError for what is the caller's or the machine's fault; whatever a candidate
+    does is its record.
+    """
+
+    def __init__(
+        self, device: str = "auto", *, out_dir: Path | str | None = None, progress: Progress | None = None,
+        wait_s: float | None = None,
+    ) -> None:
+        check_device_name(device)
+        start_ahead()
+        self._progress, self._wait_s = progress or NullProgress(), wait_s
+        self._out_dir = None if out_dir is None else Path(out_dir)
+        self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-jobs-"))
+        self._contests: OrderedDict[tuple[Any, ...], _Warm] = OrderedDict()
+        try:
+            self._bench = open_bench(device)
+            note_no_wall(self._progress)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def __enter__(self) -> Referee:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def identity(self) -> DeviceIdentity:
+        """What the device is."""
+        return self._bench.identity
+
+    @property
+    def at_once(self) -> int:
+        """How many candidates are best asked for at once, where what is learned of some decides which come next."""
+        return min(builders_at_once(), _MOST_AT_ONCE)
+
+    @property
+    def lost(self) -> str | None:
+        """Why this device can judge nothing any more, or None."""
+        return next((each.contest.lost for each in self._contests.values() if each.contest.lost), None)
+
+    def close(self) -> None:
+        """Forget everything that was warm; records on disk get their ranks."""
+        while self._contests:
+            self._contests.popitem()[1].kept.finish()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def evaluate(
+        self, problem: Problem | Path | str, source: str | Path, *, name: str | None = None, config: str = "default",
+        mode: str | None = None, baseline: Path | str | None = None, check_only: bool = False,
+        budget_s: float | None = None,
+    ) -> Evaluation:
+        """Judge one candidate: its source as text, or the path of its file.
+
+        `problem` is a name below problems/, a YAML or KernelBench file, or a loaded Problem; `name` is what the record
+        calls the candidate, `mode` another one than the problem's own, as in ``--mode``, and `baseline` a file that its
+        speedup is over, as in ``--baseline``. With `check_only` the verdict is on its outputs alone and nothing is timed:
+        one that is right is `checked`. Its build and its checks may take `budget_s` seconds together.
+        """
+        settings = load_settings(config)
+        if not isinstance(problem, Problem):
+            problem = load_problem(find_problem(Path(problem)))
+        if mode not in (None, *MODES):
+            raise InputError(f"there is no mode '{mode}'", hint=hint_for(str(mode), MODES, "There are"))
+        problem = over_baseline(in_mode(problem, mode), None if baseline is None else Path(baseline))
+        path = self._written(source, name, ".py" if problem.form is None else problem.form.suffix)
+        try:
+            candidates = rivals_of(problem.baseline, [read_candidate(path, form=problem.form)])
+            [found] = self.judge(problem, candidates, settings, check_only=check_only, budget_s=budget_s)
+        finally:
+            if path.parent == self._folder:
+                path.unlink(missing_ok=True)
+        return found
+
+    def judge(
+        self, problem: Problem, candidates: Sequence[Candidate], settings: Settings, *, check_only: bool = False,
+        budget_s: float | None = None, builds: Builds | None = None,
+    ) -> Iterator[Evaluation]:
+        """Build `candidates` side by side and judge each as it gets ready, so that they may change places.
+
+        They are taken from `builds` where another process makes them.
+        """
+        with self.queue(problem, settings, check_only=check_only, budget_s=budget_s, builds=builds) as queue:
+            queue.add(candidates)
+            while queue.left:
+                yield queue.judge_next()
+
+    def queue(
+        self, problem: Problem, settings: Settings, *, check_only: bool = False, budget_s: float | None = None,
+        builds: Builds | None = None,
+    ) -> CandidateQueue[Evaluation]:
+        """A queue of candidates for this device, to which more may be added while others are built and judged."""
+        key = _key_of(problem, settings)
+        if key in self._contests:
+            self._contests.move_to_end(key)
+        budget_s = math.inf if budget_s is None else budget_s
+
+        def wished(warm: _Warm) -> _Wished:
+            return _Wished(warm, check_only, budget_s)
+
+        return CandidateQueue(
+            problem, replace(settings, build_timeout_s=min(settings.build_timeout_s, budget_s)), self._bench,
+            self._progress, wished(self._contests[key]) if key in self._contests else None,
+            lambda workshop: wished(self._opened(problem, settings, workshop)), self._wait_s, builds,
+        )
+
+    def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
+        """Where the records of this problem are kept, if they are."""
+        key = _key_of(problem, settings)
+        files = self._contests[key].kept.files if key in self._contests else None
+        return files.csv_path if files else None
+
+    def _written(self, source: str | Path, name: str | None, suffix: str) -> Path:
+        """A file of the candidate that can be read from inside the wall."""
+        if isinstance(source, Path):
+            source = located(source)
+            if not source.is_file():
+                raise InputError("there is no such candidate file", source)
+            if name is None or name == source.stem:
+                return source
+            source = source.read_text(encoding="utf-8", errors="replace")
+        path = self._folder / f"{checked_name(name or 'candidate')}{suffix}"
+        try:
+            path.write_text(source, encoding="utf-8")
+        except UnicodeEncodeError as error:
+            said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
+            raise InputError(said) from None
+        return path
+
+    def _opened(self, problem: Problem, settings: Settings, workshop: Workshop) -> _Warm:
+        """A new contest, which may take the room of the one that was not asked for longest."""
+        while len(self._contests) >= _MOST_CONTESTS:
+            self._contests.popitem(last=False)[1].kept.finish()
+            self._bench.release_memory()
+        kept, utc = _Kept(problem), _utc_now()
+        if self._out_dir is not None:
+            slug = device_slug(self._bench.identity.name, self._bench.kind)
+            kept.files = RunFiles.create(self._out_dir, problem.name, slug, utc)
+        contest = Contest(problem, settings, self._bench, workshop, kept, self._progress, utc)
+        warm = self._contests[_key_of(problem, settings)] = _Warm(contest, kept)
+        return warm
+
+
+def _utc_now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _key_of(problem: Problem, settings: Settings) -> tuple[Any, ...]:
+    over = problem.baseline and problem.baseline.source_hash
+    return str(problem.path.resolve()), problem.hash, problem.mode, tuple(problem.sizes.items()), over, settings
+
+
+@dataclass
+class _Kept:
+    """Stands where a run has its files: keeps the last record and its samples, and hands all on to `files` if any."""
+
+    problem: Problem
+    files: RunFiles | None = None
+    records: list[Record] = field(default_factory=list)
+    samples: Mapping[str, Any] = field(default_factory=dict)
+
+    def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
+        self.records, self.samples = [record], jsonable(samples or {})
+        return None if self.files is None else self.files.append(record, samples)
+
+    def finish(self) -> None:
+        if self.files is not None:
+            accuracy = self.problem.accuracy
+            self.files.finish(rank(self.files.records, self.problem.kinds, accuracy.precision_class))
+
+
+@dataclass(frozen=True)
+class _Warm:
+    """A contest that stays open, and what is kept of its records."""
+
+    contest: Contest
+    kept: _Kept
+
+
+@dataclass(frozen=True)
+class _Wished:
+    """A warm contest for candidates that are only checked, or have a budget."""
+
+    warm: _Warm
+    check_only: bool
+    budget_s: float
+
+    def judge(self, candidate: Candidate, workshop: Workshop) -> Evaluation:
+        contest, kept = self.warm.contest, self.warm.kept
+        contest.judge_alone(candidate, workshop, _utc_now(), check_only=self.check_only, budget_s=self.budget_s)
+        problem = kept.problem
+        (record,) = rank([kept.records[-1]], problem.kinds, problem.accuracy.precision_class)
+        return Evaluation(record, kept.samples)
+
+
+def evaluate(
+    problem: Problem | Path | str, candidate_source: str | Path, *, name: str | None = None, device: str = "auto",
+    config: str = "default", baseline: Path | str | None = None, check_only: bool = False, budget_s: float | None = None,
+) -> Evaluation:
+    """Judge one candidate and forget everything. For several, `with Referee() as referee` keeps what is warm."""
+    with Referee(device) as referee:
+        return referee.evaluate(
+            problem, candidate_source, name=name, config=config, baseline=baseline, check_only=check_only, budget_s=budget_s
+        )

@@ -1,0 +1,190 @@
+"""One referee of several: a process of its own, with one GPU, an interpreter and a contest to itself.
+
+It asks the parent for entry after entry and sends each record back; what a candidate does to it costs the entry that
+it had in hand. Both ends are trusted, so objects go over the pipe; records go as the plain values of the results.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from harness.build.product import Build
+from harness.model.baselines import BASELINES, Baseline
+from harness.model.candidate import Candidate
+from harness.model.errors import HarnessError
+from harness.model.problem import Problem
+from harness.model.settings import Settings
+from harness.report.progress import Progress
+from harness.results.record import Record
+from harness.results.writer import jsonable
+from harness.runs.fleet.work_queue import Job
+from harness.sandbox.prestart import start_ahead, uncollected
+
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What all referees of a run are told at the start. `device` is as this process counts; whoever asks `has_lock` where
+    it holds the device's lock itself.
+    """
+
+    problem: Problem
+    settings: Settings
+    device: str
+    utc: str
+    command: str | None
+    sanitize: bool
+    archs: tuple[str, ...]
+    extras: tuple[str, ...]
+    wait_s: float | None = None
+    has_lock: bool = False
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A job with its entries, candidates or the names of baselines; the builds that it needs by the file of the candidate;
+    and whether no compiler runs any more.
+    """
+
+    job: Job
+    entries: Mapping[int, str | Candidate]
+    builds: Mapping[Path, Build]
+    quiet: bool
+
+
+class DeliveredBuilds:
+    """Stands where a run has its queue of builds: the parent's, as far as they have been sent."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._builds: dict[Path, Build] = {}
+        self.is_idle = False
+
+    def take(self, builds: Mapping[Path, Build], quiet: bool) -> None:
+        """These have come, and whether no compiler runs any more."""
+        self._builds.update(builds)
+        self.is_idle = quiet
+
+    def wait_until_idle(self) -> None:
+        """Ask the parent, who answers when nothing is being built any more."""
+        if not self.is_idle:
+            self._pipe.send(("until quiet",))
+            self._pipe.recv()
+            self.is_idle = True
+
+    def result(self, candidate: Candidate) -> Build:
+        return self._builds[candidate.path]
+
+    def is_ready(self, candidate: Candidate) -> bool:
+        return candidate.path in self._builds
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """Who asks for them has sent their builds."""
+
+    def give_up(self, candidate: Candidate) -> None:
+        """Only what was judged is given up, and its build is small."""
+
+    def wait_for_one(self, candidates: Sequence[Candidate], timeout_s: float | None = None) -> None:
+        """Who is given an entry to judge was given its build."""
+
+    def close(self) -> None:
+        """The queue is the parent's."""
+
+
+class _Line:
+    """The pipe to the parent in the place of a run's files."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+
+    def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
+        self._pipe.send(("record", record.to_json(), jsonable(samples or {})))
+        return None
+
+
+class Told(Progress):
+    """Progress that the parent tells, with the device's name before it."""
+
+    def __init__(self, pipe: Connection) -> None:
+        super().__init__(sys.stderr)
+        self._pipe = pipe
+
+    def stage(self, candidate: str, text: str) -> None:
+        self._pipe.send(("stage", candidate, text))
+
+    def done(self, record: Record, device: str | None = None) -> None:
+        """The record says it all."""
+
+    def note(self, text: str) -> None:
+        self._pipe.send(("note", text))
+
+
+def main(descriptor: int) -> None:
+    """Take part in a run until the parent has nothing more, or is gone."""
+    pipe = Connection(descriptor)
+    try:
+        with uncollected():
+            import harness.judge.device_run  # noqa: F401  and PyTorch with it, before there is anything to do
+
+        _take_part(pipe, pipe.recv())
+    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+        pass  # the parent has ended
+    except HarnessError as error:
+        pipe.send(("failed", error.exit_code, str(error)))
+    except Exception as error:  # a reference runs in here, and may raise anything
+        pipe.send(("failed", 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"))
+
+
+def _take_part(pipe: Connection, assigned: Assignment) -> None:
+    start_ahead()
+    from harness.device.choice import open_bench
+    from harness.device.lock import alone_on
+    from harness.judge.build_pool import Workshop
+    from harness.judge.device_run import Contest
+    from harness.judge.sanitize import open_examiner
+    from harness.sandbox.strongest import best_wall
+    from harness.tools.sanitizer.compute_sanitizer import require_tool
+
+    progress, builds = Told(pipe), DeliveredBuilds(pipe)
+    bench = open_bench(assigned.device)
+    pipe.send(("device", asdict(bench.identity)))
+    examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if assigned.sanitize else None
+    problem, settings = assigned.problem, assigned.settings
+    workshop = Workshop(problem, [], bench, settings, assigned.archs, builds)
+    if bench.limits.is_host:  # whose compilers would take the very cores
+        workshop.wait_until_quiet()
+    # On a CPU, where all would share the one lock, the parent has it by now.
+    lock = nullcontext() if assigned.has_lock else alone_on(bench, progress, assigned.wait_s)
+    with workshop, lock:
+        contest = Contest(
+            problem, settings, bench, workshop, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
+            assigned.extras,
+        )
+        contest.judge_each(_asked_for(pipe, builds, contest))
+
+
+def _asked_for(
+    pipe: Connection, builds: DeliveredBuilds, contest: Any
+) -> Iterator[tuple[Baseline | Candidate, Baseline | Candidate | None]]:
+    """Entry after entry as the parent gives them out, each with the one that follows it, if that is known.
+
+    One that followed is the same object when its turn comes: its player has been started by it.
+    """
+    known: dict[int, Baseline | Candidate] = {}
+    while True:
+        pipe.send(("free", contest.lost))
+        delivery = pipe.recv()
+        if delivery is None:
+            return
+        builds.take(delivery.builds, delivery.quiet)
+        known = {
+            number: known.get(number) or (BASELINES[entry] if isinstance(entry, str) else entry)
+            for number, entry in delivery.entries.items()
+        }
+        yield known[delivery.job.entry], known.get(delivery.job.following)

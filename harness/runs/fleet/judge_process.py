@@ -1,0 +1,114 @@
+"""Starting the referee of one GPU as a process of its own, and ending it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+
+from harness.device.nvml import visible_gpus
+from harness.model.errors import HarnessError, InputError, NothingToRun
+from harness.model.places import REPOSITORY, SHIPPED
+
+_PROGRAM = """
+import importlib, sys
+sys.path[0] = sys.argv[1]
+import harness
+sys.path[0] = sys.argv[2]
+try:
+    importlib.import_module(sys.argv[4]).main(int(sys.argv[3]))
+except KeyboardInterrupt:
+    pass
+"""
+_PATIENCE_S = 20.0
+
+
+class RefereeProcess:
+    """The referee on `device` ("cuda:1", "cpu"), which sees that one and no other, and the pipe to it: the `main` of the
+    module `program`.
+    """
+
+    def __init__(self, device: str, program: str = "harness.runs.fleet.device_judge") -> None:
+        self.device = device
+        near, far = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, str(REPOSITORY), str(SHIPPED), str(far.fileno()), program],
+                stdin=subprocess.DEVNULL, env={**os.environ, **visible_alone(device, os.environ)},
+                pass_fds=(far.fileno(),),
+                start_new_session=True,  # Ctrl-C is the parent's, who passes it on once
+            )
+        finally:
+            far.close()
+        self.pipe = Connection(near.detach())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def device_inside(self) -> str:
+        """What the process itself calls its device."""
+        return "cpu" if self.device == "cpu" else "cuda:0"
+
+    def interrupt(self) -> None:
+        """Tell it to put its players away and end, whatever it is doing."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+
+    def end(self) -> None:
+        """Wait some seconds for its end, then make one."""
+        self.pipe.close()
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def how_it_ended(self) -> str:
+        """A few words on the end of a process whose pipe is closed: "ended by SIGKILL"."""
+        code = self._process.wait()
+        return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+
+def visible_alone(device: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which `device`, counted among the visible ones, is the only GPU: cuda:0."""
+    if device == "cpu":
+        return {}
+    index, visible = int(device.partition(":")[2]), environment.get("CUDA_VISIBLE_DEVICES")
+    return {"CUDA_VISIBLE_DEVICES": str(index) if visible is None else visible.split(",")[index].strip()}
+
+
+def error_of(exit_code: int, text: str) -> HarnessError:
+    """The error that a referee reported, as it would have been raised here."""
+    kinds = {each.exit_code: each for each in (InputError, NothingToRun)}
+    return kinds.get(exit_code, HarnessError)(text)
+
+
+@contextmanager
+def started(devices: Sequence[str]) -> Iterator[list[RefereeProcess]]:
+    """A referee on each device; none is left when this ends, however it does."""
+    referees: list[RefereeProcess] = []
+    try:
+        for device in devices:
+            referees.append(RefereeProcess(device))
+        yield referees
+    finally:
+        for referee in referees:
+            referee.interrupt()
+        for referee in referees:
+            referee.end()
+
+
+def likely_devices(names: Sequence[str]) -> tuple[str, ...]:
+    """What `--devices` will turn out to mean, without the seconds that asking PyTorch takes; () where one cannot tell.
+
+    Whoever starts referees on these looks at `choose.devices_of` before they are used.
+    """
+    devices = tuple(f"cuda:{index}" for index in range(visible_gpus())) if tuple(names) == ("all",) else tuple(names)
+    return devices if len(devices) > 1 and len(set(devices)) == len(devices) else ()

@@ -1,0 +1,193 @@
+"""A run on several devices: starts a referee on each, builds once, shares out the entries, gathers the records.
+
+Devices of one model are one team, with one file of results and one table. Which entry goes where is `work_queue`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from harness.device.identity import DeviceIdentity
+from harness.device.lock import Turn
+from harness.judge.run import RunRequest, RunResult, note_no_wall, run as run_on_one
+from harness.model.errors import DeviceBusy, HarnessError, InputError
+from harness.report.progress import Progress, name_on
+from harness.results.record import Record
+from harness.runs.fleet.device_judge import Assignment
+from harness.runs.fleet.judge_process import RefereeProcess, error_of, started
+from harness.runs.fleet.places import LocalPlaces, Places
+from harness.runs.fleet.team import Team
+
+_LOOK_S = 0.05  # for builds that have become ready
+
+
+def run(
+    request: RunRequest, devices: Sequence[str], progress: Progress, early: Sequence[RefereeProcess] = ()
+) -> list[RunResult]:
+    """Judge everything that `request` names on `devices`; a result for each model among them.
+
+    Of the referees that were started `early` those that fit are used; they are the caller's to end. Raises HarnessError
+    for what is the user's or the machine's fault.
+    """
+    if len(devices) == 1:
+        return [run_on_one(replace(request, device=devices[0]), progress)]
+    if request.archs and any(each != "cpu" for each in devices):
+        raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
+    with ExitStack() as stack:
+        fitting = {each.device: each for each in early if each.device in devices}
+        missing = [device for device in devices if device not in fitting]
+        referees = [*fitting.values(), *stack.enter_context(started(missing))]
+        progress.note(f"opening {len(referees)} devices, a referee on each")
+        places = LocalPlaces(sorted(referees, key=lambda each: devices.index(each.device)))
+        return Fleet(request, places, progress, stack).run()
+
+
+class Fleet:
+    """The parent of one run's referees, which are at `places` and known by their numbers there."""
+
+    def __init__(self, request: RunRequest, places: Places, progress: Progress, stack: ExitStack) -> None:
+        self._request, self._places, self._progress, self._stack = request, places, progress, stack
+        self._utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        self._teams: dict[tuple[str, str], Team] = {}
+        self._team_of: dict[int, Team] = {}
+        self._waiting: dict[int, str | None] = {}  # who asked for an entry, and why it is lost, if it is
+        self._until_quiet: set[int] = set()  # who waits for the compilers to end
+        # All referees on the CPU share its one lock, which is taken once the first is about to time there.
+        self._turn: Turn | None = Turn(None, "this CPU", progress, wait_s=request.wait_s)
+        self._faults: list[HarnessError] = []
+
+    def run(self) -> list[RunResult]:
+        """Judge everything; a result for each model. Raises HarnessError where nothing was judged."""
+        places = self._places
+        note_no_wall(self._progress)
+        while (places.open or places.expects_more) and not self._all_is_judged():
+            for number, said in places.hear(_LOOK_S if self._waiting or self._until_quiet else None):
+                self._take(number, *said)
+            for number in list(self._waiting):
+                self._answer(number)
+            self._answer_until_quiet()
+        if not self._teams and self._faults:
+            raise self._faults[0]
+        self._dismiss_all()
+        for team in self._teams.values():
+            team.give_up(self._faults)
+        return [team.finish(self._progress) for team in self._teams.values()]
+
+    def _assignment(self, number: int) -> Assignment:
+        asked, device, has_lock = self._request, self._places.device_inside(number), self._has_lock(number)
+        return Assignment(
+            asked.problem, asked.settings, device, self._utc, asked.command, asked.sanitize, asked.archs, asked.extras,
+            asked.wait_s, has_lock,
+        )
+
+    def _all_is_judged(self) -> bool:
+        joined = all(number in self._team_of for number in self._places.open)
+        # A model's only device may still be on its way.
+        return joined and bool(self._teams) and all(team.is_over for team in self._teams.values())
+
+    def _take(self, number: int, kind: str, *said: Any) -> None:
+        if kind in ("told", "fault"):
+            self._progress.note(said[0])
+            self._faults += [HarnessError(said[0])] if kind == "fault" else []
+            return
+        if number not in self._places.open:
+            return  # what it said before it was given up
+        label = self._places.label(number)
+        if kind == "here":
+            self._places.send(number, self._assignment(number))
+        elif kind == "gone":
+            self._lose(number, HarnessError(f"the referee on {label} {said[0]}"))
+        elif kind == "device":
+            self._join(number, DeviceIdentity(**said[0]))
+        elif kind == "stage":
+            self._progress.stage(name_on(label, said[0]), said[1])
+        elif kind == "note":
+            self._progress.note(f"{label}: {said[0]}")
+        elif kind == "record":
+            record = Record(**said[0])
+            trouble = self._team_of[number].add(number, record, said[1])
+            if trouble:
+                self._progress.note(trouble)
+            self._progress.done(record, label)
+        elif kind == "free":
+            self._waiting[number] = said[0]
+        elif kind == "until quiet":
+            self._until_quiet.add(number)
+        else:
+            self._lose(number, error_of(*said))
+
+    def _join(self, number: int, device: DeviceIdentity) -> None:
+        model = (device.kind, device.name)
+        if model not in self._teams:
+            builds = self._places.builds(self._request, device)
+            self._teams[model] = self._stack.enter_context(Team(self._request, device, self._utc, builds))
+        team = self._team_of[number] = self._teams[model]
+        unlike = team.unlike(device)
+        if unlike is not None:
+            self._progress.note(
+                f"{self._places.label(number)} has {unlike}: rows of both are in one table, each with its versions"
+            )
+        team.join(number, device)
+
+    def _answer(self, number: int) -> None:
+        """Give a referee that waits its next entry, as soon as one is ready."""
+        team, lost = self._team_of[number], self._waiting[number]
+        if lost and len(team.referees) > 1:
+            self._lose(number, HarnessError(f"{self._places.label(number)} judges nothing more: {lost}"))
+            return
+        delivery = team.next(number)
+        if delivery is not None:
+            del self._waiting[number]
+            self._places.send(number, delivery)
+
+    def _answer_until_quiet(self) -> None:
+        """Tell who waits for it that no compiler runs, for a device of another model either: they share the cores."""
+        if not all(team.is_quiet for team in self._teams.values()):
+            return
+        if any(self._has_lock(number) for number in self._until_quiet):
+            self._hold_cpu()
+        for number in self._until_quiet:
+            self._places.send(number, "quiet")
+        self._until_quiet.clear()
+
+    def _has_lock(self, number: int) -> bool:
+        """Return whether this process has the lock of that device: of the CPU, where all would share the one."""
+        return self._places.share_cpu and self._places.device_inside(number) == "cpu"
+
+    def _hold_cpu(self) -> None:
+        """Wait for the CPU, unless it is held already; whoever would time on it is lost where it does not come free."""
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        try:
+            self._stack.enter_context(turn.held())
+        except DeviceBusy as fault:
+            for number in [number for number in self._places.open if self._has_lock(number)]:
+                self._lose(number, fault)
+
+    def _lose(self, number: int, fault: HarnessError) -> None:
+        """A device less: what it had in hand is lost with it, and nothing else."""
+        self._waiting.pop(number, None)
+        self._until_quiet.discard(number)
+        self._places.end(number)
+        team = self._team_of.get(number)
+        record = team.lose(number, str(fault)) if team else None
+        if self._places.open and str(fault) not in map(str, self._faults):
+            self._progress.note(str(fault))
+        if record is not None:
+            self._progress.done(record, self._places.label(number))
+        self._faults.append(fault)
+
+    def _dismiss_all(self) -> None:
+        """Let all referees go, side by side: giving a GPU back takes each a second."""
+        left = list(self._places.open)
+        for number in left:
+            if number in self._waiting:
+                self._places.send(number, None)
+            else:  # it waits for another run to end, or times a control that nobody needs any more
+                self._places.interrupt(number)
+        self._places.end_all(left)

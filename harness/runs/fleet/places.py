@@ -1,0 +1,130 @@
+"""Where the referees of a run are: processes of this machine, or what stands in their place on other machines.
+
+A run knows them by numbers. What it says to one is an `Assignment`, then a `Delivery` for each entry, "quiet" where it
+asked for that, and None at the end; what it hears are tuples whose first word says what they are.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from multiprocessing.connection import wait
+from typing import Any, Protocol
+
+from harness.build.cache import Cache
+from harness.device.identity import DeviceIdentity
+from harness.judge.build_pool import Builds, queue_for, sound_of, toolchain_for
+from harness.judge.run import RunRequest
+from harness.runs.fleet.judge_process import RefereeProcess
+from harness.sandbox.strongest import best_wall
+
+
+class Places(Protocol):
+    """The places of one run, each with one device.
+
+    `open` are the numbers of those that can be spoken to, and `expects_more` says whether one is on its way without which
+    the run could not begin. They `share_cpu` where every "cpu" among them is this machine's.
+    """
+
+    share_cpu: bool
+
+    @property
+    def open(self) -> Collection[int]: ...
+
+    @property
+    def expects_more(self) -> bool: ...
+
+    def label(self, number: int) -> str:
+        """Return what the place is called in what is told of it."""
+        ...
+
+    def device_inside(self, number: int) -> str:
+        """Return what the referee there calls its device: "cpu" or "cuda:0"."""
+        ...
+
+    def hear(self, timeout_s: float | None) -> Sequence[tuple[int, tuple[Any, ...]]]:
+        """Return what was said since, waiting for it up to `timeout_s`.
+
+        The first of a place is ("here",), the last of one that ended ("gone", how). Of number -1, for the user, are
+        ("told", text), and ("fault", text) of what could not be used.
+        """
+        ...
+
+    def send(self, number: int, said: Any) -> None:
+        """Say something to one; nothing happens where it has ended, which is heard next."""
+        ...
+
+    def interrupt(self, number: int) -> None:
+        """Have it put its workers away and end, whatever it is doing."""
+        ...
+
+    def end(self, number: int) -> None:
+        """Wait some seconds for its end, then make one; it is `open` no more."""
+        ...
+
+    def end_all(self, numbers: Collection[int]) -> None:
+        """End several, side by side."""
+        ...
+
+    def builds(self, request: RunRequest, device: DeviceIdentity) -> Builds:
+        """Return the builds of the candidates for devices of this model, which are begun at once."""
+        ...
+
+
+class LocalPlaces:
+    """Referee processes of this machine; a device that is named twice has a number behind its name."""
+
+    share_cpu = True
+    expects_more = False
+
+    def __init__(self, referees: Sequence[RefereeProcess]) -> None:
+        self._referees = dict(enumerate(referees))
+        names = [each.device for each in referees]
+        is_clear = len(set(names)) == len(names)
+        self._labels = {number: name if is_clear else f"{name}#{number}" for number, name in enumerate(names)}
+        self._new = deque(self._referees)
+
+    @property
+    def open(self) -> Collection[int]:
+        return self._referees.keys()
+
+    def label(self, number: int) -> str:
+        return self._labels[number]
+
+    def device_inside(self, number: int) -> str:
+        return self._referees[number].device_inside
+
+    def hear(self, timeout_s: float | None) -> Sequence[tuple[int, tuple[Any, ...]]]:
+        if self._new:
+            return [(self._new.popleft(), ("here",))]
+        pipes = {referee.pipe: number for number, referee in self._referees.items()}
+        return [(pipes[pipe], self._said(pipes[pipe])) for pipe in wait(list(pipes), timeout_s)]
+
+    def _said(self, number: int) -> tuple[Any, ...]:
+        try:
+            return self._referees[number].pipe.recv()
+        except (EOFError, OSError):
+            return "gone", self._referees[number].how_it_ended()
+
+    def send(self, number: int, said: Any) -> None:
+        try:
+            self._referees[number].pipe.send(said)
+        except OSError:
+            pass
+
+    def interrupt(self, number: int) -> None:
+        self._referees[number].interrupt()
+
+    def end(self, number: int) -> None:
+        self._referees.pop(number).end()
+
+    def end_all(self, numbers: Collection[int]) -> None:
+        for number in numbers:
+            self.end(number)
+
+    def builds(self, request: RunRequest, device: DeviceIdentity) -> Builds:
+        problem = request.problem
+        return queue_for(
+            problem, sound_of(problem, request.candidates), toolchain_for(device.sm, request.archs), request.settings,
+            device, Cache(), best_wall(),
+        )

@@ -1,0 +1,260 @@
+"""Child processes for the problems of a suite, so that a reference that crashes, fills the memory or changes torch's
+defaults costs its own problem: a new one follows. The parent never imports torch, which makes forking it sound and cheap.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+from typing import Any
+
+from harness.device.identity import DeviceIdentity
+from harness.model.errors import HarnessError, NothingToRun
+from harness.report.progress import open_progress
+from harness.sandbox.prestart import start_ahead
+
+
+Work = Callable[[], Any]
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+class ChildFailed(HarnessError):
+    """Raised when a child ended without an answer, or could not do what it was asked; the text says which."""
+
+
+def identify(device: str) -> DeviceIdentity:
+    """What `auto`, `cpu` or `cuda:N` is on this machine, asked in a child. Raises NothingToRun or ChildFailed."""
+    def ask() -> dict[str, Any]:
+        from harness.device.choice import open_bench
+
+        return asdict(open_bench(device).identity)
+
+    return DeviceIdentity(**in_child(ask))
+
+
+def devices_here(names: Sequence[str], tell: Callable[[str], None]) -> tuple[str, ...]:
+    """What `all` or `cuda:N` names are on this machine, asked in a child. Raises NothingToRun or ChildFailed."""
+    def ask() -> tuple[tuple[str, ...], list[str]]:
+        from harness.device.choice import devices_of
+
+        said: list[str] = []
+        return devices_of(names, said.append), said
+
+    devices, said = in_child(ask)
+    for text in said:
+        tell(text)
+    return devices
+
+
+def judging(asked: Mapping[str, Any], devices: Sequence[str], *, silent: bool, label: str | None = None) -> Work:
+    """The work of carrying out a `pipeline.RunRequest` of the fields `asked` on `devices`: the paths of its CSVs.
+
+    `label` names the device in what is told meanwhile, where other children tell of theirs.
+    """
+    def carry_out() -> list[str]:
+        start_ahead()  # here: a process that has threads, or shares the one it forks from, must not be forked
+        from harness.judge.run import RunRequest
+        from harness.runs.fleet.parent import run  # imports torch
+
+        with open_progress(silent=silent, device=label) as progress:
+            return [str(each.csv_path) for each in run(RunRequest(**asked), devices, progress)]
+
+    return carry_out
+
+
+class WarmChild:
+    """A child that judges problem after problem on one `device`: PyTorch, the device and its kernels stay warm.
+
+    What a problem leaves changed in the process (a default of PyTorch's, say) ends it with that problem, as every error
+    does. `pipe` is there as a `Child`'s is; the answer of each problem is waited for before the next is asked.
+    """
+
+    def __init__(self, device: str, *, silent: bool, label: str | None = None) -> None:
+        self._device, self._silent, self._label = device, silent, label
+        self._child: Child | None = None
+        self._asks: Connection | None = None
+
+    @property
+    def pipe(self) -> Connection:
+        return self._child.pipe
+
+    def ask(self, asked: Mapping[str, Any]) -> None:
+        """Have it judge the fields of a `pipeline.RunRequest`; in a new process where there is none."""
+        if self._child is None:
+            context = multiprocessing.get_context("fork")
+            receiver, self._asks = context.Pipe(duplex=False)
+            self._child = Child(
+                _judging_all((receiver, self._asks), self._device, silent=self._silent, label=self._label), goes_on=True
+            )
+            receiver.close()
+        self._asks.send(asked)
+
+    def answer(self) -> list[str]:
+        """The paths of the CSVs of what was asked last. Raises NothingToRun or ChildFailed as a `Child` does."""
+        child, self._child = self._child, None
+        paths, fault, goes_on = child.answer()
+        if goes_on:
+            self._child = child
+        else:
+            child.join()
+        if fault is not None:
+            raise ChildFailed(fault)
+        return paths
+
+    def interrupt(self) -> None:
+        """End what it does as Ctrl-C would, and wait for it."""
+        if self._child is not None:
+            self._child.interrupt()
+
+    def close(self) -> None:
+        """Let it go: it has nothing more to do."""
+        if self._child is not None:
+            with suppress(OSError):  # it may have ended by itself
+                self._asks.send(None)
+            self._child.join()
+
+
+def _judging_all(
+    pipe: tuple[Connection, Connection], device: str, *, silent: bool, label: str | None
+) -> Callable[[], Iterator[tuple[list[str], str | None, bool]]]:
+    """The work of a `WarmChild`: for each thing that it is asked the paths or what was wrong, and whether it goes on; until it
+    is asked for nothing.
+    """
+    asks, parents_end = pipe
+
+    def carry_out() -> Iterator[tuple[list[str], str | None, bool]]:
+        parents_end.close()  # so that the parent's end is seen
+        start_ahead()
+        from harness.device.choice import open_bench
+        from harness.judge.run import RunRequest, run  # imports torch
+        from harness.runs.suite.torch_defaults import torch_defaults
+
+        bench, before = None, torch_defaults()
+        while True:
+            try:
+                asked = asks.recv()
+            except EOFError:
+                asked = None
+            if asked is None:
+                return
+            paths, fault = [], None
+            with open_progress(silent=silent, device=label) as progress:
+                if bench is None:
+                    progress.note("opening the device")
+                    bench = open_bench(device)
+                try:
+                    paths = [str(run(RunRequest(**asked), progress, bench).csv_path)]
+                except NothingToRun:
+                    raise
+                except HarnessError as error:  # what is wrong with a problem says nothing of this process
+                    fault = str(error)
+            goes_on = torch_defaults() == before
+            yield paths, fault, goes_on
+            if not goes_on:
+                return
+
+    return carry_out
+
+
+def in_child(work: Work) -> Any:
+    """What `work` returns, a plain value, when called in a forked child.
+
+    Raises NothingToRun where the child did, ChildFailed for every other end.
+    """
+    return Child(work, daemon=True).answer()
+
+
+class Child:
+    """A forked child that does its `work`; wait for `pipe`, then ask for its `answer`. One that `goes_on` has an answer
+    after the other, which its work yields. One that is a `daemon` starts no child of its own, and ends with its parent.
+    """
+
+    def __init__(self, work: Work, *, goes_on: bool = False, daemon: bool = False) -> None:
+        self._goes_on = goes_on
+        context = multiprocessing.get_context("fork")
+        self.pipe, sender = context.Pipe(duplex=False)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._process = context.Process(
+            target=_answer_each if goes_on else _answer, args=(work, sender), daemon=daemon
+        )
+        # A signal that comes before the child knows what to do about it waits until it does.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        sender.close()
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        self._process.join()
+
+    def answer(self) -> Any:
+        """What its work returned. Raises NothingToRun where the child did, ChildFailed for every other end."""
+        try:
+            kind, said = self.pipe.recv()
+        except EOFError:
+            self._process.join()
+            kind, said = "failed", _end_of(self._process.exitcode)
+        except KeyboardInterrupt:
+            self.interrupt()
+            raise
+        if self._goes_on and kind == "done":
+            return said
+        self.pipe.close()
+        self._process.join()
+        if kind == "nothing":
+            raise NothingToRun(said)
+        if kind == "failed":
+            raise ChildFailed(said)
+        return said
+
+    def interrupt(self) -> None:
+        """End it as Ctrl-C does, if it has not had the same signal already, and wait while it puts its players away."""
+        if self._process.is_alive():
+            os.kill(self._process.pid, signal.SIGINT)
+        self._process.join(60)
+
+
+def _answer(work: Callable[[], Any], sender: Connection) -> None:
+    def answers() -> Iterator[Any]:
+        yield work()
+
+    _answer_each(answers, sender)
+
+
+def _answer_each(work: Callable[[], Iterator[Any]], sender: Connection) -> None:
+    """Send each answer of `work`, and after it how it ended, if that was not well."""
+    def interrupted(*_: object) -> None:
+        for each in _ENDING:  # once is enough: what follows puts things away
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for each in _ENDING:
+        signal.signal(each, interrupted)
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        for answer in work():
+            sender.send(("done", answer))
+    except NothingToRun as error:
+        sender.send(("nothing", str(error)))
+    except HarnessError as error:
+        sender.send(("failed", str(error)))
+    except KeyboardInterrupt:
+        return
+    except BaseException as error:  # a reference runs in here, and may raise anything, SystemExit too
+        sender.send(("failed", f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"))
+
+
+def _end_of(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"its process ended by {signal.Signals(-code).name}; what it had measured is in the results"
+    return f"its process ended with code {code} and no result"

@@ -1,0 +1,168 @@
+"""The problems of a suite, judged in children: one after the other, or with several devices one on each at a time."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.device.choice import ray_words
+from harness.device.identity import DeviceIdentity
+from harness.model.candidate import Candidate
+from harness.model.errors import HarnessError, NothingToRun
+from harness.model.files.text_files import shown
+from harness.model.places import PROGRAM, own
+from harness.model.problem import Problem, typed
+from harness.model.settings import Settings, extra_words, extras_of, size_words
+from harness.results.reader import read_records
+from harness.results.reuse import Kept, kept_at_every_size
+from harness.runs.suite import children
+from harness.runs.suite.problems import Loaded, is_suite
+from harness.runs.suite.summary import Outcome
+
+
+class Judges(Protocol):
+    """What judges problem after problem, as `children.WarmChild` does."""
+
+    @property
+    def pipe(self) -> Any: ...
+
+    def ask(self, asked: Mapping[str, Any]) -> None: ...
+
+    def answer(self) -> list[str]: ...
+
+    def interrupt(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What all problems of the suite share; `devices` are those on which earlier rows may stand, with --resume."""
+
+    options: argparse.Namespace
+    settings: Settings
+    devices: Sequence[DeviceIdentity]
+
+    def begun(self, loaded: Loaded, candidates: list[Candidate]) -> Outcome | _Asked:
+        """What is to be judged, or the outcome where nothing is."""
+        problem, options = loaded.problem, self.options
+        if problem is None:
+            return Outcome(loaded.path, loaded.path.stem, fault=loaded.fault)
+        if not candidates:
+            return Outcome(loaded.path, problem.name, without_candidate=not (options.only or options.skip))
+        kept = kept_at_every_size(options.out, problem, candidates, self.settings, self.devices)
+        left = [each for each in candidates if each.name not in kept]
+        asked = _Asked(loaded.path, problem, candidates, kept, {
+            "problem": problem, "candidates": left, "device": options.device, "settings": self.settings,
+            "out_dir": options.out, "sanitize": options.sanitize, "extras": extras_of(options),
+            "wait_s": options.wait,
+            "kept": tuple(each for rows in kept.values() for each in rows),
+            "command": _command(problem, candidates, options),
+        })
+        sources = {each.csv_path for rows in kept.values() for each in rows}
+        if not left and len(sources) == 1:
+            return asked.outcome([sources.pop()])  # a whole earlier run: there is nothing to add to it
+        return asked
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A problem that is to be judged, the rows kept of it, and the fields of its `RunRequest`."""
+
+    path: Path
+    problem: Problem
+    candidates: Sequence[Candidate]
+    kept: Mapping[str, Sequence[Kept]]
+    fields: Mapping[str, Any]
+
+    def outcome(self, csv_paths: Sequence[Path]) -> Outcome:
+        """What became of it, from the files that were written."""
+        names = {each.name for each in self.candidates}
+        records = [record for path in csv_paths for record in read_records(path)
+                   if record.role == "baseline" or record.candidate in names]
+        return Outcome(self.path, self.problem.name, tuple(records), csv_paths[0], kept=len(self.kept))
+
+
+def each_judged(
+    loaded: Sequence[Loaded], chosen: Mapping[Path, list[Candidate]], suite: Suite, devices: Sequence[str],
+    tell: Callable[[str], None], elsewhere: Sequence[Judges] = (),
+) -> Iterator[Outcome]:
+    """The outcomes as they come: a problem on each device at a time, or each problem on all where there are fewer.
+
+    Where problems are judged `elsewhere`, one on each of these at a time instead.
+
+    Nothing here ends the suite but the user, and a machine that has no such device.
+    """
+    waiting = deque(enumerate(loaded, 1))
+    together = len(devices) > 1 and len(loaded) < len(devices)
+    silent, warm = suite.options.json, list(elsewhere)
+    if not (together or warm):  # one process for each, and so for a device that is named twice
+        warm = [children.WarmChild(each, silent=silent, label=each if len(devices) > 1 else None) for each in devices]
+    free = deque(warm or [None])
+    at_work: dict[Any, tuple[children.Child | Judges, _Asked, Judges | None]] = {}
+    try:
+        while waiting or at_work:
+            while waiting and free:
+                number, each = waiting.popleft()
+                name = each.problem.name if each.problem else shown(each.path)
+                tell(f"[{number}/{len(loaded)}] {name}")
+                asked = _guarded(each, lambda: suite.begun(each, chosen.get(each.path, [])))
+                if isinstance(asked, Outcome):
+                    yield asked
+                    continue
+                place = free.popleft()
+                if place is None:
+                    child = children.Child(children.judging(asked.fields, devices, silent=silent))
+                else:
+                    child = place
+                    child.ask(asked.fields)
+                at_work[child.pipe] = (child, asked, place)
+            for pipe in wait(list(at_work)) if at_work else ():  # nothing at all would be waited for without end
+                child, asked, place = at_work.pop(pipe)
+                free.append(place)
+                yield _guarded(asked, lambda: asked.outcome([Path(each) for each in child.answer()]))
+    except KeyboardInterrupt:
+        for child, _, _ in at_work.values():
+            child.interrupt()
+        raise
+    finally:
+        for child in warm:
+            child.close()
+
+
+def _guarded(asked: Loaded | _Asked, work: Callable[[], Any]) -> Any:
+    """What `work` returns, or the outcome of a problem that failed.
+
+    Raises NothingToRun (no such device, a tool that is not here): the next problem would hear the same.
+    """
+    try:
+        return work()
+    except NothingToRun:
+        raise
+    except HarnessError as error:
+        return Outcome(asked.path, asked.problem.name if asked.problem else asked.path.stem, fault=str(error))
+
+
+def _command(problem: Problem, candidates: Sequence[Candidate], options: argparse.Namespace) -> str:
+    """What to type to run this problem of the suite by itself."""
+    words = [*PROGRAM.split(), typed(problem.path)]
+    if options.candidates is not None:
+        folders = {each.path.parent for each in candidates}
+        words += ["--candidates", str(shown(folders.pop() if len(folders) == 1 else options.candidates))]
+        if is_suite(options.problem) and any(each.path.parent == options.candidates for each in candidates):
+            words += [word for each in candidates for word in ("--only", each.name)]
+    for flag, value, default in (
+        ("--mode", options.mode, None), ("--baselines", options.baselines, None),
+        ("--baseline", options.baseline and str(shown(options.baseline)), None),
+        ("--device", options.device, "auto"), ("--devices", options.devices, None),
+        ("--config", options.config, "default"), ("--out", str(options.out), str(own("results"))),
+    ):
+        words += [flag, value] if value != default else []
+    words += ray_words(options) + size_words(options) + (["--sanitize"] if options.sanitize else [])
+    return shlex.join(words + extra_words(options))

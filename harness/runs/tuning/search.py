@@ -1,0 +1,160 @@
+"""A whole search: batches of trials through one warm referee, the best once more, and the file of the winner."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from harness.judge.run import nothing_ran
+from harness.model.candidate import Candidate, values_of
+from harness.model.errors import HarnessError, InputError, NothingToRun
+from harness.model.files.parameters import Value, defaults
+from harness.model.files.text_files import shown
+from harness.model.problem import Problem
+from harness.model.settings import Settings
+from harness.model.verdict import Status
+from harness.report.progress import Progress
+from harness.results.changes import WRONG
+from harness.results.record import Record
+from harness.runs.evaluation import Evaluation
+from harness.runs.tuning.sampler import search_for
+
+# The fastest of many was also lucky: the first few are judged again, and that decides.
+_JUDGED_AGAIN = 3
+
+
+class Judging(Protocol):
+    """What judges the trials: the referee of one device, or those of a cluster's devices of one model."""
+
+    @property
+    def at_once(self) -> int:
+        """How many trials are best asked for at once."""
+        ...
+
+    def judge(self, problem: Problem, candidates: Sequence[Candidate], settings: Settings) -> Iterator[Evaluation]: ...
+
+    def csv_of(self, problem: Problem, settings: Settings) -> Path | None: ...
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Values, and what the referee said of the candidate with them."""
+
+    values: Mapping[str, Value]
+    record: Record
+
+    @property
+    def speedup(self) -> float | None:
+        return self.record.speedup if self.record.status is Status.OK else None
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """All trials in their order, then the best and the defaults as they were judged again; `default` whatever its verdict.
+    """
+
+    trials: Sequence[Trial]
+    again: Sequence[Trial]
+    best: Trial
+    default: Trial | None
+    csv_path: Path | None
+
+    @property
+    def why_not_written(self) -> str | None:
+        """Why the best does not count from now on; None where its whole interval lies above that of the defaults, or
+        where these are wrong.
+        """
+        best, default = self.best.record, None if self.default is None else self.default.record
+        if self.best is self.default:
+            return "the defaults are the best"
+        if default is not None and default.status in WRONG:
+            return None
+        if default is None or default.status is not Status.OK or default.speedup_hi is None:
+            return "the defaults could not be timed, so nothing says that these are better"
+        if best.speedup_lo is None or best.speedup_lo <= default.speedup_hi:
+            return "its interval reaches that of the defaults, so it may be no better"
+        return None
+
+
+def tune(
+    problem: Problem, candidate: Candidate, settings: Settings, trials: int, progress: Progress,
+    referees: AbstractContextManager[Judging],
+) -> Tuned:
+    """Search the `PARAMETERS` of `candidate` (read without its tuned values) in up to `trials` trials, judged by `referees`.
+
+    Raises HarnessError when no choice of values is ok.
+    """
+    allowed = values_of(candidate)
+    if allowed is None:
+        hint = 'Write PARAMETERS = {"BM": [64, 128]} at its left margin, and take PARAMETERS["BM"][0] as the value'
+        raise InputError("declares no PARAMETERS to tune", shown(candidate.path), hint=hint)
+    search = search_for(allowed, trials)
+    made: list[Trial] = []
+    with referees as referee:
+        def judged(choices: Sequence[Mapping[str, Value]]) -> list[Trial]:
+            variants = [candidate.with_parameters(values) for values in choices]
+            records = {found.record.source_hash: found.record for found in referee.judge(problem, variants, settings)}
+            return [Trial(values, records[variant.source_hash]) for values, variant in zip(choices, variants)]
+
+        while choices := search.ask(referee.at_once):
+            for trial in judged(choices):
+                search.tell(trial.values, trial.speedup)
+                made.append(trial)
+                progress.note(f"trial {len(made)}: {_told(trial)}")
+        fit = sorted((trial for trial in made if trial.speedup), key=lambda trial: -trial.speedup)
+        if not fit:
+            records = [trial.record for trial in made]
+            kind = NothingToRun if nothing_ran(records) else HarnessError
+            raise kind(f"none of {len(made)} choices of PARAMETERS is ok; with the defaults: {records[0].reason}")
+        finalists = fit[:_JUDGED_AGAIN]
+        finalists += [trial for trial in made if dict(trial.values) == defaults(allowed) and trial not in finalists]
+        progress.note("the best once more")
+        again = judged([trial.values for trial in finalists])
+        csv_path = referee.csv_of(problem, settings)
+    sure = [trial for trial in again if trial.speedup] or fit[:_JUDGED_AGAIN]
+    default = next((trial for trial in again if dict(trial.values) == defaults(allowed)), None)
+    return Tuned(made, again, max(sure, key=lambda trial: trial.speedup), default, csv_path)
+
+
+def yaml_text(candidate: Candidate, tuned: Tuned, command: str) -> str:
+    """The file beside the candidate: the values, and where they come from."""
+    import yaml
+
+    record = tuned.best.record
+    body = {
+        "parameters": dict(tuned.best.values),
+        "tuned": {
+            "device": record.device_name, "problem": record.problem, "sizes": record.sizes, "mode": record.mode,
+            "trials": len(tuned.trials), "speedup": round(record.speedup, 4),
+            "speedup_of_defaults": None if tuned.default is None else _rounded(tuned.default.speedup),
+            "utc": record.utc, "source_hash": candidate.source_hash,
+        },
+    }
+    head = f"# The values of PARAMETERS that count in {candidate.path.name}; without this file the first of each do.\n"
+    return f"{head}# Written by: {command}\n{yaml.safe_dump(body, sort_keys=False, allow_unicode=True)}"
+
+
+def write(path: Path, text: str) -> None:
+    """Put `text` into `path` whole. Raises InputError when the disk refuses."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"cannot be written ({error.strerror or error})", path) from None
+
+
+def _rounded(speedup: float | None) -> float | None:
+    return None if speedup is None else round(speedup, 4)
+
+
+def _told(trial: Trial) -> str:
+    values = trial.record.parameters
+    if trial.speedup:
+        return f"{values}: {trial.speedup:.3f}×"
+    return f"{values}: {trial.record.status.value}"

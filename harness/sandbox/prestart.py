@@ -1,0 +1,74 @@
+"""The process that builders and players are forked from, started before anybody asks for it.
+
+PyTorch takes seconds to import, and so a command begins with it in both processes at once.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from harness.protocol.clocks.idle_threads import SPIN, shorten_spinning
+from harness.sandbox.environment import scrubbed
+from harness.sandbox.fork_client import begin, server_for
+from harness.sandbox.strongest import best_wall
+
+# Not more of PyTorch than this: some of its modules look for a GPU when they are imported, and CUDA then works in no
+# fork. setuptools is what takes the longest of torch.utils.cpp_extension, which every builder and player imports.
+PRELOADED = ("torch", *(name for name in ("setuptools",) if find_spec(name)))
+
+
+def start_ahead() -> None:
+    """Set the variables of OpenMP and OpenBLAS that are read at import, and start the process in the background.
+
+    Call it before importing torch, and in no process that is to fork itself. `import_ahead` may come long before.
+    """
+    environment = _environment()
+    _in_thread(lambda: server_for(best_wall(), _begun(environment), PRELOADED))  # it imports while the wall is tried
+
+
+def import_ahead() -> None:
+    """Start the process where there is a PyTorch, but try no wall for it yet: for a command that may yet find that it has
+    nothing to run.
+    """
+    if find_spec("torch"):
+        environment = _environment()
+        _in_thread(lambda: _begun(environment))
+
+
+def _environment() -> dict[str, str]:
+    shorten_spinning(os.environ)
+    return scrubbed(os.environ, {name: os.environ[name] for name in SPIN if name in os.environ})
+
+
+def _begun(environment: dict[str, str]) -> dict[str, str]:
+    begin(environment, PRELOADED)
+    return environment
+
+
+def _in_thread(work: Callable[[], object]) -> None:
+    threading.Thread(target=work, name="fork-server-ahead", daemon=True).start()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Meanwhile nobody looks for garbage, and nobody ever looks through what is there at the end: for the imports of a
+    process of the harness's own.
+
+    A fifth of what it takes to import PyTorch and all this goes into looking through it again and again. Where PyTorch
+    is there already, so may be what an earlier run has left: that is still to be found.
+    """
+    if "torch" in sys.modules:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

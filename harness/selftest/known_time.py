@@ -1,0 +1,115 @@
+"""A kernel that takes a known time, against itself, twice itself and three times itself.
+
+What it shows is whether times add up: each further wait must cost the same, and as much as the waiting was asked to
+take. The waiting is counted in clock cycles on a GPU, in nanoseconds on a CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.judge.run import RunRequest, run as judge_all
+from harness.model.candidate import find_candidates
+from harness.model.places import SHIPPED
+from harness.model.problem import load_problem
+from harness.model.settings import Settings
+from harness.model.verdict import Status
+from harness.report import terminal
+from harness.report.progress import Progress
+from harness.results.record import Record
+
+PROBLEM = SHIPPED / "tests" / "known" / "spin.yaml"
+SPINS = {"cuda": (30_000, 4_000_000), "cpu": (200_000, 2_000_000)}
+# How far the waits may be from adding up, and one from what it was asked to take: a share, or so many µs. A kernel takes
+# some to start, beside its cycles, and a CPU to come back from whatever else it did.
+BENT, APART = 0.02, 0.05
+_BENT_LEAST_US, _APART_LEAST_US = {"cuda": 0.0, "cpu": 20.0}, {"cuda": 5.0, "cpu": 20.0}
+
+
+@dataclass(frozen=True)
+class Waits:
+    """The records of one wait of `spin` cycles (GPU) or ns (CPU): once, twice and three times in a call."""
+
+    spin: int
+    records: Sequence[Record]
+
+    def time_us(self, name: str) -> float | None:
+        found = (each.time_us for each in self.records if each.candidate == name and each.status is Status.OK)
+        return next(found, None)
+
+    @property
+    def step_us(self) -> float | None:
+        """What a further wait costs."""
+        once, thrice = self.time_us("itself"), self.time_us("thrice")
+        return None if once is None or thrice is None else (thrice - once) / 2
+
+    @property
+    def kind(self) -> str:
+        return (self.records[0].device_kind if self.records else None) or "cuda"
+
+    @property
+    def asked_us(self) -> float | None:
+        """What it was asked to take, at the SM clock that was read meanwhile; None where none could be read."""
+        if not self.records or self.kind == "cpu":
+            return self.spin / 1e3
+        clocks = [each.sm_mhz for each in self.records if each.sm_mhz]
+        return self.spin / (sum(clocks) / len(clocks)) if clocks else None
+
+    @property
+    def bent(self) -> float | None:
+        """How far two waits are from the middle between one and three, relative."""
+        once, twice, thrice = map(self.time_us, ("itself", "twice", "thrice"))
+        return None if None in (once, twice, thrice) else twice / ((once + thrice) / 2) - 1
+
+    @property
+    def apart(self) -> float | None:
+        """How far a further wait is from what it was asked to take, relative."""
+        return None if self.step_us is None or self.asked_us is None else self.step_us / self.asked_us - 1
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether two are in the middle of one and three, and each takes what it was asked to, as far as that is known."""
+        if self.bent is None:
+            return False
+        bent_us = abs(self.bent) * self.time_us("twice")
+        apart_us = 0.0 if self.apart is None else abs(self.apart) * self.asked_us
+        return bent_us <= max(BENT * self.time_us("twice"), _BENT_LEAST_US[self.kind]) and apart_us <= max(
+            APART * (self.asked_us or 0.0), _APART_LEAST_US[self.kind]
+        )
+
+
+def run_waits(
+    kind: str, device: str, folder: Path, progress: Progress, settings: Settings, wait_s: float | None = None
+) -> tuple[list[Waits], list[Path]]:
+    """The waits that are for a device of `kind`, and the files of their records; the device is waited for as `device.lock` does."""
+    problem, waits, paths = load_problem(PROBLEM, PROBLEM.with_suffix("")), [], []
+    candidates = find_candidates(problem.candidate_folders)
+    for spin in SPINS[kind]:
+        progress.note(f"waiting once, twice and three times for {spin} {'ns' if kind == 'cpu' else 'cycles'}")
+        sizes = {"SPIN": spin}
+        chosen = replace(problem, sizes=sizes, cpu_sizes=sizes)
+        result = judge_all(RunRequest(chosen, candidates, device, settings, folder, wait_s=wait_s), progress)
+        waits.append(Waits(spin, result.records))
+        paths.append(result.csv_path)
+    return waits, paths
+
+
+def sentence(waits: Waits) -> str:
+    """What came of one wait, in a line."""
+    title = f"waiting once, twice and three times for {waits.spin} " \
+            f"{'ns' if waits.kind == 'cpu' else 'cycles'}"
+    if waits.step_us is None or waits.bent is None:
+        failed = [each for each in waits.records if each.status is not Status.OK][:1]
+        why = [f": {each.candidate} was {each.status.value}: {terminal.one_line(each.reason or '')}" for each in failed]
+        return f"{title} could not be timed{''.join(why)}"
+    parts = [f"{title}: {terminal.time_text(waits.step_us)} each"]
+    if waits.apart is not None:
+        parts.append(f"{_percent(waits.apart)} from the {terminal.time_text(waits.asked_us)} that were asked for")
+    parts.append(f"two are {_percent(waits.bent)} from the middle of one and three")
+    return ", ".join(parts)
+
+
+def _percent(share: float) -> str:
+    return f"{'−' if share < 0 else '+'}{terminal.number_text(abs(100 * share), 2)} %"

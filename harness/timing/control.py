@@ -1,0 +1,140 @@
+"""The control: eager in a player, and what the harness's own steps are seen to take around it and the other baselines.
+
+Whatever a candidate leaves beyond that is held against it by `clock_audit`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from harness.model.device_limits import Limits
+from harness.timing.stats import Interval, OverProcesses
+from harness.timing.three_clocks import ThreeClocks
+from harness.timing.timings import Timing
+
+# A launch's wall time may lie below the control's by this share of the call. What is shortened of the harness's steps
+# gains no more than what a flush that was left out would: the L2's bytes need not be read again, 15 µs on an H200. Where a
+# hundredth of a call is as much as the flush takes, 77 µs, that is 0.2 % of it; below 2.5 ms (CPU: 150 ms) the device's own
+# figure is more. An exact copy of a loop of 30 ms had 151 µs less than the control, half a per cent.
+LESS_SHARE = 0.01
+# Where that hundredth of the steps is as much as the flush takes, nothing but larger steps (inputs filled in, outputs copied,
+# what was returned overwritten) can be missed, each of them a tenth of all or more. Around exact copies on an H100 steps of
+# 16 ms were up to 1.7 % shorter than around the control. docs/design/clock-audit.md has the table of what is let through.
+_LESS_OF_LONG_STEPS = 0.025
+# The steps around a long call take longer than around a short one, at most by so much.
+_LONGER_MOST_US = 40.0
+
+
+@dataclass(frozen=True)
+class Control:
+    """What eager in a player left behind, in µs: wall time (on a CPU from the opening of the window) beyond the reported
+    one, and the baseline's time beside it.
+
+    `unheld_overhead_us` is the first where no queue was held, so that the harness's own Python shows, and
+    `synchronised_overhead_us` where on a GPU each call waited for the device besides, so that all of it does; `tail_us` is
+    what passed between the end of a segment's last launch and its report, `cooling_us` on a CPU what passed before a
+    launch's window was opened. `over_processes` is the baseline's mean over several processes, where it was timed in any.
+    `others_us` are the first of the harness's other baselines. It `is_held` where its launches could be queued ahead: else
+    nobody has seen what the steps take where the host does not show. Its own speedup over itself, which is one, may by its
+    interval be off that by the factor 1 + `apart`, up or down.
+    """
+
+    overhead_us: float | None
+    unheld_overhead_us: float | None
+    baseline_us: float
+    tail_us: float | None = None
+    cooling_us: float | None = None
+    over_processes: OverProcesses | None = None
+    synchronised_overhead_us: float | None = None
+    others_us: tuple[float, ...] = ()
+    is_held: bool = True
+    apart: float = 0.0
+
+    @staticmethod
+    def of(timing: Timing) -> Control:
+        return Control(
+            timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us, timing.tail_us,
+            timing.cooling_overhead_us, synchronised_overhead_us=timing.synchronised_overhead_us,
+            is_held=timing.launch_hidden is not False,
+            apart=0.0 if timing.speedup is None else _off_one(timing.speedup),
+        )
+
+    def and_baseline(self, timing: Timing) -> Control:
+        """This control, with what another baseline left: the harness's steps took no longer around that."""
+        seen_us = timing.wall_overhead_us
+        return self if seen_us is None else replace(self, others_us=(*self.others_us, seen_us))
+
+    def renewed(self, timing: Timing) -> Control:
+        """What `timing` of the control left, once more, with what the other baselines left before."""
+        return replace(Control.of(timing), others_us=self.others_us)
+
+    def allows_more_than(self, other: Control, limits: Limits) -> bool:
+        """Whether the harness's steps took longer around it than around the `other` by what is held against a candidate."""
+        if self.overhead_us is None or other.overhead_us is None:
+            return self.overhead_us is None
+        return self.overhead_us - other.overhead_us > max(limits.wall_us, LESS_SHARE * self.baseline_us)
+
+    def unexplained_us(self, timing: Timing) -> float | None:
+        """By how much a launch took longer by the wall clock than its time and the harness's own steps, or (below 0) less;
+        None where it is not known.
+
+        No steps take less than the least that a baseline's took. Those of a queue that could not be held take as long as
+        the control's do when it is not held, or as it waits for each call, and a call may do a part of that; where the host
+        is fast it shows in none of them. What the player says of the host's time explains nothing, since it could say
+        anything.
+        """
+        most = [self.overhead_us]
+        if timing.launch_hidden is False:
+            most = [self.unheld_overhead_us, self.synchronised_overhead_us]
+        most = [each for each in most if each is not None]
+        least = [each for each in (*most, self.overhead_us, *self.others_us) if each is not None]
+        seen_us = timing.wall_overhead_us
+        return None if seen_us is None or not most else seen_us - min(max(seen_us, min(least)), max(most))
+
+    def less_us(self, timing: Timing, limits: Limits) -> float:
+        """How much less than they must the harness's own steps may seem to take around that call.
+
+        Around a control that could not be queued ahead, the host is in what was seen of them, by as much as its readings
+        differ; of that again the share counts at most, so that for a short call it is nothing.
+        """
+        share_us = LESS_SHARE * timing.time_us
+        steps_us = self.steps_share_us
+        if steps_us > limits.flush_us:
+            steps_us = _LESS_OF_LONG_STEPS * (self.overhead_us or 0.0)
+        allowed_us = max(limits.wall_us + self.longer_us(timing, limits), share_us, steps_us)
+        seen = (self.overhead_us, self.unheld_overhead_us, self.synchronised_overhead_us, *self.others_us)
+        known = [each for each in seen if each is not None]
+        return allowed_us if self.is_held or not known else allowed_us + min(max(known) - min(known), share_us)
+
+    @property
+    def steps_share_us(self) -> float:
+        """By how much the harness's own steps differ by themselves: they move gigabytes around the calls of some problems.
+
+        On an H100 steps of 11 to 15 ms were up to 0.8 % shorter around an exact copy. What leaves one of them out saves a
+        tenth of them or more.
+        """
+        return LESS_SHARE * (self.overhead_us or 0.0)
+
+    def longer_us(self, timing: Timing, limits: Limits) -> float:
+        """By how much the harness's own steps may take longer than around that call, where the least was seen, because the
+        control's call is longer. Another baseline that had less than the control has shown a part of it.
+        """
+        longer_ms = max(0.0, self.baseline_us - timing.time_us) / 1e3
+        shown_us = 0.0 if self.overhead_us is None else self.overhead_us - min([self.overhead_us, *self.others_us])
+        return max(0.0, min(limits.longer_us_per_ms * longer_ms, _LONGER_MOST_US) - shown_us)
+
+
+def _off_one(speedup: Interval) -> float:
+    """How much more than one the factor is by which its interval reaches off one, up or down."""
+    return max(speedup.hi, 1 / speedup.lo if speedup.lo > 0 else math.inf) - 1
+
+
+def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, limits: Limits) -> ThreeClocks:
+    """What the three clocks say of a call, within the device's `limits`. `profiler_us` is the time of the traced one, if any."""
+    unexplained_us = None if control is None else control.unexplained_us(timing)
+    wall_us = None
+    if unexplained_us is not None:
+        # What the steps around a longer control take longer is no disagreement either.
+        wall_us = timing.time_us + max(unexplained_us, min(0.0, unexplained_us + control.longer_us(timing, limits)))
+    return ThreeClocks(timing.time_us, profiler_us or None, wall_us)

@@ -1,0 +1,51 @@
+"""What three clocks say of one call: the player's events, the profiler, and the referee's own clock.
+
+Plain values for the raw samples of a run and back, and the arithmetic of how far they are apart. None of them is taken
+for the others: the ranking time is that of the events, and the other two are there to contradict it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from harness.model.device_limits import Limits
+
+@dataclass(frozen=True)
+class ThreeClocks:
+    """One call in µs. `events_us` is the ranking time; `profiler_us` how long one traced call kept the device busy;
+    `wall_us` what the referee's clock saw of a timed call, less the harness's own steps as beside the control. The last
+    two are None where there was no such reading.
+    """
+
+    events_us: float
+    profiler_us: float | None = None
+    wall_us: float | None = None
+
+    def disagreement(self, limits: Limits) -> str | None:
+        """A sentence where another clock is further from the events than chance takes it, else None."""
+        others = (
+            ("the profiler", self.profiler_us, limits.profiler_apart_us),
+            ("the referee's clock", self.wall_us, limits.wall_apart_us),
+        )
+        said = [
+            f"{who} says {time_us:.1f} µs" for who, time_us, least_us in others
+            if time_us is not None and abs(time_us - self.events_us) > max(limits.apart_share * self.events_us, least_us)
+        ]
+        if not said:
+            return None
+        return f"the clocks disagree: a call takes {self.events_us:.1f} µs {limits.whose_clock}, and {' and '.join(said)}"
+
+    def to_json(self) -> dict[str, float | None]:
+        return asdict(self)
+
+    @classmethod
+    def in_samples(cls, samples: Mapping[str, Any]) -> ThreeClocks | None:
+        """Those of a record's raw samples; None where it has none that can be read."""
+        body = samples.get("clocks")
+        try:
+            events_us, *others = (body[name] for name in ("events_us", "profiler_us", "wall_us"))
+            return cls(float(events_us), *(None if each is None else float(each) for each in others))
+        except (KeyError, TypeError, ValueError):
+            return None

@@ -1,0 +1,174 @@
+"""The few figures that matter, made of a kernel's counters, each with a sentence on what it says; pure.
+
+The thresholds of the sentences are rules of thumb: above 80 % of what a unit can sustain there is little to win by
+using it better, below 5 % it is not what the time goes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.tools.counters import metrics
+
+_FULL, _BUSY, _IDLE = 80.0, 50.0, 5.0
+_MANY_CONFLICTS = 20.0
+_TOP_STALLS, _LEAST_STALL = 3, 0.05
+
+# What a warp waits for, and what helps.
+_STALLS = {
+    "barrier": "waits at a barrier for other warps of its block: fewer barriers, or more blocks to run meanwhile",
+    "branch_resolving": "waits for a branch to be decided: fewer branches, or predication",
+    "dispatch_stall": "was held back by the dispatcher: register banks, or a pipe that takes every second cycle",
+    "drain": "waits for its last stores before it ends",
+    "gmma": "waits for the tensor cores to finish a group of wgmma: deeper pipelining, or they are the limit",
+    "imc_miss": "waits for constants: index them alike in all lanes",
+    "lg_throttle": "the queue to global memory is full: fewer and wider loads",
+    "long_scoreboard": "waits for global memory or L2: load earlier, more loads in flight, reuse from shared memory",
+    "math_pipe_throttle": "waits for an arithmetic pipe that is busy: that pipe is the limit",
+    "membar": "waits at a memory fence",
+    "mio_throttle": "the queue to shared memory is full: fewer and wider shared loads, more work in registers for each",
+    "misc": "waits for something rare",
+    "no_instruction": "waits for instructions: a shorter loop body, or less unrolling",
+    "short_scoreboard": "waits for shared memory or a special function: load earlier, or fewer bank conflicts",
+    "sleeping": "sleeps: nanosleep, or a spin with back-off",
+    "tex_throttle": "the queue to the texture unit is full",
+    "wait": "waits a fixed few cycles for its own last instruction: more independent work in each thread",
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`key` is stable, `title` what a person reads; `value` in `unit`; `sentence` what it says of the kernel."""
+
+    key: str
+    title: str
+    value: float
+    unit: str
+    sentence: str
+
+
+def figures_of(values: Mapping[str, float]) -> list[Figure]:
+    """The figures that the counters in `values` (by metric, base units) give; without its counters one is left out."""
+    found = [
+        _memory(values), _l2(values), _pipe(values, metrics.TENSOR_PERCENT, "tensor", "tensor pipe"),
+        _pipe(values, metrics.FMA_PERCENT, "fma", "FMA pipe"), _issue(values), _occupancy(values), _conflicts(values),
+        _sectors(values), *_stalls(values),
+    ]
+    return [each for each in found if each is not None]
+
+
+def time_us(values: Mapping[str, float]) -> float | None:
+    """The duration of the kernel, whose unit is ns, in µs."""
+    return None if metrics.DURATION not in values else values[metrics.DURATION] / 1e3
+
+
+def _memory(values: Mapping[str, float]) -> Figure | None:
+    percent = values.get(metrics.DRAM_PERCENT)
+    if percent is None:
+        return None
+    rate = _rate(values, metrics.DRAM_BYTES)
+    said = _by_use(
+        percent, "it is at the memory's limit: only fewer bytes make it faster",
+        "memory is busy, and may be the limit for part of the time", "memory is not what limits it",
+    )
+    return Figure("dram_percent", "DRAM throughput", percent, "%", f"{rate}{said}")
+
+
+def _l2(values: Mapping[str, float]) -> Figure | None:
+    percent = values.get(metrics.L2_PERCENT)
+    if percent is None:
+        return None
+    said = _by_use(
+        percent, "L2 is at its limit: reuse from shared memory or registers", "L2 is busy", "L2 is not what limits it"
+    )
+    hits = values.get(metrics.L2_HITS)
+    found = f"; {hits:.0f} % of what it was asked for was there" if hits is not None else ""
+    return Figure("l2_percent", "L2 throughput", percent, "%", f"{_rate(values, metrics.L2_BYTES)}{said}{found}")
+
+
+def _pipe(values: Mapping[str, float], metric: str, key: str, title: str) -> Figure | None:
+    percent = values.get(metric)
+    if percent is None:
+        return None
+    said = _by_use(
+        percent, "at its limit: only less work on it makes the kernel faster", "busy, with room left",
+        "mostly waiting for data, or little used" if percent >= _IDLE else "not used, or hardly",
+    )
+    return Figure(f"{key}_percent", title, percent, "%", said)
+
+
+def _issue(values: Mapping[str, float]) -> Figure | None:
+    percent = values.get(metrics.ISSUE_PERCENT)
+    if percent is None:
+        return None
+    said = _by_use(
+        percent, "an instruction nearly every cycle: only fewer instructions make it faster",
+        "warps are ready most of the time", "most cycles issue nothing: see what the warps wait for",
+    )
+    return Figure("issue_percent", "issue slots", percent, "%", said)
+
+
+def _occupancy(values: Mapping[str, float]) -> Figure | None:
+    percent, most = values.get(metrics.OCCUPANCY), values.get(metrics.MOST_OCCUPANCY)
+    if percent is None:
+        return None
+    if most is None:
+        return Figure("occupancy_percent", "occupancy", percent, "%", "of the warps that a multiprocessor can hold")
+    limits = {name: values[metric] for metric, name in metrics.LIMITS.items() if metric in values}
+    least = min(limits.values(), default=0.0)
+    by = " and ".join(name for name, blocks in limits.items() if blocks == least)
+    if most >= 99.5:
+        said = "of 100 % that is possible"
+    else:
+        said = f"of {most:.0f} % that is possible: {by} allow {least:.0f} block{'s' if least != 1 else ''} at a time"
+    if percent < 0.8 * most:
+        said += "; the rest is lost to blocks that end early, or too few of them"
+    return Figure("occupancy_percent", "occupancy", percent, "%", said)
+
+
+def _conflicts(values: Mapping[str, float]) -> Figure | None:
+    wavefronts = values.get(metrics.WAVEFRONTS_LOAD, 0.0) + values.get(metrics.WAVEFRONTS_STORE, 0.0)
+    if metrics.CONFLICTS_LOAD not in values:
+        return None
+    if not wavefronts:
+        return Figure("bank_conflict_percent", "bank conflicts", 0.0, "%", "no thread reads or writes shared memory")
+    loads, stores = values[metrics.CONFLICTS_LOAD], values.get(metrics.CONFLICTS_STORE, 0.0)
+    percent = 100.0 * (loads + stores) / wavefronts
+    which = "loads" if loads >= stores else "stores"
+    said = "of the accesses to shared memory are repeats"
+    said += f", most of them of {which}: pad or swizzle the tile" if percent >= _MANY_CONFLICTS else \
+        ": few" if percent >= 1 else ": next to none"
+    return Figure("bank_conflict_percent", "bank conflicts", percent, "%", said)
+
+
+def _sectors(values: Mapping[str, float]) -> Figure | None:
+    sectors = values.get(metrics.SECTORS_LOAD)
+    if not sectors:
+        return None
+    said = "sectors of 32 bytes for a warp's load: coalesced it is 4 with 4 bytes a lane, 8 with 8, 16 with 16"
+    return Figure("sectors_per_load", "global loads", sectors, "", said)
+
+
+def _stalls(values: Mapping[str, float]) -> list[Figure]:
+    waits = {name: values[metric] for metric, name in metrics.STALLS.items() if metric in values}
+    between = sum(waits.values()) + 1.0  # one cycle is the issue itself
+    # A warp that was ready while another was chosen does not stall.
+    top = sorted((name for name in waits if name in _STALLS), key=lambda name: -waits[name])[:_TOP_STALLS]
+    return [
+        Figure(
+            f"stall_{name}", f"stall: {name}", 100.0 * waits[name] / between, "%", f"of a warp's time: {_STALLS[name]}"
+        )
+        for name in top if waits[name] > _LEAST_STALL * between
+    ]
+
+
+def _rate(values: Mapping[str, float], metric: str) -> str:
+    duration_ns = values.get(metrics.DURATION)
+    if not duration_ns or metric not in values:
+        return ""
+    return f"{values[metric] / duration_ns:,.0f} GB/s: "
+
+
+def _by_use(percent: float, full: str, busy: str, idle: str) -> str:
+    return full if percent >= _FULL else busy if percent >= _BUSY else idle

@@ -1,0 +1,179 @@
+"""One small launch under each tool in turn, and what the reports come to.
+
+The first finding that can be believed ends it. A finding of a kind that the tool is known to get wrong for what the
+candidate uses is told and not held against it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.attribution.kernel_names import is_shipped
+from harness.model.places import REPOSITORY
+from harness.model.verdict import Status, Verdict
+from harness.sandbox.leftovers import content_of, remove_tree
+from harness.sandbox.limits import default_limits
+from harness.sandbox.spawn import spawn
+from harness.sandbox.strongest import Wall
+from harness.tools import launch_files
+from harness.tools.sanitizer.compute_sanitizer import TOOLS
+from harness.tools.sanitizer.sanitizer_output import Finding, Report, read_report
+
+_LIMIT_S = 180.0
+_LARGEST_REPORT_BYTES = 4 << 20
+# From the release notes of compute-sanitizer: false alarms that were mended between 2025.4 and 2026.4, or are known
+# and open. The pattern is looked for in the candidate's source and in the PTX that Triton made of it.
+_NAMED_BARRIER = r"\bbar(?:rier)?(?:\.cta)?\.(?:sync|arrive)(?:\.aligned)?\s+(?!0\s*;)\S"
+_ASYNCHRONOUS = r"cp\.async|memcpy_async|pipeline_memcpy|cutlass/|cute/"
+_WARP_SPECIALIZED = (
+    rf"mbarrier|cuda::barrier|cuda/barrier|cp\.async\.bulk|wgmma|tcgen05|setmaxnreg|cutlass/|cute/|{_NAMED_BARRIER}"
+)
+_TENSOR_MAPS = r"tensormap|TensorMap|tensor_descriptor|st\.async|red\.async|cp\.reduce|tcgen05"
+_DOUBTS = {
+    "memcheck": (re.compile(_ASYNCHRONOUS), "asynchronous copies, whose zero-fill is taken for a read out of bounds"),
+    "racecheck": (re.compile(_WARP_SPECIALIZED), "barriers between groups of warps, which it does not always follow"),
+    "initcheck": (
+        re.compile(f"{_ASYNCHRONOUS}|{_TENSOR_MAPS}"), "asynchronous copies and stores, which it does not always see",
+    ),
+    "synccheck": (
+        re.compile(f"cooperative_groups|{_WARP_SPECIALIZED}"), "barriers that are not for all threads of a block",
+    ),
+}
+_AFTER_LIBRARY = "what a library's kernel has stored, which it does not always see"
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What decides whether a tool can be believed: the candidate's `text` (source and PTX), and whether a library's
+    kernels run in its launch.
+    """
+
+    text: str = ""
+    library: bool = False
+
+
+@dataclass(frozen=True)
+class Examination:
+    """`verdict` None when nothing was found that holds; `warnings` one sentence each; `raised` what the candidate
+    raised instead of launching, if it did.
+    """
+
+    verdict: Verdict | None = None
+    warnings: tuple[str, ...] = ()
+    raised: str | None = None
+
+
+class Examiner:
+    """Runs the tools of `program` over launches, each in a process of its own behind `wall`.
+
+    `environment` is the child's (scrubbed, with the device it may see).
+    """
+
+    def __init__(
+        self, program: str, environment: Mapping[str, str], wall: Wall | None = None, limit_s: float = _LIMIT_S
+    ) -> None:
+        self._program, self._environment, self._wall, self._limit_s = program, dict(environment), wall, limit_s
+
+    def examine(
+        self, launch: launch_files.SmallLaunch, uses: Uses, tell: Callable[[str], None], triton_cache: Path | None = None
+    ) -> Examination:
+        """Put `launch` under every tool, until one finds something. Raises OSError when no process can be started."""
+        private = Path(tempfile.mkdtemp(prefix="sanitizer-"))
+        warnings: list[str] = []
+        try:
+            launch_files.write(private, launch)
+            for tool in TOOLS:
+                tell(f"compute-sanitizer {tool}")
+                ended = self._run(tool, private, launch, triton_cache)
+                report = read_report(tool, _text(private / f"{tool}.txt"))
+                verdict, doubted = judge(report, uses)
+                warnings += doubted
+                if verdict is not None:
+                    return Examination(verdict, tuple(warnings))
+                if report.findings:
+                    continue
+                raised = _raised(private)
+                if raised is not None:
+                    return Examination(None, tuple(warnings), raised)
+                trouble = ended or trouble_of(report)
+                if trouble is not None:
+                    warnings.append(f"compute-sanitizer {tool} could not look at it: {trouble}")
+                    if ended or report.troubles:
+                        break  # what keeps one tool from working keeps the others
+            return Examination(None, tuple(warnings))
+        finally:
+            remove_tree(private)
+
+    def _run(self, tool: str, private: Path, launch: launch_files.SmallLaunch, triton_cache: Path | None) -> str | None:
+        """Run one tool to its end; a sentence when it did not come to it in time."""
+        (private / launch_files.OUTCOME).unlink(missing_ok=True)
+        environment = dict(self._environment)
+        writable = []
+        if triton_cache is not None:
+            triton_cache.mkdir(parents=True, exist_ok=True)
+            environment["TRITON_CACHE_DIR"] = str(triton_cache)
+            writable.append(triton_cache)
+        child = spawn(
+            "harness.tools.sanitizer.start_sanitizer", arguments=[str(private), tool, self._program], environment=environment,
+            private=private, writable=writable, readable=[*launch.places, self._program, Path(self._program).resolve().parent],
+            hidden=launch.hidden, repository=REPOSITORY, limits=default_limits(), wall=self._wall,
+        )
+        try:
+            if child.wait(self._limit_s) is None:
+                return f"it did not end within {self._limit_s:g} s"
+            return None
+        finally:
+            child.kill()
+
+
+def judge(report: Report, uses: Uses) -> tuple[Verdict | None, list[str]]:
+    """The verdict of the first finding that can be believed, and a sentence on the first that cannot."""
+    doubted: list[str] = []
+    for finding in report.findings:
+        if is_shipped(finding.kernel):
+            continue
+        doubt = doubt_of(finding, uses)
+        if doubt is None:
+            return Verdict(Status.INCORRECT, finding.code, f"compute-sanitizer {finding.tool}: {finding.text}"), []
+        if not doubted:
+            doubted.append(
+                f"compute-sanitizer {finding.tool}: {finding.text}; not held against it, since it uses {doubt}"
+            )
+    return None, doubted
+
+
+def doubt_of(finding: Finding, uses: Uses) -> str | None:
+    """What the candidate uses that this tool is known to misjudge; None when the finding stands."""
+    if finding.tool == "memcheck" and not finding.is_read:
+        return None
+    pattern, what = _DOUBTS[finding.tool]
+    if pattern.search(uses.text):
+        return what
+    return _AFTER_LIBRARY if finding.tool == "initcheck" and uses.library else None
+
+
+def trouble_of(report: Report) -> str | None:
+    """Why a report without a finding is no clean bill: the tool's own words, or that it saw nothing."""
+    if report.troubles:
+        return report.troubles[0]
+    if not report.launched:
+        return "it saw no kernel of the candidate's"
+    return None if report.complete else "its report has no end"
+
+
+def _text(path: Path) -> str:
+    return content_of(path, _LARGEST_REPORT_BYTES).decode(errors="replace")
+
+
+def _raised(private: Path) -> str | None:
+    try:
+        outcome = json.loads(_text(private / launch_files.OUTCOME))
+        words = outcome["raised"]
+        return " ".join(f"{words['type']}: {words['message']}".split())[:400]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,270 @@
+"""`python -m harness.worker FD ARENA_FD OPENED MODULE…`: import the modules, and serve the referee's commands until it
+says stop or goes away. Where OPENED is "cuda", the GPU is opened meanwhile; else nothing is.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import socket
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from harness.protocol.frames import Channel, ChannelClosed
+
+
+def main() -> None:
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    gc.disable()  # what is imported stays; torch.compile's part of PyTorch would be looked through in each compilation
+    import torch  # before the first command, so that a waiting player has this behind it
+
+    from harness.protocol.context_opening import open_in_thread
+
+    opening = open_in_thread(0) if sys.argv[3] == "cuda" else None
+    from harness.protocol.arena import Arena
+    # Before a candidate can patch what they take.
+    from harness.worker import profiler, repeats, strict_eager  # noqa: F401
+
+    for name in sys.argv[4:]:
+        importlib.import_module(name)
+    player = Player(channel, Arena(int(sys.argv[2])))
+    if opening is not None:
+        opening.join()
+    gc.freeze()
+    gc.enable()
+    channel.send({"hello": os.getpid(), "torch": torch.__version__})
+    try:
+        player.serve()
+    except ChannelClosed:
+        os._exit(0)
+
+
+class Player:
+    """The state between commands: a stage, then a model and its launcher."""
+
+    def __init__(self, channel: Channel, arena: Any) -> None:
+        self._channel, self._arena = channel, arena
+        self._stage: Any = None
+        self._launcher: Any = None
+        self._model: Any = None
+        self._called: Any = None
+        self._reference: Any = None  # the launcher of eager, where it is timed beside the candidate
+        self._layout_command: Any = None
+        self._load_command: Any = None
+        self._module: Any = None
+        self._extensions: Any = None  # what stands for PyTorch's compile calls, once a candidate is there
+
+    def _say(self, frame: dict[str, Any]) -> None:
+        """Send `frame`; with what the candidate has asked for meanwhile and nobody has built, where it is an answer."""
+        asked = self._extensions.asked() if self._extensions is not None and "queued" not in frame else []
+        self._channel.send({**frame, "unbuilt": asked} if asked else frame)
+        if self._stage is not None:
+            self._stage.count_mail()
+
+    def serve(self) -> None:
+        commands = {
+            "open_device": self._open_device, "prepare": self._prepare, "load": self._load, "open": self._open,
+            "layout": self._layout, "reference": self._load_reference, "launch": self._launch,
+            "profile": self._profile, "repeat": self._repeat, "compilations": self._count_compilations,
+            "release_memory": self._release_memory, "state": self._state,
+        }
+        while True:
+            command = self._channel.receive()
+            if command["op"] == "stop":
+                self._say({"stopped": True})
+                os._exit(0)
+            commands[command["op"]](command)
+
+    def _open_device(self, command: dict[str, Any]) -> None:
+        """Make the context of a GPU already, in a process that knows nothing of a candidate yet and waits for its turn.
+        """
+        import torch
+
+        if command["device"] == "cuda":
+            torch.zeros(1, device="cuda:0")
+            torch.cuda.synchronize()
+        self._say({"device_opened": True})
+
+    def _prepare(self, command: dict[str, Any]) -> None:
+        from harness.worker.stages import CpuStage, CudaStage
+
+        if command["device"] == "cpu":
+            self._stage = CpuStage(self._arena, command, self._channel)
+        else:
+            self._stage = CudaStage(self._arena, command)
+        self._say({"prepared": str(self._stage.device), "timer": self._stage.stopwatch.name})
+
+    def _load(self, command: dict[str, Any]) -> None:
+        import torch
+
+        from harness.protocol import passes, stand_in_gpu
+        from harness.protocol.source_import import import_source
+        from harness.worker import address_use, extensions, model
+        from harness.worker.loop import Launcher
+
+        arguments = self._init_of(command)
+        try:
+            if self._module is None:
+                if command["stand_in_gpu"] is not None:
+                    stand_in_gpu.interpret_triton(command["stand_in_gpu"])
+                folder = os.path.dirname(command["path"])
+                extensions.install(command["manifest"], folder, command["refused"], may_ask=command["may_ask"])
+                self._extensions = extensions
+                address_use.heed()
+                self._module = import_source(Path(command["path"]))
+            self._model = model.construct(
+                self._module, arguments, command["seed"], self._stage.device, by_name=command["init_by_name"]
+            )
+            self._called = passes.as_called(
+                self._model, command["mode"], list(command["state_specs"]), by_name=command["by_name"]
+            )
+        except Exception as error:
+            self._say({"raised": model.describe(error)})
+            return
+        self._stage.restore_stream()
+        self._launcher, self._load_command = Launcher(self._stage, self._called), command
+        self._say({"loaded": True, **self._hand_over_state(command, torch)})
+
+    def _state(self, command: dict[str, Any]) -> None:
+        import torch
+
+        self._say(self._hand_over_state(self._load_command, torch))
+
+    def _load_reference(self, command: dict[str, Any]) -> None:
+        from harness.worker import model
+        from harness.worker.loop import Launcher, Layout
+
+        try:
+            called = model.reference(command, self._init_of(command), self._stage.device)
+        except Exception as error:
+            self._say({"raised": model.describe(error)})
+            return
+        self._stage.restore_stream()
+        self._reference = Launcher(self._stage, called)
+        self._reference.layout = Layout(self._layout_command)
+        self._say({"loaded": True})
+
+    def _init_of(self, command: dict[str, Any]) -> list[Any]:
+        """What a model is constructed with."""
+        from harness.protocol import tree
+        from harness.protocol.layout import TensorSpec
+
+        tensors = []
+        if command["init_specs"]:
+            region = self._arena.map(**command["init_region"])
+            specs = [TensorSpec.from_json(body) for body in command["init_specs"]]
+            tensors = [spec.view(region).clone().to(self._stage.device) for spec in specs]
+        return tree.rebuild(command["init"], tensors)
+
+    def _hand_over_state(self, command: dict[str, Any], torch: Any) -> dict[str, Any]:
+        """Names and forms of the parameters and buffers; their bytes only where the reference's form is matched."""
+        from harness.protocol.layout import TensorSpec, dtype_name
+
+        state = {
+            name: tensor for name, tensor in self._model.state_dict().items()
+            if isinstance(tensor, torch.Tensor) and not torch.nn.parameter.is_lazy(tensor)
+        }
+        forms = {name: [dtype_name(tensor.dtype), list(tensor.shape)] for name, tensor in state.items()}
+        wanted = {name: TensorSpec.from_json(body) for name, body in command["state_specs"].items()}
+        alike = forms == {name: [spec.dtype, list(spec.shape)] for name, spec in wanted.items()}
+        if alike and wanted:
+            region = self._arena.map(**command["state_region"])
+            for name, spec in wanted.items():
+                spec.view(region).copy_(state[name])
+        return {"state": forms, "alike": alike}
+
+    def _open(self, command: dict[str, Any]) -> None:
+        self._stage.open(command["regions"])
+        self._say({"opened": True})
+
+    def _release_memory(self, command: dict[str, Any]) -> None:
+        """Give back what the allocator keeps for later calls: the referee is about to need it."""
+        from harness.worker.model import describe
+
+        try:
+            self._stage.release_memory()
+        except Exception as error:  # a kernel before it has left the device's context beyond repair
+            self._break(describe(error))
+            return
+        self._say({"released": True})
+
+    def _layout(self, command: dict[str, Any]) -> None:
+        from harness.worker.loop import Layout
+
+        self._layout_command = command
+        for launcher in filter(None, (self._launcher, self._reference)):
+            launcher.layout = Layout(command)
+        self._stage.set_filled_bytes(command["filled_bytes"])
+        self._say({"laid_out": True})
+
+    def _launch(self, command: dict[str, Any]) -> None:
+        from harness.worker.model import describe
+        from harness.worker.strict_eager import strictly
+
+        is_eager = command.get("model") == "reference"
+        launcher = self._reference if is_eager else self._launcher
+        try:
+            with strictly() if is_eager else nullcontext():
+                reports, laps, host_us = launcher.queue(
+                    command["first"], command["inputs"], command["places"], synchronised=command["synchronised"]
+                )
+            self._say({"queued": len(reports)})
+            times_us, forward_us = launcher.finish(laps)
+        except ChannelClosed:
+            raise
+        except Exception as error:
+            self._break(describe(error))
+            return
+        for report, time_us in zip(reports, times_us):
+            report["time_us"] = time_us
+        for report, time_us in zip(reports, forward_us):
+            report["forward_us"] = time_us
+        self._say({"launched": reports, "end_to_end_us": host_us})
+
+    def _profile(self, command: dict[str, Any]) -> None:
+        from harness.worker.model import describe
+        from harness.worker.profiler import profiled_launch
+
+        try:
+            listing = profiled_launch(
+                self._stage, self._launcher, self._called, command["first"], command["inputs"][0]
+            )
+        except ChannelClosed:
+            raise
+        except Exception as error:
+            self._break(describe(error))
+            return
+        self._say({"profiled": listing})
+
+    def _repeat(self, command: dict[str, Any]) -> None:
+        from harness.worker.model import describe
+        from harness.worker.repeats import repeated
+
+        try:
+            found = repeated(
+                self._stage, self._launcher, self._called, command["first"], command["inputs"][0], command["way"],
+                command["calls"], lambda: self._say({"queued": 1}),
+            )
+        except ChannelClosed:
+            raise
+        except Exception as error:
+            self._break(describe(error))
+            return
+        self._say({"repeated": found})
+
+    def _count_compilations(self, command: dict[str, Any]) -> None:
+        """How many graphs torch.compile has compiled in this process so far."""
+        dynamo = sys.modules.get("torch._dynamo.utils")
+        self._say({"compilations": 0 if dynamo is None else int(dynamo.counters["stats"]["unique_graphs"])})
+
+    def _break(self, words: dict[str, Any]) -> None:
+        """The device's context is beyond repair (an illegal access, say): say so and leave."""
+        self._say({"broken": words})
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

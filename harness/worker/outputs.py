@@ -1,0 +1,172 @@
+"""Taking what `forward` returned: gates on its form, a copy into the outbox, and 0xFF over the storage it gave.
+
+The gates look at the form only; values are the referee's to judge. Overwriting makes stale memory visible: a
+candidate that hands back an old buffer unwritten hands back NaN. An output that is dense in another order of its
+dimensions than the reference's (channels_last, say) is right; its copy to that order is a part of the call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from harness.protocol import cuda_driver, tree
+from harness.protocol.layout import TensorSpec, dtype_name, is_as_it_lies, is_dense
+
+_OVERWRITE = 0xFF
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_copy = torch.Tensor.copy_
+_detach = torch.Tensor.detach
+_empty_strided = torch.empty_strided
+_storage = torch.Tensor.untyped_storage
+_nbytes = torch.UntypedStorage.nbytes
+_data_ptr = torch.UntypedStorage.data_ptr
+_offset = torch.Tensor.storage_offset
+_memset = ctypes.memset
+_fill_bytes = cuda_driver.fill_bytes
+
+
+def fault_of(
+    result: Any, shape: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequence[int] | None], device: torch.device,
+    slot: range,
+) -> dict | None:
+    """What is wrong with the form of a result, as {"code", "detail"}, or None.
+
+    `shape` is the reference's structure, `specs` and `strides` its tensors (None where its own has no layout to match, or is
+    computed when it is read); `slot` the addresses of the inputs.
+    """
+    try:
+        skeleton, tensors = tree.flatten(result)
+    except TypeError:
+        return _fault("wrong_type", f"forward returned {_kind(result)}")
+    found = tree.shape_of(skeleton)
+    if result is None or found != shape:
+        expected = "a tensor" if shape == "tensor" else f"{len(specs)} tensors"
+        code = "wrong_count" if _count(found) not in (None, _count(shape)) else "wrong_type"
+        return _fault(code, f"forward returned {_kind(result)} where the reference returns {expected}")
+    for index, (tensor, spec, stride) in enumerate(zip(tensors, specs, strides)):
+        label = "the output" if len(specs) == 1 else f"output {index}"
+        if type(tensor) not in _PLAIN:
+            # A subclass may compute when it is read, which is when nobody's clock runs.
+            return _fault(
+                "wrong_type", f"{label} is a {type(tensor).__name__}, a subclass; return a plain torch.Tensor"
+            )
+        if tensor.layout is not torch.strided:
+            return _fault("wrong_layout", f"{label} has layout {tensor.layout}, not torch.strided")
+        if tensor.device.type != device.type:
+            return _fault("wrong_device", f"{label} is on {tensor.device}, not on {device}")
+        if tuple(tensor.shape) != spec.shape:
+            return _fault("wrong_shape", f"{label} has shape {tuple(tensor.shape)}, not {spec.shape}")
+        if dtype_name(tensor.dtype) != spec.dtype:
+            return _fault("wrong_dtype", f"{label} is {dtype_name(tensor.dtype)}, not {spec.dtype}")
+        if not (_strided_alike(tensor, stride) or is_dense(tensor)):
+            detail = f"{label} has strides {tuple(tensor.stride())}, with gaps or overlaps, where the reference's has "
+            return _fault("wrong_layout", f"{detail}{tuple(stride)}; end forward with .contiguous()")
+        if stride is not None and not is_as_it_lies(tensor):
+            # What is left of the work would be done as it is copied, which is when nobody's clock runs.
+            detail = f"{label} is a view that is computed when it is read; end forward with .resolve_conj().resolve_neg()"
+            return _fault("wrong_layout", detail)
+        if not _is_in_its_storage(tensor):
+            return _fault("wrong_layout", f"{label} reaches beyond the storage that it says it has")
+        if tensor.numel() and _data_ptr(_storage(tensor)) in slot:
+            return _fault("aliases_input", f"{label} is a view of an input, not memory of its own")
+    return None
+
+
+def lie_in_order(tensors: Sequence[torch.Tensor], strides: Sequence[Sequence[int] | None]) -> bool:
+    """Whether outputs without fault lie in memory in the reference's order."""
+    return all(map(_strided_alike, tensors, strides))
+
+
+def in_order(result: Any, specs: Sequence[TensorSpec], strides: Sequence[Sequence[int] | None]) -> Any:
+    """`result` with each output that is dense in another order copied to the reference's; anything else as it is.
+
+    It runs within the timed window, before any gate: what it does not expect it leaves for those to find.
+    """
+    try:
+        skeleton, tensors = tree.flatten(result)
+    except TypeError:
+        return result
+    if len(tensors) != len(specs):
+        return result
+    placed = [_placed(tensor, spec, stride) for tensor, spec, stride in zip(tensors, specs, strides)]
+    return tree.rebuild(skeleton, placed)
+
+
+def _placed(tensor: torch.Tensor, spec: TensorSpec, stride: Sequence[int] | None) -> torch.Tensor:
+    if (
+        type(tensor) not in _PLAIN or tensor.layout is not torch.strided or tuple(tensor.shape) != spec.shape
+        or tensor.dtype is not spec.torch_dtype or _strided_alike(tensor, stride) or not is_dense(tensor)
+    ):
+        return tensor
+    place = _empty_strided(spec.shape, tuple(stride), dtype=spec.torch_dtype, device=tensor.device)
+    return _copy(place, _detach(tensor))
+
+
+def take(result: Any, outbox: list[torch.Tensor], stream: int | None) -> list[Any]:
+    """Copy the tensors into `outbox` and overwrite their storages; returns the plain values among the outputs."""
+    skeleton, tensors = tree.flatten(result)
+    take_tensors(tensors, outbox, stream)
+    return tree.values_of(skeleton)
+
+
+def take_tensors(tensors: Sequence[torch.Tensor], outbox: list[torch.Tensor], stream: int | None) -> None:
+    """`take` of tensors alone."""
+    for tensor, place in zip(tensors, outbox):
+        _copy(place, _detach(tensor))  # a graph that forward left on it would be kept with the place
+    overwrite(tensors, stream)
+
+
+def overwrite(tensors: Sequence[torch.Tensor], stream: int | None) -> None:
+    """Write 0xFF over the storages of the tensors."""
+    for tensor in tensors:
+        storage = _storage(tensor)
+        size_bytes = _nbytes(storage)
+        if not size_bytes:
+            continue
+        if stream is None:
+            _memset(_data_ptr(storage), _OVERWRITE, size_bytes)
+        else:
+            _fill_bytes(stream, _data_ptr(storage), _OVERWRITE, size_bytes)
+
+
+def _is_in_its_storage(tensor: torch.Tensor) -> bool:
+    """Whether a storage has the bytes of all elements: of what it does not own up to nothing is overwritten."""
+    if not tensor.numel():
+        return True
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return (_offset(tensor) + last + 1) * tensor.dtype.itemsize <= _nbytes(_storage(tensor))
+
+
+def _strided_alike(tensor: torch.Tensor, stride: Sequence[int] | None) -> bool:
+    """Whether elements lie in memory as the reference's do; a dimension of one element has no say.
+
+    `stride` is None where the reference's own output has gaps or overlaps, which nothing fresh can match.
+    """
+    if stride is None or tensor.numel() == 0:
+        return True
+    return all(size == 1 or own == other for size, own, other in zip(tensor.shape, tensor.stride(), stride))
+
+
+def _count(shape: Any) -> int | None:
+    """How many tensors a structure stands for at its top; None for what is no tensor and holds none."""
+    if isinstance(shape, list):
+        return len(shape) if "tensor" in shape else None
+    return 1 if shape == "tensor" else None
+
+
+def _fault(code: str, detail: str) -> dict[str, str]:
+    return {"code": code, "detail": detail}
+
+
+def _kind(result: Any) -> str:
+    if result is None:
+        return "None"
+    if isinstance(result, torch.Tensor):
+        return "a tensor"
+    if isinstance(result, (list, tuple)):
+        return f"a {type(result).__name__} of {len(result)}"
+    return f"a {type(result).__name__}"

@@ -1,0 +1,59 @@
+"""Which names PyTorch's libraries carry a kernel of, however they are spelled there."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.attribution import pytorch_kernels
+from harness.attribution.demangling import demangled
+from harness.attribution.pytorch_kernels import shipped_by_pytorch
+
+SOFTMAX = "_ZN46_GLOBAL__N__7f4e21aa_11_SoftMax_cu_0a1b2c3d_4520softmax_warp_forwardIffLi10EEEvPT_PKT0_i"
+CUTLASS = "_ZN7cutlass6KernelIiEEvT_"
+NAMES = {
+    "softmax": "void (anonymous namespace)::softmax_warp_forward<float, float, 10>(float*, float const*, int)",
+    "cutlass": "void cutlass::Kernel<int>(int)",
+}
+pytestmark = [pytest.mark.processes, pytest.mark.skipif(demangled("_Z1fv") == "_Z1fv", reason="there is no C++ runtime that demangles")]
+
+
+@pytest.fixture
+def libraries(tmp_path):
+    """A folder with a library that carries `SOFTMAX` and `CUTLASS` among other things."""
+    text = b"\x7f" * 90 + f"\0{SOFTMAX}\0junk {CUTLASS}x\0{CUTLASS}\0_ZN7cutlass7handlerEv\0".encode() + b"x" * 99
+    (tmp_path / "libtorch_cuda.so").write_bytes(text)
+    return tmp_path
+
+
+def test_names_that_a_library_carries_are_found_and_others_are_not(libraries):
+    others = [
+        NAMES["softmax"].replace("10", "11"), NAMES["cutlass"].replace("int", "float"),
+        "(anonymous namespace)::hidden(int)",
+        "void mine::(anonymous namespace)::softmax_warp_forward<float, float, 10>(float*, float const*, int)",
+    ]
+    assert shipped_by_pytorch([*NAMES.values(), *others], libraries) == set(NAMES.values())
+    assert shipped_by_pytorch(NAMES.values(), libraries / "missing") == set()
+
+
+def test_a_decoy_of_another_spelling_has_the_same_name_and_so_is_found(libraries):
+    decoy = "_ZN36_GLOBAL__N__424dd0fe_4_k_cu_99c9e56520softmax_warp_forwardIffLi10EEEvPfPKfi"
+    assert demangled(decoy) == NAMES["softmax"] == demangled(SOFTMAX)
+    assert shipped_by_pytorch([demangled(decoy)], libraries) == {NAMES["softmax"]}
+
+
+def test_a_symbol_too_long_to_be_demangled_is_compared_as_it_is(libraries):
+    symbol = "_ZN7cutlass" + "4tile" * 300 + "Ev"
+    (libraries / "libtorch_cuda_linalg.so").write_bytes(f"\0{symbol}\0".encode())
+    assert shipped_by_pytorch([symbol, symbol.replace("tile", "tail")], libraries) == {symbol}
+
+
+@pytest.mark.parametrize("size", range(128, 260, 7))
+def test_a_name_is_found_where_two_pieces_of_a_library_meet(libraries, monkeypatch, size):
+    monkeypatch.setattr(pytorch_kernels, "_CHUNK_BYTES", size)
+    assert shipped_by_pytorch(NAMES.values(), libraries) == set(NAMES.values())
+
+
+def test_what_too_much_is_called_alike_counts_as_carried(libraries, monkeypatch):
+    monkeypatch.setattr(pytorch_kernels, "_MOST_ALIKE", 0)
+    other = "void cutlass::Kernel<float>(float)"
+    assert shipped_by_pytorch([other], libraries) == {other}

@@ -1,0 +1,518 @@
+"""What the floor, the referee's clock, early inputs and the baseline's own time say against a reported time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from harness.audit.clock_audit import check_baseline, check_times
+from harness.launch.failures import Failed
+from harness.model.device_limits import CPU, CUDA, limits_of
+from harness.model.verdict import ReasonCode, Status
+from harness.timing.control import LESS_SHARE, Control, reconcile
+from harness.timing.probes.result import EarlyLook
+from harness.timing.stats import Interval
+from harness.timing.three_clocks import ThreeClocks
+from harness.timing.timings import Timing
+
+CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0)
+
+
+PROBES = {each.clock: each for each in (CUDA.probe, CUDA.ungated_probe, CPU.probe)}
+
+
+def timing_of(time_us=1000.0, *, overhead_us=40.0, host_us=5.0, hidden=True, early_us=None, baseline_us=1000.0, kind="cuda"):
+    return Timing(
+        candidate_us=[time_us] * 20, baseline_us=[baseline_us] * 20, wall_less_time_us=[overhead_us] * 20,
+        host_us=[host_us] * 20, launch_hidden=hidden,
+        early=None if early_us is None else EarlyLook(time_us, early_us, limits=PROBES[kind]),
+    )
+
+
+def verdict_on(timing, *, kind="cuda", floor_us=None, control=CONTROL):
+    with pytest.raises(Failed) as caught:
+        check_times(timing, limits_of(kind), floor_us, control)
+    return caught.value.verdict
+
+
+def test_clocks_that_agree_and_a_time_above_the_floor_are_believed():
+    check_times(timing_of(early_us=1000.0), CUDA, 500.0, CONTROL)
+
+
+def test_four_fifths_of_the_floor_are_believed_and_less_is_not():
+    check_times(timing_of(800.0), CUDA, 1000.0, CONTROL)
+    verdict = verdict_on(timing_of(799.0), floor_us=1000.0)
+    assert (verdict.status, verdict.reason_code) == (Status.REJECTED, ReasonCode.BELOW_FLOOR)
+    assert "799.0" in verdict.reason
+    assert "1000.0" in verdict.reason
+
+
+def test_work_outside_the_timed_window_is_rejected_with_what_the_clocks_said():
+    verdict = verdict_on(timing_of(1.0, overhead_us=2700.0))
+    assert (verdict.status, verdict.reason_code) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
+    assert "1.0 µs" in verdict.reason
+    assert "2660" in verdict.reason
+
+
+@pytest.mark.parametrize(("speedup", "apart"), [
+    (Interval(1.03, 1.02, 1.04), 0.04), (Interval(0.8, 0.75, 0.85), 1 / 3), (Interval(1.0, 0.99, 1.02), 0.02), (None, 0.0),
+    (Interval(0.9, 0.0, math.inf), math.inf), (Interval(0.9, 0.0, 1.5), math.inf),
+])
+def test_a_control_is_as_far_off_itself_as_its_interval_reaches(speedup, apart):
+    timing = timing_of()
+    timing.speedup = speedup
+    assert Control.of(timing).apart == pytest.approx(apart)
+
+
+def test_what_the_control_left_unexplained_too_is_no_evidence():
+    check_times(timing_of(1.0, overhead_us=2700.0), CUDA, None, Control(2690.0, None, 1000.0))
+
+
+def test_the_referees_clock_less_the_controls_steps_is_a_third_time_of_a_call():
+    found = reconcile(timing_of(overhead_us=52.0), CONTROL, 990.0, CUDA)
+    assert (found.events_us, found.profiler_us, found.wall_us) == (1000.0, 990.0, pytest.approx(1012.0))
+    assert reconcile(timing_of(overhead_us=350.0, hidden=False), CONTROL, None, CUDA).wall_us == pytest.approx(1010.0)
+    assert reconcile(timing_of(), None, 0.0, CUDA) == ThreeClocks(1000.0)
+
+
+def test_without_a_control_the_clocks_are_not_compared():
+    check_times(timing_of(1.0, overhead_us=2700.0), CUDA, None, None)
+
+
+def test_a_launch_that_was_not_hidden_may_show_the_harnesss_python_but_no_more():
+    check_times(timing_of(overhead_us=350.0, hidden=False), CUDA, None, CONTROL)
+    assert verdict_on(timing_of(overhead_us=350.0, hidden=True)).reason_code is ReasonCode.CLOCKS_DISAGREE
+    assert verdict_on(timing_of(1.0, overhead_us=3000.0, hidden=False)).reason_code is ReasonCode.CLOCKS_DISAGREE
+
+
+@pytest.mark.parametrize(("kind", "hidden"), [("cuda", False), ("cuda", True), ("cpu", None)])
+def test_what_a_player_says_of_the_hosts_time_explains_nothing(kind, hidden):
+    lie = timing_of(1.0, overhead_us=30_000.0, host_us=30_000.0, hidden=hidden)
+    assert verdict_on(lie, kind=kind).reason_code is ReasonCode.CLOCKS_DISAGREE
+
+
+@pytest.mark.parametrize(("kind", "overhead_us", "status"), [
+    ("cuda", 64.0, None), ("cuda", 66.0, "unsure"), ("cuda", 89.0, "unsure"), ("cuda", 91.0, "rejected"),
+    ("cuda", 16.0, None), ("cuda", 14.0, "unsure"), ("cuda", -9.0, "unsure"), ("cuda", -34.0, "rejected"),
+    ("cpu", 1500.0, None), ("cpu", 1600.0, "unsure"), ("cpu", 9000.0, "rejected"), ("cpu", -9000.0, "unsure"),
+])
+def test_wall_time_may_lie_a_little_apart_is_doubted_further_off_and_disbelieved_far_off(kind, overhead_us, status):
+    timing = timing_of(1000.0, overhead_us=overhead_us)
+    if status is None:
+        check_times(timing, limits_of(kind), None, CONTROL)
+    else:
+        assert verdict_on(timing, kind=kind).status.value == status
+
+
+def test_a_long_call_is_allowed_a_share_of_its_time():
+    check_times(timing_of(46_000.0, overhead_us=900.0), CUDA, None, CONTROL)
+    assert verdict_on(timing_of(46_000.0, overhead_us=2000.0)).reason_code is ReasonCode.CLOCKS_DISAGREE
+
+
+# What a call of so many µs may have less than the harness's steps: before there was a share, with it, and with it around a
+# control that could not be queued ahead; and what part of the call a flush gains that nobody sees: what is in 60 MB of L2 is
+# 15 µs to read, the flush 77 µs to leave out.
+LESS = [
+    (16.0, 25.0, 25.0, 25.16), (100.0, 25.0, 25.0, 26.0), (1_000.0, 25.0, 25.0, 35.0), (2_500.0, 25.0, 25.0, 50.0),
+    (7_000.0, 25.0, 70.0, 140.0), (8_000.0, 25.0, 80.0, 160.0), (15_000.0, 25.0, 150.0, 300.0),
+    (30_000.0, 25.0, 300.0, 600.0), (80_000.0, 25.0, 800.0, 1_100.0),
+]
+L2_READ_US, FLUSH_US = 15.0, 77.0
+
+
+@pytest.mark.parametrize(("time_us", "before_us", "held_us", "unheld_us"), LESS)
+def test_what_less_than_the_steps_is_allowed_is_a_share_of_a_long_call_and_gains_next_to_nothing(
+    time_us, before_us, held_us, unheld_us
+):
+    control = Control(overhead_us=400.0, unheld_overhead_us=380.0, baseline_us=time_us, synchronised_overhead_us=680.0)
+    timing = timing_of(time_us, baseline_us=time_us)
+    allowed = {True: held_us, False: unheld_us}
+    assert {held: replace(control, is_held=held).less_us(timing, CUDA) for held in allowed} == pytest.approx(allowed)
+    gained = {us: L2_READ_US / time_us if us >= FLUSH_US else 0.0 for us in (before_us, held_us, unheld_us)}
+    assert gained[before_us] == 0.0 and gained[held_us] <= 0.002 and gained[unheld_us] <= 0.004
+
+
+# The harness's own steps in µs; what they may seem shorter by; and what leaving out the flush, or a step that moves a tenth of
+# the bytes, would take of them.
+LONG_STEPS = [(400.0, 25.0), (3_000.0, 30.0), (7_600.0, 76.0), (7_800.0, 195.0), (16_000.0, 400.0), (60_000.0, 1_500.0)]
+
+
+@pytest.mark.parametrize(("steps_us", "less_us"), LONG_STEPS)
+def test_long_steps_may_seem_shorter_by_less_than_any_of_them_takes_but_the_flush(steps_us, less_us):
+    control = Control(overhead_us=steps_us, unheld_overhead_us=None, baseline_us=1_000.0)
+    allowed_us = control.less_us(timing_of(1_000.0, baseline_us=1_000.0), CUDA)
+    assert allowed_us == pytest.approx(less_us)
+    assert allowed_us < FLUSH_US or LESS_SHARE * steps_us >= FLUSH_US  # no flush is missed that was seen before
+    if steps_us >= 1_000.0:
+        assert allowed_us <= steps_us / 10 / 2
+
+
+def test_on_a_cpu_and_for_more_than_the_steps_the_hundredth_stays():
+    control = Control(overhead_us=16_000.0, unheld_overhead_us=None, baseline_us=1_000.0)
+    assert control.steps_share_us == pytest.approx(160.0)
+    assert control.less_us(timing_of(1_000.0, baseline_us=1_000.0), CPU) == pytest.approx(1_500.0)
+
+
+def test_an_exact_copy_of_a_loop_of_thousands_of_kernels_is_neither_rejected_nor_doubted():
+    """Of 30 ms it had 151 µs less than the control, which was `rejected`; of a call of 300 µs that still is."""
+    control = Control(overhead_us=400.0, unheld_overhead_us=380.0, baseline_us=30_000.0, is_held=False)
+    timing = timing_of(30_000.0, overhead_us=229.0, hidden=False, baseline_us=30_000.0)
+    assert control.unexplained_us(timing) == -151.0
+    check_times(timing, CUDA, None, control)
+    check_times(timing, CUDA, None, replace(control, is_held=True))
+    short = Control(overhead_us=400.0, unheld_overhead_us=380.0, baseline_us=300.0, is_held=False)
+    verdict = verdict_on(timing_of(300.0, overhead_us=229.0, hidden=False, baseline_us=300.0), control=short)
+    assert verdict.status is Status.REJECTED
+
+
+@pytest.mark.parametrize(("overhead_us", "is_held", "status"), [
+    (90.0, True, Status.UNSURE), (-260.0, True, Status.REJECTED), (-260.0, False, Status.UNSURE),
+])
+def test_more_than_that_is_doubted_and_blamed_only_where_it_is_known_what_steps_take_without_the_host(
+    overhead_us, is_held, status
+):
+    control = Control(overhead_us=400.0, unheld_overhead_us=400.0, baseline_us=30_000.0, is_held=is_held)
+    assert verdict_on(timing_of(30_000.0, overhead_us=overhead_us), control=control).status is status
+
+
+def test_a_doubt_about_launches_that_could_not_be_queued_ahead_accuses_nobody():
+    control = Control(overhead_us=400.0, unheld_overhead_us=400.0, baseline_us=8_000.0, is_held=False)
+    held, unheld = (
+        verdict_on(timing_of(8_000.0, overhead_us=650.0, hidden=hidden), control=control) for hidden in (True, False)
+    )
+    assert "work was done outside the timed window" in held.reason
+    assert unheld.status is Status.UNSURE and "outside" not in unheld.reason and "left out" not in unheld.reason
+
+
+def test_two_controls_of_a_long_call_differ_by_a_share_of_it():
+    first, second = (Control(us, None, 30_000.0) for us in (700.0, 420.0))
+    assert not first.allows_more_than(second, CUDA)
+    assert replace(first, overhead_us=730.0).allows_more_than(second, CUDA)
+    assert Control(70.0, None, 1_000.0).allows_more_than(Control(40.0, None, 1_000.0), CUDA)
+
+
+@pytest.mark.parametrize(("tail_us", "status"), [(15_900.0, None), (20_000.0, Status.UNSURE), (33_000.0, Status.REJECTED)])
+def test_a_report_that_is_late_by_what_is_just_doubted_of_a_long_segment_is_not_blamed_at_once(tail_us, status):
+    """Segments of two calls of 160 ms may be 16 ms late, which is more than what a short one is blamed for."""
+    timing = timing_of(160_000.0, baseline_us=160_000.0)
+    timing.tails_us, timing.launches_per_segment = [tail_us] * 5, 2
+    control = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=160_000.0, tail_us=0.0)
+    if status is None:
+        check_times(timing, CUDA, None, control)
+    else:
+        assert verdict_on(timing, control=control).status is status
+
+
+@pytest.mark.parametrize(("tail_us", "status"), [
+    (400.0, None), (690.0, None), (710.0, Status.UNSURE), (8300.0, Status.UNSURE), (8500.0, Status.REJECTED),
+])
+def test_work_left_for_the_end_of_a_segment_makes_its_report_late(tail_us, status):
+    timing = timing_of(15.0)
+    timing.tails_us, timing.launches_per_segment = [tail_us] * 5, 41
+    control = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0, tail_us=400.0)
+    if status is None:
+        check_times(timing, CUDA, None, control)
+    else:
+        verdict = verdict_on(timing, control=control)
+        assert verdict.status is status
+        assert "work was left for the end" in verdict.reason
+
+
+@pytest.mark.parametrize(("overhead_us", "status"), [
+    (-20.0, Status.REJECTED), (10.0, Status.UNSURE), (40.0, None), (260.0, None), (440.0, None), (460.0, None),
+    (480.0, Status.UNSURE), (1400.0, Status.UNSURE), (1500.0, Status.REJECTED),
+])
+def test_a_queue_that_is_not_held_runs_ahead_of_the_device_or_waits_for_it_or_does_a_part_of_that(overhead_us, status):
+    """A call of 390 µs that waits for the device took 97 µs more around it than a control that ran ahead, and one of 42 µs
+    88 less than two controls that were not held.
+    """
+    control = Control(overhead_us=40.0, unheld_overhead_us=320.0, baseline_us=390.0, synchronised_overhead_us=440.0)
+    timing = timing_of(390.0, overhead_us=overhead_us)
+    assert control.unexplained_us(timing) == overhead_us - 40.0
+    timing.launch_hidden = False
+    if status is None:
+        check_times(timing, CUDA, None, control)
+    else:
+        assert verdict_on(timing, control=control).status is status
+
+
+@pytest.mark.parametrize(("overhead_us", "status"), [(200.0, None), (190.0, Status.UNSURE), (300.0, Status.REJECTED)])
+def test_the_least_that_steps_take_is_what_they_took_around_any_baseline(overhead_us, status):
+    """Around a control that was timed as the harness started they may take longer; the most is what they took there."""
+    control = Control(overhead_us=240.0, unheld_overhead_us=None, baseline_us=1000.0)
+    for seen_us in (222.0, 400.0):
+        control = control.and_baseline(timing_of(overhead_us=seen_us))
+    if status is None:
+        check_times(timing_of(overhead_us=overhead_us), CUDA, None, control)
+    else:
+        assert verdict_on(timing_of(overhead_us=overhead_us), control=control).status is status
+    assert control.and_baseline(Timing()) is control
+
+
+@pytest.mark.parametrize(("overhead_us", "status"), [(198.0, None), (196.0, Status.UNSURE), (145.0, Status.REJECTED)])
+def test_what_another_baseline_showed_of_the_steps_around_a_long_control_counts_once(overhead_us, status):
+    control = Control(255.0, None, 7000.0, others_us=(222.0,))
+    timing = timing_of(200.0, overhead_us=overhead_us, baseline_us=7000.0)
+    if status is None:
+        check_times(timing, CUDA, None, control)
+    else:
+        assert verdict_on(timing, control=control).status is status
+
+
+def test_a_flush_left_out_is_told_from_work_left_outside():
+    verdict = verdict_on(timing_of(1000.0, overhead_us=40.0 - 74.0))
+    assert "steps around it took 74.0 µs less than they must" in verdict.reason
+
+
+@pytest.mark.parametrize(("apart_us", "status"), [
+    (-270.0, None), (-280.0, "unsure"), (-560.0, "rejected"), (105.0, None), (150.0, "unsure"), (300.0, "rejected"),
+])
+def test_around_a_call_of_gigabytes_the_harness_s_own_steps_may_differ_by_a_share_of_themselves(apart_us, status):
+    steps_us, call_us = 11_000.0, 4270.0
+    timing = timing_of(call_us, overhead_us=steps_us + apart_us, baseline_us=call_us)
+    control = Control(steps_us, None, call_us)
+    if status is None:
+        check_times(timing, CUDA, None, control)
+        return
+    with pytest.raises(Failed) as caught:
+        check_times(timing, CUDA, None, control)
+    assert caught.value.verdict.status.value == status
+
+
+@pytest.mark.parametrize(("control_us", "kind", "less_us", "status"), [
+    (1000.0, "cuda", 24.0, None), (1000.0, "cuda", 26.0, Status.UNSURE), (1000.0, "cuda", 51.0, Status.REJECTED),
+    (8000.0, "cuda", 52.0, None), (8000.0, "cuda", 54.0, Status.UNSURE), (8000.0, "cuda", 107.0, Status.REJECTED),
+    (90_000.0, "cuda", 64.0, None), (90_000.0, "cuda", 66.0, Status.UNSURE), (90_000.0, "cuda", 155.0, Status.REJECTED),
+    (90_000.0, "cpu", 1499.0, None), (90_000.0, "cpu", 1501.0, Status.UNSURE),
+])
+def test_steps_around_a_longer_control_take_longer_by_so_much_and_no_more(control_us, kind, less_us, status):
+    timing = timing_of(1000.0, overhead_us=2000.0 - less_us, baseline_us=control_us)
+    control = Control(overhead_us=2000.0, unheld_overhead_us=2000.0, baseline_us=control_us)
+    if status is None:
+        check_times(timing, limits_of(kind), None, control)
+    else:
+        assert verdict_on(timing, kind=kind, control=control).status is status
+
+
+@pytest.mark.parametrize(("less_us", "kind", "off_us"), [
+    (10.0, "cuda", 0.0), (40.0, "cuda", 0.0), (60.0, "cuda", -20.0), (-60.0, "cuda", 60.0), (40.0, "cpu", -40.0),
+])
+def test_what_a_longer_control_explains_is_no_disagreement_of_the_clocks(less_us, kind, off_us):
+    timing = timing_of(300.0, overhead_us=2000.0 - less_us, baseline_us=46_000.0)
+    control = Control(overhead_us=2000.0, unheld_overhead_us=2000.0, baseline_us=46_000.0)
+    assert reconcile(timing, control, None, limits_of(kind)).wall_us == pytest.approx(300.0 + off_us)
+
+
+@pytest.mark.parametrize("longer_us", [26.0, 51.0])
+def test_steps_around_a_shorter_control_explain_no_more_around_a_long_call(longer_us):
+    control = Control(overhead_us=40.0, unheld_overhead_us=40.0, baseline_us=100.0)
+    verdict = verdict_on(timing_of(1000.0, overhead_us=40.0 + longer_us, baseline_us=100.0), control=control)
+    assert verdict.status is (Status.UNSURE if longer_us < 50 else Status.REJECTED)
+
+
+@pytest.mark.parametrize(("early_us", "kind", "believed"), [
+    (1000.0, "cuda", True), (2000.0, "cuda", True), (955.0, "cuda", True), (945.0, "cuda", False),
+    (10.0, "cuda", False), (601.0, "cpu", True),
+    (901.0, "unheld", True), (850.0, "unheld", False),
+])
+def test_a_time_that_falls_when_inputs_are_readable_early_is_not_believed(early_us, kind, believed):
+    timing, kind = timing_of(early_us=early_us, kind=kind), kind.replace("unheld", "cuda")
+    if believed:
+        check_times(timing, limits_of(kind), None, CONTROL)
+        return
+    verdict = verdict_on(timing, kind=kind)
+    assert verdict.reason_code is ReasonCode.CLOCKS_DISAGREE
+    assert f"{early_us:.1f} µs when its inputs are readable" in verdict.reason
+
+
+@pytest.mark.parametrize(("completed_us", "kind", "believed"), [
+    (1040.0, "cuda", True), (1060.0, "cuda", False), (900.0, "cuda", True), (1060.0, "cpu", True),
+])
+def test_a_time_that_rises_when_inputs_are_complete_at_the_last_moment_is_not_believed(completed_us, kind, believed):
+    timing = timing_of()
+    timing.completed = EarlyLook(completed_us, 1000.0, limits=PROBES[kind])
+    if believed:
+        check_times(timing, limits_of(kind), 500.0, CONTROL)
+        return
+    verdict = verdict_on(timing, kind=kind)
+    assert f"takes 1000.0 µs, but {completed_us:.1f} µs when the last of its inputs come" in verdict.reason
+
+
+@pytest.mark.parametrize(("usual_us", "early_us", "status"), [
+    (3164.7, 2164.8, None), (3164.7, 1321.3, Status.UNSURE), (15000.0, 10900.0, None), (15000.0, 8000.0, Status.REJECTED),
+])
+def test_on_a_cpu_a_gain_that_another_load_could_make_is_doubted_and_not_blamed(usual_us, early_us, status):
+    timing = timing_of(usual_us, early_us=early_us, baseline_us=usual_us, kind="cpu")
+    if status is None:
+        check_times(timing, CPU, None, CONTROL)
+        return
+    verdict = verdict_on(timing, kind="cpu")
+    assert verdict.status is status
+    assert verdict.reason_code is (ReasonCode.NOISY if status is Status.UNSURE else ReasonCode.CLOCKS_DISAGREE)
+
+
+@pytest.mark.parametrize(("valued_us", "status"), [(1040.0, None), (1060.0, Status.REJECTED)])
+def test_a_call_that_takes_longer_on_other_values_goes_by_them(valued_us, status):
+    timing = timing_of(1000.0)
+    timing.valued = EarlyLook(valued_us, 1000.0)
+    if status is None:
+        check_times(timing, CUDA, None, CONTROL)
+    else:
+        verdict = verdict_on(timing)
+        assert (verdict.status, verdict.reason_code) == (status, ReasonCode.GOES_BY_VALUES)
+        assert "takes 1000.0 µs, but 1060.0 µs when its inputs have random signs" in verdict.reason
+
+
+def test_where_a_machine_was_busier_nobody_is_rejected_for_values():
+    timing = timing_of(1000.0)
+    timing.valued = EarlyLook(1500.0, 1000.0, gained_beside_us=0.0, findings=5)
+    assert verdict_on(timing).status is Status.UNSURE
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["early", "completed", "valued"])
+def test_who_begins_early_now_and_then_only_is_doubted(kind, name):
+    for findings, believed in ((2, True), (3, False)):
+        timing = timing_of()
+        setattr(timing, name, EarlyLook(1000.0, 1000.0, findings=findings))
+        if believed:
+            check_times(timing, limits_of(kind), None, CONTROL)
+            continue
+        verdict = verdict_on(timing, kind=kind)
+        assert (verdict.status, verdict.reason_code) == (Status.UNSURE, ReasonCode.NOISY)
+        assert verdict.reason.startswith("3 times, though not each time, a call took ")
+
+
+def test_a_small_call_may_scatter_by_microseconds():
+    check_times(timing_of(10.0, early_us=7.5), CUDA, None, CONTROL)
+
+
+def test_an_eager_that_is_slower_beside_a_candidate_alone_is_the_candidates_doing():
+    def eager_alone_us(held):
+        return 1001.0
+
+    check_baseline(timing_of(baseline_us=1015.0), CUDA, CONTROL, eager_alone_us)
+    with pytest.raises(Failed, match=r"eager took 1500.0 µs while .* 1001.0 µs once it was gone") as caught:
+        check_baseline(timing_of(baseline_us=1500.0), CUDA, CONTROL, eager_alone_us)
+    assert caught.value.verdict.status is Status.REJECTED
+    assert caught.value.beside_control
+
+
+def test_a_small_eager_may_scatter_by_microseconds():
+    check_baseline(timing_of(baseline_us=12.0), CUDA, Control(1.0, 1.0, 10.0), lambda held: 10.0)
+    check_baseline(timing_of(baseline_us=190.0), CPU, Control(1.0, 1.0, 10.0), lambda held: 10.0)
+
+
+def test_an_eager_that_is_a_little_slower_beside_a_candidate_is_doubted_and_not_blamed_on_it():
+    with pytest.raises(Failed) as caught:
+        check_baseline(timing_of(baseline_us=1030.0), CUDA, CONTROL, lambda held: 1000.0)
+    assert caught.value.verdict.status is Status.UNSURE
+    with pytest.raises(Failed) as caught:
+        check_baseline(timing_of(baseline_us=1406.0), CPU, Control(1.0, 1.0, 143.0), lambda held: 143.0)
+    assert caught.value.verdict.status is Status.UNSURE
+
+
+def test_an_eager_that_stays_slow_is_a_disturbed_machine_and_nobodys_fault():
+    with pytest.raises(Failed, match="something else is using this device") as caught:
+        check_baseline(timing_of(baseline_us=1500.0), CUDA, CONTROL, lambda held: 1490.0)
+    assert caught.value.verdict.status is Status.UNSURE
+
+
+@pytest.mark.parametrize(("beside_us", "alone_unheld_us", "status"), [
+    (1500.0, 1600.0, None), (1500.0, 1200.0, Status.UNSURE), (1600.0, 990.0, Status.REJECTED),
+])
+def test_beside_one_that_cannot_be_queued_ahead_eager_is_held_against_itself_as_little_queued(
+    beside_us, alone_unheld_us, status
+):
+    """Of hundreds of short kernels eager takes longer where the host shows; that is nobody's doing."""
+    asked = []
+
+    def eager_alone_us(held):
+        asked.append(held)
+        return 1000.0 if held else alone_unheld_us
+
+    timing = timing_of(baseline_us=beside_us, hidden=False)
+    if status is None:
+        check_baseline(timing, CUDA, CONTROL, eager_alone_us)
+    else:
+        with pytest.raises(Failed) as caught:
+            check_baseline(timing, CUDA, CONTROL, eager_alone_us)
+        assert caught.value.verdict.status is status
+    assert asked == [False]
+
+
+@pytest.mark.parametrize(("is_held", "beside_us", "status"), [
+    (False, 1300.0, None), (False, 1490.0, None), (False, 1600.0, Status.REJECTED), (True, 1300.0, Status.UNSURE),
+])
+def test_where_the_reference_cannot_be_queued_ahead_the_interval_reaches_its_usual_time(is_held, beside_us, status):
+    """Eager of 6,244 kernels took 36 ms beside the control and 46 beside its exact copy, on a host that was busy."""
+    control, timing = replace(CONTROL, is_held=is_held), timing_of(baseline_us=beside_us, hidden=False)
+    if status is None:
+        check_baseline(timing, CUDA, control, lambda held: pytest.fail("it was timed again without need"))
+        return
+    with pytest.raises(Failed) as caught:
+        check_baseline(timing, CUDA, control, lambda held: 990.0)
+    assert caught.value.verdict.status is status
+
+
+UNEVEN_US = [900.0, 950.0, 1000.0, 1050.0, 1100.0] * 4  # the middle half spans 100
+
+
+@pytest.mark.parametrize("name", ["early", "completed", "valued"])
+@pytest.mark.parametrize(("gained_us", "control", "status"), [
+    (250.0, replace(CONTROL, is_held=False), None), (250.0, None, None), (250.0, CONTROL, Status.REJECTED),
+    (350.0, replace(CONTROL, is_held=False), Status.REJECTED),
+])
+def test_where_the_reference_cannot_be_queued_ahead_a_gain_within_the_scatter_is_chance(name, gained_us, control, status):
+    timing = timing_of(hidden=False, overhead_us=CONTROL.unheld_overhead_us)
+    timing.candidate_us = list(UNEVEN_US)
+    setattr(timing, name, EarlyLook(1000.0, 1000.0 - gained_us, findings=5, limits=CUDA.ungated_probe))
+    if status is None:
+        check_times(timing, CUDA, None, control)
+    else:
+        assert verdict_on(timing, control=control).status is status
+
+
+def test_a_baseline_that_is_as_fast_as_ever_is_not_timed_again():
+    def never(held):
+        raise AssertionError("eager was timed again without need")
+
+    check_baseline(timing_of(baseline_us=900.0), CUDA, CONTROL, never)
+    check_baseline(timing_of(baseline_us=9000.0), CUDA, None, never)
+
+
+@pytest.mark.parametrize(
+    ("cooling_us", "status"),
+    [(20_000.0, None), (24_900.0, None), (15_100.0, None), (25_500.0, Status.UNSURE), (14_500.0, Status.UNSURE),
+     (39_000.0, Status.UNSURE), (41_000.0, Status.REJECTED), (1.0, Status.UNSURE)],
+)
+def test_on_a_cpu_what_passes_before_a_window_opens_is_held_against_the_controls(cooling_us, status):
+    control = Control(500.0, None, 1000.0, cooling_us=20_000.0)
+    timing = timing_of(1000.0, overhead_us=500.0, hidden=None)
+    timing.cooling_us = [cooling_us] * 20
+    if status is None:
+        check_times(timing, CPU, None, control)
+    else:
+        verdict = verdict_on(timing, kind="cpu", control=control)
+        assert verdict.status is status
+        assert f"{abs(cooling_us - 20_000.0):.1f} µs {'more' if cooling_us > 20_000.0 else 'less'} passed" in verdict.reason
+
+
+@pytest.mark.parametrize(("paused", "status"), [(8, Status.UNSURE), (16, Status.REJECTED)])
+@pytest.mark.parametrize("name", ["cooling_us", "wall_less_time_us"])
+def test_pauses_that_fall_on_some_launches_of_a_busy_cpu_are_a_doubt_and_in_most_launches_a_lie(name, paused, status):
+    """With six processes at work on two cores an honest call had 24.7 ms more before its window in the mean."""
+    control = Control(500.0, None, 1000.0, cooling_us=5_000.0)
+    timing = timing_of(1000.0, overhead_us=500.0, hidden=None)
+    timing.cooling_us = [5_000.0] * 20
+    setattr(timing, name, [60_000.0] * paused + getattr(timing, name)[paused:])
+    assert verdict_on(timing, kind="cpu", control=control).status is status
+
+
+def test_a_player_on_a_cpu_cannot_hide_work_behind_the_noise_of_its_flush():
+    control = Control(500.0, None, 1000.0, cooling_us=20_000.0)
+    timing = timing_of(1000.0, overhead_us=2100.0, hidden=None)
+    timing.cooling_us = [20_000.0] * 20
+    assert verdict_on(timing, kind="cpu", control=control).status is Status.UNSURE

@@ -1,0 +1,317 @@
+"""The launches that show whose kernels ran must be right, whole, and look like the timed ones."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness.attribution.kinds import owners_of
+from harness.attribution.recording import Call, Ran, Recording
+from harness.judge import attribute
+from harness.judge.attribute import trace, unlike_timed
+from harness.judge.judgement import Contestant
+from harness.launch import failures
+from harness.launch.conversation import Launch, Launches
+from harness.launch.failures import Failed
+from harness.model.device_limits import CPU, CUDA
+from harness.model.verdict import ReasonCode, Status
+from harness.protocol.markers import Markers
+from harness.protocol.recorder import KERNEL
+from harness.timing.timings import Timing
+
+MARKERS = Markers("k0", "k1")
+LIBRARYS = "ampere_sgemm_128x64_nn"
+
+
+def timing(time_us, *, host_us=5.0, hidden=True, recorded=()):
+    return Timing(
+        candidate_us=[time_us] * 3, host_us=[host_us] * 3, launch_hidden=hidden, recorded=list(recorded)
+    )
+
+
+@pytest.mark.parametrize(
+    ("traced_us", "timed_us", "kernels"),
+    [(2600, 2625, 1), (2750, 2625, 1), (2500, 2625, 1), (13, 9, 1), (3, 9, 1), (9_900, 8_200, 1_081), (24, 20, 3)],
+    ids=["alike", "a slower clock", "a faster clock", "the markers", "what the events take", "CUPTI's part of each kernel",
+         "and of few"],
+)
+def test_honest_differences_between_a_recorded_and_a_timed_launch_pass(traced_us, timed_us, kernels):
+    assert unlike_timed(traced_us, timing(timed_us), CUDA, kernels) is None
+
+
+@pytest.mark.parametrize(
+    ("traced_us", "timed_us"), [(8000, 2625), (2470, 2625), (2780, 2625), (70, 30), (60, 100), (float("nan"), 100)]
+)
+def test_other_work_in_a_recording_is_told_with_both_figures(traced_us, timed_us):
+    sentence = unlike_timed(traced_us, timing(timed_us), CUDA, 1)
+    assert f"when it was traced it took {traced_us:.1f} µs" in sentence
+    assert f"a timed call took {timed_us:.1f} µs" in sentence
+
+
+def test_where_the_hosts_time_is_in_the_window_its_scatter_and_what_recording_adds_to_a_launch_are_too():
+    scattered = Timing(candidate_us=[900, 980, 1000, 1020, 1100] * 4, launch_hidden=False)
+    assert unlike_timed(1150, scattered, CUDA, 1) is None
+    assert unlike_timed(1150, timing(1000, hidden=False), CUDA, 1) is not None
+    assert unlike_timed(1150, timing(1000, hidden=False), CUDA, 12) is None
+
+
+@pytest.mark.parametrize(("traced_us", "timed_us", "is_unlike"), [
+    (6_600, 1_100, False), (6_700, 1_100, True), (42_000, 25_000, False), (43_000, 25_000, True), (5_100, 25_000, False),
+    (4_900, 25_000, True),
+])
+def test_a_pause_of_a_busy_cpu_is_no_other_work_and_a_slow_call_is(traced_us, timed_us, is_unlike):
+    assert (unlike_timed(traced_us, timing(timed_us), CPU) is not None) == is_unlike
+
+
+def made_of(*launches, hidden=True, gap_us=1.0, fault=None):
+    """Recorded launches of kernels (name, µs) with a gap between each two, as the recorder writes them down."""
+    ran, now_ns = [], 1_000_000
+
+    def kernel(name, time_us):
+        nonlocal now_ns
+        ran.append(Ran(KERNEL, len(ran) + 1, now_ns, now_ns + int(1e3 * time_us), name))
+        now_ns += int(1e3 * (time_us + gap_us))
+
+    for kernels in launches:
+        for step in ("await_word", "apply_mask", "write_over", "add_up", MARKERS.opens):
+            kernel(step, 1.0)
+        for each in kernels:
+            kernel(*each)
+        kernel(MARKERS.closes, 1.0)
+    recording = Recording(ran, [Call(each.correlation) for each in ran], fault)
+    return Launches([Launch(1.0, 1.0, 1.0, None, [])] * len(launches), 1.0, hidden, [True] * len(launches), None, recording)
+
+
+def tile(time_us, **how):
+    """A lead-in and a call of one own kernel."""
+    return made_of([("tile", time_us)], [("tile", time_us)], **how)
+
+
+class Session:
+    """A player whose recorded launches, or listings on a CPU, are these in turn; or that fails."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), 0
+        self.bench = SimpleNamespace(synchronize=lambda: None, markers=MARKERS)
+        self.helped = self.reordered = False
+
+    def launch(self, sets, *, hold, record):
+        assert record
+        self.held = hold
+        return self.profile(sets)
+
+    def profile(self, inputs):
+        self.asked += 1
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def traced(tmp_path, monkeypatch):
+    """`traced(SESSION, wrong=…, recorded=…)`: what comes of a candidate that was timed at 100 µs."""
+    path = tmp_path / "candidate.py"
+    path.write_text('SOURCE = "__global__ void tile(float* x) {}"\n')
+    reference = SimpleNamespace(draw=lambda: None, output_specs=(None,))
+
+    def make(session, wrong=None, recorded=(), hidden=True):
+        def decide(figures, reference, precision_class):
+            if wrong is not None:
+                raise wrong
+
+        monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
+        monkeypatch.setattr(attribute.check, "decide", decide)
+        monkeypatch.setattr(attribute, "owners_of", lambda *given: owners_of(*given, lambda names: (), lambda names: {}))
+        contestant = Contestant("x", str(path), {}, (), None, "fp32", "cuda")
+        return trace(session, CUDA, reference, contestant, timing(100.0, recorded=recorded, hidden=hidden))
+
+    return make
+
+
+def test_probes_among_the_rounds_are_enough_and_the_lead_in_counts_for_nothing(traced):
+    session = Session()
+    found = traced(session, recorded=[made_of([(LIBRARYS, 97.0)], [("tile", 97.0)], [("tile", 98.0)])])
+    assert (found.kind, found.own_share, found.launched, found.busy_us) == ("custom", 1.0, 1, 97.5)
+    assert session.asked == 0
+
+
+def test_where_there_was_none_launches_are_made_for_it_queued_as_the_timed_ones(traced):
+    session = Session(tile(97.0))
+    assert traced(session).kind == "custom"
+    assert (session.asked, session.held) == (1, True)
+
+
+def test_a_librarys_kernel_in_one_call_of_one_probe_is_what_counts(traced):
+    library = made_of([("tile", 97.0)], [("tile", 97.0)], [(LIBRARYS, 97.0)], [("tile", 97.0)])
+    assert traced(Session(), recorded=[tile(97.0), library, tile(97.0)]).kind == "library"
+
+
+def test_probes_of_queues_that_were_not_held_show_nothing_of_those_that_were(traced):
+    session = Session(tile(97.0))
+    assert traced(session, recorded=[tile(97.0, hidden=False)]).kind == "custom"
+    assert session.asked == 1
+
+
+def test_a_launch_that_was_disturbed_is_made_again(traced):
+    session = Session(tile(900.0), tile(99.0))
+    assert traced(session).kind == "custom"
+    assert session.asked == 2
+
+
+def test_a_candidate_that_does_less_when_it_is_recorded_is_unknown_with_the_figures(traced):
+    session = Session(tile(60.0), tile(61.0), tile(59.0))
+    found = traced(session)
+    assert (found.kind, found.own_share) == ("unknown", None)
+    assert "when it was traced it took 61.0 µs, where a timed call took 100.0 µs" in found.notes[-1]
+    assert session.asked == 3
+
+
+def test_kernels_that_take_longer_than_the_clock_says_three_times_over_are_a_clock_that_lies(traced):
+    with pytest.raises(Failed, match="kept the GPU busy for 900.0 µs, and so in each of 3 recorded segments") as caught:
+        traced(Session(tile(900.0), tile(905.0), tile(910.0)))
+    assert caught.value.verdict.reason_code is ReasonCode.CLOCKS_DISAGREE
+
+
+def test_a_candidate_that_is_wrong_when_it_is_recorded_is_unknown(traced):
+    wrong = failures.failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "an error of 9000 u")
+    found = traced(Session(tile(95.0)), wrong=wrong)
+    assert found.kind == "unknown"
+    assert found.notes == ("its kernels could not be traced; when they were: an error of 9000 u",)
+
+
+def test_a_player_that_dies_then_costs_the_kind_alone(traced):
+    death = failures.failed(Status.CRASHED, ReasonCode.EXITED, "its process exited with status 3")
+    words = "its kernels could not be traced; when they were: its process exited with status 3"
+    assert traced(Session(death)).notes == (words,)
+
+
+def test_one_listing_that_is_not_whole_makes_the_kind_unknown_whatever_the_others_show(traced):
+    session = Session()
+    found = traced(session, recorded=[tile(97.0), tile(97.0, fault="3 records had no room"), tile(97.0)])
+    assert (found.kind, found.notes) == ("unknown", ("its kernels are not known: 3 records had no room",))
+
+
+@pytest.mark.parametrize(("gap_us", "hidden", "kind"), [
+    (1.5, True, "custom"), (20.0, True, "unknown"), (20.0, False, "custom"), (45.0, False, "unknown"),
+])
+def test_a_gpu_that_waits_for_somebody_else_is_nobodys_work(traced, gap_us, hidden, kind):
+    """With launches queued ahead nothing but kernels takes long; else the host may take as long as they do."""
+    busy_us = 100.0 - 2 * gap_us
+    found = traced(Session(), recorded=[tile(busy_us, gap_us=gap_us, hidden=hidden)], hidden=hidden)
+    assert found.kind == kind
+    assert kind == "custom" or "the GPU stood idle" in found.notes[-1]
+
+
+def test_a_process_of_its_own_on_the_gpu_makes_the_kind_unknown(traced):
+    session = Session()
+    session.helped = True
+    found = traced(session, recorded=[tile(97.0)])
+    assert (found.kind, found.notes[-1]) == ("unknown", "another process that it began uses the GPU: what that does is not known")
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [{}, {"total_us": "long"}, {"total_us": 1.0, "operators": 7, "others_us": 0.0}, {"total_us": None, "others_us": 0.0}],
+)
+def test_a_listing_that_is_none_is_unknown(tmp_path, monkeypatch, listing):
+    monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(attribute.check, "decide", lambda *_: None)
+    session = Session(listing)
+    session.core_time_beside_us = lambda: 0.0
+    contestant = Contestant("x", str(tmp_path / "x.py"), {}, (), None, "fp32", "cpp")
+    found = trace(session, CPU, SimpleNamespace(draw=lambda: None), contestant, timing(1000.0))
+    assert found.kind == "unknown"
+    assert found.notes == ("the profiler's listing could not be read",)
+
+
+def on_a_cpu(own_share):
+    """What a player on a CPU lists of a call of 1000 µs, so much of it in its extension and the rest in a product."""
+    return {
+        "operators": [{"name": "aten::mm", "us": 1000.0 * (1 - own_share)}], "own_us": 1000.0 * own_share,
+        "total_us": 1000.0, "others_us": 0.0, "others_began": False, "called_back": False, "idle_us": 0.0, "addresses": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("own_shares", "kind"),
+    [([0.1, 0.01, 0.02], "library"), ([0.3, 0.01, 0.31], "mixed"), ([0.5, 0.6, 0.99], "mixed"),
+     ([0.9, 0.99, 0.98], "custom"), ([0.01], "library"), ([0.99], "custom"),
+     ([0.3, failures.failed(Status.CRASHED, ReasonCode.EXITED, "gone")], "mixed"), ([0.3, {}], "mixed"),
+     ([0.3, 0.01, {}], "library")],
+    ids=["a pause in its own part", "and in the library's", "in both", "in the library's", "a library's at once",
+         "its own at once", "then it died", "then a listing that is none", "of two the lesser"],
+)
+def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tmp_path, monkeypatch, own_shares, kind):
+    monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(attribute.check, "decide", lambda *_: None)
+    monkeypatch.setattr(attribute, "foreign_functions", lambda path: [])
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
+    session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
+    session.core_time_beside_us = lambda: 0.0
+    contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
+    assert trace(session, CPU, reference, contestant, timing(1000.0)).kind == kind
+    assert session.answers == []
+
+
+def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_takes_longer_is_unknown(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(attribute.check, "decide", lambda *_: None)
+    monkeypatch.setattr(attribute, "foreign_functions", lambda path: [])
+    reference = SimpleNamespace(draw=lambda: None)
+    contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
+    paused = {**on_a_cpu(0.99), "total_us": 9000.0}
+    for answers, kind in (([paused, paused, on_a_cpu(0.99)], "custom"), ([dict(paused) for _ in range(3)], "unknown")):
+        session = Session(*map(dict, answers))
+        session.core_time_beside_us = lambda: 0.0
+        found = trace(session, CPU, reference, contestant, timing(1000.0))
+        assert (found.kind, session.answers) == (kind, [])
+    assert "when it was traced it took 9000.0 µs, where a timed call took 1000.0 µs" in found.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("library_us", "built", "kind", "left"),
+    [([400.0, 900.0, 900.0], False, "library", 0), ([400.0, 900.0, 400.0], False, "unknown", 0),
+     ([900.0, 400.0], False, "library", 1), ([400.0, 950.0, 950.0], True, "library", 0)],
+    ids=["a pause", "no pause", "a library's at once", "a pause beside an extension"],
+)
+def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, library_us, built, kind, left):
+    monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(attribute.check, "decide", lambda *_: None)
+    monkeypatch.setattr(attribute, "foreign_functions", lambda path: [])
+    reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
+    session = Session(*[
+        {**on_a_cpu(0.0), "own_us": 0.0, "operators": [{"name": "aten::mm", "us": us}]} for us in library_us
+    ])
+    session.core_time_beside_us = lambda: 0.0
+    extensions = (tmp_path / "x.so",) if built else ()
+    contestant = Contestant("x", str(tmp_path / "x.py"), {}, extensions, None, "fp32", "torch")
+    assert trace(session, CPU, reference, contestant, timing(1000.0)).kind == kind
+    assert len(session.answers) == left
+
+
+COPY = "void at::native::elementwise_kernel<128, 4, direct_copy_kernel_cuda(at::TensorIteratorBase&)::lambda>"
+
+
+@pytest.mark.parametrize(
+    ("kernels", "reordered", "kind"),
+    [
+        ([("tile", 40.0), (COPY, 60.0)], True, "custom"),
+        ([("tile", 40.0), (COPY, 60.0)], False, "mixed"),
+        ([(COPY, 60.0), ("tile", 40.0)], True, "mixed"),
+        ([("tile", 40.0), (COPY, 30.0), (COPY, 30.0)], True, "mixed"),
+        ([("tile", 40.0), (LIBRARYS, 60.0)], True, "mixed"),
+    ],
+    ids=["the harness's copy", "its own copy", "a copy before", "two copies of one output", "another kernel at the end"],
+)
+def test_the_copy_of_an_output_to_the_references_order_is_nobodys_kernel_and_its_time_counts(
+    traced, kernels, reordered, kind
+):
+    session = Session()
+    session.reordered = reordered
+    found = traced(session, recorded=[made_of(kernels, kernels, gap_us=0.0)])
+    assert (found.kind, found.busy_us) == (kind, 100.0)
+    assert found.launched == len(kernels)

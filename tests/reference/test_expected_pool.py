@@ -1,0 +1,122 @@
+"""Inputs and truths that are there before their player: the same as if they were made then, used once, and bounded."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.judge import check
+from harness.launch.failures import Failed, failed
+from harness.model.problem import AccuracyRule
+from harness.model.verdict import ReasonCode, Status
+from harness.reference.inputs.families import GIVEN
+
+KEPT = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kept = None
+
+    def forward(self, A):
+        if self.kept is None or self.kept.dtype != A.dtype:
+            self.kept = torch.empty_like(A)
+        return self.kept.copy_(A).mul_(2)
+
+
+def get_inputs():
+    return [torch.rand(8, 8)]
+"""
+PLENTY = 1 << 40
+
+
+def alike(first, second):
+    lists = zip((first.outputs, first.scales, first.eager), (second.outputs, second.scales, second.eager))
+    return all(torch.equal(a, b) for of_first, of_second in lists for a, b in zip(of_first, of_second, strict=True))
+
+
+@pytest.fixture
+def reference(reference_of):
+    """One of which a truth was made already, so that it is known what they take."""
+    made = reference_of()
+    made.truth(made.draw())
+    return made
+
+
+def test_what_is_ready_is_what_would_have_been_drawn_and_found_then(reference):
+    families = check.families_checked(reference, 3, timed=True)
+    assert families.count(GIVEN) == 3
+    reference.make_ready(families, PLENTY)
+    for family in families:
+        inputs = reference.draw_ready(family)
+        assert inputs.family is family
+        assert torch.equal(inputs.region, reference.draw(family, inputs.seed).region)
+        ready, again = reference.truth(inputs), reference.truth(inputs)  # the second is made anew
+        assert ready is not again and alike(ready, again)
+
+
+def test_nothing_is_made_ready_twice_nor_used_twice(reference, monkeypatch):
+    families = check.families_checked(reference, 2, timed=True)
+    left = reference.make_ready(families, PLENTY)
+    assert reference.make_ready(families, PLENTY) == left < PLENTY
+    seeds = [reference.draw_ready(family).seed for family in families]
+    assert len(set(seeds)) == len(families)
+    assert reference.draw_ready(families[0]).seed not in seeds
+
+
+def test_among_fresh_inputs_each_has_its_own_truth(reference):
+    reference.make_ready([GIVEN, GIVEN], PLENTY)
+    sets = [reference.draw(), reference.draw_ready(GIVEN), reference.draw(), reference.draw_ready(GIVEN)]
+    found = reference.truths(sets)
+    assert all(alike(each, reference.truth(inputs)) for each, inputs in zip(found, sets))
+
+
+@pytest.mark.parametrize(("room", "ready"), [(0, 0), (PLENTY, 3)])
+def test_there_is_no_more_of_it_than_there_is_room(reference, room, ready):
+    left = reference.make_ready([GIVEN] * 3, room)
+    assert (left == room) is (ready == 0)
+    seeds = {each.seed for each, _ in reference._ready._drawn.get(GIVEN.name, [])}
+    assert len(seeds) == ready
+    reference.forget_ready()
+    assert reference.draw_ready(GIVEN).seed not in seeds
+
+
+def test_before_any_truth_is_known_nothing_is_made_ready(reference_of):
+    assert reference_of().make_ready([GIVEN] * 3, PLENTY) == PLENTY
+
+
+def test_a_model_that_keeps_its_outputs_writes_over_no_truth_that_is_ready(reference_of):
+    reference = reference_of(KEPT, accuracy=AccuracyRule())
+    reference.truth(reference.draw())
+    reference.make_ready([GIVEN] * 3, PLENTY)
+    sets = [reference.draw_ready(GIVEN) for _ in range(3)]
+    reference.truth(reference.draw())
+    for inputs, truth in zip(sets, reference.truths(sets)):
+        assert torch.equal(truth.outputs[0], 2 * inputs.arguments()[0].double())
+
+
+def test_what_is_there_already_takes_of_the_room(reference):
+    room = PLENTY - reference.make_ready([GIVEN] * 4, PLENTY)
+    reference.forget_ready()
+    for _ in range(3):
+        reference.make_ready([GIVEN] * 3, room)
+        reference.draw_ready(GIVEN)
+        reference.make_ready([*reference.families, GIVEN, GIVEN], room)
+    assert reference._ready.count <= 4
+
+
+class Dying:
+    """A player that dies in its first launch."""
+
+    def launch(self, sets, **how):
+        raise failed(Status.CRASHED, ReasonCode.EXITED, "it died")
+
+
+def test_a_launch_that_fails_leaves_nothing_behind(reference):
+    for _ in range(3):
+        reference.make_ready([GIVEN] * 2, PLENTY)
+        with pytest.raises(Failed):
+            check._check(Dying(), reference, [GIVEN] * 2, "fp32", [])
+        assert not reference._ready._taken and not reference._ready.count

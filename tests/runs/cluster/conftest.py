@@ -1,0 +1,80 @@
+"""A Ray cluster of several nodes on this machine's CPU: each has a temporary folder, locks and a cache of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.build.cache import ENVIRONMENT_VARIABLE
+from harness.judge.run import RunRequest
+from harness.model.candidate import read_candidate
+from harness.model.places import REPOSITORY
+from harness.model.problem import load_problem
+from harness.model.settings import load_settings
+
+pytest.importorskip("ray", reason="Ray is not installed")
+
+CORPUS = REPOSITORY / "tests" / "adversarial"
+STORE_BYTES = 80 << 20  # the least that Ray takes
+
+
+class Nodes:
+    """The nodes of a cluster whose head runs nothing; `add` one, `remove` it as if its machine were gone."""
+
+    def __init__(self, folder: Path) -> None:
+        from ray.cluster_utils import Cluster
+
+        self.folder, self.count = folder, 0
+        self.cluster = Cluster(initialize_head=True, head_node_args={
+            "num_cpus": 0, "num_gpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False,
+        })
+
+    def add(self, **options):
+        self.count += 1
+        own = self.folder / f"node{self.count}"
+        own.mkdir()
+        variables = {"TMPDIR": str(own), ENVIRONMENT_VARIABLE: str(self.folder / f"cache{self.count}")}
+        return self.cluster.add_node(
+            num_cpus=1, num_gpus=0, object_store_memory=STORE_BYTES, env_vars=variables | options.pop("env_vars", {}), **options
+        )
+
+    def remove(self, node) -> None:
+        import ray
+
+        self.cluster.remove_node(node, allow_graceful=False)
+        until = time.monotonic() + 60
+        while any(each["Alive"] and each["NodeID"] == node.node_id for each in ray.nodes()) and time.monotonic() < until:
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="session")
+def nodes(tmp_path_factory):
+    """A cluster of two nodes, for all tests; what a test adds it removes."""
+    import ray
+
+    os.environ["RAY_health_check_period_ms"], os.environ["RAY_health_check_failure_threshold"] = "500", "4"
+    made = Nodes(tmp_path_factory.mktemp("ray"))
+    made.add()
+    made.add()
+    ray.init(address=made.cluster.address, log_to_driver=False, logging_level="error", namespace="kernel-referee")
+    yield made
+    ray.shutdown()
+    made.cluster.shutdown()
+
+
+@pytest.fixture
+def request_for(tmp_path):
+    """`request_for(names)`: candidates of the corpus that end early, on a small problem."""
+    problem = load_problem(CORPUS / "tril_small.yaml", CORPUS)
+    problem = replace(problem, check_sizes=({"M": 31},), cpu_sizes={"M": 64})
+    settings = load_settings(str(REPOSITORY / "configs" / "selftest.yaml"))
+
+    def of(names, **changes):
+        candidates = [read_candidate(CORPUS / "form" / f"{name}.py") for name in names]
+        return replace(RunRequest(problem, candidates, "cpu", settings, tmp_path / "results"), **changes)
+
+    return of

@@ -1,0 +1,83 @@
+"""Builds as tasks: where the compilers differ the device's own node builds, and a lost task costs a row, not the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from harness.device.identity import DeviceIdentity
+from harness.model.verdict import ReasonCode
+from harness.runs.cluster.builds import ClusterBuilds
+from harness.runs.cluster.link import Link
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+NAMES = ("returns_none", "wrong_shape", "raises_in_init", "raises_in_forward")
+
+
+def unlike_at_first(common, request, wanted):
+    """As a node whose compilers are others, until it is asked as the device's own."""
+    assert "torch" in wanted
+    return ("built", '{"of": "its own node"}', {}) if json.loads(request)["anyhow"] else ("unlike", "", {})
+
+
+def dying(common, request, wanted):
+    os._exit(1)
+
+
+def quick(common, request, wanted):
+    return "built", json.loads(request)["candidate"]["name"], {}
+
+
+def builds_with(build, request_for, nodes, **options):
+    import ray
+
+    asked = request_for(NAMES)
+    node = next(each["NodeID"] for each in ray.nodes() if each["Alive"] and each["Resources"].get("CPU"))
+    device = DeviceIdentity("cuda", "Pretended GPU", sm="9.0")
+    made = ClusterBuilds(Link("cuda", build=build), asked.problem, asked.settings, device, node, **options)
+    made.add(asked.candidates)
+    return made, asked.candidates
+
+
+def wait_for(builds, candidate, timeout_s=60.0):
+    until = time.monotonic() + timeout_s
+    while not builds.is_ready(candidate):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return builds.result(candidate)
+
+
+def test_what_other_compilers_would_build_the_device_s_own_node_does(nodes, request_for):
+    import ray
+
+    builds, candidates = builds_with(unlike_at_first, request_for, nodes)
+    assert ray.get(wait_for(builds, candidates[0])[0]) == '{"of": "its own node"}'
+
+
+def test_a_build_whose_process_ends_is_the_machine_s_fault_in_words(nodes, request_for):
+    builds, [candidate, *_] = builds_with(dying, request_for, nodes)
+    text, files = wait_for(builds, candidate, 120.0)
+    status, code, reason = json.loads(text)["verdict"]
+    assert (status, code, files) == ("skipped", ReasonCode.DEVICE_LOST.value, {})
+    assert "its build was lost" in reason
+    builds.close()
+
+
+def test_only_so_many_are_begun_as_are_wanted_ahead_and_the_next_once_one_is_given_up(nodes, request_for):
+    builds, candidates = builds_with(quick, request_for, nodes, ahead=2)
+    for each in candidates[:2]:
+        wait_for(builds, each)
+    time.sleep(0.2)
+    assert not builds.is_ready(candidates[2]) and not builds.is_idle
+    builds.give_up(candidates[0])
+    wait_for(builds, candidates[2])
+    builds.is_paused = True
+    builds.give_up(candidates[1])
+    time.sleep(0.2)
+    assert not builds.is_ready(candidates[3]) and builds.is_idle
+    builds.is_paused = False
+    wait_for(builds, candidates[3])
+    assert builds.is_idle

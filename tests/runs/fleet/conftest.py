@@ -1,0 +1,64 @@
+"""Fleets whose referees are scripted threads; no device is opened and nothing is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from fake_fleet import FakeBuilds
+from fake_worker import PRODUCT, SETTINGS, problem_in
+
+from harness.judge.run import RunRequest
+from harness.model.candidate import read_candidate
+from harness.report.progress import NullProgress
+from harness.runs.fleet import parent
+
+
+class Listening(NullProgress):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        super().__init__()
+        self.stages, self.notes, self.outcomes = [], [], []
+
+    def stage(self, candidate, text):
+        self.stages.append((candidate, text))
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def done(self, record, device=None):
+        self.outcomes.append((device, record.candidate))
+
+
+@dataclass
+class ScriptedFleet:
+    """A run of a small problem with the candidates "mine" and "other" on these referees; `told` is what was said."""
+
+    request: RunRequest
+    referees: list
+    told: Listening = field(default_factory=Listening)
+
+    def run(self):
+        return parent.run(self.request, [each.device for each in self.referees], self.told, early=self.referees)
+
+
+@pytest.fixture
+def fleet_of(tmp_path, monkeypatch):
+    """`fleet_of(referees, builds)`: a `ScriptedFleet`; `builds` are those of each model by its name."""
+
+    def make(referees, builds=None, names=("mine", "other")):
+        known = builds or {}
+        monkeypatch.setattr(
+            "harness.runs.fleet.places.queue_for",
+            lambda problem, sound, toolchain, settings, device, *_: known.get(device.name) or FakeBuilds(),
+        )
+        monkeypatch.setattr("harness.runs.fleet.parent.note_no_wall", lambda progress: None)
+        monkeypatch.setattr("harness.runs.fleet.places.best_wall", lambda: None)
+        problem = problem_in(tmp_path)
+        for name in names:
+            (tmp_path / f"{name}.py").write_text(f"{PRODUCT}\nModelNew = Model\n")
+        candidates = [read_candidate(tmp_path / f"{name}.py") for name in names]
+        return ScriptedFleet(RunRequest(problem, candidates, "auto", SETTINGS, tmp_path / "results"), list(referees))
+
+    return make

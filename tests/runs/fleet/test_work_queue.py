@@ -1,0 +1,153 @@
+"""Who judges what next: every entry once, the control on every device, nothing lost with a device but what it had."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.runs.fleet.work_queue import Job, Sharing
+
+CONTROL = 0
+
+
+def always(_: int) -> bool:
+    return True
+
+
+def joined(entries: int, referees: int) -> Sharing:
+    sharing = Sharing(range(1, entries + 1), CONTROL)
+    for referee in range(referees):
+        sharing.join(referee)
+    return sharing
+
+
+def test_every_referee_judges_its_own_control_first_and_hears_already_what_follows():
+    sharing = joined(6, 2)
+    assert sharing.next(0, always) == Job(CONTROL, 1)
+    assert sharing.next(1, always) == Job(CONTROL, 2)
+    assert sharing.next(0, always) == Job(1, 3)
+    assert sharing.next(0, always) == Job(3, 4)
+
+
+def test_the_first_that_is_free_takes_the_next():
+    sharing = joined(6, 2)
+    for referee in (0, 1):
+        sharing.next(referee, always)
+    taken = [sharing.next(0, always).entry for _ in range(3)]
+    assert taken == [1, 3, 4]
+    assert sharing.next(1, always).entry == 2
+
+
+def test_what_was_promised_to_one_that_is_held_up_goes_to_another_that_waits():
+    sharing = joined(3, 2)
+    assert sharing.next(0, always, 0.0) == Job(CONTROL, 1)
+    assert sharing.next(1, always, 0.0) == Job(CONTROL, 2)
+    assert sharing.next(0, always, 3.0) == Job(1, 3)
+    assert sharing.next(1, always, 3.0) == Job(2, None)
+    assert sharing.next(1, always, 8.0) is None and not sharing.is_over  # the other will soon be done
+    assert sharing.next(1, always, 9.5) == Job(3, None)
+    assert sharing.next(1, always, 12.0) is None and not sharing.is_over
+    assert sharing.next(0, always, 20.0) is None and sharing.is_over
+
+
+def test_what_is_built_first_is_judged_first():
+    sharing, built = joined(3, 1), {2}
+    assert sharing.next(0, built.__contains__) == Job(CONTROL, 2)
+    assert sharing.next(0, built.__contains__) == Job(2, None)
+    assert sharing.next(0, built.__contains__) is None and not sharing.is_over
+    built.add(3)
+    assert sharing.next(0, built.__contains__).entry == 3
+
+
+def test_a_lost_referee_costs_what_it_had_in_hand_and_gives_back_what_it_was_promised():
+    sharing = joined(6, 2)
+    for referee in (0, 1, 0):
+        sharing.next(referee, always)
+    assert sharing.lose(0) == 1
+    assert sharing.referees == {1}
+    assert list(sharing.left)[0] == 3
+    judged = [sharing.next(1, always).entry for _ in range(5)]
+    assert judged == [2, 3, 4, 5, 6]
+    assert sharing.next(1, always) is None and sharing.is_over
+
+
+def test_a_referee_that_never_came_to_its_control_loses_nothing():
+    sharing = joined(2, 2)
+    assert sharing.lose(1) is None
+    assert list(sharing.left) == [1, 2]
+
+
+def test_it_is_over_once_all_is_judged_although_a_late_referee_still_times_its_control():
+    sharing = joined(1, 1)
+    sharing.next(0, always)
+    sharing.next(0, always)
+    sharing.join(1)
+    assert sharing.next(1, always) == Job(CONTROL, None)
+    assert sharing.next(0, always) is None
+    assert sharing.is_over
+
+
+def test_with_nothing_but_a_control_that_is_judged_once():
+    sharing = joined(0, 2)
+    assert not sharing.is_over
+    assert sharing.next(0, always) == Job(CONTROL, None)
+    assert not sharing.is_over
+    assert sharing.next(0, always) is None
+    assert sharing.is_over
+
+
+def test_without_a_control_the_entries_alone_are_shared_out():
+    sharing = Sharing([0, 1])
+    sharing.join(5)
+    assert sharing.next(5, always) == Job(0, 1)
+    assert sharing.next(5, always) == Job(1, None)
+    assert sharing.next(5, always) is None and sharing.is_over
+
+
+@given(
+    entries=st.integers(0, 12), referees=st.integers(1, 4), steps=st.lists(st.tuples(st.integers(0, 3), st.booleans())),
+)
+def test_whoever_is_free_or_lost_whenever_every_entry_is_given_out_once(entries, referees, steps):
+    sharing, given_out, lost = joined(entries, referees), Counter(), []
+    everybody = list(range(referees))
+    for referee, is_lost in [*((number % referees, gone) for number, gone in steps), *((0, False),) * (entries + 2)]:
+        if referee not in sharing.referees:
+            continue
+        if is_lost and len(sharing.referees) > 1 and referee != 0:
+            lost.append(sharing.lose(referee))
+            continue
+        job = sharing.next(referee, always)
+        if job is not None:
+            given_out[job.entry] += 1
+    for referee in everybody[1:]:
+        if referee in sharing.referees:
+            lost.append(sharing.lose(referee))
+    while (job := sharing.next(0, always)) is not None:
+        given_out[job.entry] += 1
+    del given_out[CONTROL]
+    assert given_out == Counter(range(1, entries + 1))
+    assert sharing.is_over
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_forty_equal_entries_are_shared_out_evenly(count):
+    sharing = joined(40, count)
+    judged: Counter[int] = Counter()
+    for _ in range(11 if count == 4 else 41):
+        for referee in range(count):
+            job = sharing.next(referee, always)
+            judged[referee] += job is not None and job.entry != CONTROL
+    assert set(judged.values()) == {40 // count}
+
+
+def test_what_is_added_later_comes_after_what_is_left_and_what_suits_comes_first():
+    sharing = Sharing([1, 2])
+    sharing.join(0)
+    sharing.add([3, 4])
+    assert sharing.next(0, always, suits=lambda entry: entry in (3, 4), with_following=False) == Job(3)
+    assert sharing.next(0, always, suits=lambda entry: entry == 9, with_following=False) == Job(1)
+    assert sharing.next(0, lambda entry: entry != 2, with_following=False) == Job(4)
+    assert sharing.lose(0) == 4 and sharing.left == (2,)

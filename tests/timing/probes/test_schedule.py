@@ -1,0 +1,30 @@
+"""Which segments are looked at: each kind early, at a place that nobody can foretell, and some later ones."""
+
+from __future__ import annotations
+
+from harness.timing.probes.schedule import DrawnLooks, Look
+
+
+def test_each_thing_is_looked_at_in_the_first_four_rounds_and_by_chance_besides():
+    places, later, last, by_chance = {what: set() for what in Look}, set(), set(), 0
+    for _ in range(300):
+        drawn = DrawnLooks()
+        first = [drawn.before(segment) for segment in range(8)]
+        assert set(first) >= set(Look)
+        for segment, what in enumerate(first):
+            if what:
+                places[what].add(segment)
+        again = [drawn.before(segment) for segment in range(8)]
+        by_chance += sum(what is not None for what in first + again) - 2 * len(Look)
+        later |= {drawn.before(segment) for segment in range(8, 24)}
+        last.add(drawn.last())
+    assert all(seen == set(range(8)) for seen in places.values())
+    assert later == {None, *Look} and last == set(Look)
+    assert 140 < by_chance < 260  # of 300 players' 8 segments that are not among the first, one in nine
+
+
+def test_what_cannot_be_looked_at_never_is():
+    for _ in range(100):
+        drawn = DrawnLooks([Look.FLUSH, Look.OPEN])
+        assert {drawn.before(segment) for segment in range(24)} >= {None, Look.FLUSH, Look.OPEN}
+        assert not {drawn.last(), *map(drawn.before, range(24))} & {Look.LATE, Look.VALUES}
