@@ -5,8 +5,8 @@
     python benchmarks/against_itself.py --add FILE [--minutes 10 …]
     python benchmarks/against_itself.py --from FILE
 
-One control is eager in a fresh player against eager in the referee, judged as a run judges its rows. Each of several
-referee processes times a number of them at each size; with --devices one process at a time on each GPU. For each size
+One control is eager in a fresh worker against eager in the judge, judged as a run judges its rows. Each of several
+judge processes times a number of them at each size; with --devices one process at a time on each GPU. For each size
 the table has, beside its target: the 95th percentile of the distance from 1; largest over smallest speedup less 1 over
 the processes (of the first control of each, of the second, …: the median of these, and the largest); how many were
 called FASTER or SLOWER; how many intervals hold the mean of all, and how many hold 1; and the seconds from record to
@@ -15,8 +15,8 @@ it from the first figure on; --from prints the table of such a file again. --add
 this software and --config are the same, at these sizes or at some of them: the table is of all, and the file gets all.
 Processes are compared with those of their own run. With --each a size that has so many, those of the file counted, gets
 no more, and the others have its time. With --beside each control is followed by these candidates of
-candidates/tril_matmul/, in players of their own, over eager as a run's rows are: what their speedup really is is the mean
-of all, and a second table says how far they are from that, and how many intervals hold it.
+candidates/tril_matmul/, in workers of their own, over eager as a run's rows are: what their speedup really is is the
+mean of all, and a second table says how far they are from that, and how many intervals hold it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from harness.model.errors import InputError  # noqa: E402
 from harness.runs.fleet.judge_process import visible_alone  # noqa: E402
 
 # One size of each class of durations.
-USUAL = Usual("referee processes", (10, 2), (40.0, 2.0), ((4096, 2048, 256), (1024, 256)))
+USUAL = Usual("judge processes", (10, 2), (40.0, 2.0), ((4096, 2048, 256), (1024, 256)))
 _CONTROLS = (20, 2)
 # Of a run what is kept beside its figures, and what must be the same for another to be added to it.
 _RUN = ("utc", "command", "minutes", "processes")

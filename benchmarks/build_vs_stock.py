@@ -45,7 +45,7 @@ from harness.build.stand_in_headers import STOCK_VARIABLE
 from harness.build.toolchain import Toolchain, arch_of, cuda_home, find_toolchain
 from harness.model.candidate import Candidate, read_candidate
 from harness.model.settings import load_settings
-from harness.sandbox.strongest import best_wall
+from harness.sandbox.strongest import strongest_sandbox
 
 LAUNCHERS = REPOSITORY / "tests" / "fixtures" / "launchers"
 USUAL = "matmul_checked"
@@ -67,13 +67,13 @@ class Timer:
     """Builds candidates in one cache and says how long until the last of them was there."""
 
     def __init__(self, toolchain: Toolchain, folder: Path) -> None:
-        self._toolchain, self._cache, self._wall = toolchain, Cache(folder), best_wall()
+        self._toolchain, self._cache, self._sandbox = toolchain, Cache(folder), strongest_sandbox()
         self._settings = replace(load_settings("quick"), build_timeout_s=1800)
 
     def seconds(self, chosen: Sequence[Candidate]) -> tuple[float, list[Build]]:
         """All of `chosen` at once, in s, and their builds."""
         began = time.perf_counter()
-        with BuildQueue(chosen, self._toolchain, self._cache, self._settings, self._wall) as queue:
+        with BuildQueue(chosen, self._toolchain, self._cache, self._settings, self._sandbox) as queue:
             builds = [queue.result(each) for each in chosen]
             took = time.perf_counter() - began
         for candidate, build in zip(chosen, builds, strict=True):

@@ -1,7 +1,7 @@
-"""What a candidate costs the driver of a cluster: thousands over 64 simulated GPUs, whose referees only wait.
+"""What a candidate costs the driver of a cluster: thousands over 64 simulated GPUs, whose judges only wait.
 
 `python benchmarks/cluster.py` starts 8 Ray nodes with 8 pretended GPUs each on this machine (about 8 GB of memory), and
-sends 100, 1,000 and 10,000 candidates through `Referees.map`. Builds and referees are stand-ins; all that goes on between
+sends 100, 1,000 and 10,000 candidates through `Referees.map`. Builds and judges are stand-ins; all that goes on between
 the caller and them is real. It prints, for each count: processor time of the driver's process a candidate, its resident
 memory after a tenth and at the end, and how long devices had nothing to do at the end.
 """
@@ -101,10 +101,10 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def measured(referees, count: int) -> dict[str, float]:
+def measured(judges, count: int) -> dict[str, float]:
     """What `count` candidates took."""
     began_s, began_cpu_s, ends_s, memory_mb = time.monotonic(), time.process_time(), [], []
-    for _ in referees.map(jobs(count)):
+    for _ in judges.map(jobs(count)):
         ends_s.append(time.monotonic())
         if len(ends_s) in (max(1, count // 10), count):
             memory_mb.append(resident_mb())
@@ -134,12 +134,12 @@ def main() -> None:
         cluster.add_node(num_cpus=1, num_gpus=GPUS_EACH, object_store_memory=STORE_BYTES)
     ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
     began_s = time.monotonic()
-    with Referees(link=Link("cuda", actor=PretendedReferee, build=pretended_build)) as referees:
-        while referees.devices < NODES * GPUS_EACH:
+    with Referees(link=Link("cuda", actor=PretendedReferee, build=pretended_build)) as judges:
+        while judges.devices < NODES * GPUS_EACH:
             time.sleep(0.1)
-        print(f"{referees.devices} devices after {time.monotonic() - began_s:.0f} s", flush=True)
+        print(f"{judges.devices} devices after {time.monotonic() - began_s:.0f} s", flush=True)
         for count in counts:
-            found = measured(referees, count)
+            found = measured(judges, count)
             print(
                 "{candidates:6d} candidates: {wall_s:.1f} s, driver {driver_ms:.2f} ms each, memory {tenth_mb:.0f} MB after a "
                 "tenth and {end_mb:.0f} MB at the end, {idle_s:.2f} s idle a device at the end".format(**found), flush=True,

@@ -94,17 +94,17 @@ def build_ahead(tasks: Sequence[HonestTask], device: str, config: str) -> None:
     from harness.build.queue import builders_at_once
     from harness.device.choice import open_bench
     from harness.judge.build_pool import queue_for, toolchain_for
-    from harness.sandbox.prestart import start_ahead
-    from harness.sandbox.strongest import best_wall
+    from harness.sandbox.prestart import prestart
+    from harness.sandbox.strongest import strongest_sandbox
 
-    start_ahead()
+    prestart()
     identity = open_bench(device).identity
-    toolchain, settings, wall = toolchain_for(identity.sm, ()), load_settings(config), best_wall()
+    toolchain, settings, sandbox = toolchain_for(identity.sm, ()), load_settings(config), strongest_sandbox()
     under_way: deque[Any] = deque()
     for task in tasks:
         path, kernels = task.prepared(Path(tempfile.gettempdir()), is_cpu=False)
         candidates = [read_candidate(each) for each in kernels.values()]
-        queue = queue_for(load_problem(path), candidates, toolchain, settings, identity, Cache(), wall)
+        queue = queue_for(load_problem(path), candidates, toolchain, settings, identity, Cache(), sandbox)
         under_way.append(queue)
         if len(under_way) >= builders_at_once():
             _finish(under_way.popleft())

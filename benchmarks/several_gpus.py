@@ -33,7 +33,7 @@ from harness.model.candidate import find_candidates
 from harness.model.problem import load_problem
 from harness.model.settings import load_settings
 from harness.results.reader import read_records
-from harness.sandbox.strongest import best_wall
+from harness.sandbox.strongest import strongest_sandbox
 
 PROBLEM = REPOSITORY / "problems" / "tril_matmul.yaml"
 HONEST = REPOSITORY / "tests" / "adversarial" / "honest"
@@ -78,7 +78,7 @@ def build(folder: Path, config: str) -> None:
     ).stdout.strip()  # in a process of its own, which lets go of the GPU
     settings = load_settings(config)
     queue = queue_for(
-        problem, candidates, toolchain_for(sm, ()), settings, "cuda", Cache(), best_wall()
+        problem, candidates, toolchain_for(sm, ()), settings, "cuda", Cache(), strongest_sandbox()
     )
     try:
         for candidate in candidates:

@@ -1,4 +1,4 @@
-"""Hands tasks to a warm referee on each device, keeps their lines, and replaces a referee that ended.
+"""Hands tasks to a warm judge on each device, keeps their lines, and replaces a judge that ended.
 
 The parent of `warm_referee`: it judges nothing and imports no PyTorch of its own accord, so that it is there whatever
 happens below it. It also samples the memory that is in use on each device, which is that of all processes together.
@@ -61,7 +61,7 @@ def _host_bytes_in_use() -> int | None:
     return 1024 * (kilobytes["MemTotal"] - kilobytes["MemAvailable"])
 
 
-class _Referee:
+class _Judge:
     """The process on one device, what it has in hand, and the most memory in use since its last line."""
 
     def __init__(self, device: str, setup: Setup) -> None:
@@ -126,40 +126,40 @@ class Sweep:
         self._until, self._each_s = time.monotonic() + seconds, each_s
         self._total, self._finished = len(tasks), 0
         self._devices = list(devices)
-        self._referees: list[_Referee] = []
+        self._judges: list[_Judge] = []
         self._device_names: dict[str, str] = {}
 
     def run(self) -> bool:
         """Judge; returns whether all was judged. Raises HarnessError where no device can be opened."""
         try:
-            self._referees = [_Referee(device, self._setup) for device in self._devices[: max(1, len(self._tasks))]]
+            self._judges = [_Judge(device, self._setup) for device in self._devices[: max(1, len(self._tasks))]]
             while self._is_at_work() and time.monotonic() < self._until:
                 self._step()
         except KeyboardInterrupt:
             self._tell("interrupted; the same command goes on from here")
         finally:
-            for referee in self._referees:
+            for referee in self._judges:
                 referee.interrupt()
-            for referee in self._referees:
+            for referee in self._judges:
                 referee.end()
         return self._finished == self._total
 
     def _is_at_work(self) -> bool:
-        return bool(self._referees) and (bool(self._tasks) or any(each.task for each in self._referees))
+        return bool(self._judges) and (bool(self._tasks) or any(each.task for each in self._judges))
 
     def _step(self) -> None:
-        for referee in self._referees:
+        for referee in self._judges:
             if referee.is_open and referee.task is None and self._tasks:
                 referee.give(self._tasks.popleft())
-        heard = wait([each.pipe for each in self._referees], _SAMPLE_S)
-        for referee in list(self._referees):
+        heard = wait([each.pipe for each in self._judges], _SAMPLE_S)
+        for referee in list(self._judges):
             referee.sample()
             if referee.pipe in heard:
                 self._hear(referee)
             elif referee.task is not None and time.monotonic() - referee.began > self._each_s:
                 self._replace(referee, "timed_out", f"it took longer than {self._each_s:.0f} s")
 
-    def _hear(self, referee: _Referee) -> None:
+    def _hear(self, referee: _Judge) -> None:
         try:
             kind, *said = referee.pipe.recv()
         except (EOFError, OSError):
@@ -181,7 +181,7 @@ class Sweep:
         elif kind == "failed":
             self._lose(referee, said[0])
 
-    def _keep(self, referee: _Referee, line: dict[str, Any]) -> None:
+    def _keep(self, referee: _Judge, line: dict[str, Any]) -> None:
         if line["candidate"] in referee.left:
             referee.left.remove(line["candidate"])
         line = {**line, "device": referee.device, "device_peak_bytes": referee.peak_bytes}
@@ -189,7 +189,7 @@ class Sweep:
         self._out.append(line)
         self._tell(f"[{self._finished + 1}/{self._total}] {line['problem']} {line['candidate']}: {_in_words(line)}")
 
-    def _replace(self, referee: _Referee, status: str, why: str) -> None:
+    def _replace(self, referee: _Judge, status: str, why: str) -> None:
         """Start another process in the place of one that is of no more use; what it had in hand has lines that say so."""
         stage, task, left, began = referee.stage, referee.task, list(referee.left), referee.began
         how = referee.end()
@@ -210,13 +210,13 @@ class Sweep:
             return
         referee.start()
 
-    def _lose(self, referee: _Referee, why: str) -> None:
+    def _lose(self, referee: _Judge, why: str) -> None:
         """A device less; what it had in hand goes back."""
         if referee.task is not None:
             self._tasks.appendleft(referee.task)
-        self._referees.remove(referee)
+        self._judges.remove(referee)
         referee.end()
-        if not self._referees:
+        if not self._judges:
             raise HarnessError(f"{referee.device}: {why}")
         self._tell(f"{referee.device} judges nothing more: {why}")
 

@@ -37,9 +37,9 @@ def main() -> None:
     if sys.argv[1] == "peers":
         shorten_spinning(os.environ)
     else:
-        from harness.sandbox.prestart import start_ahead
+        from harness.sandbox.prestart import prestart
 
-        start_ahead()  # as the command that judges candidates does
+        prestart()  # as the command that judges candidates does
     import torch
 
     print(json.dumps({"hello": torch.__version__}), file=answers, flush=True)
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Eager in a player against eager in the referee, by the command that judges candidates."""
+    """Eager in a worker against eager in the judge, by the command that judges candidates."""
     from harness.judge.run import RunRequest, run
     from harness.model.problem import load_problem
     from harness.model.settings import load_settings
@@ -82,17 +82,17 @@ def ours(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """So many times as `asked["controls"]` has for each size, eager in a fresh player against eager here, on one bench, and
-    after it each candidate that is in `asked["beside"]`, likewise.
+    """So many times as `asked["controls"]` has for each size, eager in a fresh worker against eager here, on one bench,
+    and after it each candidate that is in `asked["beside"]`, likewise.
 
-    Each is judged as a run judges its entries, the next one's player being started meanwhile; `seconds` is from the
+    Each is judged as a run judges its entries, the next one's worker being started meanwhile; `seconds` is from the
     record before it to its own. None is begun `asked["seconds"]` after the start, of which each size that is left has as
     much as the others: what an early end leaves is of all sizes.
     """
     from harness.device.choice import open_bench
     from harness.device.lock import alone_on
-    from harness.judge.build_pool import Workshop
-    from harness.judge.device_run import Contest
+    from harness.judge.build_pool import BuildPool
+    from harness.judge.device_run import DeviceRun
     from harness.model.baselines import BASELINES
     from harness.model.candidate import find_candidates
     from harness.model.problem import load_problem
@@ -116,9 +116,9 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
         share_ends = now + (deadline - now) / (len(asked["sizes"]) - position)
         sizes = {"M": size}
         chosen = replace(problem, sizes=sizes, cpu_sizes=sizes, check_sizes=(), baselines=("eager",))
-        with Workshop(chosen, beside, bench, settings) as workshop, alone_on(bench, Waiting()):
+        with BuildPool(chosen, beside, bench, settings) as build_pool, alone_on(bench, Waiting()):
             line = _Line(size, tell)
-            contest = Contest(chosen, settings, bench, workshop, line, progress, "")
+            device_run = DeviceRun(chosen, settings, bench, build_pool, line, progress, "")
 
             def entries(share_ends: float = share_ends) -> Iterator[tuple[Any, Any]]:
                 to_come = [eager, *beside] * asked["controls"][position]
@@ -128,7 +128,7 @@ def controls(asked: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
                     yield entry, following
 
             line.began = time.perf_counter()
-            contest.judge_each(entries())
+            device_run.judge_each(entries())
         bench.release_memory()
 
 

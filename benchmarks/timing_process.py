@@ -50,7 +50,7 @@ class Timed:
             raise Died((self._said.read().strip().splitlines() or ["it said nothing"])[-1])
 
     def interrupt(self) -> None:
-        """Have it put its players away and end, whatever it is doing."""
+        """Have it put its workers away and end, whatever it is doing."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 

@@ -4,7 +4,7 @@
 
 Each pair is one function against itself, so its ratio is 1: eager tril(A @ B) at sizes that take from milliseconds to
 microseconds. In each process every peer times the function twice; ours, in a process of its own, times eager in a
-player against eager in the referee, as each run does for its control. Processes of both sorts take turns. A cell
+worker against eager in the judge, as each run does for its control. Processes of both sorts take turns. A cell
 holds the worst distance from 1 and largest over smallest less 1, in per cent, over the processes. What comes out is
 printed whatever it is: the first run of it, and not the best of several.
 """

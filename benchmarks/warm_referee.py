@@ -23,7 +23,7 @@ from judged_lines import LONGEST_REASON
 
 from harness.model.errors import HarnessError
 from harness.report.progress import Progress
-from harness.sandbox.prestart import start_ahead
+from harness.sandbox.prestart import prestart
 
 _SHOWN = (
     "status", "reason_code", "kind", "speedup", "call", "truth", "err_max_u", "err_rms_u", "eager_err_max_u",
@@ -142,7 +142,7 @@ def judge_tasks(pipe: Connection, device: str, setup: Setup) -> None:
 
 def _judge_each(pipe: Connection, device: str, setup: Setup) -> None:
     """Open the device and judge task after task on it, until there is none or a new process is needed."""
-    start_ahead()
+    prestart()
     from harness.device.choice import open_bench
 
     bench = open_bench(device)
@@ -204,21 +204,21 @@ def _defaults() -> tuple[Any, ...]:
 
 def _judge_in(folder: Path, task: Task, bench: Any, settings: Any, lines: _Lines, pipe: Connection) -> None:
     """The story of `pipeline.run` on a device that stays open, with eager as the only baseline."""
-    from harness.device.lock import Turn
-    from harness.judge.build_pool import Workshop
-    from harness.judge.device_run import Contest
+    from harness.device.lock import DeviceLock
+    from harness.judge.build_pool import BuildPool
+    from harness.judge.device_run import DeviceRun
     from harness.model.candidate import read_candidate
     from harness.model.problem import load_problem
 
     problem_path, paths = task.prepared(folder, bench.kind == "cpu")
     problem = replace(load_problem(problem_path), baselines=("eager",))
     candidates, progress = [read_candidate(path) for path in paths.values()], _Told(pipe, lines.stages)
-    with Workshop(problem, candidates, bench, settings) as workshop:
+    with BuildPool(problem, candidates, bench, settings) as build_pool:
         if bench.kind == "cpu":
-            workshop.wait_for_builds(lambda text: None)  # compilers would take the very cores that are timed
-        with Turn.on(bench, progress).held(lambda: workshop.is_quiet):
+            build_pool.wait_for_builds(lambda text: None)  # compilers would take the very cores that are timed
+        with DeviceLock.on(bench, progress).held(lambda: build_pool.is_quiet):
             utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            Contest(problem, settings, bench, workshop, lines, progress, utc).run(candidates)
+            DeviceRun(problem, settings, bench, build_pool, lines, progress, utc).run(candidates)
 
 
 def _worst(samples: Mapping[str, Any]) -> dict[str, Any]:

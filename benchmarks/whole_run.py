@@ -92,7 +92,7 @@ def steps_of(said: Iterable[tuple[float, str]], seconds: float) -> dict[str, lis
     """What a run took from each line of progress to the next, by the step that the line names.
 
     From its start to the first line is "start", from the last one to the end "end"; a line that names no step of a
-    contestant's is its own ("opening the device"), and one with a verdict "next".
+    entry's is its own ("opening the device"), and one with a verdict "next".
     """
     steps: dict[str, list[float]] = {}
     since, step = 0.0, "start"

@@ -55,12 +55,12 @@ _NAMED = {
     "segment_ms": "model.settings.Settings.segment_ms",
     "segment_launches": "timing.rounds.MOST_LAUNCHES",
     "lead_in_one_of": "timing.segments._LEAD_IN_ONE_OF",
-    "gate_s": "launch.conversation.HOLD_PATIENCE_S",
+    "gate_s": "launch.conversation.GATE_PATIENCE_S",
     "stream_takes": "timing.doubts.STREAM_TAKES",
     "by_chance": "timing.doubts._BY_CHANCE",
-    "ungated_budgets": "timing.estimate._UNHELD_BUDGETS",
+    "ungated_budgets": "timing.estimate._UNGATED_BUDGETS",
     "longer_each_us": "judge.attribute._EACH_US",
-    "longer_each_ungated_us": "judge.attribute._EACH_UNHELD_US",
+    "longer_each_ungated_us": "judge.attribute._EACH_UNGATED_US",
     "fewest_rounds": "timing.estimate._FEWEST_ROUNDS",
     "short_us": "timing.estimate._SHORT_US",
     "short_share": "timing.estimate._SHORT_SHARE",
@@ -76,7 +76,7 @@ _NAMED = {
     "floor_share": "audit.clock_audit._FLOOR_SHARE",
     "less_share": "timing.control.LESS_SHARE",
     "cooling_share": "audit.clock_audit._COOLING_SHARE",
-    "ungated_us": "audit.clock_audit._UNHELD_BLAMED_US",
+    "ungated_us": "audit.clock_audit._UNGATED_BLAMED_US",
     "probe_tries": "timing.probes.result._TRIES",
     "probe_often": "timing.probes.result._OFTEN",
     "probe_some": "timing.probes.result._SHARE_OF_SOME",
@@ -87,7 +87,7 @@ _NAMED = {
     "snapshot_bytes": "device.output_snapshots._PIECE_BYTES",
     "fast_share": "timing.variance._FAST_SHARE",
     "fewest_fast": "timing.variance._FEWEST_FAST",
-    "of_three": "judge.retries._OF_THREE_LOOKS",
+    "of_three": "judge.retries._OF_THREE_ATTEMPTS",
     "own_share": "attribution.kinds.OWN_SHARE",
     "library_share": "attribution.kinds.LIBRARY_SHARE",
     "traced_idle_us": "judge.attribute._IDLE_US",
@@ -297,8 +297,8 @@ comes in the first four rounds, any of them before one segment in {probe_chance}
 
 - A probe that finds something is made {probe_tries} times. All findings: `rejected`. {probe_often} of them: `unsure`.
   On a CPU less than {probe_blamed_cpu_ms:g} ms is `unsure` only.
-- Calls that synchronise have wider limits: {probe_share[unheld]:.0%} or {probe_us[unheld]:g} µs are a finding,
-  {probe_blamed_us[unheld]:g} µs are `rejected`. By the judge's own clock less than {ungated_ms:g} ms more is `unsure` only.
+- Calls that synchronise have wider limits: {probe_share[ungated]:.0%} or {probe_us[ungated]:g} µs are a finding,
+  {probe_blamed_us[ungated]:g} µs are `rejected`. By the judge's own clock less than {ungated_ms:g} ms more is `unsure` only.
 - On a CPU the judge's own clock rejects what three of four launches show. What fewer show is `unsure`.
 - Some references cannot be queued ahead themselves, as a recurrent loop of thousands of kernels. The host's time is then
   in every row, and no row gains by it. Such a row's interval is as wide as it says, and is `ok`. A gain that a probe
@@ -453,9 +453,9 @@ def _attribute(path: str) -> Any:
 
 def _config(name: str) -> str:
     settings = load_settings(name)
-    checks = ", ".join(map(str, settings.looks))
+    checks = ", ".join(map(str, settings.interim_checks))
     return (
-        f"| `{name}` | {settings.half_width * 100:g} % | {settings.budget_s:g} s | {checks} | {settings.players} | "
+        f"| `{name}` | {settings.half_width * 100:g} % | {settings.budget_s:g} s | {checks} | {settings.workers} | "
         f"{settings.row_budget_s:g} s |"
     )
 

@@ -216,7 +216,7 @@ def fake_clock(monkeypatch):
 
 @pytest.fixture
 def fake_run(tmp_path, fake_clock, monkeypatch):
-    """`fake_run(kind=…, scripts=…, …)`: a contest over a fake device, a `fake_worker.FakeRun`."""
+    """`fake_run(kind=…, scripts=…, …)`: a device run over a fake device, a `fake_worker.FakeRun`."""
     from fake_worker import FakeRun
 
     monkeypatch.setattr("harness.protocol.layout.REGION_BYTES", 4096)  # nothing here is handed to another process

@@ -1,4 +1,4 @@
-"""The walls of the house: which room may import which, read from the source of every module.
+"""The sandboxes of the house: which room may import which, read from the source of every module.
 
 A room is a package directly below `harness`. What a module imports only for its annotations, below
 `if TYPE_CHECKING:`, is no import.

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Collection
 from itertools import accumulate
 
-LONGEST_NAME = 8000  # what the player lists of a name; CUTLASS's run to thousands of characters
+LONGEST_NAME = 8000  # what the worker lists of a name; CUTLASS's run to thousands of characters
 _LONGEST_SYMBOL = 16_000
 # What refers back to a part of the symbol can at most double what stands before it; its number ends in such a line.
 _MOST_LINES = 8

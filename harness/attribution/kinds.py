@@ -50,7 +50,7 @@ _NEUTRAL_OPERATORS = frozenset(f"aten::{name}" for name in (
 # Of a call on a CPU, what may pass elsewhere before it counts as another's work: a pause of a busy core.
 _ELSEWHERE_SHARE = 0.1
 # What a call on a CPU may spend in neither: Python between the two, slowed by being watched. A model that does nothing
-# tells how slow (44 honest calls of PyTorch's modules spent 3.5 to 7 times as much between the two); it is the player's
+# tells how slow (44 honest calls of PyTorch's modules spent 3.5 to 7 times as much between the two); it is the worker's
 # word, so up to a most.
 _PYTHONS_OWN_US, _MOST_OF_PYTHONS_US = 50.0, 150.0
 _TIMES_IDLE = 6.0

@@ -1,7 +1,7 @@
-"""Names of kernels that a candidate's source text defines, read by the referee and never run.
+"""Names of kernels that a candidate's source text defines, read by the judge and never run.
 
 What is compiled at run time (NVRTC, CuPy, Triton, Numba) leaves no build to look into. The text of the candidate is
-the referee's own to read: a `__global__` function defined in a string of it, or a Python function. Comments and
+the judge's own to read: a `__global__` function defined in a string of it, or a Python function. Comments and
 docstrings define nothing.
 """
 

@@ -2,13 +2,13 @@
 
 How far each goes:
 
-- Device symbols of its extensions are read with cuobjdump from files whose hash the referee has checked: the build
+- Device symbols of its extensions are read with cuobjdump from files whose hash the judge has checked: the build
   made device code of that very name. Without cuobjdump, the names are taken from the file's strings, and a string
   anybody can write.
 - The Triton cache is a folder that the candidate's process writes to. A description there is believed only beside a
   cubin with that entry symbol, compiled from a file that is no package's, and all of it can be forged, times of
-  modification too; so that a name counts, the source must define a function of it as well, and that the referee reads
-  itself, and no installed package may have a kernel of it, which the referee looks up.
+  modification too; so that a name counts, the source must define a function of it as well, and that the judge reads
+  itself, and no installed package may have a kernel of it, which the judge looks up.
 - For what was compiled at run time by other means there is the source alone.
 
 None of these proves that the kernel of that name is the one that ran: `kinds` decides with the names of libraries in

@@ -1,8 +1,8 @@
-"""Whether a time may be believed: the floor, the referee's own clock, early work, and what became of the baseline.
+"""Whether a time may be believed: the floor, the judge's own clock, early work, and what became of the baseline.
 
-A player keeps its own time, so the referee looks for what a lie about it would leave elsewhere: in the wall clock of
+A worker keeps its own time, so the judge looks for what a lie about it would leave elsewhere: in the wall clock of
 the launches, in times that fall when inputs lie readable before the window opens or rise when they have other values,
-in an eager that is slower while this player lives. Each finding is a verdict with its figures.
+in an eager that is slower while this worker lives. Each finding is a verdict with its figures.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from harness.launch import failures
 from harness.model.device_limits import Limits
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.control import Control
-from harness.timing.doubts import by_chance_us, doubt, is_references, is_unheld
-from harness.timing.probes.result import EarlyLook
+from harness.timing.doubts import by_chance_us, doubt, is_references, is_ungated
+from harness.timing.probes.result import ProbeResult
 from harness.timing.timings import Timing
 
 # What passes on a CPU before the window is opened is for the most part the flush, whose words are looked at by
@@ -22,9 +22,10 @@ from harness.timing.timings import Timing
 _COOLING_SHARE = 0.25
 # A call that is shorter is faster by more than a per cent where its cache is not made cold.
 _GAINS_BELOW_US = 1000.0
-# Less than this is doubted and not blamed on anyone where the queue could not be held, so that the device waits for the
-# host: a call of 0.38 ms that synchronises had 97 µs more than explained on an H200, and 185 to 288 beside another process.
-_UNHELD_BLAMED_US = 1000.0
+# Less than this is doubted and not blamed on anyone where the queue could not be gated, so that the device waits for
+# the host: a call of 0.38 ms that synchronises had 97 µs more than explained on an H200, and 185 to 288 beside another
+# process.
+_UNGATED_BLAMED_US = 1000.0
 _FLOOR_SHARE = 0.8
 # Nor is an eager blamed on anyone that is slower by less than this share where the host shows, which takes another third
 # from one segment to the next by itself.
@@ -39,7 +40,7 @@ def check_times(timing: Timing, limits: Limits, floor_us: float | None, control:
             f"{timing.time_us:.1f} µs is less than {_FLOOR_SHARE:g} of {floor_us:.1f} µs, the time that "
             "the useful work takes at this device's fastest rates: the clock was fooled, or work left undone",
         )
-    _check_looks(timing, by_chance_us(timing) if is_references(timing, limits, control) else 0.0)
+    _check_probes(timing, by_chance_us(timing) if is_references(timing, limits, control) else 0.0)
     if control is not None:
         unexplained_us = control.unexplained_us(timing)
         try:
@@ -64,15 +65,15 @@ def _check_wall_clock(timing: Timing, limits: Limits, unexplained_us: float, con
         what = f"the harness's own steps around it took {-unexplained_us:.1f} µs less than they must"
         doing = f"one of them ({steps}) was left out or shortened"
         # Where nobody knows what they take without the host, nobody is blamed for less, but for a call that gains by it.
-        is_known = control.is_held or timing.time_us < _GAINS_BELOW_US
+        is_known = control.is_gated or timing.time_us < _GAINS_BELOW_US
         certain = not limits.is_host and is_known and unexplained_us < -limits.certain_times * less_us
     else:
         what = (
-            f"by the referee's clock a launch took {unexplained_us:.1f} µs more than that and the harness's own steps explain"
+            f"by the judge's clock a launch took {unexplained_us:.1f} µs more than that and the harness's own steps explain"
         )
         doing = "work was done outside the timed window"
         in_most_us = _in_most(unexplained_us, timing.wall_overhead_us, timing.wall_less_time_us, limits)
-        certain = in_most_us > max(limits.certain_times * allowed_us, _UNHELD_BLAMED_US if is_unheld(timing, limits) else 0.0)
+        certain = in_most_us > max(limits.certain_times * allowed_us, _UNGATED_BLAMED_US if is_ungated(timing, limits) else 0.0)
     _fail(timing, f"its clock says {timing.time_us:.1f} µs a call, but {what}", doing, certain=certain)
 
 
@@ -120,25 +121,25 @@ def _check_tail(timing: Timing, limits: Limits, excess_us: float) -> None:
     _fail(timing, said, "work was left for the end, when no window is open", certain=certain)
 
 
-def _check_looks(timing: Timing, chance_us: float) -> None:
+def _check_probes(timing: Timing, chance_us: float) -> None:
     begins = "something of it (another stream, a thread, a waiting kernel) begins to work before its time"
-    _check_look(
-        timing, chance_us, timing.early, "less when its inputs were readable for a while before the timed window opened",
+    _check_probe(
+        timing, chance_us, timing.early_read_probe, "less when its inputs were readable for a while before the timed window opened",
         "{0:.1f} µs, but {1:.1f} µs when its inputs are readable for a while before the timed window opens", begins,
     )
-    _check_look(
-        timing, chance_us, timing.completed, "more when the last of its inputs came as the timed window opened",
+    _check_probe(
+        timing, chance_us, timing.late_input_probe, "more when the last of its inputs came as the timed window opened",
         "{1:.1f} µs, but {0:.1f} µs when the last of its inputs come as the timed window opens", begins,
     )
-    _check_look(
-        timing, chance_us, timing.valued, "more when its inputs had random signs, or zeros and ones",
+    _check_probe(
+        timing, chance_us, timing.input_value_probe, "more when its inputs had random signs, or zeros and ones",
         "{1:.1f} µs, but {0:.1f} µs when its inputs have random signs, or are zeros and ones",
         "what it does goes by how the inputs are drawn, which is not the problem", ReasonCode.GOES_BY_VALUES,
     )
 
 
-def _check_look(
-    timing: Timing, chance_us: float, found: EarlyLook | None, often: str, always: str, doing: str,
+def _check_probe(
+    timing: Timing, chance_us: float, found: ProbeResult | None, often: str, always: str, doing: str,
     code: ReasonCode = ReasonCode.CLOCKS_DISAGREE,
 ) -> None:
     """`often` is what a call took now and then if `found` is a finding, `always` what each took, with two places for
@@ -160,7 +161,7 @@ def check_baseline(
 ) -> None:
     """Raise Failed when eager was slowed down beside this candidate.
 
-    `eager_alone_us` times eager once more after the player is gone, held or not, which tells a candidate's doing from a
+    `eager_alone_us` times eager once more after the worker is gone, held or not, which tells a candidate's doing from a
     machine that is disturbed.
     """
     if control is None:
@@ -172,14 +173,14 @@ def check_baseline(
     if is_references(timing, limits, control) and beside_us <= (1 + _HOSTS_SHARE) * usual_us:
         return  # the interval reaches what it would be over the usual time
     # Where the candidate's launches could not be queued ahead, nor are eager's beside it: the host is in their time.
-    is_held = not (is_unheld(timing, limits) and control.is_held)
-    alone_us = eager_alone_us(is_held)
-    if not is_held:
+    is_gated = not (is_ungated(timing, limits) and control.is_gated)
+    alone_us = eager_alone_us(is_gated)
+    if not is_gated:
         usual_us = max(usual_us, alone_us)
         allowed_us = usual_us + _slower_us(usual_us, limits)
         if beside_us <= allowed_us:
             return
-    by_host_us = 0.0 if is_held else _HOSTS_SHARE * usual_us
+    by_host_us = 0.0 if is_gated else _HOSTS_SHARE * usual_us
     blamed_us = max(limits.certain_times * (allowed_us - usual_us), limits.slowed_blamed_us, by_host_us)
     if alone_us > allowed_us or beside_us - usual_us <= blamed_us:
         found = failures.failed(

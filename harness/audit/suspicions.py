@@ -1,6 +1,6 @@
 """What in a candidate's source reaches outside a kernel's business, read without running it.
 
-A second line only: nobody is rejected for how a source reads. Where a finding of the referee stands, these lines say
+A second line only: nobody is rejected for how a source reads. Where a finding of the judge stands, these lines say
 where to look; where none does, they take the rank of a custom kernel, since what a process says of its own kernels
 rests on what such a source can change.
 """

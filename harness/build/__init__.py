@@ -1,6 +1,6 @@
 """From a candidate's source to compiled extensions: toolchain, parallel builders, cache, the compiler's
 report.
 
-Candidates are imported only by `builder`, an untrusted child without a GPU behind the wall of `sandbox`; what
+Candidates are imported only by `builder`, an untrusted child without a GPU behind the sandbox of `sandbox`; what
 it leaves is hashed and kept by `cache`. Loading and running it is left to `worker`.
 """

@@ -1,7 +1,7 @@
 """``python -m harness.build.builder FD``: import one candidate so that its extensions get built, and say what
 came.
 
-Runs untrusted code: behind the wall, without a GPU, one fresh process per candidate. It answers with one
+Runs untrusted code: behind the sandbox, without a GPU, one fresh process per candidate. It answers with one
 frame: the extensions, the compilers' output, and the failure, if any, without a frame of ours in its
 traceback. Before it come words on what it does (`builder_stages`), by which it is given its time.
 """
@@ -51,7 +51,7 @@ class _Attempt:
 
 def main() -> None:
     if hasattr(os, "nice"):
-        os.nice(_NICE)  # a compiler has time; the referee's clock beside it has not
+        os.nice(_NICE)  # a compiler has time; the judge's clock beside it has not
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     request = channel.receive()
     if request["gently"]:
@@ -169,7 +169,7 @@ def _import_and_construct(request: dict[str, Any], recorder: Recorder) -> dict[s
 
 
 def _make(calls: Sequence[Mapping[str, Any]], recorder: Recorder) -> None:
-    """Build what a player of the candidate's asked for. Raises what the first that fails raises, once all were tried."""
+    """Build what a worker of the candidate's asked for. Raises what the first that fails raises, once all were tried."""
     failed: Exception | None = None
     for call in calls:
         try:
@@ -182,7 +182,7 @@ def _make(calls: Sequence[Mapping[str, Any]], recorder: Recorder) -> None:
 
 def _of_this_process(files: Collection[str], private: Path, *, own_scratch: bool) -> set[str]:
     """Those of `files` that are gone with it: in its private folder, and in a /tmp of its own. It has written them."""
-    # Where the wall could not cover the machine's /tmp, that is read-only.
+    # Where the sandbox could not cover the machine's /tmp, that is read-only.
     has_own = own_scratch and not os.statvfs(SCRATCH).f_flag & os.ST_RDONLY
     private_root = f"{private.resolve()}{os.sep}"
     return {path for path in files if path.startswith(private_root) or (has_own and _is_in_scratch(path))}
@@ -224,7 +224,7 @@ def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None
         except (NotCompiled, NoCompiler, OnlyCompiled):
             raise
         except Exception:
-            pass  # The player constructs it again where it will run, and that one counts.
+            pass  # The worker constructs it again where it will run, and that one counts.
         if not recorder.built_in_init:
             return
 

@@ -24,7 +24,7 @@ from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import default_limits
 from harness.sandbox.prestart import PRELOADED
 from harness.sandbox.spawn import Child, spawn
-from harness.sandbox.strongest import Wall
+from harness.sandbox.strongest import Sandbox
 
 
 
@@ -41,7 +41,7 @@ class Builders:
     toolchain: Toolchain
     timeout_s: float
     import_timeout_s: float
-    wall: Wall | None
+    sandbox: Sandbox | None
     init: Mapping[str, Any]
     device: DeviceFacts | None = None
     hidden: Sequence[Path] = ()
@@ -51,21 +51,21 @@ class Builders:
         self, candidate: Candidate, private: Path, jobs: int, begun: Callable[[Child], None] = lambda child: None,
         calls: Sequence[Mapping[str, Any]] = (),
     ) -> Ending:
-        """Let a child with `jobs` compilers at once build the candidate below `private`, or the `calls` that a player of its
-        has asked for; it is gone when this returns. `begun` is called with the child, and may kill it.
+        """Let a child with `jobs` compilers at once build the candidate below `private`, or the `calls` that a worker
+        of its has asked for; it is gone when this returns. `begun` is called with the child, and may kill it.
         """
         folder = private / "build"
         folder.mkdir()
         readable, hidden = self._places(candidate)
         child = spawn(
             "harness.build.builder", environment=self.environment(jobs), private=private, readable=readable, hidden=hidden,
-            repository=REPOSITORY, limits=default_limits(gpu=False), wall=self.wall, preloaded=PRELOADED,
+            repository=REPOSITORY, limits=default_limits(gpu=False), sandbox=self.sandbox, preloaded=PRELOADED,
         )
         answer, problem = None, ""
         limits = BuildLimits(self.timeout_s, self.import_timeout_s, time.monotonic)
         try:
             begun(child)
-            child.channel.send(self._request(candidate, private, folder, calls, child.wall), timeout_s=60)
+            child.channel.send(self._request(candidate, private, folder, calls, child.sandbox), timeout_s=60)
             while answer is None:
                 frame = child.channel.receive(limits.left_s)
                 answer = None if limits.heed(frame) else frame
@@ -82,13 +82,13 @@ class Builders:
         return Ending(answer, problem, code, death, child.ran_out_of_memory, child.output(), self.import_timeout_s)
 
     def _request(
-        self, candidate: Candidate, private: Path, folder: Path, calls: Sequence[Mapping[str, Any]], wall: Wall
+        self, candidate: Candidate, private: Path, folder: Path, calls: Sequence[Mapping[str, Any]], sandbox: Sandbox
     ) -> dict[str, Any]:
         return {
             "candidate": str(candidate.file_in(private).resolve()), "folder": str(folder.resolve()),
             "nvcc": self.toolchain.nvcc_path, "sms": list(self.toolchain.sms),
             "without_gpu": self.toolchain.compile_only, "slim_headers": stand_in_headers.is_wanted(),
-            "own_scratch": wall.read_only_repository, "device": self._answers_for(candidate),
+            "own_scratch": sandbox.read_only_repository, "device": self._answers_for(candidate),
             "interpreted": stand_in_gpu_of(candidate, self.toolchain) is not None,
             "reference": self.init.get("reference"), "sizes": [dict(each) for each in self.init.get("sizes", [])],
             "calls": [dict(call) for call in calls] or None, "gently": self.gently,
@@ -114,7 +114,7 @@ class Builders:
         """A builder's, with `jobs` compilers at once."""
         extra = {
             "CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(jobs),
-            # As in a player, so that both can be forked from one process.
+            # As in a worker, so that both can be forked from one process.
             **{name: os.environ[name] for name in SPIN if name in os.environ},
             "TORCH_CUDA_ARCH_LIST": self.toolchain.arch,
             # torch starts ninja by name, and ninja may have come as a wheel.

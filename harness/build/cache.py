@@ -41,7 +41,7 @@ _STARTS_PROGRAMS = re.compile(r"\bsubprocess\b|\bpopen\b|\bos\s*\.\s*(?:system|s
 _OWN_PATH = re.compile(rb"\b__(?:BASE_|builtin_)?FILE(?:__)?\b|\bsource_location\b")
 _DIGEST = re.compile("[0-9a-f]{64}")
 _MOST_SOURCES = 5000
-_LOOK_S = 0.25
+_POLL_S = 0.25
 
 
 def default_root() -> Path:
@@ -179,7 +179,7 @@ class Cache:
         may build it.
         """
         lock, deadline = Lock(self._locks / f"{key}.lock"), time.monotonic() + timeout_s
-        while not lock.take(min(_LOOK_S, timeout_s)) and time.monotonic() < deadline and not is_given_up():
+        while not lock.take(min(_POLL_S, timeout_s)) and time.monotonic() < deadline and not is_given_up():
             pass
         try:
             yield

@@ -1,8 +1,8 @@
 """What a candidate asks for as it runs, and its import did not build: extensions of a first `forward`, or of what it makes of
 the device's properties.
 
-Its player tells the calls, a builder makes them, and the next player finds them by content like any other. They are kept
-beside the build of its import, so that a later run has them from the start.
+Its worker tells the calls, a builder makes them, and the next worker finds them by content like any other. They are
+kept beside the build of its import, so that a later run has them from the start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.model.verdict import ReasonCode, Status, Verdict
 
 
 def asked_before(build: Build, cache: Cache, key: str, place: Path) -> Build:
-    """`build`, which is kept under `key`, with what players of the candidate in `place` have asked for in earlier runs."""
+    """`build`, which is kept under `key`, with what workers of the candidate in `place` have asked for in earlier runs."""
     if build.verdict is None:
         for more in cache.all_kept(_key_of_asked(key), place):
             if len(build.extensions) >= outcome.MOST_EXTENSIONS:

@@ -1,4 +1,4 @@
-"""What a build comes to: the extensions a player may load, what the compiler said, or the verdict that ends
+"""What a build comes to: the extensions a worker may load, what the compiler said, or the verdict that ends
 it here.
 """
 
@@ -51,7 +51,7 @@ class Build:
     failed: tuple[str, ...] = ()
 
     def and_also(self, more: Build) -> Build:
-        """This one, with what was built `more`, which a player of the candidate's had asked for."""
+        """This one, with what was built `more`, which a worker of the candidate's had asked for."""
         known = {each.key for each in self.extensions}
         return replace(
             self, extensions=(*self.extensions, *(each for each in more.extensions if each.key not in known)),
@@ -65,7 +65,7 @@ class Build:
 
     @property
     def manifest(self) -> dict[str, dict[str, Any]]:
-        """What a player needs to load the extensions, by key."""
+        """What a worker needs to load the extensions, by key."""
         return {
             each.key: {
                 "module_name": each.module_name, "path": str(each.path),

@@ -35,7 +35,7 @@ from harness.model.verdict import ReasonCode, Status, Verdict, of_own_defect, tr
 from harness.sandbox.descriptors import allow_descriptors
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import Child
-from harness.sandbox.strongest import Wall
+from harness.sandbox.strongest import Sandbox
 
 _BYTES_PER_BUILDER = 3 << 30
 
@@ -66,12 +66,12 @@ class BuildQueue:
 
     def __init__(
         self, candidates: Sequence[Candidate], toolchain: Toolchain, cache: Cache, settings: Settings,
-        wall: Wall | None = None, problem_init: Mapping[str, Any] | None = None, gently: bool = False,
+        sandbox: Sandbox | None = None, problem_init: Mapping[str, Any] | None = None, gently: bool = False,
         device: DeviceFacts | None = None, pool: ThreadPoolExecutor | None = None,
     ) -> None:
         self._toolchain, self._cache, self._settings = toolchain, cache, settings
         self._builders = Builders(
-            toolchain, settings.build_timeout_s, settings.load_timeout_s, wall, dict(problem_init or {}), device,
+            toolchain, settings.build_timeout_s, settings.load_timeout_s, sandbox, dict(problem_init or {}), device,
             [cache.root], gently,
         )
         self._init_digest = _digest_of_init(self._builders.init)

@@ -66,7 +66,7 @@ def _where_it_stopped() -> str:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Meanwhile SIGTERM is as Ctrl-C: `kill` and `timeout` leave no player, no compiler and no folder behind either."""
+    """Meanwhile SIGTERM is as Ctrl-C: `kill` and `timeout` leave no worker, no compiler and no folder behind either."""
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""A bench on the CPU: shared host memory that the referee fills at each launch's turn, and the monotonic clock."""
+"""A bench on the CPU: shared host memory that the judge fills at each launch's turn, and the monotonic clock."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import torch
 
 from harness.attribution.recording import Recording
 from harness.device import canaries
-from harness.device.bench import Cooled, LocalTimes, Turn
+from harness.device.bench import CacheFlushed, LaunchReached, LocalTimes
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
-from harness.device.output_snapshots import Glimpses
+from harness.device.output_snapshots import OutputSnapshots
 from harness.model.device_limits import CPU
 from harness.protocol import passes
 from harness.protocol.arena import Arena
@@ -26,21 +26,22 @@ from harness.protocol.clocks import cold_cache
 from harness.protocol.clocks.heap import SteadyHeap
 from harness.protocol.clocks.stopwatch import MonotonicClock
 from harness.protocol.frames import Channel, FrameTimeout
-from harness.reference.inputs.deferred import Incomplete
+from harness.reference.inputs.deferred import DeferredInputs
 from harness.reference.inputs.sets import InputSet
 
 _COPY_BYTES = 256 << 20
 # OpenMP's idle workers spin for a while after a parallel region and would take a core from the other process.
 _SPIN_ENDS_S = 0.005
-# Between the look whether the cache is cold and the window: nothing but the waiting for it runs then, here or in the player.
-# Without it eager of 0.4 ms was 4 % slower in a player than here (each time the mean of six runs or more on two cores).
+# Between the look whether the cache is cold and the window: nothing but the waiting for it runs then, here or in the
+# worker. Without it eager of 0.4 ms was 4 % slower in a worker than here (each time the mean of six runs or more on two
+# cores).
 _WINDOW_S = 0.0005
-# A player has waited for that look too, and looks so often whether its window is open.
+# A worker has waited for that look too, and looks so often whether its window is open.
 _WAIT_S, _POLL_S = 2 * _WINDOW_S, 5e-5
 
 
 class CpuBench:
-    """The referee's half of the launches on the CPU, with as many threads in the player as here."""
+    """The judge's half of the launches on the CPU, with as many threads in the worker as here."""
 
     kind = "cpu"
     limits = CPU
@@ -61,11 +62,11 @@ class CpuBench:
         self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
         self._outboxes: list[tuple[dict[str, int], torch.Tensor]] = []
         self._sets: Sequence[InputSet] = ()
-        self._incomplete: Incomplete | None = None
+        self._deferred_inputs: DeferredInputs | None = None
         self._taken: list[torch.Tensor] = []
         self._output_bytes = 0
         self._limit_bytes: int | None = None
-        self._glimpses = Glimpses(self.torch_device)
+        self._snapshots = OutputSnapshots(self.torch_device)
         self.identity = DeviceIdentity(
             kind="cpu", name=cpu_name(), sm_count=os.cpu_count(), l2_bytes=self._cache_bytes,
             memory_bytes=_machine_bytes(), torch=torch.__version__,
@@ -105,15 +106,15 @@ class CpuBench:
         }
         return {"op": "open", "regions": regions}
 
-    def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
-        self._sets, self._incomplete = sets, incomplete
-        self._glimpses.forget()
+    def stage(self, sets: Sequence[InputSet], deferred_inputs: DeferredInputs | None = None) -> None:
+        self._sets, self._deferred_inputs = sets, deferred_inputs
+        self._snapshots.forget()
         time.sleep(_SPIN_ENDS_S)
 
     def release(self, channel: Channel, sequence: int, index: int) -> None:
         # One thread's copy: a parallel one would leave a worker of ours spinning beside the timed call.
         inputs = self._sets[index]
-        region = self._incomplete.lacking(inputs) if self._lacks_pieces(index) else inputs.region
+        region = self._deferred_inputs.lacking(inputs) if self._lacks_pieces(index) else inputs.region
         ctypes.memmove(self._slots[index][1].data_ptr(), region.data_ptr(), region.numel())
         self._word = _fresh_word()
         channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)
@@ -125,20 +126,20 @@ class CpuBench:
     def open_window(self, sequence: int, index: int) -> None:
         time.sleep(_WINDOW_S)
         if self._lacks_pieces(index):
-            self._incomplete.complete(self._slots[index][1])
+            self._deferred_inputs.complete(self._slots[index][1])
         self._flags.open_window(sequence)
 
     def release_all(self, channel: Channel, last: int) -> None:
         """Nothing is queued on a CPU; a failed launch has already ended."""
 
-    def poll(self, channel: Channel, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
+    def poll(self, channel: Channel, timeout_s: float) -> LaunchReached | CacheFlushed | dict[str, Any] | None:
         try:
             frame = channel.receive(timeout_s)
         except FrameTimeout:
             return None
         if "cooled" in frame:
-            return Cooled(int(frame["cooled"]))
-        return Turn(int(frame["turn"])) if "turn" in frame else frame
+            return CacheFlushed(int(frame["cooled"]))
+        return LaunchReached(int(frame["turn"])) if "turn" in frame else frame
 
     def begin_recording(self) -> None:
         """No kernels run on a GPU."""
@@ -159,16 +160,16 @@ class CpuBench:
     def outbox(self, index: int) -> torch.Tensor:
         return self._taken[index]
 
-    def glimpse(self, index: int) -> None:
-        self._glimpses.take(index, self._outboxes[index][1][: self._output_bytes])
+    def snapshot(self, index: int) -> None:
+        self._snapshots.take(index, self._outboxes[index][1][: self._output_bytes])
 
     def written_late(self) -> list[int]:
-        return self._glimpses.changed(self._taken)
+        return self._snapshots.changed(self._taken)
 
     def take_outputs(self, count: int, *, on_host: bool = False) -> None:
         self._taken = [region.clone() for _, region in self._outboxes[:count]]
 
-    def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
+    def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, gate: bool) -> LocalTimes:
         time.sleep(_SPIN_ENDS_S)
         times_us, forward_us, began, mark = [], [], time.perf_counter_ns(), 0
         clock = self._stopwatch
@@ -178,8 +179,9 @@ class CpuBench:
                 slot = self._slots[index][1]
                 ctypes.memmove(slot.data_ptr(), inputs.region.data_ptr(), inputs.size_bytes)
                 self._evictor.run(_fresh_word())
-                # As in a player, where nobody looks for missed words: with that, or with the arguments made last, PyTorch's
-                # own code was in the cache, and eager of 0.4 ms 3 % faster than in a player.
+                # As in a worker, where nobody looks for missed words: with that, or with the arguments made last,
+                # PyTorch's
+                # own code was in the cache, and eager of 0.4 ms 3 % faster than in a worker.
                 arguments = inputs.arguments(slot)
                 until = time.monotonic() + _WAIT_S
                 while time.monotonic() < until:
@@ -226,7 +228,7 @@ class CpuBench:
         """Nobody counts what all processes together held."""
         return None
 
-    def note_waiting_player(self) -> None:
+    def note_waiting_worker(self) -> None:
         """There is nothing to open of a CPU."""
 
     def has_room_for_waiting(self) -> bool:
@@ -239,7 +241,7 @@ class CpuBench:
         return {"CUDA_VISIBLE_DEVICES": ""}
 
     def _lacks_pieces(self, index: int) -> bool:
-        return self._incomplete is not None and self._incomplete.index == index
+        return self._deferred_inputs is not None and self._deferred_inputs.index == index
 
     def _ensure(
         self, kind: str, regions: list[tuple[dict[str, int], torch.Tensor]], count: int, size_bytes: int

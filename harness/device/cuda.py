@@ -1,4 +1,4 @@
-"""A bench on one NVIDIA GPU: memory that a player opens too, masked inputs, flags in mapped host memory."""
+"""A bench on one NVIDIA GPU: memory that a worker opens too, masked inputs, flags in mapped host memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch
 from harness.attribution.recording import Recording
 from harness.build.toolchain import find_host_compiler
 from harness.device import canaries
-from harness.device.bench import Cooled, LocalTimes, Turn
+from harness.device.bench import CacheFlushed, LaunchReached, LocalTimes
 from harness.device.energy import PowerMeter
 from harness.device.gpu_cache import GpuCache
 from harness.device.gpu_launches import OwnLaunches
@@ -25,7 +25,7 @@ from harness.device.gpu_regions import GpuRegions, handle_of, shared_region
 from harness.device.health import Health
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
 from harness.device.nvml import Nvml
-from harness.device.output_snapshots import Glimpses
+from harness.device.output_snapshots import OutputSnapshots
 from harness.device.recorder import Recorder
 from harness.model.device_limits import CUDA
 from harness.model.errors import InputError
@@ -35,22 +35,22 @@ from harness.protocol.clocks import cold_cache, gpu_stopwatch
 from harness.protocol.frames import Channel, FrameTimeout
 from harness.protocol.layout import REGION_BYTES
 from harness.protocol.recorder import CPP
-from harness.reference.inputs.deferred import MOST_PIECES, PIECE_BYTES, Incomplete
+from harness.reference.inputs.deferred import MOST_PIECES, PIECE_BYTES, DeferredInputs
 from harness.reference.inputs.sets import InputSet, still_hold
 
 _LEGACY_STREAM = 0
 # Longer than the interpreter's switch interval, so that other threads get their turn between system calls.
 _SPIN_S = 0.012
 _COPY_BYTES = 2 << 30
-_LEFT_TO_PLAYER = 0.05  # a plan of memory counts what is cached; this is for what it did not foresee
+_LEFT_TO_WORKER = 0.05  # a plan of memory counts what is cached; this is for what it did not foresee
 _CLEARED_BYTES = 64 << 20
-# What contexts, libraries and loaded kernels of the referee's process, of the worker's and of one that waits take.
+# What contexts, libraries and loaded kernels of the judge's process, of the worker's and of one that waits take.
 _CONTEXTS_BYTES = 2 << 30
 _RECORDS_BYTES = 2 * PIECE_BYTES * MOST_PIECES  # places and pieces of inputs that come with the window
 
 
 class CudaBench:
-    """The referee's half of the launches on `cuda:index`."""
+    """The judge's half of the launches on `cuda:index`."""
 
     kind = "cuda"
     limits = CUDA
@@ -94,12 +94,12 @@ class CudaBench:
         self._is_tight = False
         self._keys: list[bytes] = []
         self._records = shared_region(_RECORDS_BYTES, self.torch_device)
-        self._incomplete: Incomplete | None = None
+        self._deferred_inputs: DeferredInputs | None = None
         self._opening_key = bytes(KEY_BYTES)
         self._word = 0
         self._taken: list[torch.Tensor] = []
         self._output_bytes = 0
-        self._glimpses = Glimpses(self.torch_device)
+        self._snapshots = OutputSnapshots(self.torch_device)
         self._reached = self._cooled = self._mail = 0
         self._health = Health(self.torch_device, self._raw_bytes, self._stopwatch)
         # A process may open one bench after another, and what the driver holds does not go with the objects.
@@ -153,22 +153,22 @@ class CudaBench:
         outboxes = self._regions["outboxes"]
         return outboxes[:1] * count if self._is_tight else outboxes
 
-    def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
+    def stage(self, sets: Sequence[InputSet], deferred_inputs: DeferredInputs | None = None) -> None:
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
-        if free_bytes < _LEFT_TO_PLAYER * total_bytes:
-            self.release_memory()  # what truths took is no use to the player while it is cached here
-        self._glimpses.forget()
+        if free_bytes < _LEFT_TO_WORKER * total_bytes:
+            self.release_memory()  # what truths took is no use to the worker while it is cached here
+        self._snapshots.forget()
         self._cooled = self._flags.cooled  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
-        self._incomplete = incomplete
-        if incomplete is not None:
+        self._deferred_inputs = deferred_inputs
+        if deferred_inputs is not None:
             self._opening_key = secrets.token_bytes(KEY_BYTES)
-            records = incomplete.records().view(torch.uint8).flatten()
+            records = deferred_inputs.records().view(torch.uint8).flatten()
             self._put_masked([records], [self._records], [self._opening_key])
         together = len(sets) if not self._is_tight else 1
         for first in range(0, len(sets), together):
             numbers = range(first, min(first + together, len(sets)))
-            sources = [incomplete.lacking(sets[at]) if self._lacks_pieces(at) else sets[at].region for at in numbers]
+            sources = [deferred_inputs.lacking(sets[at]) if self._lacks_pieces(at) else sets[at].region for at in numbers]
             self._put_masked(sources, self._staging[first:], self._keys[first:])
             del sources
         self.synchronize()
@@ -186,7 +186,7 @@ class CudaBench:
             self._masks.apply(_LEGACY_STREAM, together, size_bytes)
 
     def _lacks_pieces(self, index: int) -> bool:
-        return self._incomplete is not None and self._incomplete.index == index
+        return self._deferred_inputs is not None and self._deferred_inputs.index == index
 
     def release(self, channel: Channel, sequence: int, index: int) -> None:
         self._word = secrets.randbits(64)
@@ -194,7 +194,7 @@ class CudaBench:
 
     def open_window(self, sequence: int, index: int) -> None:
         if self._lacks_pieces(index):
-            self._flags.open_window(sequence, self._opening_key, self._incomplete.places.numel())
+            self._flags.open_window(sequence, self._opening_key, self._deferred_inputs.places.numel())
         else:
             self._flags.open_window(sequence)
 
@@ -211,7 +211,7 @@ class CudaBench:
     def end_recording(self) -> Recording:
         return self._recorder.end()
 
-    def poll(self, channel: Channel, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
+    def poll(self, channel: Channel, timeout_s: float) -> LaunchReached | CacheFlushed | dict[str, Any] | None:
         deadline = time.perf_counter() + timeout_s
         while True:
             until = min(time.perf_counter() + _SPIN_S, deadline)
@@ -219,11 +219,11 @@ class CudaBench:
                 turn = self._flags.turn
                 if turn != self._reached:
                     self._reached = turn
-                    return Turn(turn)
+                    return LaunchReached(turn)
                 cooled = self._flags.cooled
                 if cooled != self._cooled:
                     self._cooled = cooled
-                    return Cooled(cooled)
+                    return CacheFlushed(cooled)
             mail = self._flags.mail
             if channel.readable():
                 try:
@@ -240,12 +240,12 @@ class CudaBench:
     def outbox(self, index: int) -> torch.Tensor:
         return self._taken[0 if self._is_tight else index]
 
-    def glimpse(self, index: int) -> None:
+    def snapshot(self, index: int) -> None:
         if not self._is_tight or index == len(self._keys) - 1:  # where the last one's output is the only one that stays
-            self._glimpses.take(index, self._outboxes(index + 1)[index][: self._output_bytes])
+            self._snapshots.take(index, self._outboxes(index + 1)[index][: self._output_bytes])
 
     def written_late(self) -> list[int]:
-        return self._glimpses.changed(self._taken * len(self._keys) if self._is_tight else self._taken)
+        return self._snapshots.changed(self._taken * len(self._keys) if self._is_tight else self._taken)
 
     def take_outputs(self, count: int, *, on_host: bool = False) -> None:
         outboxes = [region[: self._output_bytes].view(torch.int64) for region in self._outboxes(count)[:count]]
@@ -259,13 +259,13 @@ class CudaBench:
         torch._foreach_copy_([each.view(torch.int64) for each in self._taken], outboxes)  # one step for all
         self._note_use()
 
-    def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
+    def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, gate: bool) -> LocalTimes:
         together = 1 if self._is_tight else len(sets)
         for first in range(0, len(sets), together):
             regions = [each.region for each in sets[first : first + together]]
             self._put_masked(regions, self._staging[first:], [self._own.key] * len(regions))
             del regions  # before the next are drawn
-        return self._own.make(model, sets, self._staging, self._regions["slots"], hold=hold, tight=self._is_tight)
+        return self._own.make(model, sets, self._staging, self._regions["slots"], gate=gate, tight=self._is_tight)
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch_device)
@@ -315,8 +315,8 @@ class CudaBench:
     def peak_bytes(self) -> int:
         return self._health.peak_bytes()
 
-    def note_waiting_player(self) -> None:
-        self._health.note_waiting_player()
+    def note_waiting_worker(self) -> None:
+        self._health.note_waiting_worker()
 
     def has_room_for_waiting(self) -> bool:
         return self._health.has_room_for_waiting()
@@ -388,7 +388,7 @@ _PIECE_BYTES = 1 << 30
 
 
 class Ballast:
-    """What is held on `device` to leave less than it has; nothing at first."""
+    """What is gated on `device` to leave less than it has; nothing at first."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device

@@ -1,4 +1,4 @@
-"""Opening the referee's GPU before PyTorch is there, where it is known early on which one it will be."""
+"""Opening the judge's GPU before PyTorch is there, where it is known early on which one it will be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.protocol.context_opening import open_in_thread
 
 
-def open_ahead(name: str) -> threading.Thread | None:
+def open_context_early(name: str) -> threading.Thread | None:
     """Have a thread open the GPU of `auto` or `cuda:N`, where this PyTorch can use one."""
     if name == "cpu" or not _uses_gpus():
         return None

@@ -1,7 +1,7 @@
-"""The buffers by which a GPU's L2 is made cold, shared with a player, and the look whether that was done.
+"""The buffers by which a GPU's L2 is made cold, shared with a worker, and the look whether that was done.
 
-A player works on the shared buffers; what the sum over the one that is read must be follows from a copy that stays
-here, so a player that writes into the shared one gains nothing.
+A worker works on the shared buffers; what the sum over the one that is read must be follows from a copy that stays
+here, so a worker that writes into the shared one gains nothing.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ class GpuCache:
 
     @property
     def regions(self) -> dict[str, torch.Tensor]:
-        """What players share: "written", "read" and "sums", as uint8."""
+        """What workers share: "written", "read" and "sums", as uint8."""
         return self._shared
 
     def command(self) -> dict[str, dict[str, str | int]]:
-        """The shared buffers as a player opens them."""
+        """The shared buffers as a worker opens them."""
         return {name: handle_of(region) for name, region in self._shared.items()}
 
     def draw_word(self) -> None:
-        """Take a fresh word for the referee's own launches."""
+        """Take a fresh word for the judge's own launches."""
         self._own_word.fill_(_signed(secrets.randbits(64)))
 
     def cool(self) -> None:
-        """The flush of the referee's own launches, in stream order."""
+        """The flush of the judge's own launches, in stream order."""
         self._own.run(_LEGACY_STREAM, self._own_sum.data_ptr())
 
     def fault(self, index: int, word: int) -> str | None:
-        """What the flush under `word` of a player's launch `index` left undone; waits for the device."""
-        sum_of_player = self._shared["sums"].view(torch.int64)[index].clone()  # first: the right one exists nowhere yet
+        """What the flush under `word` of a worker's launch `index` left undone; waits for the device."""
+        sum_of_worker = self._shared["sums"].view(torch.int64)[index].clone()  # first: the right one exists nowhere yet
         words = self._shared["written"].view(torch.int64)
         places = torch.randint(words.numel(), (_SAMPLED_WORDS,), device=self._device, generator=self._generator())
         missed = (words[places] != _signed(word)).sum()
         self._own_word.fill_(_signed(word))
         self._expected.add_up(_LEGACY_STREAM, self._own_sum.data_ptr())
-        read = sum_of_player == self._own_sum[0]
-        # One wait for all of it: the player's stream holds the device in turns with this one.
+        read = sum_of_worker == self._own_sum[0]
+        # One wait for all of it: the worker's stream holds the device in turns with this one.
         missed_count, was_read = torch.stack([missed, read.to(torch.int64)]).tolist()
         if missed_count:
             return f"{missed_count} of {_SAMPLED_WORDS} words looked at were not written over"

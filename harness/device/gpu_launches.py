@@ -1,4 +1,4 @@
-"""The referee's own launches on a GPU: the same steps in the same order as a player's, on the same slots."""
+"""The judge's own launches on a GPU: the same steps in the same order as a worker's, on the same slots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.protocol.arena import GO_BYTE, KEY_BYTE, KEY_BYTES, SECRET_BYTES, T
 from harness.protocol.clocks.stopwatch import Stopwatch
 from harness.protocol.gate_kernel import Waiter
 from harness.protocol.markers import Closer
-from harness.protocol.masking import Completer, Mask
+from harness.protocol.masking import DeferredWriter, Mask
 from harness.protocol.output_placement import Placement, any_choice
 from harness.protocol.rotation import Rotation
 from harness.reference.inputs.sets import InputSet
@@ -28,7 +28,7 @@ _OVERWRITE = 0xFF
 
 
 class OwnLaunches:
-    """Makes launches on `device`; `flags` is the referee's own page of words, which lies at `words` for the device.
+    """Makes launches on `device`; `flags` is the judge's own page of words, which lies at `words` for the device.
 
     A call that a step of ours comes before or after takes another time than one without: inputs come from under a mask,
     each launch has a turn to wait for, and its outputs are copied and as much memory written over.
@@ -43,7 +43,7 @@ class OwnLaunches:
         self._waiter = Waiter(cubin, words)
         self._secret = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device=device)
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
-        self._completer = Completer(cubin, words, 0)  # brings nothing, as in a player nearly always
+        self._deferred_writer = DeferredWriter(cubin, words, 0)  # brings nothing, as in a worker nearly always
         self._closer = Closer(cubin)
         self._rotation = Rotation(cubin)
         self._placement = Placement(device)
@@ -53,7 +53,7 @@ class OwnLaunches:
 
     def make(
         self, model: torch.nn.Module, sets: Sequence[InputSet], staging: Sequence[torch.Tensor],
-        slots: Sequence[torch.Tensor], *, hold: bool, tight: bool = False,
+        slots: Sequence[torch.Tensor], *, gate: bool, tight: bool = False,
     ) -> LocalTimes:
         """One launch of `model` for each set, from `staging`, where it lies under the mask of `key`, through the slot
         of the same number. Where it is `tight` a call has the memory of what the one before returned.
@@ -62,10 +62,10 @@ class OwnLaunches:
         first = self._end + 1
         self._end = end = first + len(sets)
         passes.notice_backward(model, lambda: halves.append(self._stopwatch.stop(mark)))
-        self._placement.hold([each.nbytes for each in self._taken], any_choice())
+        self._placement.gate([each.nbytes for each in self._taken], any_choice())
         cuda_driver.reset_persisting_l2()
         self._cache.draw_word()
-        if hold:
+        if gate:
             # A reference that synchronises, or loads a kernel, would wait for a release that comes after it.
             watchdog = threading.Timer(_PATIENCE_S, self._let_all_go, (end,))
             watchdog.start()
@@ -77,7 +77,7 @@ class OwnLaunches:
                 slot = slots[index]
                 self._fill(first + index, index, staging[index], slot, inputs.size_bytes)
                 arguments = inputs.arguments(slot)
-                self._completer.run(_LEGACY_STREAM, first + index, slot.data_ptr(), inputs.size_bytes)
+                self._deferred_writer.run(_LEGACY_STREAM, first + index, slot.data_ptr(), inputs.size_bytes)
                 mark = self._stopwatch.start()
                 began = time.perf_counter_ns()
                 result = model(*arguments)
@@ -116,7 +116,7 @@ class OwnLaunches:
         self._rotation.before(_LEGACY_STREAM, index)
 
     def _take(self, result: Any) -> None:
-        """Copy the outputs as a player does; what it then writes over is theirs, and here it is the copies: the outputs
+        """Copy the outputs as a worker does; what it then writes over is theirs, and here it is the copies: the outputs
         may be the model's own memory.
         """
         outputs = tree.flatten(result)[1]
@@ -133,7 +133,7 @@ class OwnLaunches:
         self._flags.release(end, self.key)
 
     def _conduct(self, first: int, end: int) -> None:
-        """Answer one turn after another, and open each window when the cache is cold for it, as for a player."""
+        """Answer one turn after another, and open each window when the cache is cold for it, as for a worker."""
         flags, reached = self._flags, first - 1
         opened = reached
         deadline = time.monotonic() + _PATIENCE_S

@@ -1,6 +1,6 @@
-"""Memory of a GPU that a player opens too.
+"""Memory of a GPU that a worker opens too.
 
-Allocations that a player opens are made by the driver for this purpose alone, in multiples of 2 MiB: a handle to a
+Allocations that a worker opens are made by the driver for this purpose alone, in multiples of 2 MiB: a handle to a
 tensor of PyTorch's caching allocator would let the other side read its neighbours.
 """
 
@@ -15,13 +15,13 @@ from harness.protocol.layout import REGION_BYTES
 
 
 def shared_region(size_bytes: int, device: torch.device) -> torch.Tensor:
-    """At least `size_bytes` on `device` that a player can open, as uint8. Raises DriverError where there is no room."""
+    """At least `size_bytes` on `device` that a worker can open, as uint8. Raises DriverError where there is no room."""
     size_bytes = -(-size_bytes // REGION_BYTES) * REGION_BYTES
     return cuda_driver.as_bytes(cuda_driver.allocate(size_bytes), size_bytes, str(device))
 
 
 def handle_of(region: torch.Tensor) -> dict[str, str | int]:
-    """A shared region as a player opens it."""
+    """A shared region as a worker opens it."""
     return {"handle": cuda_driver.ipc_handle(region.data_ptr()).hex(), "bytes": region.numel()}
 
 
@@ -52,7 +52,7 @@ class GpuRegions:
             fresh.append(shared_region(size_bytes, self._device))
 
     def free(self) -> None:
-        """Give all of them back; no player may have one open."""
+        """Give all of them back; no worker may have one open."""
         for name, regions in self._regions.items():
             self._regions[name] = []
             for region in regions:

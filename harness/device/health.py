@@ -1,6 +1,6 @@
-"""Whether a GPU is well again after a player was killed: it answers, it is idle, and nothing of the player is left.
+"""Whether a GPU is well again after a worker was killed: it answers, it is idle, and nothing of the worker is left.
 
-What "idle" and "empty" mean is measured before the first player, on the same GPU: the time of a copy and the memory
+What "idle" and "empty" mean is measured before the first worker, on the same GPU: the time of a copy and the memory
 that others hold. A killed process gives both back within a second or two; what still holds on after some patience is a
 process that got away, or another user.
 """
@@ -19,7 +19,7 @@ _COPY_BYTES = 64 << 20
 _COPIES = 5
 # Two busy processes share a GPU in slices: a copy beside another one's kernels takes twice as long or more.
 _BUSY = 1.5
-# The referee's own kernels and contexts grow by this much or less while it works, or, as they did beside gradients, by
+# The judge's own kernels and contexts grow by this much or less while it works, or, as they did beside gradients, by
 # more; but a process that lives holds more than half of what one holds that has only opened the GPU.
 _SLACK_BYTES, _SLACK_SHARE = 256 << 20, 0.5
 _PATIENCE_S = 10.0
@@ -31,7 +31,7 @@ _FREE_BESIDE = 0.5
 
 
 class Health:
-    """`raw_bytes()` says how much the referee has allocated outside PyTorch; its own memory is no finding."""
+    """`raw_bytes()` says how much the judge has allocated outside PyTorch; its own memory is no finding."""
 
     def __init__(self, device: torch.device, raw_bytes: Callable[[], int], stopwatch: Stopwatch) -> None:
         self._device, self._raw_bytes, self._stopwatch = device, raw_bytes, stopwatch
@@ -57,13 +57,13 @@ class Health:
         except RuntimeError as error:
             return f"the GPU no longer answers: {str(error).splitlines()[0]}"
 
-    def note_waiting_player(self) -> None:
-        """Take what others hold beyond what they held before for what a player holds that waits with the GPU open."""
+    def note_waiting_worker(self) -> None:
+        """Take what others hold beyond what they held before for what a worker holds that waits with the GPU open."""
         found = self._bytes_of_others() - self._held_bytes
         self._waiting_bytes = found if 0 <= found <= _MOST_WAITING_BYTES else None
 
     def has_room_for_waiting(self) -> bool:
-        """Whether half of the memory is free, and what a waiting player holds of it is known."""
+        """Whether half of the memory is free, and what a waiting worker holds of it is known."""
         free_bytes, total_bytes = torch.cuda.mem_get_info(self._device)
         return self._waiting_bytes is not None and free_bytes >= _FREE_BESIDE * total_bytes
 
@@ -92,10 +92,10 @@ class Health:
             time.sleep(0.002)
 
     def left_bytes(self, waiting: int = 0) -> int:
-        """Bytes of device memory that others hold beyond what they held before; waits for a killed player's.
+        """Bytes of device memory that others hold beyond what they held before; waits for a killed worker's.
 
-        So many players that are `waiting` have their own part of it. What is still held is told but once: it may be
-        another user's, and no later player is to be waited for longer.
+        So many workers that are `waiting` have their own part of it. What is still held is told but once: it may be
+        another user's, and no later worker is to be waited for longer.
         """
         deadline = time.monotonic() + _PATIENCE_S
         own_bytes = waiting * (self._waiting_bytes or 0)

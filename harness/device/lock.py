@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from harness.report.progress import Progress
 
 LONGEST_WAIT_S = 3600.0
-_LOOK_S = 0.25
+_POLL_S = 0.25
 _COMMAND_CHARACTERS = 100
 
 
-class Turn:
+class DeviceLock:
     """The turns of one run on the device `name`. `held` is one of them.
 
     Who waits for longer than `wait_s` gives up.
@@ -41,7 +41,7 @@ class Turn:
         self._wait_s = LONGEST_WAIT_S if wait_s is None else wait_s
 
     @classmethod
-    def on(cls, bench: Bench, progress: Progress, wait_s: float | None = None) -> Turn:
+    def on(cls, bench: Bench, progress: Progress, wait_s: float | None = None) -> DeviceLock:
         """The turns on the device of `bench`."""
         uuid = bench.identity.uuid
         name = f"{bench.identity.name} ({uuid[:12]})" if uuid else "this CPU"
@@ -76,7 +76,7 @@ class Turn:
         meanwhile = ", and building meanwhile" if is_built else ""
         self._progress.note(f"{self._holder()} is timing on {self._name}: waiting for it to end{meanwhile}")
         until = time.monotonic() + self._wait_s
-        while not self._lock.take(min(_LOOK_S, max(0.0, until - time.monotonic()))):
+        while not self._lock.take(min(_POLL_S, max(0.0, until - time.monotonic()))):
             if is_built is not None and is_built():
                 self._progress.note(f"all candidates are built; still waiting for the other run on {self._name}")
                 is_built = None
@@ -111,5 +111,5 @@ def _command_of(process: int) -> str:
 @contextmanager
 def alone_on(bench: Bench, progress: Progress, wait_s: float | None = None) -> Iterator[None]:
     """Hold the device, with a word to the user when another run has it. Raises DeviceBusy."""
-    with Turn.on(bench, progress, wait_s).held():
+    with DeviceLock.on(bench, progress, wait_s).held():
         yield

@@ -1,6 +1,6 @@
 """Pieces of outputs as they were when their launches had ended, held against what is there once the queue has ended.
 
-What a player computes late it must also hand over late. A piece of a launch's outbox, from a place that is drawn, is
+What a worker computes late it must also hand over late. A piece of a launch's outbox, from a place that is drawn, is
 copied before the next launch goes; on a GPU by a copy engine, which waits for no kernel and for no switch between
 processes. An outbox that is written to after that was not filled inside the launch's window.
 """
@@ -16,7 +16,7 @@ import torch
 _PIECE_BYTES = 1 << 20
 
 
-class Glimpses:
+class OutputSnapshots:
     """The pieces of one queue. On a GPU (`device` is one) each is copied to pinned memory on a stream of its own."""
 
     def __init__(self, device: torch.device) -> None:

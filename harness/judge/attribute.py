@@ -1,7 +1,7 @@
 """Whose kernels ran, and whether the launches that show it were launches like the timed ones.
 
 On a GPU the worker's recorder wrote down what ran in probes among the rounds, which look like any other segment. On a CPU
-one launch is watched by PyTorch's profiler, and the listing is the player's word. What can be held against either: the
+one launch is watched by PyTorch's profiler, and the listing is the worker's word. What can be held against either: the
 outputs are compared with the truth like any other, and the time is compared with the time that was measured.
 """
 
@@ -37,22 +37,22 @@ from harness.timing.doubts import by_chance_us
 from harness.timing.timings import Timing
 
 if TYPE_CHECKING:
-    from harness.judge.judgement import Contestant
+    from harness.judge.judgement import Prepared
 
 UNKNOWN = Provenance("unknown", None)
 # What CUPTI adds to each kernel of a recorded call (0.6 to 1.9 µs were seen on an H100), or to each launch where the host's
 # time is in the window.
-_EACH_US, _EACH_UNHELD_US = 2.5, 8.0
+_EACH_US, _EACH_UNGATED_US = 2.5, 8.0
 # Within a window that was queued ahead the GPU may stand idle for so long around its kernels, and so long between two.
 _IDLE_US, _IDLE_EACH_US = 10.0, 3.0
 _NOBODYS_SHARE = 0.05
 _TRIES = 3
-_ARENAS_OWN = "fallocate"  # which the player itself looks up when memory is given back
+_ARENAS_OWN = "fallocate"  # which the worker itself looks up when memory is given back
 _COPY_KERNEL = "direct_copy_kernel"  # PyTorch's own, for tensors of one dtype and different strides
 
 
 def trace(
-    session: Session, limits: Limits, reference: Reference, contestant: Contestant, timing: Timing
+    session: Session, limits: Limits, reference: Reference, prepared: Prepared, timing: Timing
 ) -> Provenance:
     """Say whose kernels the calls at the sizes of `reference` were; what cannot be seen is unknown.
 
@@ -60,8 +60,8 @@ def trace(
     it busy for longer than the calls are said to take.
     """
     if not limits.lists_kernels:
-        return _trace_on_cpu(session, limits, reference, contestant, timing)
-    found = _trace_on_gpu(session, limits, reference, contestant, timing)
+        return _trace_on_cpu(session, limits, reference, prepared, timing)
+    found = _trace_on_gpu(session, limits, reference, prepared, timing)
     if session.helped and found.kind != "unknown":
         note = "another process that it began uses the GPU: what that does is not known"
         return replace(found, kind="unknown", own_share=None, notes=(*found.notes, note))
@@ -78,24 +78,24 @@ class _Seen:
 
 
 def _trace_on_gpu(
-    session: Session, limits: Limits, reference: Reference, contestant: Contestant, timing: Timing
+    session: Session, limits: Limits, reference: Reference, prepared: Prepared, timing: Timing
 ) -> Provenance:
     """Of all recorded segments that which claims least counts; one of them at least must be like the timed ones. Where none
     is, more are made.
     """
-    held, source = timing.launch_hidden is True, Path(contestant.path)
+    held, source = timing.launch_hidden is True, Path(prepared.path)
     tries = 1 if timing.is_brief else _TRIES  # of what takes seconds, one is enough
 
     @functools.cache  # nearly always the same names
     def owners(names: frozenset[str]) -> Owners:
-        return owners_of(names, gather(contestant.extensions, contestant.triton_cache, source, sorted(names)))
+        return owners_of(names, gather(prepared.extensions, prepared.triton_cache, source, sorted(names)))
 
     waiting = [made for made in timing.recorded if (made.hidden is True) == held]
     seen: list[_Seen] = []
     try:
         while waiting or (len(seen) < tries and all(each.unlike for each in seen)):
             made = waiting.pop(0) if waiting else recorded_launches(
-                session, reference, contestant, held=held, lead_in=not timing.is_brief
+                session, reference, prepared, held=held, lead_in=not timing.is_brief
             )
             seen.append(_read(session, made, timing, limits, len(reference.output_specs), owners))
     except Failed as failure:
@@ -117,17 +117,17 @@ def _trace_on_gpu(
 
 
 def recorded_launches(
-    session: Session, reference: Reference, contestant: Contestant, *, held: bool, lead_in: bool = True
+    session: Session, reference: Reference, prepared: Prepared, *, held: bool, lead_in: bool = True
 ) -> Launches:
     """Launches, the first a lead-in where there is one, whose kernels were recorded and whose outputs were right. Raises
     Failed.
     """
     sets = [reference.draw() for _ in range(1 + lead_in)]
     session.bench.synchronize()
-    made = session.launch(sets, hold=held and lead_in, record=True)  # one alone is waited for within its queue
+    made = session.launch(sets, gate=held and lead_in, record=True)  # one alone is waited for within its queue
     last = len(sets) - 1
-    figures = judge_launch(session, reference, sets[last], last, contestant.precision_class)
-    check.decide([figures], reference, contestant.precision_class)
+    figures = judge_launch(session, reference, sets[last], last, prepared.precision_class)
+    check.decide([figures], reference, prepared.precision_class)
     return made
 
 
@@ -160,7 +160,7 @@ def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Prov
     own = [span for span in window.spans if span not in _copies_to_order(window.spans, copies)]
     busy = busy_us(window.spans)
     found = replace(kind_on_gpu([*own, *window.late], owners), busy_us=busy, launched=len(window.spans))
-    each_us = _IDLE_EACH_US if held else _EACH_UNHELD_US
+    each_us = _IDLE_EACH_US if held else _EACH_UNGATED_US
     idle_us = window.open_us - busy - _IDLE_US - each_us * len(window.spans)
     if idle_us <= (_NOBODYS_SHARE * window.open_us if held else busy):
         return found
@@ -174,7 +174,7 @@ def unlike_timed(traced_us: float, timing: Timing, limits: Limits, kernels: int 
     if limits.lists_kernels:
         held = timing.launch_hidden is True
         slack_us += 0.0 if held else by_chance_us(timing)
-        longer_us = (_EACH_US if held else _EACH_UNHELD_US) * kernels
+        longer_us = (_EACH_US if held else _EACH_UNGATED_US) * kernels
     least_us = limits.traced_least * timed_us - slack_us
     most_us = limits.traced_most * timed_us + slack_us + longer_us
     if math.isfinite(traced_us) and least_us <= traced_us <= most_us:
@@ -198,7 +198,7 @@ def _copies_to_order(spans: Sequence[Span], outputs: int) -> list[Span]:
 
 
 def _trace_on_cpu(
-    session: Session, limits: Limits, reference: Reference, contestant: Contestant, timing: Timing
+    session: Session, limits: Limits, reference: Reference, prepared: Prepared, timing: Timing
 ) -> Provenance:
     """Watch a launch. One that comes out as mixed or unknown is watched three times, of which the middle one counts: a pause
     of a busy core falls on the candidate's own time, on a library's or between the two, and is soon a twentieth of a call.
@@ -208,9 +208,9 @@ def _trace_on_cpu(
     for _ in range(1 if timing.is_brief else _TRIES):  # of what takes seconds, one is enough
         try:
             beside_us = session.core_time_beside_us()
-            listing = _profiled(session, reference, contestant)
+            listing = _profiled(session, reference, prepared)
             listing["others_us"] += session.core_time_beside_us() - beside_us
-            found = _kind_on_cpu(listing, contestant)
+            found = _kind_on_cpu(listing, prepared)
         except Failed as failure:
             if alike:
                 break
@@ -231,25 +231,25 @@ def _trace_on_cpu(
     return replace(found, kind="unknown", own_share=None, notes=(*found.notes, unlike))
 
 
-def _profiled(session: Session, reference: Reference, contestant: Contestant) -> dict[str, Any]:
-    """What the player lists of one launch whose output was right. Raises Failed."""
+def _profiled(session: Session, reference: Reference, prepared: Prepared) -> dict[str, Any]:
+    """What the worker lists of one launch whose output was right. Raises Failed."""
     inputs = reference.draw()
     session.bench.synchronize()
     listing = session.profile(inputs)
-    figures = judge_launch(session, reference, inputs, 0, contestant.precision_class)
-    check.decide([figures], reference, contestant.precision_class)
+    figures = judge_launch(session, reference, inputs, 0, prepared.precision_class)
+    check.decide([figures], reference, prepared.precision_class)
     return listing
 
 
-def _kind_on_cpu(listing: dict[str, Any], contestant: Contestant) -> Provenance:
+def _kind_on_cpu(listing: dict[str, Any], prepared: Prepared) -> Provenance:
     """The kind of a watched launch. Raises what a listing that is none makes of it."""
     total_us = float(listing["total_us"])
     found = kind_on_cpu(
-        listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(contestant.extensions),
+        listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(prepared.extensions),
         pytorchs=_pytorchs_operators(), called_back=listing["called_back"] is not False,
         foreign=[
-            *(name for path in contestant.extensions for name in foreign_functions(path)),
-            *_foreign_addresses(listing["addresses"], contestant),
+            *(name for path in prepared.extensions for name in foreign_functions(path)),
+            *_foreign_addresses(listing["addresses"], prepared),
         ],
         others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
         idle_us=float(listing["idle_us"]),
@@ -257,11 +257,11 @@ def _kind_on_cpu(listing: dict[str, Any], contestant: Contestant) -> Provenance:
     return replace(found, busy_us=total_us)
 
 
-def _foreign_addresses(asked_for: Sequence[Any], contestant: Contestant) -> list[str]:
+def _foreign_addresses(asked_for: Sequence[Any], prepared: Prepared) -> list[str]:
     """What Python was asked the address of, in words, but for what an extension may take from elsewhere by itself, and for
     the candidate's own extensions, which are opened so where they are no modules.
     """
-    own = {*map(str, contestant.extensions), _ARENAS_OWN}
+    own = {*map(str, prepared.extensions), _ARENAS_OWN}
     names = [str(each) for each in asked_for]
     return [f"the address of {name[-80:]}" for name in names if name not in own and not is_permitted(name)]
 

@@ -1,4 +1,4 @@
-"""What lasts as long as a run: the builds, the wall, the caches, and the files that the baselines are written to."""
+"""What lasts as long as a run: the builds, the sandbox, the caches, and the files that the baselines are written to."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from harness.build.queue import BuildQueue
 from harness.build.toolchain import Toolchain, arch_of, find_toolchain
 from harness.device.bench import Bench
 from harness.device.identity import DeviceIdentity
-from harness.judge.judgement import Contestant
-from harness.launch.worker_launcher import PlayerStarter
+from harness.judge.judgement import Prepared
+from harness.launch.worker_launcher import WorkerLauncher
 from harness.model.baselines import BASELINES, Baseline, write_baseline
 from harness.model.candidate import Candidate
 from harness.model.problem import Problem
@@ -30,7 +30,7 @@ from harness.model.verdict import Verdict
 from harness.results.assembly import baseline_hash
 from harness.sandbox.interrupts import undisturbed
 from harness.sandbox.leftovers import remove_tree
-from harness.sandbox.strongest import Wall, best_wall
+from harness.sandbox.strongest import Sandbox, strongest_sandbox
 
 # Of the compilers for what one candidate asks for as it runs, while its device waits.
 _JOBS_OF_ASKED = 2
@@ -56,7 +56,7 @@ class Builds(Protocol):
     def close(self) -> None: ...
 
 
-class Workshop:
+class BuildPool:
     """Builds `candidates` from the moment it is made, or takes them from `builds`; use it in a `with`.
 
     It builds `gently`, on half the cores, where another run is timing meanwhile.
@@ -72,18 +72,18 @@ class Workshop:
         self._cache = Cache()
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-"))
         self._sound = sound_of(problem, candidates)
-        self.wall = best_wall()
+        self.sandbox = strongest_sandbox()
         self._builds: Builds = builds or queue_for(
-            problem, self._sound, self._toolchain, settings, bench.identity, self._cache, self.wall, gently
+            problem, self._sound, self._toolchain, settings, bench.identity, self._cache, self.sandbox, gently
         )
         self._builders = Builders(
-            self._toolchain, settings.build_timeout_s, settings.load_timeout_s, self.wall, _init_of(problem, bench.kind),
+            self._toolchain, settings.build_timeout_s, settings.load_timeout_s, self.sandbox, _init_of(problem, bench.kind),
             facts_of(bench.identity), [self._cache.root],
         )
         self._hidden = [self._cache.root, problem.reference_path.resolve().parent, *problem.candidate_folders]
         self._extended: dict[Candidate, Build] = {}  # builds to which came what was asked for at run time
 
-    def __enter__(self) -> Workshop:
+    def __enter__(self) -> BuildPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -118,7 +118,7 @@ class Workshop:
         self._builds.wait_until_idle()
 
     def is_ready(self, entry: Baseline | Candidate) -> bool:
-        """Whether a contestant can be made of `entry` without waiting."""
+        """Whether an entry can be made of `entry` without waiting."""
         return isinstance(entry, Baseline) or (entry.fault is None and self._builds.is_ready(entry))
 
     def is_settled(self, candidate: Candidate) -> bool:
@@ -135,8 +135,8 @@ class Workshop:
         return self._extended.get(candidate) or self._builds.result(candidate)
 
     def build_asked(self, candidate: Candidate, calls: Sequence[Mapping[str, Any]]) -> Verdict | None:
-        """Build what the player of `candidate` has asked for, for those that come after it; the verdict on what does not
-        build.
+        """Build what the worker of `candidate` has asked for, for those that come after it; the verdict on what does
+        not build.
         """
         build, verdict = build_asked(
             candidate, self.build_of(candidate), calls, self._builders, self._cache, _JOBS_OF_ASKED
@@ -144,41 +144,41 @@ class Workshop:
         self._extended[candidate] = build
         return verdict
 
-    def contestant(self, entry: Baseline | Candidate) -> tuple[Contestant, PlayerStarter]:
-        """What the judge needs to play `entry`, once it is built."""
+    def prepared(self, entry: Baseline | Candidate) -> tuple[Prepared, WorkerLauncher]:
+        """What the judge needs to try `entry`, once it is built."""
         return self._baseline(entry) if isinstance(entry, Baseline) else self._candidate(entry)
 
-    def _baseline(self, baseline: Baseline) -> tuple[Contestant, PlayerStarter]:
+    def _baseline(self, baseline: Baseline) -> tuple[Prepared, WorkerLauncher]:
         path = write_baseline(baseline, self._problem, self._sizes, self._folder)
         # On a CPU all problems share one: Inductor first tries which instructions its compiler has, 9 s on one core.
         own = "" if self._bench.limits.is_host else f"-{baseline_hash(path)}"
         warm = self._warm_folder(f"{baseline.name}{own}")
         precision_class = baseline.precision_class or self._problem.accuracy.precision_class
-        contestant = Contestant(
+        prepared = Prepared(
             baseline.name, str(path), {}, (), warm / "triton", precision_class, "torch", is_baseline=True,
         )
-        return contestant, PlayerStarter(self._bench, self.wall, warm, baseline.imports, [path], self._hidden)
+        return prepared, WorkerLauncher(self._bench, self.sandbox, warm, baseline.imports, [path], self._hidden)
 
-    def _candidate(self, candidate: Candidate) -> tuple[Contestant, PlayerStarter]:
+    def _candidate(self, candidate: Candidate) -> tuple[Prepared, WorkerLauncher]:
         build = self.build_of(candidate)
         key = self._cache.key(candidate, self._toolchain)
         # Only what compiles when it runs has something to keep; others would have a place to store files for ever.
         compiles = candidate.language == "triton" or "torch.compile" in candidate.source
         warm = self._warm_folder(key) if compiles else self._folder / "warm" / key
-        contestant = Contestant(
+        prepared = Prepared(
             candidate.name, str(candidate.file_in(self._folder).resolve()), build.manifest,
             tuple(extension.path for extension in build.extensions), warm / "triton",
             self._problem.accuracy.precision_class, candidate.language, origin=str(candidate.path.resolve()),
             refused=frozenset(build.failed), stand_in_gpu=stand_in_gpu_of(candidate, self._toolchain),
         )
         entries = [extension.path.parent for extension in build.extensions]
-        own, folders = self._beside(candidate, Path(contestant.path))
-        readable, hidden = [Path(contestant.path), *own, *entries], [*self._hidden, *folders]
+        own, folders = self._beside(candidate, Path(prepared.path))
+        readable, hidden = [Path(prepared.path), *own, *entries], [*self._hidden, *folders]
         # Inductor's compiler finds its files by itself but where the path to them has a blank.
         places = f"{sys.prefix}{warm}"
         is_to_mend = "torch.compile" in candidate.source and shlex.quote(places) != places
         imports = BASELINES["torch.compile"].imports if is_to_mend else ()
-        return contestant, PlayerStarter(self._bench, self.wall, warm, imports, readable, hidden)
+        return prepared, WorkerLauncher(self._bench, self.sandbox, warm, imports, readable, hidden)
 
     def _beside(self, candidate: Candidate, path: Path) -> tuple[list[Path], list[Path]]:
         """What it may read beside the file at `path` that is run, and the folders of which it is to see nothing else."""
@@ -187,7 +187,7 @@ class Workshop:
         return [path.parent] if candidate.files else own, places.folders
 
     def _warm_folder(self, name: str) -> Path:
-        """Where a contestant's own compiled Triton and Inductor kernels outlive the run."""
+        """Where an entry's own compiled Triton and Inductor kernels outlive the run."""
         folder = self._cache.root / "warm" / f"{self._toolchain.torch}-{self._toolchain.sm}" / name
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)  # the clock of the least recently used
@@ -208,13 +208,13 @@ def toolchain_for(capability: str | None, archs: Sequence[str]) -> Toolchain:
 
 def queue_for(
     problem: Problem, sound: Sequence[Candidate], toolchain: Toolchain, settings: Settings, device: DeviceIdentity,
-    cache: Cache, wall: Wall, gently: bool = False, pool: ThreadPoolExecutor | None = None,
+    cache: Cache, sandbox: Sandbox, gently: bool = False, pool: ThreadPoolExecutor | None = None,
 ) -> BuildQueue:
     """The queue that builds candidates without fault for `problem` at all sizes of the `device`; in a `pool` that others
     share.
     """
     init = _init_of(problem, device.kind)
-    return BuildQueue(sound, toolchain, cache, settings, wall, init, gently, facts_of(device), pool)
+    return BuildQueue(sound, toolchain, cache, settings, sandbox, init, gently, facts_of(device), pool)
 
 
 def facts_of(device: DeviceIdentity) -> DeviceFacts | None:

@@ -34,7 +34,7 @@ from harness.reference.reference_model import Reference
 _ALONE = 2
 _LEAST_S = 1e-3
 # What is said of launches that were made and reported. After anything else (a turn that came too early, a death) the
-# player is gone, or of no use for another queue.
+# worker is gone, or of no use for another queue.
 _REPORTED = (Status.INCORRECT, Status.IMPRECISE)
 # Room for the truths of launches that are verified together: a share of a device's memory, and at least so much.
 _TOGETHER_SHARE, _TOGETHER_LEAST_BYTES = 1 / 64, 256 << 20
@@ -272,7 +272,7 @@ def _check(
     """
     sets = [reference.draw_ready(family) for family in families]
     try:
-        made = session.launch(sets, hold=False, timeout_s=timeout_s)
+        made = session.launch(sets, gate=False, timeout_s=timeout_s)
         figures = verify(session, reference, sets, made, precision_class, with_eager=True)
     finally:
         reference.forget_ready(taken_only=True)
@@ -289,7 +289,7 @@ def call_once(
     reload(reference)
     session.open(reference, 1)
     inputs = [reference.draw()]
-    made = session.launch(inputs, hold=False, timeout_s=timeout_s)
+    made = session.launch(inputs, gate=False, timeout_s=timeout_s)
     decide(verify(session, reference, inputs, made, precision_class), reference, precision_class)
 
 

@@ -1,4 +1,4 @@
-"""One problem's contestants on one device, judged and recorded one after the other, the control first."""
+"""One problem's entries on one device, judged and recorded one after the other, the control first."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from harness.build.missing_extension import WENT_ON
 from harness.build.outcome import saved_meanwhile
 from harness.build.product import Build
 from harness.device.bench import Bench
-from harness.judge.build_pool import Workshop
-from harness.judge.judgement import Contestant, Judgement
-from harness.judge.retries import Judge
-from harness.judge.worker_prestart import Ahead, Entry, is_slow_to_start
+from harness.judge.build_pool import BuildPool
+from harness.judge.judgement import Judgement, Prepared
+from harness.judge.retries import EntryJudge
+from harness.judge.worker_prestart import Entry, WorkerPrestart, is_slow_to_start
 from harness.launch import first_calls
 from harness.model.baselines import BASELINES, baselines_for
 from harness.model.candidate import Candidate
@@ -56,35 +56,35 @@ _MOST_BUILT_ANEW = 3
 _FOR_WANT_OF_IT = (ReasonCode.BUILD_CHANGED, ReasonCode.RAISED)
 
 
-class Contest:
-    """Judges entries in order; while one is judged on a GPU, the next one's player is already started."""
+class DeviceRun:
+    """Judges entries in order; while one is judged on a GPU, the next one's worker is already started."""
 
     def __init__(
-        self, problem: Problem, settings: Settings, bench: Bench, workshop: Workshop, files: RunFiles,
+        self, problem: Problem, settings: Settings, bench: Bench, build_pool: BuildPool, files: RunFiles,
         progress: Progress, utc: str, examiner: Examiner | None = None,
         command: str | None = None, wanted_extras: Collection[str] = (),
     ) -> None:
         self._problem, self._settings, self._bench = problem, settings, bench
-        self._workshop, self._files, self._progress = workshop, files, progress
+        self._build_pool, self._files, self._progress = build_pool, files, progress
         self._sizes = problem.timed_sizes(bench.kind)
         self._examiner, self._wanted_extras = examiner, wanted_extras
-        self._ahead = Ahead(is_idle=bench.limits.is_host)
-        # The control, whose player gets ready meanwhile.
-        self._ahead.start(BASELINES["eager"], workshop, open_device=True)
+        self._prestart = WorkerPrestart(is_idle=bench.limits.is_host)
+        # The control, whose worker gets ready meanwhile.
+        self._prestart.start(BASELINES["eager"], build_pool, open_device=True)
         with first_calls.made_meanwhile(bench.torch_device):
             load_ahead()
         progress.note("drawing inputs and computing truths")
         try:
             references, model_seed = self._references()
-            if self._ahead.wait_until_open():  # before anything is timed
-                bench.note_waiting_player()
+            if self._prestart.wait_until_open():  # before anything is timed
+                bench.note_waiting_worker()
             self._measure = partial(
-                measured_facts, problem, self._sizes, settings, bench, command=command, wall=workshop.wall.text
+                measured_facts, problem, self._sizes, settings, bench, command=command, sandbox=build_pool.sandbox.text
             )
             self._facts, self._facts_at = self._measure(utc), time.monotonic()
             self._judge = self._judge_with(references, model_seed)
         except BaseException:
-            self._ahead.drop()
+            self._prestart.drop()
             raise
         self._to_come: list[Entry] = []
         self._lost: str | None = None
@@ -127,42 +127,42 @@ class Contest:
         if noisy and len(noisy) == len(reference.output_specs) and ProblemNote.ROUNDING_NOISE not in reference.notes:
             reference.notes.append(ProblemNote.ROUNDING_NOISE)
 
-    def _judge_with(self, references: Sequence[Reference], model_seed: int) -> Judge:
+    def _judge_with(self, references: Sequence[Reference], model_seed: int) -> EntryJudge:
         floor_us = self._facts.limits.floor_us if self._facts.limits else None
-        return Judge(
+        return EntryJudge(
             self._bench, references, self._settings, floor_us, model_seed, self._examiner, self._wanted_extras,
-            self._ahead.wait_until_open, self._open_after_that,
+            self._prestart.wait_until_open, self._open_after_that,
         )
 
     def judge_alone(
-        self, candidate: Candidate, workshop: Workshop, utc: str, *, check_only: bool = False, budget_s: float = math.inf
+        self, candidate: Candidate, build_pool: BuildPool, utc: str, *, check_only: bool = False, budget_s: float = math.inf
     ) -> None:
-        """Judge one more candidate, built by `build_pool`, in a contest that goes on: the control is judged but once,
-        and timed again for a moment when it is a minute old, or was timed beside compilers that have ended; canaries
-        are measured again likewise. What needs no launch needs neither.
+        """Judge one more candidate, built by `build_pool`, in a device run that goes on: the control is judged but
+        once, and timed again for a moment when it is a minute old, or was timed beside compilers that have ended;
+        canaries are measured again likewise. What needs no launch needs neither.
 
         Parameters are drawn anew for each, since what an answer told of the last ones must be of no use to the next.
         With `check_only` it is not timed, and needs no control. Its build, unless that was kept, and its row may take
         `budget_s` together.
         """
-        self._workshop = workshop
+        self._build_pool = build_pool
         self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
         self._lost = self._lost and self._bench.unhealthy()
-        is_settled = workshop.is_settled(candidate)
-        if not (is_settled or self._lost) and _is_old(self._facts_at) and workshop.is_quiet:
-            with suppress(RuntimeError):  # a device that is full or gone: what is played on it says so, in its row
+        is_settled = build_pool.is_settled(candidate)
+        if not (is_settled or self._lost) and _is_old(self._facts_at) and build_pool.is_quiet:
+            with suppress(RuntimeError):  # a device that is full or gone: what is tried on it says so, in its row
                 self._facts, self._facts_at = self._measure(utc), time.monotonic()
         if is_settled:
-            self._ahead.drop()  # the control's player would hold the device until a candidate can be launched
+            self._prestart.drop()  # the control's worker would hold the device until a candidate can be launched
             self._one(candidate, None)
             return
         if self._judge.has_parameters:
             before, (references, model_seed) = self._judge, self._references()
             self._judge = self._judge_with(references, model_seed)
-            self._judge.control, self._judge.eagers = before.control, before.eagers
+            self._judge.control, self._judge.baseline_pool = before.control, before.baseline_pool
             self._judge.control_row_s = before.control_row_s
         self._check_only = check_only
-        if budget_s < math.inf and not (build := workshop.build_of(candidate)).cached:
+        if budget_s < math.inf and not (build := build_pool.build_of(candidate)).cached:
             budget_s -= build.seconds
         self._judge.budget_s = budget_s
         self._judge.renew = self._renew_when_quiet
@@ -181,17 +181,17 @@ class Contest:
         """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record.
         """
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
-        self._ahead.start_slow(entries, self._workshop)
+        self._prestart.start_slow(entries, self._build_pool)
         self._to_come = list(entries)
         self.judge_each(as_they_get_ready(entries, self._could_begin, is_slow_to_start, self._wait_for_one))
 
     def _could_begin(self, entry: Entry) -> bool:
-        return self._fault_of(entry) is not None or self._workshop.is_ready(entry)
+        return self._fault_of(entry) is not None or self._build_pool.is_ready(entry)
 
     def _wait_for_one(self, entries: Sequence[Entry]) -> None:
         candidates = [entry for entry in entries if isinstance(entry, Candidate)]
         self._progress.stage(candidates[0].name, "building")
-        self._workshop.wait_for_one(candidates)
+        self._build_pool.wait_for_one(candidates)
 
     @property
     def lost(self) -> str | None:
@@ -207,7 +207,7 @@ class Contest:
                     self._renew_control()
                 self._one(entry, following)
         finally:
-            self._ahead.drop()
+            self._prestart.drop()
             self._judge.forget_ready()
 
     def _one(self, entry: Entry, following: Entry | None) -> None:
@@ -225,15 +225,15 @@ class Contest:
         build = judgement = None
         verdict = self._fault_of(entry)
         if verdict is None and isinstance(entry, Candidate):
-            if not self._workshop.is_ready(entry):
+            if not self._build_pool.is_ready(entry):
                 self._progress.stage(entry.name, "building")
-            build = self._workshop.build_of(entry)
+            build = self._build_pool.build_of(entry)
             verdict = build.verdict
         if verdict is None:
-            judgement = self._play_as_built(entry, following)
+            judgement = self._attempt_as_built(entry, following)
             verdict = judgement.verdict
             if isinstance(entry, Candidate):
-                build = self._workshop.build_of(entry)
+                build = self._build_pool.build_of(entry)
                 verdict = with_suspicions(verdict, entry.source, judgement)
                 if not entry.is_as_read:  # its process read the file by itself, and the record is of what was read here
                     verdict, judgement = saved_meanwhile(entry), None
@@ -246,36 +246,36 @@ class Contest:
             return Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, f"{self._lost}; run again once it is mended")
         return None
 
-    def _play_as_built(self, entry: Entry, following: Entry | None) -> Judgement:
-        """Play `entry`; anew each time that it asks for extensions that its build had not made, once those are built."""
-        judgement = self._play(entry, following, may_ask=isinstance(entry, Candidate))
+    def _attempt_as_built(self, entry: Entry, following: Entry | None) -> Judgement:
+        """Try `entry`; anew each time that it asks for extensions that its build had not made, once those are built."""
+        judgement = self._attempt(entry, following, may_ask=isinstance(entry, Candidate))
         for left in reversed(range(_MOST_BUILT_ANEW)):
             if not judgement.unbuilt:
                 break
             self._progress.stage(entry.name, "building what it asked for as it ran")
-            refused = self._workshop.build_asked(entry, judgement.unbuilt)
+            refused = self._build_pool.build_asked(entry, judgement.unbuilt)
             if refused is not None and not may_go_on(refused):
                 return Judgement(refused)
-            judgement = self._play(entry, following, may_ask=left > 0)
+            judgement = self._attempt(entry, following, may_ask=left > 0)
             if refused is not None and judgement.verdict.reason_code in _FOR_WANT_OF_IT:
                 return Judgement(refused)
             if refused is not None:
                 judgement.warnings.append(WENT_ON)
         return judgement
 
-    def _play(self, entry: Entry, following: Entry | None, *, may_ask: bool = False) -> Judgement:
-        contestant, starter = self._workshop.contestant(entry)
+    def _attempt(self, entry: Entry, following: Entry | None, *, may_ask: bool = False) -> Judgement:
+        prepared, starter = self._build_pool.prepared(entry)
         if isinstance(entry, Candidate):
-            contestant = replace(contestant, may_ask=may_ask, check_only=self._check_only)
-        control = contestant.is_control
-        if not control and not contestant.check_only:
+            prepared = replace(prepared, may_ask=may_ask, check_only=self._check_only)
+        control = prepared.is_control
+        if not control and not prepared.check_only:
             self._time_eager_elsewhere()
-        starter = self._ahead.take(entry) or starter
+        starter = self._prestart.take(entry) or starter
         try:
-            self._ahead.start(following, self._workshop, open_device=self._bench.has_room_for_waiting())
-            self._ahead.start(next(self._likely_after_that(), None), self._workshop)
+            self._prestart.start(following, self._build_pool, open_device=self._bench.has_room_for_waiting())
+            self._prestart.start(next(self._likely_after_that(), None), self._build_pool)
             judgement = self._judge.judge(
-                contestant, [starter.start] * self._settings.players, lambda text: self._progress.stage(entry.name, text)
+                prepared, [starter.start] * self._settings.workers, lambda text: self._progress.stage(entry.name, text)
             )
         except HarnessError:
             raise
@@ -286,15 +286,15 @@ class Contest:
             starter.close()
         if control and judgement.timing is not None and judgement.timing.candidate_us:
             self._judge.control = Control.of(judgement.timing)
-            self._judge.eagers.add(judgement.timings)
-            self._judge.eagers.kernels = judgement.launched or self._judge.eagers.kernels
-            self._control_is_noisy = not self._workshop.is_quiet
+            self._judge.baseline_pool.add(judgement.timings)
+            self._judge.baseline_pool.kernels = judgement.launched or self._judge.baseline_pool.kernels
+            self._control_is_noisy = not self._build_pool.is_quiet
             self._control_at = time.monotonic()
-        elif contestant.is_baseline and self._judge.control is not None and judgement.verdict == OK:
+        elif prepared.is_baseline and self._judge.control is not None and judgement.verdict == OK:
             self._judge.control = self._judge.control.and_baseline(judgement.timing)
         self._lost = self._bench.unhealthy()
         # One that is just opening the device is counted with all that it will hold of its memory.
-        left_bytes = 0 if self._lost else self._bench.left_bytes(self._ahead.open_count())
+        left_bytes = 0 if self._lost else self._bench.left_bytes(self._prestart.open_count())
         if left_bytes:
             self._progress.note(
                 f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held"
@@ -303,28 +303,28 @@ class Contest:
 
     def _time_eager_elsewhere(self) -> None:
         """Time eager in as many processes as are wanted, before anything is held against it: all rows are over one mean."""
-        while self._judge.eagers.left:
-            self._progress.stage("eager", f"timing it in other processes too, {self._judge.eagers.left} to come")
+        while self._judge.baseline_pool.left:
+            self._progress.stage("eager", f"timing it in other processes too, {self._judge.baseline_pool.left} to come")
             self._in_control(self._judge.time_eager)
 
     def _open_after_that(self) -> None:
-        """While the player of a turn goes, the one of the turn after the next opens the device, which takes a quarter of a
-        second in which nothing can be timed, and the one after that is started.
+        """While the worker of a turn goes, the one of the turn after the next opens the device, which takes a quarter
+        of a second in which nothing can be timed, and the one after that is started.
         """
         if self._bench.has_room_for_waiting():
             likely = self._likely_after_that()
-            self._ahead.start(next(likely, None), self._workshop, open_device=True, for_later=True)
-            self._ahead.start(next(likely, None), self._workshop)
+            self._prestart.start(next(likely, None), self._build_pool, open_device=True, for_later=True)
+            self._prestart.start(next(likely, None), self._build_pool)
 
     def _likely_after_that(self) -> Iterator[Entry]:
-        """What is likely to come after the one that follows: it imports already, and opens the device as the player of
+        """What is likely to come after the one that follows: it imports already, and opens the device as the worker of
         the turn before it goes.
         """
         return (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
 
     def _could_be_quieter(self) -> bool:
         """Whether the control was timed beside compilers, and they have ended."""
-        return self._control_is_noisy and self._workshop.is_quiet
+        return self._control_is_noisy and self._build_pool.is_quiet
 
     def _renew_when_quiet(self) -> None:
         """Time the control again for a clock that is in doubt, which beside compilers would prove nothing.
@@ -332,9 +332,9 @@ class Contest:
         With a compiler on every core a control once took 390 µs more for the harness's own steps than what came after
         it.
         """
-        if not self._workshop.is_quiet:
+        if not self._build_pool.is_quiet:
             self._progress.note("a clock is in doubt: waiting until nothing is compiled beside it")
-            self._workshop.wait_until_quiet()
+            self._build_pool.wait_until_quiet()
         self._renew_control()
 
     def _renew_control(self) -> None:
@@ -343,12 +343,12 @@ class Contest:
         self._control_at = time.monotonic()
         self._in_control(self._judge.renew_control)
 
-    def _in_control(self, do: Callable[[Contestant, Callable[[], Child]], None]) -> None:
-        """Have a judge's method start a player of the control."""
-        contestant, starter = self._workshop.contestant(BASELINES["eager"])
-        self._ahead.wait_until_open()
+    def _in_control(self, do: Callable[[Prepared, Callable[[], Child]], None]) -> None:
+        """Have a judge's method start a worker of the control."""
+        prepared, starter = self._build_pool.prepared(BASELINES["eager"])
+        self._prestart.wait_until_open()
         try:
-            do(contestant, starter.start)
+            do(prepared, starter.start)
         finally:
             starter.close()
 
@@ -389,7 +389,7 @@ def _is_old(since: float) -> bool:
 
 def measured_facts(
     problem: Problem, sizes: Mapping[str, int], settings: Settings, bench: Bench, utc: str, *, command: str | None,
-    wall: str,
+    sandbox: str,
 ) -> RunFacts:
     """The facts of a run that begins at `utc`, canaries and the limits of the device among them."""
     flops = problem.flops.evaluate(sizes) if problem.flops else None
@@ -402,7 +402,7 @@ def measured_facts(
         limits=limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
         useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
         canary_tflops=bench.multiply_add_tflops(), event_floor_us=bench.event_floor_us(),
-        sandbox=f"{wall}; {bench.transport}",
+        sandbox=f"{sandbox}; {bench.transport}",
     )
 
 

@@ -1,4 +1,4 @@
-"""One play of a contestant, which is a process of its own from load to stop: checked, timed and traced.
+"""One attempt of an entry, which is a process of its own from load to stop: checked, timed and traced.
 
 The order is the cheap and damning first: form and values over all families and sizes, then the clock, then whose
 kernels ran. Nothing that was not verified is timed, and nothing is reported that was not measured.
@@ -21,7 +21,7 @@ from harness.audit.clock_audit import check_baseline, check_times
 from harness.device.bench import Bench
 from harness.judge import check, extras
 from harness.judge.attribute import recorded_launches, timed_windows, trace
-from harness.judge.judgement import Contestant, Judgement
+from harness.judge.judgement import Judgement, Prepared
 from harness.judge.loader import Loader, blaming_the_state
 from harness.launch.conversation import Launches
 from harness.launch.failures import Failed
@@ -36,7 +36,7 @@ from harness.reference.reference_model import Reference
 from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.timing.control import Control, reconcile
-from harness.timing.doubts import is_references, is_unheld, told_why_it_scatters
+from harness.timing.doubts import is_references, is_ungated, told_why_it_scatters
 from harness.timing.estimate import span_usual_baseline
 from harness.timing.rounds import Rounds
 from harness.timing.timings import Timing
@@ -49,12 +49,12 @@ _REORDERED = (
     "an output lies in memory in another order of dimensions than the reference's (channels_last, say); its copy to that "
     "order is in the timed window"
 )
-# Of a device's memory, for inputs and truths that the next contestant is checked with.
+# Of a device's memory, for inputs and truths that the next entry is checked with.
 _READY_SHARE = 1 / 16
 
 
-class Play:
-    """Plays contestants of one problem on one device, each time in a fresh process; what it is given is a `Judge`'s."""
+class Attempt:
+    """Tries entries of one problem on one device, each time in a fresh process; what it is given is a `Judge`'s."""
 
     def __init__(
         self, bench: Bench, references: Sequence[Reference], settings: Settings, floor_us: float | None,
@@ -67,10 +67,10 @@ class Play:
         self._open_next = open_next
 
     def __call__(
-        self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, control: Control | None,
+        self, prepared: Prepared, start: Callable[[], Child], judgement: Judgement, control: Control | None,
         tell: Callable[[str], None], *, first: bool,
     ) -> None:
-        """Add to `judgement` what the process that `start` starts shows of `contestant`; raises Failed.
+        """Add to `judgement` what the process that `start` starts shows of `prepared`; raises Failed.
 
         Only the `first` gives error figures, those of sizes that are not timed among them, the three clocks of a call,
         and what was asked for besides.
@@ -80,22 +80,22 @@ class Play:
         try:
             tell("loading")
             session.ends_s = judgement.ends_s
-            reload = Loader(session, contestant, self._model_seed)
-            self._check(session, contestant, judgement, reload, tell, first=first)
+            reload = Loader(session, prepared, self._model_seed)
+            self._check(session, prepared, judgement, reload, tell, first=first)
             tell("timing")
             session.ends_s = math.inf  # what is right is to have its time
-            timing = self._time(session, contestant, judgement, control)
+            timing = self._time(session, prepared, judgement, control)
             is_hosts = is_references(timing, self._bench.limits, control)
             if control is not None and (timing.is_brief or is_hosts):
                 span_usual_baseline(timing, control.baseline_us, settings.confidence)
             if timing.candidate_us:
                 if first:
                     judgement.clocks = reconcile(timing, control, None, self._bench.limits)
-                with told_why_it_scatters(timing, self._bench.limits, lambda: self._count_kernels(session, timing, contestant)):
-                    with _undoubted_where(timing.is_brief), self._settled_by_the_profiler(session, contestant, timing):
+                with told_why_it_scatters(timing, self._bench.limits, lambda: self._count_kernels(session, timing, prepared)):
+                    with _undoubted_where(timing.is_brief), self._settled_by_the_profiler(session, prepared, timing):
                         check_times(timing, self._bench.limits, self._floor_us, control)
                     # Neither gains anything by it, and a baseline's interval is there to be read.
-                    if not (contestant.is_baseline or timing.is_brief):
+                    if not (prepared.is_baseline or timing.is_brief):
                         check_evenness(timing, self._bench.limits)
                         if not is_hosts:  # an interval is then as wide as it says
                             check_spread(timing, self._bench.limits, settings.half_width)
@@ -103,19 +103,19 @@ class Play:
             if first:
                 judgement.warnings += memory_notes(self._references[0], timing)
             judgement.warnings += [note for note in timing.notes if note not in judgement.warnings]
-            if timing.candidate_us and not contestant.is_baseline:
-                # In each player: one that knows that it is not the first could use a library where nobody looks.
+            if timing.candidate_us and not prepared.is_baseline:
+                # In each worker: one that knows that it is not the first could use a library where nobody looks.
                 tell("tracing kernels")
-                judgement.provenance = self._trace(session, contestant, judgement)
+                judgement.provenance = self._trace(session, prepared, judgement)
                 judgement.launched = judgement.provenance.launched
             elif timing.candidate_us and first and self._bench.limits.lists_kernels:
-                judgement.launched = self._count_kernels(session, timing, contestant)
+                judgement.launched = self._count_kernels(session, timing, prepared)
             if first and timing.candidate_us:
                 _reconcile(timing, judgement, control, self._bench.limits)
             if first and self._wanted_extras and timing.candidate_us:
                 tell("measuring what was asked for besides")
                 judgement.extras = extras.measure(
-                    session, self._references[0], self._bench, contestant.precision_class, timing.time_us,
+                    session, self._references[0], self._bench, prepared.precision_class, timing.time_us,
                     self._wanted_extras,
                 )
                 judgement.warnings += judgement.extras.notes
@@ -127,14 +127,14 @@ class Play:
             check_baseline(timing, self._bench.limits, control, self._eager_alone_us)
 
     def check(
-        self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None]
+        self, prepared: Prepared, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None]
     ) -> Verdict:
-        """Return the verdict on the outputs of `contestant` alone, in one process and without a timed call. Raises Failed."""
+        """Return the verdict on the outputs of `prepared` alone, in one process and without a timed call. Raises Failed."""
         session = Session(start(), self._bench, self._settings.load_timeout_s, self._settings.launch_timeout_s)
         try:
             tell("loading")
             session.ends_s = judgement.ends_s
-            self._check(session, contestant, judgement, Loader(session, contestant, self._model_seed), tell, first=True)
+            self._check(session, prepared, judgement, Loader(session, prepared, self._model_seed), tell, first=True)
         finally:
             session.stop()
         sizes = sizes_text(self._references[0].sizes)
@@ -143,16 +143,16 @@ class Play:
         )
 
     @contextlib.contextmanager
-    def _settled_by_the_profiler(self, session: Session, contestant: Contestant, timing: Timing) -> Iterator[None]:
-        """A doubt about the clock of a candidate whose queue could not be held, which an honest host may be the cause of, is
-        certain where its kernels keep the device busy for longer than its calls are said to take. Raises Failed.
+    def _settled_by_the_profiler(self, session: Session, prepared: Prepared, timing: Timing) -> Iterator[None]:
+        """A doubt about the clock of a candidate whose queue could not be gated, which an honest host may be the cause
+        of, is certain where its kernels keep the device busy for longer than its calls are said to take. Raises Failed.
         """
         try:
             yield
         except Failed as doubt:
             is_doubt = doubt.beside_control and doubt.verdict.reason_code is ReasonCode.NOISY
-            if is_doubt and is_unheld(timing, self._bench.limits) and not contestant.is_baseline:
-                trace(session, self._bench.limits, self._references[0], contestant, timing)
+            if is_doubt and is_ungated(timing, self._bench.limits) and not prepared.is_baseline:
+                trace(session, self._bench.limits, self._references[0], prepared, timing)
             raise
 
     def _get_on(self) -> None:
@@ -182,12 +182,12 @@ class Play:
             return False
         return True
 
-    def control_again(self, contestant: Contestant, start: Callable[[], Child]) -> Timing | None:
-        """Eager in a player once more, timed briefly, its outputs unseen; None where that failed."""
+    def control_again(self, prepared: Prepared, start: Callable[[], Child]) -> Timing | None:
+        """Eager in a worker once more, timed briefly, its outputs unseen; None where that failed."""
         settings, reference = self._settings, self._references[0]
         session = Session(start(), self._bench, settings.load_timeout_s, settings.launch_timeout_s)
         try:
-            Loader(session, contestant, self._model_seed)(reference)
+            Loader(session, prepared, self._model_seed)(reference)
             brief = replace(settings, budget_s=min(settings.budget_s, _CONTROL_BUDGET_S))
             timing = Rounds(
                 session, self._bench, reference, brief, lambda sets, made, only=None: None, set(), is_control=True
@@ -200,73 +200,73 @@ class Play:
             session.stop()
 
     def _check(
-        self, session: Session, contestant: Contestant, judgement: Judgement, reload: Loader,
+        self, session: Session, prepared: Prepared, judgement: Judgement, reload: Loader,
         tell: Callable[[str], None], *, first: bool,
     ) -> None:
-        references = self._references if first and not contestant.is_baseline else self._references[:1]
+        references = self._references if first and not prepared.is_baseline else self._references[:1]
         first_timeout_s = self._settings.launch_timeout_s + self._settings.load_timeout_s
         with blaming_the_state(reload, judgement if first else None):
             reload(references[0])
             tell("checking")
-            timeout_s = self._settings.build_timeout_s if contestant.is_baseline else first_timeout_s
+            timeout_s = self._settings.build_timeout_s if prepared.is_baseline else first_timeout_s
             found = judgement.figures if first else []
             refused = check.check_all(
-                session, references, self._settings.check_launches, contestant.precision_class, reload, timeout_s, found
+                session, references, self._settings.check_launches, prepared.precision_class, reload, timeout_s, found
             )
-            check.call_once(session, references[0], contestant.precision_class, reload, timeout_s)
+            check.call_once(session, references[0], prepared.precision_class, reload, timeout_s)
             if session.reordered:
                 judgement.warnings += [note for note in (_REORDERED,) if note not in judgement.warnings]
-            if first and not contestant.is_baseline:
+            if first and not prepared.is_baseline:
                 judgement.state_moved = moves_alike(session, references[0], timeout_s)
             if refused:
                 judgement.warnings.append(f"it refuses sizes that the problem names: {'; '.join(refused)}")
 
     def _time(
-        self, session: Session, contestant: Contestant, judgement: Judgement, control: Control | None
+        self, session: Session, prepared: Prepared, judgement: Judgement, control: Control | None
     ) -> Timing:
         reference = self._references[0]
 
         def verify(sets: Sequence[InputSet], made: Launches, only: Collection[int] | None = None) -> None:
             check.refuse_reordered(made)
-            figures = check.verify(session, reference, sets, made, contestant.precision_class, only=only)
+            figures = check.verify(session, reference, sets, made, prepared.precision_class, only=only)
             if figures:  # of lead-ins there are none where memory is short
-                check.decide(figures, reference, contestant.precision_class)
+                check.decide(figures, reference, prepared.precision_class)
 
-        players = session.child.pid, *self._wait_for_others()
-        own_pids = {*players, *processes.descendants(*players)}
+        workers = session.child.pid, *self._wait_for_others()
+        own_pids = {*workers, *processes.descendants(*workers)}
         # Asked of baselines alone: a candidate is not told when its timing begins.
-        before = session.compilations() if contestant.is_baseline else 0
+        before = session.compilations() if prepared.is_baseline else 0
         timing = Rounds(
-            session, self._bench, reference, self._settings, verify, own_pids, is_control=contestant.is_control,
-            over_processes=control.over_processes if control else None, control_apart=control.apart if control else 0.0,
+            session, self._bench, reference, self._settings, verify, own_pids, is_control=prepared.is_control,
+            pooled_baseline=control.pooled_baseline if control else None, control_apart=control.apart if control else 0.0,
             ends_s=judgement.ends_s,
         ).run()
-        if contestant.is_baseline:
-            timing.notes += compilation_notes(contestant.name, before, session.compilations())
+        if prepared.is_baseline:
+            timing.notes += compilation_notes(prepared.name, before, session.compilations())
         return timing
 
     def _eager_alone_us(self, held: bool) -> float:
-        """Eager's time on the timed sizes with no player at work beside it, in µs; its launches `held` where queues are."""
+        """Eager's time on the timed sizes with no worker at work beside it, in µs; its launches `held` where queues are."""
         self._wait_for_others()
         reference = self._references[0]
         sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
         self._bench.synchronize()
-        hold = held and self._bench.limits.gates_queues
-        made = [self._bench.local_launches(reference.model, sets, hold=hold) for _ in range(_ALONE_TIMES)]
+        gate = held and self._bench.limits.gates_queues
+        made = [self._bench.local_launches(reference.model, sets, gate=gate) for _ in range(_ALONE_TIMES)]
         return statistics.median(local.times_us[-1] for local in made)
 
-    def _count_kernels(self, session: Session, timing: Timing, contestant: Contestant) -> int:
-        """How many kernels, copies and fills a call is that the player makes now; 0 where that cannot be seen."""
+    def _count_kernels(self, session: Session, timing: Timing, prepared: Prepared) -> int:
+        """How many kernels, copies and fills a call is that the worker makes now; 0 where that cannot be seen."""
         try:
             made = timing.recorded[-1] if timing.recorded else recorded_launches(
-                session, self._references[0], contestant, held=False, lead_in=False
+                session, self._references[0], prepared, held=False, lead_in=False
             )
             return len(timed_windows(session, made)[-1].spans)
         except (Failed, Unproven):
             return 0
 
-    def _trace(self, session: Session, contestant: Contestant, judgement: Judgement) -> Provenance:
-        traced = trace(session, self._bench.limits, self._references[0], contestant, judgement.timings[-1])
+    def _trace(self, session: Session, prepared: Prepared, judgement: Judgement) -> Provenance:
+        traced = trace(session, self._bench.limits, self._references[0], prepared, judgement.timings[-1])
         found = claiming_least(judgement.provenance, traced)
         judgement.warnings += [note for note in found.notes if note not in judgement.warnings]
         return found
@@ -328,7 +328,7 @@ def moves_alike(session: Session, reference: Reference, timeout_s: float) -> boo
     if before is None:
         return False
     inputs = reference.draw()
-    session.launch([inputs], hold=False, timeout_s=timeout_s)
+    session.launch([inputs], gate=False, timeout_s=timeout_s)
     after = session.state(reference)
     if after is None:
         return False

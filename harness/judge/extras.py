@@ -44,7 +44,7 @@ class Extras:
     graph_us: float | None = None
     joules: float | None = None
     notes: list[str] = field(default_factory=list)
-    lost: bool = False  # whether a call failed, after which nothing more is asked of the player
+    lost: bool = False  # whether a call failed, after which nothing more is asked of the worker
 
 
 def measure(
@@ -118,7 +118,7 @@ def _in_a_row_us(
 
 
 class _Burst:
-    """Calls in a row in the player, and the output of the last one held against the truth."""
+    """Calls in a row in the worker, and the output of the last one held against the truth."""
 
     def __init__(self, session: Session, reference: Reference, precision_class: str) -> None:
         self._session, self._reference, self._class = session, reference, precision_class
@@ -126,7 +126,7 @@ class _Burst:
     def make(
         self, way: str, calls: int, meter: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
     ) -> dict[str, Any]:
-        """What the player reports. Raises Failed.
+        """What the worker reports. Raises Failed.
 
         `meter` is entered for the calls alone: drawing inputs and the float64 truth are another load.
         """

@@ -17,7 +17,7 @@ from pathlib import Path
 from harness.attribution.source_names import source_text
 from harness.device.bench import Bench
 from harness.judge import check
-from harness.judge.judgement import Contestant, Judgement
+from harness.judge.judgement import Judgement, Prepared
 from harness.judge.loader import Loader, blaming_the_state
 from harness.launch import failures
 from harness.launch.failures import Failed
@@ -57,10 +57,10 @@ def small_references(known: Sequence[Reference], available_bytes: int) -> list[R
 
 
 def interpret(
-    bench: Bench, contestant: Contestant, start: Callable[[], Child], references: Sequence[Reference],
+    bench: Bench, prepared: Prepared, start: Callable[[], Child], references: Sequence[Reference],
     model_seed: int, settings: Settings, judgement: Judgement, tell: Callable[[str], None],
 ) -> Verdict:
-    """Check `contestant`, in the process that `start` starts, at the sizes of `references`, the smallest first.
+    """Check `prepared`, in the process that `start` starts, at the sizes of `references`, the smallest first.
 
     Error figures and warnings go to `judgement`. Returns `checked`, with the sizes; raises Failed, with `skipped` for
     what takes a GPU to find out.
@@ -75,11 +75,11 @@ def interpret(
     session.ends_s = judgement.ends_s
     try:
         tell("loading it for Triton's interpreter")
-        reload = Loader(session, contestant, model_seed)
+        reload = Loader(session, prepared, model_seed)
         with blaming_the_state(reload, judgement):
-            return _checked(session, contestant, references, reload, settings, judgement, tell)
+            return _checked(session, prepared, references, reload, settings, judgement, tell)
     except Failed as failure:
-        if not _takes_a_gpu(failure, contestant):
+        if not _takes_a_gpu(failure, prepared):
             raise
         raise failures.failed(
             Status.SKIPPED, ReasonCode.NO_GPU,
@@ -90,7 +90,7 @@ def interpret(
 
 
 def _checked(
-    session: Session, contestant: Contestant, references: Sequence[Reference], reload: Loader, settings: Settings,
+    session: Session, prepared: Prepared, references: Sequence[Reference], reload: Loader, settings: Settings,
     judgement: Judgement, tell: Callable[[str], None],
 ) -> Verdict:
     """The verdict after all sizes, or after those for which there was time. Raises Failed."""
@@ -105,21 +105,21 @@ def _checked(
         tell(f"checking it in Triton's interpreter at {_sizes_of(reference)}")
         try:
             check.check_at(
-                session, reference, reference.families, contestant.precision_class, first_timeout_s, judgement.figures
+                session, reference, reference.families, prepared.precision_class, first_timeout_s, judgement.figures
             )
         except Failed as failure:
             if failure.verdict.status is Status.TIMED_OUT:  # its process has gone with it
                 del judgement.figures[before:]
                 too_long = references[position:]
                 break
-            if not failure.refusal or _takes_a_gpu(failure, contestant):
+            if not failure.refusal or _takes_a_gpu(failure, prepared):
                 raise
             refused.append(f"{_sizes_of(reference)} ({failure.verdict.reason})")
         else:
             checked.append(reference)
     if not checked:
         raise failures.failed(Status.SKIPPED, ReasonCode.NO_GPU, _why_none(refused, too_long))
-    check.decide(judgement.figures, checked[-1], contestant.precision_class)
+    check.decide(judgement.figures, checked[-1], prepared.precision_class)
     if refused:
         judgement.warnings.append(f"it refuses sizes that the problem names: {'; '.join(refused)}")
     if too_long:
@@ -140,7 +140,7 @@ def _why_none(refused: Sequence[str], too_long: Sequence[Reference]) -> str:
     return f"it refuses all sizes that Triton's interpreter is given, and there is no GPU here: {'; '.join(refused)}"
 
 
-def _takes_a_gpu(failure: Failed, contestant: Contestant) -> bool:
+def _takes_a_gpu(failure: Failed, prepared: Prepared) -> bool:
     """Whether what was raised may be for want of a GPU, or of a compiler for one: then it says nothing of the candidate."""
     if failure.verdict.reason_code is not ReasonCode.RAISED:
         return False
@@ -151,7 +151,7 @@ def _takes_a_gpu(failure: Failed, contestant: Contestant) -> bool:
         return True
     if words.get("in_kernel") is True and words.get("type") in _RAISED_FOR_WANT_OF_A_COMPILER:
         return True
-    said = words.get("message") or _line_at(words.get("where"), contestant)
+    said = words.get("message") or _line_at(words.get("where"), prepared)
     return wants_gpu(str(said)) or bool(_NAMES_A_GPU.search(str(said)))
 
 
@@ -161,12 +161,12 @@ def _interpreters_places() -> tuple[str, ...]:
     return tuple(f"{Path(spec.origin).parent}/" for spec in found if spec is not None and spec.origin)
 
 
-def _line_at(where: object, contestant: Contestant) -> str:
+def _line_at(where: object, prepared: Prepared) -> str:
     """The line of the candidate's source that raised without a word, as a plain assert does."""
     path, _, number = str(where).rpartition(":")
-    if Path(path).name != Path(contestant.path).name or not number.isdigit():
+    if Path(path).name != Path(prepared.path).name or not number.isdigit():
         return ""
-    lines = source_text(Path(contestant.path)).splitlines()
+    lines = source_text(Path(prepared.path)).splitlines()
     return lines[int(number) - 1] if 0 < int(number) <= len(lines) else ""
 
 

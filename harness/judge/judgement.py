@@ -1,4 +1,4 @@
-"""Who is judged, and what was found out about it: a contestant before, a judgement after."""
+"""Who is judged, and what was found out about it: an entry before, a judgement after."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from harness.timing.timings import Timing
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """A candidate or baseline ready to be played. `manifest` names its built extensions by content key, `refused` are the
-    keys of those that no compiler takes; it `may_ask` for others as it runs. `origin` is the author's own file, where
-    `path` may be a copy with its tuned values. `stand_in_gpu` has the properties of the GPU that a candidate hears of which
-    Triton's interpreter runs on the CPU; None for every other. One that is `check_only` is not timed.
+class Prepared:
+    """A candidate or baseline ready to be tried. `manifest` names its built extensions by content key, `refused` are
+    the keys of those that no compiler takes; it `may_ask` for others as it runs. `origin` is the author's own file,
+    where `path` may be a copy with its tuned values. `stand_in_gpu` has the properties of the GPU that a candidate
+    hears of which Triton's interpreter runs on the CPU; None for every other. One that is `check_only` is not timed.
     """
 
     name: str
@@ -46,19 +46,19 @@ class Contestant:
 
     @property
     def is_control(self) -> bool:
-        """Whether it is eager itself, in a player."""
+        """Whether it is eager itself, in a worker."""
         return self.is_baseline and self.name == "eager"
 
 
 @dataclass
 class Judgement:
-    """Everything found out about a contestant, as far as it got. `timings` has one entry per player; `evidence` is on
+    """Everything found out about an entry, as far as it got. `timings` has one entry per worker; `evidence` is on
     the launch that failed; `launched` how many kernels, copies and fills a call is on a GPU, 0 where nobody knows;
     `beside_control` is whether the verdict rests on what the control left behind. `memory` is the plan by which it had
-    room, `lacked_room` whether that was still too much for the referee, `peak_bytes` the most that was seen in use.
+    room, `lacked_room` whether that was still too much for the judge, `peak_bytes` the most that was seen in use.
     `state_moved` is whether a call moved the model's state as the reference's does, None where that moves none;
-    `unbuilt` are calls of `load_inline` and `load` that the build had not seen, as the player told them. `ends_s` is when
-    its row's budget ends, by time.monotonic().
+    `unbuilt` are calls of `load_inline` and `load` that the build had not seen, as the worker told them. `ends_s` is
+    when its row's budget ends, by time.monotonic().
     """
 
     verdict: Verdict = OK
@@ -98,34 +98,35 @@ class Judgement:
 
 
 def published(
-    timings: Sequence[Timing], confidence: float, looks: Sequence[int], baseline_kernels: int = UNCOUNTED
+    timings: Sequence[Timing], confidence: float, interim_checks: Sequence[int], baseline_kernels: int = UNCOUNTED
 ) -> Interval:
-    """From several players: the mean over them, with the wider of the within and the between interval.
+    """From several workers: the mean over them, with the wider of the within and the between interval.
 
-    The one within has the confidence of a single one of the `looks`, at any of which a player may have ended. Over the
-    baselines inside only where all players agree with the referee's: one that does not, on purpose, would else free the
-    low end of the others from what the referee's own says; what that adds to a call is in all of them, and the interval
-    holds it, as a single player's does. Over a baseline's mean of several processes the interval has what that is off by too.
+    The one within has the confidence of a single one of the `interim_checks`, at any of which a worker may have ended.
+    Over the baselines inside only where all workers agree with the judge's: one that does not, on purpose, would else
+    free the low end of the others from what the judge's own says; what that adds to a call is in all of them, and the
+    interval holds it, as a single worker's does. Over a baseline's mean of several processes the interval has what that
+    is off by too.
     """
-    levels = confidence_at(0, looks, confidence), confidence
-    outside = _over_players([timing.log_ratios for timing in timings], *levels)
+    levels = confidence_at(0, interim_checks, confidence), confidence
+    outside = _over_workers([timing.log_ratios for timing in timings], *levels)
     if all(timing.is_pooled for timing in timings):
         first = timings[0]
-        share = eager_share(first.baseline_time_us, confidence, first.over_processes, baseline_kernels)
+        share = eager_share(first.baseline_time_us, confidence, first.pooled_baseline, baseline_kernels)
         slowest_us = max(timing.baseline_time_us for timing in timings)
-        return lowered(with_share(shifted(outside, first.over_processes), share), first.over_processes, slowest_us)
+        return lowered(with_share(shifted(outside, first.pooled_baseline), share), first.pooled_baseline, slowest_us)
     unseen_us = [timing.shorter_us for timing in timings if timing.unseen_process]
     if unseen_us:
         return unseen(outside, min(unseen_us))
     if not all(timing.agreeing or timing.apart_as_processes for timing in timings):
         return outside
-    inside = _over_players([timing.inside_log_ratios for timing in timings], *levels)
-    return reaching(inside, outside) if all(timing.agreeing for timing in timings) else spanning(inside, outside)
+    in_worker = _over_workers([timing.in_worker_log_ratios for timing in timings], *levels)
+    return reaching(in_worker, outside) if all(timing.agreeing for timing in timings) else spanning(in_worker, outside)
 
 
-def _over_players(ratios: Sequence[Sequence[float]], within_at: float, between_at: float) -> Interval:
-    """The speedup from each player's log-ratios, with intervals of these confidences."""
-    within = estimate_log_ratio([each for player in ratios for each in player], within_at)
-    between = tukey_mclaughlin([trimmed_mean(player) for player in ratios], between_at, trim=0.0)
+def _over_workers(ratios: Sequence[Sequence[float]], within_at: float, between_at: float) -> Interval:
+    """The speedup from each worker's log-ratios, with intervals of these confidences."""
+    within = estimate_log_ratio([each for worker in ratios for each in worker], within_at)
+    between = tukey_mclaughlin([trimmed_mean(worker) for worker in ratios], between_at, trim=0.0)
     half = max(within.half_width, between.half_width)
     return Interval(math.exp(between.estimate), math.exp(between.estimate - half), math.exp(between.estimate + half))

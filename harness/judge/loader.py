@@ -1,11 +1,11 @@
-"""Having a player load its candidate for one set of sizes after the other, and what its state is to blame for."""
+"""Having a worker load its candidate for one set of sizes after the other, and what its state is to blame for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from harness.judge.judgement import Contestant, Judgement
+from harness.judge.judgement import Judgement, Prepared
 from harness.launch import failures
 from harness.launch.failures import Failed
 from harness.launch.session import Session
@@ -16,8 +16,8 @@ from harness.reference.reference_model import Reference
 class Loader:
     """Loads the candidate for a reference, and again where other sizes need another model."""
 
-    def __init__(self, session: Session, contestant: Contestant, model_seed: int) -> None:
-        self._session, self._contestant, self._seed = session, contestant, model_seed
+    def __init__(self, session: Session, prepared: Prepared, model_seed: int) -> None:
+        self._session, self._prepared, self._seed = session, prepared, model_seed
         self._loaded: Reference | None = None
         self.state_mismatch: str | None = None
 
@@ -26,10 +26,10 @@ class Loader:
             return
         if self._loaded is reference:
             return
-        contestant = self._contestant
+        prepared = self._prepared
         difference = self._session.load(
-            contestant.path, reference, contestant.manifest, self._seed, contestant.refused, may_ask=contestant.may_ask,
-            stand_in_gpu=contestant.stand_in_gpu,
+            prepared.path, reference, prepared.manifest, self._seed, prepared.refused, may_ask=prepared.may_ask,
+            stand_in_gpu=prepared.stand_in_gpu,
         )
         self.state_mismatch = self.state_mismatch or difference
         self._loaded = reference

@@ -1,7 +1,7 @@
-"""How often a contestant is played, and what its plays amount to: every failure is turned into a verdict.
+"""How often an entry is tried, and what its attempts amount to: every failure is turned into a verdict.
 
-A play that leaves its process, its clock or the control beside it in doubt is followed by others. What happens in one
-is `evaluate`'s.
+An attempt that leaves its process, its clock or the control beside it in doubt is followed by others. What happens in
+one is `evaluate`'s.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from harness.build.cache import default_root
 from harness.build.machine_faults import machine_fault
 from harness.device.bench import Bench
 from harness.judge import interpreter
-from harness.judge.evaluate import Play
-from harness.judge.judgement import Contestant, Judgement, published
+from harness.judge.evaluate import Attempt
+from harness.judge.judgement import Judgement, Prepared, published
 from harness.judge.sanitize import sanitize
 from harness.launch import failures
 from harness.launch.failures import Failed
@@ -35,24 +35,24 @@ from harness.protocol.gpu_wanted import wants_gpu
 from harness.reference.memory_plan import sentence_of
 from harness.reference.reference_model import Reference
 from harness.sandbox.spawn import Child
-from harness.timing.baseline_pool import Eagers
+from harness.timing.baseline_pool import BaselinePool
 from harness.timing.control import Control
 from harness.timing.estimate import allow_for_other_processes
 from harness.timing.stats import call
 from harness.tools.sanitizer.examination import Examiner
 
-_OF_THREE_LOOKS = 2
+_OF_THREE_ATTEMPTS = 2
 _TIMES_CONTROLS_ROW = 10
 _RAISES_FOR_WANT = (ReasonCode.RAISED, ReasonCode.EXITED)
 
 
-class Judge:
-    """Judges contestants of one problem on one device.
+class EntryJudge:
+    """Judges entries of one problem on one device.
 
     `references` has the timed sizes first. `control` is what the eager control left, once that has been judged; `renew`
-    times it again. `eagers` are the times of eager in that process and others. `wait_for_others` returns once no process of
-    the harness's own is busy, with the pids of those that wait for their turn; `open_next` is called as a process goes, and
-    may make one busy again.
+    times it again. `baseline_pool` are the times of eager in that process and others. `wait_for_others` returns once no
+    process of the harness's own is busy, with the pids of those that wait for their turn; `open_next` is called as a
+    process goes, and may make one busy again.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Judge:
         self._bench, self._references, self._settings = bench, references, settings
         self._model_seed, self._examiner = model_seed, examiner
         self._small: list[Reference] | None = None  # what Triton's interpreter is given, once it is asked for
-        self._play = Play(
+        self._attempt = Attempt(
             bench, references, settings, floor_us, model_seed, wanted_extras, wait_for_others, open_next
         )
         self.control: Control | None = None
-        self.eagers = Eagers(settings.eager_players if bench.limits.process_adds else 0)
+        self.baseline_pool = BaselinePool(settings.eager_players if bench.limits.process_adds else 0)
         self.renew: Callable[[], None] | None = None
         self.control_row_s = 0.0  # how long the control's own row took
         self.budget_s = math.inf  # what whoever asks for the next row gives it
@@ -93,11 +93,11 @@ class Judge:
         return tuple(self._references[0].notes)
 
     def judge(
-        self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
+        self, prepared: Prepared, workers: Sequence[Callable[[], Child]], tell: Callable[[str], None]
     ) -> Judgement:
-        """Play `contestant` once for each of `players` (each starts a fresh process); never raises Failed.
+        """Try `prepared` once for each of `workers` (each starts a fresh process); never raises Failed.
 
-        Where the clocks are doubted, both the control and the contestant are timed again, in fresh processes, and two
+        Where the clocks are doubted, both the control and the entry are timed again, in fresh processes, and two
         looks of three decide (the second of these beside the same control, unless that allows more than the one before): a
         machine that was disturbed for a moment is nobody's fault, and a lie at the border of
         what is seen gets no three draws of which one suffices. Nobody is rejected beside a control that was timed once:
@@ -107,25 +107,25 @@ class Judge:
         short call stays for its life. Nothing is begun anew once the budget of the row is spent.
         One that Triton's interpreter runs, or that is only checked, has no clock that could be doubted.
         """
-        if contestant.stand_in_gpu is not None or contestant.check_only:
+        if prepared.stand_in_gpu is not None or prepared.check_only:
             self._ends_s = time.monotonic() + self._row_budget_s
-            return self._judge_once(contestant, players, tell)
-        if self.control is None and self.renew is not None and not contestant.is_baseline:
+            return self._judge_once(prepared, workers, tell)
+        if self.control is None and self.renew is not None and not prepared.is_baseline:
             self.renew()
         former = self.control
         began_s = time.monotonic()
-        self._ends_s = math.inf if contestant.is_baseline else began_s + self._row_budget_s
-        judgement = self._judge_once(contestant, players, tell)
-        if contestant.is_control:
+        self._ends_s = math.inf if prepared.is_baseline else began_s + self._row_budget_s
+        judgement = self._judge_once(prepared, workers, tell)
+        if prepared.is_control:
             self.control_row_s = time.monotonic() - began_s
-        is_one = judgement.verdict == OK and len(players) == 1
+        is_one = judgement.verdict == OK and len(workers) == 1
         if is_one and judgement.timings[0].deserves_another_process and not self._is_late:
             tell("what its process adds to a call is in doubt: once more in another")
-            judgement = self._once_more(judgement, contestant, players, tell)
+            judgement = self._once_more(judgement, prepared, workers, tell)
         # A control that was disturbed itself leaves every row rejected until it is timed again.
         rejections = int(judgement.beside_control and judgement.verdict.status is Status.REJECTED)
         doubts, clean = int(_is_doubted(judgement)) + rejections, 0
-        while self.renew is not None and 0 < doubts < _OF_THREE_LOOKS and clean < _OF_THREE_LOOKS and not self._is_late:
+        while self.renew is not None and 0 < doubts < _OF_THREE_ATTEMPTS and clean < _OF_THREE_ATTEMPTS and not self._is_late:
             said = judgement.verdict.reason or "without a fault this time, which two looks of three have to be"
             is_renewed = not clean or self._allows_more_than(former)
             tell(f"in doubt ({said}): {'timing the control again, and then it' if is_renewed else 'once more'}")
@@ -133,14 +133,14 @@ class Judge:
                 renewed_s = time.monotonic()
                 self.renew()
                 self._ends_s += time.monotonic() - renewed_s  # the harness's own time, in which it may wait for compilers
-            judgement = self._once_more(judgement, contestant, players, tell)
+            judgement = self._once_more(judgement, prepared, workers, tell)
             if _is_doubted(judgement):
                 doubts += 1
             elif judgement.verdict == OK:
                 clean += 1
             else:
                 break
-        if judgement.verdict == OK and self.control is None and self.renew is not None and not contestant.is_baseline:
+        if judgement.verdict == OK and self.control is None and self.renew is not None and not prepared.is_baseline:
             judgement.verdict = Verdict(
                 Status.UNSURE, ReasonCode.NOISY,
                 "its outputs are right, but eager itself could not be timed here as a control, so its clock was held "
@@ -149,26 +149,26 @@ class Judge:
         return judgement
 
     def _once_more(
-        self, former: Judgement, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
+        self, former: Judgement, prepared: Prepared, workers: Sequence[Callable[[], Child]], tell: Callable[[str], None]
     ) -> Judgement:
-        """Play it again; where the row's budget ends meanwhile, what the `former` said stands."""
-        judgement = self._judge_once(contestant, players, tell)
+        """Try it again; where the row's budget ends meanwhile, what the `former` said stands."""
+        judgement = self._judge_once(prepared, workers, tell)
         return former if judgement.verdict.reason_code is ReasonCode.ROW_TIMEOUT else judgement
 
     def _judge_once(
-        self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
+        self, prepared: Prepared, workers: Sequence[Callable[[], Child]], tell: Callable[[str], None]
     ) -> Judgement:
-        """Play it, and once more in each smaller step of memory as long as there was no room.
+        """Try it, and once more in each smaller step of memory as long as there was no room.
 
         Where it was a candidate's worker that had none, the smallest step decides whether it needs too much itself, and what
         comes after it is judged as before.
         """
         before, is_candidates = [reference.memory for reference in self._references], False
         while True:
-            judgement = self._judge_at_this_step(contestant, players, tell)
+            judgement = self._judge_at_this_step(prepared, workers, tell)
             if judgement.verdict.reason_code is not ReasonCode.DEVICE_MEMORY:
                 break
-            is_candidates |= not judgement.lacked_room and not contestant.is_baseline
+            is_candidates |= not judgement.lacked_room and not prepared.is_baseline
             if not self._have_less(to_the_last=not judgement.lacked_room):
                 break
             tell(f"no room on the device: once more with {sentence_of(self._references[0].memory)}")
@@ -188,28 +188,28 @@ class Judge:
         return taken
 
     def _judge_at_this_step(
-        self, contestant: Contestant, players: Sequence[Callable[[], Child]], tell: Callable[[str], None]
+        self, prepared: Prepared, workers: Sequence[Callable[[], Child]], tell: Callable[[str], None]
     ) -> Judgement:
         judgement = Judgement(truth=self._references[0].truth_name, terms=self._references[0].terms)
         judgement.memory, judgement.ends_s = self._references[0].memory, self._ends_s
         try:
-            if contestant.check_only and contestant.stand_in_gpu is None:
-                judgement.verdict = self._play.check(contestant, players[0], judgement, tell)
-            elif contestant.stand_in_gpu is None:
-                self._play_in_each(contestant, players, judgement, tell)
+            if prepared.check_only and prepared.stand_in_gpu is None:
+                judgement.verdict = self._attempt.check(prepared, workers[0], judgement, tell)
+            elif prepared.stand_in_gpu is None:
+                self._attempt_in_each(prepared, workers, judgement, tell)
             else:
-                judgement.verdict = self._interpreted(contestant, players[0], judgement, tell)
+                judgement.verdict = self._interpreted(prepared, workers[0], judgement, tell)
         except Failed as failure:
             other = (
-                _for_the_machine(failure.verdict) or self._for_the_cpu(contestant, failure.verdict)
-                or self._for_a_gpu(contestant, failure.verdict)
+                _for_the_machine(failure.verdict) or self._for_the_cpu(prepared, failure.verdict)
+                or self._for_a_gpu(prepared, failure.verdict)
             )
             judgement.verdict = other or failure.verdict
             judgement.beside_control = failure.beside_control
             judgement.unbuilt = failure.calls if isinstance(failure, failures.Unbuilt) else []
             if failure.evidence is not None:
                 problem = self._references[0].problem
-                paths = {"problem": shown(problem.path), "candidate": shown(Path(contestant.origin or contestant.path))}
+                paths = {"problem": shown(problem.path), "candidate": shown(Path(prepared.origin or prepared.path))}
                 judgement.evidence = replace(failure.evidence, paths=paths)
         except (torch.OutOfMemoryError, DriverError) as error:
             said = str(error).splitlines()[0]
@@ -220,33 +220,33 @@ class Judge:
             self._give_back()
         return judgement
 
-    def _play_in_each(
-        self, contestant: Contestant, players: Sequence[Callable[[], Child]], judgement: Judgement,
+    def _attempt_in_each(
+        self, prepared: Prepared, workers: Sequence[Callable[[], Child]], judgement: Judgement,
         tell: Callable[[str], None],
     ) -> None:
-        """Play it in a process of each of `players`, and draw the conclusion. Raises Failed."""
-        for position, start in enumerate(players):
+        """Try it in a process of each of `workers`, and draw the conclusion. Raises Failed."""
+        for position, start in enumerate(workers):
             if position and (self._is_late or judgement.timing.is_brief):
                 break
-            told = _told_of(tell, position, len(players))
+            told = _told_of(tell, position, len(workers))
             try:
-                self._play(contestant, start, judgement, self._control_now(), told, first=position == 0)
+                self._attempt(prepared, start, judgement, self._control_now(), told, first=position == 0)
             except Failed as failure:
                 if not position or failure.verdict.reason_code is not ReasonCode.ROW_TIMEOUT:
                     raise
                 break  # what the processes before have shown stands
-        self._conclude(contestant, judgement)
-        if self._examiner is not None and not contestant.is_baseline:
-            sanitize(self._examiner, contestant, self._references, self._model_seed, judgement, tell)
+        self._conclude(prepared, judgement)
+        if self._examiner is not None and not prepared.is_baseline:
+            sanitize(self._examiner, prepared, self._references, self._model_seed, judgement, tell)
 
     def _interpreted(
-        self, contestant: Contestant, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None]
+        self, prepared: Prepared, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None]
     ) -> Verdict:
         """The verdict of Triton's interpreter, at the sizes that are small enough for it. Raises Failed."""
         if self._small is None:
             self._small = interpreter.small_references(self._references, self._bench.available_bytes())
         return interpreter.interpret(
-            self._bench, contestant, start, self._small, self._model_seed, self._settings, judgement, tell
+            self._bench, prepared, start, self._small, self._model_seed, self._settings, judgement, tell
         )
 
     def _give_back(self) -> None:
@@ -270,47 +270,47 @@ class Judge:
 
     def _control_now(self) -> Control | None:
         """What eager has left behind so far, its mean over processes with it."""
-        over = self.eagers.over_processes
-        return self.control if self.control is None or over is None else replace(self.control, over_processes=over)
+        over = self.baseline_pool.pooled_baseline
+        return self.control if self.control is None or over is None else replace(self.control, pooled_baseline=over)
 
     def forget_ready(self) -> None:
-        """Give back the memory of what is ready for the checks of a contestant that may not come."""
+        """Give back the memory of what is ready for the checks of an entry that may not come."""
         for reference in self._references:
             reference.forget_ready()
 
-    def renew_control(self, contestant: Contestant, start: Callable[[], Child]) -> None:
+    def renew_control(self, prepared: Prepared, start: Callable[[], Child]) -> None:
         """Time the control once more, briefly, for its clocks alone; a failure leaves those of before."""
-        timing = self._play.control_again(contestant, start)
+        timing = self._attempt.control_again(prepared, start)
         if timing is not None:
             self.control = Control.of(timing) if self.control is None else self.control.renewed(timing)
 
-    def time_eager(self, contestant: Contestant, start: Callable[[], Child]) -> None:
+    def time_eager(self, prepared: Prepared, start: Callable[[], Child]) -> None:
         """Time eager in one more process, briefly; a failure counts as one of those that are wanted."""
-        timing = self._play.control_again(contestant, start)
-        self.eagers.add([] if timing is None else [timing])
+        timing = self._attempt.control_again(prepared, start)
+        self.baseline_pool.add([] if timing is None else [timing])
 
-    def _for_the_cpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:
+    def _for_the_cpu(self, prepared: Prepared, verdict: Verdict) -> Verdict | None:
         """C++ that refuses CUDA tensors in so many words is for another device, not wrong."""
         refused = verdict.reason_code is ReasonCode.RAISED and re.search(r"\bcpu\b", verdict.reason, re.IGNORECASE)
-        if contestant.language != "cpp" or self._bench.limits.is_host or not refused:
+        if prepared.language != "cpp" or self._bench.limits.is_host or not refused:
             return None
         reason = f"it is C++ for the CPU ({verdict.reason}); --device cpu runs it"
         return Verdict(Status.SKIPPED, ReasonCode.NEEDS_CPU, reason)
 
-    def _for_a_gpu(self, contestant: Contestant, verdict: Verdict) -> Verdict | None:
+    def _for_a_gpu(self, prepared: Prepared, verdict: Verdict) -> Verdict | None:
         """What raises for want of a GPU, where there is none, is not wrong. Nor is CUDA, or what asks PyTorch for its device,
         whatever it raises there: it may lack what it left out of its import as it heard of no device.
         """
-        is_here = not self._bench.limits.is_host or contestant.stand_in_gpu is not None  # one of which `interpreter` decides
-        if contestant.is_baseline or is_here or verdict.reason_code is not ReasonCode.RAISED:
+        is_here = not self._bench.limits.is_host or prepared.stand_in_gpu is not None  # one of which `interpreter` decides
+        if prepared.is_baseline or is_here or verdict.reason_code is not ReasonCode.RAISED:
             return None
-        asks = contestant.language == "cuda" or "torch.cuda" in source_text(Path(contestant.path))
+        asks = prepared.language == "cuda" or "torch.cuda" in source_text(Path(prepared.path))
         if not asks and not wants_gpu(verdict.reason):
             return None
         return Verdict(Status.SKIPPED, ReasonCode.NO_GPU, f"it needs a GPU, and there is none here ({verdict.reason})")
 
-    def _conclude(self, contestant: Contestant, judgement: Judgement) -> None:
-        """The published speedup: with several players, the wider of the within and the between interval."""
+    def _conclude(self, prepared: Prepared, judgement: Judgement) -> None:
+        """The published speedup: with several workers, the wider of the within and the between interval."""
         timings = judgement.timings
         dropped = sum(timing.dropped for timing in timings)
         kept = sum(len(timing.log_ratios) for timing in timings)
@@ -320,14 +320,14 @@ class Judge:
                 f"{dropped} of {dropped + kept} rounds were dropped because the GPU slowed down for heat or its power "
                 "supply; let it cool and run again",
             )
-        first, eagers = judgement.timing, self.eagers.kernels
+        first, baseline_pool = judgement.timing, self.baseline_pool.kernels
         if judgement.launched:
-            allow_for_other_processes(first, self._settings.confidence, judgement.launched, eagers)
+            allow_for_other_processes(first, self._settings.confidence, judgement.launched, baseline_pool)
         judgement.speedup, judgement.word = first.speedup, first.word
         if len(timings) > 1:
-            judgement.speedup = published(timings, self._settings.confidence, self._settings.looks, eagers)
+            judgement.speedup = published(timings, self._settings.confidence, self._settings.interim_checks, baseline_pool)
             judgement.word = call(judgement.speedup, first.shorter_us, first.control_apart)
-        if contestant.is_control and judgement.word in ("FASTER", "SLOWER"):
+        if prepared.is_control and judgement.word in ("FASTER", "SLOWER"):
             judgement.word = "UNSURE"
             judgement.warnings.append(
                 f"as the control it came out {judgement.speedup.estimate:.3g}× itself: no speedup of this run that is no further "
@@ -340,9 +340,9 @@ class Judge:
             )
 
 
-def _told_of(tell: Callable[[str], None], position: int, players: int) -> Callable[[str], None]:
+def _told_of(tell: Callable[[str], None], position: int, workers: int) -> Callable[[str], None]:
     """`tell`, with the number of the process where there are several."""
-    return tell if players == 1 else lambda text: tell(f"{text}, in process {position + 1} of {players}")
+    return tell if workers == 1 else lambda text: tell(f"{text}, in process {position + 1} of {workers}")
 
 
 def _for_the_machine(verdict: Verdict) -> Verdict | None:

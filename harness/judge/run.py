@@ -14,9 +14,9 @@ from pathlib import Path
 
 from harness.device.bench import Bench
 from harness.device.choice import open_bench
-from harness.device.lock import Turn
-from harness.judge.build_pool import Workshop
-from harness.judge.device_run import Contest
+from harness.device.lock import DeviceLock
+from harness.judge.build_pool import BuildPool
+from harness.judge.device_run import DeviceRun
 from harness.judge.sanitize import open_examiner
 from harness.model.candidate import Candidate
 from harness.model.errors import InputError
@@ -29,7 +29,7 @@ from harness.results.ranking import rank
 from harness.results.record import Record
 from harness.results.reuse import Kept
 from harness.results.writer import RunFiles, device_slug
-from harness.sandbox.strongest import best_wall, why_no_wall
+from harness.sandbox.strongest import strongest_sandbox, why_no_sandbox
 from harness.tools.sanitizer.compute_sanitizer import require_tool
 
 
@@ -75,31 +75,31 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
         bench = open_bench(request.device)
     if request.archs and not bench.limits.is_host:
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
-    examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if request.sanitize else None
-    note_no_wall(progress)
+    examiner = open_examiner(require_tool(bench.kind), bench, strongest_sandbox()) if request.sanitize else None
+    note_no_sandbox(progress)
     utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
     for each in request.kept:
         files.append(each.record, each.samples())
-    turn = Turn.on(bench, progress, request.wait_s)
+    device_lock = DeviceLock.on(bench, progress, request.wait_s)
     try:
         for at_one in problem.each_size():
             if problem.more_sizes:
                 progress.note(f"at {sizes_text(at_one.timed_sizes(bench.kind))}")
-            with Workshop(
-                at_one, request.candidates, bench, settings, request.archs, gently=turn.is_another_runs
-            ) as workshop:
+            with BuildPool(
+                at_one, request.candidates, bench, settings, request.archs, gently=device_lock.is_another_runs
+            ) as build_pool:
                 if bench.limits.is_host:
                     # Compilers would take the very cores that are about to be timed.
                     progress.note("building all candidates before the CPU is timed")
-                    workshop.wait_for_builds(progress.note)
-                with turn.held(lambda: workshop.is_quiet):
-                    contest = Contest(
-                        at_one, settings, bench, workshop, files, progress, utc, examiner, request.command,
+                    build_pool.wait_for_builds(progress.note)
+                with device_lock.held(lambda: build_pool.is_quiet):
+                    device_run = DeviceRun(
+                        at_one, settings, bench, build_pool, files, progress, utc, examiner, request.command,
                         request.extras,
                     )
-                    contest.run(request.candidates)
-            del contest  # its references, before those of the next sizes are made
+                    device_run.run(request.candidates)
+            del device_run  # its references, before those of the next sizes are made
             bench.release_memory()
     finally:
         files.remove_if_empty()  # of a device that did not come free, say
@@ -110,9 +110,9 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
     return RunResult(records, files.csv_path)
 
 
-def note_no_wall(progress: Progress) -> None:
+def note_no_sandbox(progress: Progress) -> None:
     """Tell the user where nothing but a process group stands between the machine and candidates."""
-    lacks = why_no_wall(best_wall())
+    lacks = why_no_sandbox(strongest_sandbox())
     if lacks is not None:
         progress.note(lacks)
 

@@ -14,18 +14,18 @@ from harness.model.verdict import Status
 from harness.reference.reference_model import Reference
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.leftovers import content_of
-from harness.sandbox.strongest import Wall
+from harness.sandbox.strongest import Sandbox
 from harness.tools.launch_files import SmallLaunch
 from harness.tools.sanitizer.examination import Examiner, Uses
 
 if TYPE_CHECKING:
-    from harness.judge.judgement import Contestant, Judgement
+    from harness.judge.judgement import Judgement, Prepared
 
 _LEAST_SIZE = 16
 _MOST_PTX_FILES, _LARGEST_PTX_BYTES = 64, 4 << 20
 
 
-def open_examiner(program: str, bench: Bench, wall: Wall) -> Examiner:
+def open_examiner(program: str, bench: Bench, sandbox: Sandbox) -> Examiner:
     """An examiner whose children see `bench`'s device and allocate each tensor by itself.
 
     With PyTorch's caching allocator a write beyond an output would land in a neighbour of the same block, unseen.
@@ -35,14 +35,14 @@ def open_examiner(program: str, bench: Bench, wall: Wall) -> Examiner:
         # The children have no network, not even one of their own.
         "NV_COMPUTE_SANITIZER_LOCAL_CONNECTION_OVERRIDE": "uds",
     }
-    return Examiner(program, scrubbed(os.environ, extra), wall)
+    return Examiner(program, scrubbed(os.environ, extra), sandbox)
 
 
 def sanitize(
-    examiner: Examiner, contestant: Contestant, references: Sequence[Reference], model_seed: int, judgement: Judgement,
+    examiner: Examiner, prepared: Prepared, references: Sequence[Reference], model_seed: int, judgement: Judgement,
     tell: Callable[[str], None],
 ) -> None:
-    """Examine a contestant that is `ok` and has kernels of its own; `judgement` takes the verdict and the warnings.
+    """Examine an entry that is `ok` and has kernels of its own; `judgement` takes the verdict and the warnings.
 
     `references` has the timed sizes first. The launch is a small one; at sizes that the candidate refuses, the timed.
     """
@@ -50,17 +50,17 @@ def sanitize(
     if judgement.verdict.status is not Status.OK or traced is None or not traced.has_own:
         return
     uses = Uses(
-        "\n".join([source_text(Path(contestant.path)), *_ptx(contestant.triton_cache)]),
+        "\n".join([source_text(Path(prepared.path)), *_ptx(prepared.triton_cache)]),
         any(kernel.owner == "library" for kernel in traced.kernels),
     )
     raised = None
     for reference in dict.fromkeys((small_reference(references), references[0])):
         launch = SmallLaunch(
-            contestant.path, contestant.manifest, model_seed, reference.init, reference.draw().arguments(), "cuda:0",
+            prepared.path, prepared.manifest, model_seed, reference.init, reference.draw().arguments(), "cuda:0",
             reference.mode, reference.init_by_name, reference.by_name,
         )
         try:
-            found = examiner.examine(launch, uses, tell, contestant.triton_cache)
+            found = examiner.examine(launch, uses, tell, prepared.triton_cache)
         except OSError as error:
             judgement.warnings.append(f"compute-sanitizer could not be started: {error}")
             return

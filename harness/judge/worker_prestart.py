@@ -1,11 +1,11 @@
-"""Players that are started before their turn, while another entry is judged, and waited for or ended when it comes."""
+"""Workers that are started before their turn, while another entry is judged, and waited for or ended when it comes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from harness.judge.build_pool import Workshop
-from harness.launch.worker_launcher import PlayerStarter
+from harness.judge.build_pool import BuildPool
+from harness.launch.worker_launcher import WorkerLauncher
 from harness.model.baselines import Baseline
 from harness.model.candidate import Candidate
 
@@ -13,46 +13,46 @@ Entry = Baseline | Candidate
 _MOST_WAITING = 2
 
 
-class Ahead:
-    """The entries of one device whose players are on their way; nothing is started ahead where it `is_idle`.
+class WorkerPrestart:
+    """The entries of one device whose workers are on their way; nothing is started ahead where it `is_idle`.
 
     On a CPU it is idle: an import would take cores from the call being timed.
     """
 
     def __init__(self, is_idle: bool) -> None:
         self._is_idle = is_idle
-        self._started: list[tuple[Entry, PlayerStarter]] = []
+        self._started: list[tuple[Entry, WorkerLauncher]] = []
         self._for_later: Entry | None = None
 
     def start(
-        self, entry: Entry | None, workshop: Workshop, *, open_device: bool = False, for_later: bool = False
+        self, entry: Entry | None, build_pool: BuildPool, *, open_device: bool = False, for_later: bool = False
     ) -> None:
-        """Start the player of `entry`, if there is one, `build_pool` has built it and nothing is wrong with it.
+        """Start the worker of `entry`, if there is one, `build_pool` has built it and nothing is wrong with it.
 
         With `open_device` it also opens the device, which `wait_until_open` waits for. With `for_later` its turn is
         the one after the next that comes.
         """
         if for_later:
             self._for_later = entry
-        if entry is None or self._is_idle or not workshop.is_ready(entry):
+        if entry is None or self._is_idle or not build_pool.is_ready(entry):
             return
         started = next((starter for waiting, starter in self._started if waiting is entry), None)
         if started is not None:
-            started.start_ahead(open_device=open_device)
+            started.prestart(open_device=open_device)
             return
-        if isinstance(entry, Candidate) and workshop.build_of(entry).verdict is not None:
+        if isinstance(entry, Candidate) and build_pool.build_of(entry).verdict is not None:
             return
-        starter = workshop.contestant(entry)[1]
-        starter.start_ahead(open_device=open_device)
+        starter = build_pool.prepared(entry)[1]
+        starter.prestart(open_device=open_device)
         self._started.append((entry, starter))
 
-    def start_slow(self, entries: Collection[Entry], workshop: Workshop) -> None:
+    def start_slow(self, entries: Collection[Entry], build_pool: BuildPool) -> None:
         """Start those among `entries` that take seconds of imports, long before their turn."""
         for entry in filter(is_slow_to_start, entries):
-            self.start(entry, workshop)
+            self.start(entry, build_pool)
 
     def wait_until_open(self) -> list[int]:
-        """The pids of the players that wait with the device open, once those that were asked to open it have.
+        """The pids of the workers that wait with the device open, once those that were asked to open it have.
 
         What is timed waits for this: until then such a process is busy, and so is the device.
         """
@@ -63,7 +63,7 @@ class Ahead:
         """How many have opened the device or are about to."""
         return sum(starter.is_opening for _, starter in self._started)
 
-    def take(self, entry: Entry) -> PlayerStarter | None:
+    def take(self, entry: Entry) -> WorkerLauncher | None:
         """What was started for `entry`, now its caller's.
 
         One that has opened the device for a turn that did not come ends, as do the oldest of many that wait.
@@ -81,8 +81,8 @@ class Ahead:
         self._started = kept
         return taken
 
-    def drop(self, but: Collection[PlayerStarter | None] = ()) -> None:
-        """End every player that still waits, `but` these."""
+    def drop(self, but: Collection[WorkerLauncher | None] = ()) -> None:
+        """End every worker that still waits, `but` these."""
         for _, starter in self._started:
             if starter not in but:
                 starter.close()

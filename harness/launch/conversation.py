@@ -1,6 +1,6 @@
-"""The conversation of one queue of launches: turns answered, frames awaited, time kept by the referee's own clock.
+"""The conversation of one queue of launches: turns answered, frames awaited, time kept by the judge's own clock.
 
-A queue may be held: its first turn is then answered only once the player says that all its launches are queued, or
+A queue may be gated: its first turn is then answered only once the worker says that all its launches are queued, or
 when patience ends, because a candidate that synchronises inside `forward` can queue nothing ahead.
 """
 
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.attribution.recording import Recording
-from harness.device.bench import Bench, Cooled, Turn
+from harness.device.bench import Bench, CacheFlushed, LaunchReached
 from harness.launch import failures
 from harness.model.verdict import ReasonCode, Status
 from harness.protocol.frames import BadFrame, Channel, ChannelClosed, FrameTimeout
 
 # A queue that is not full by then belongs to a candidate that synchronises inside forward.
-HOLD_PATIENCE_S = 0.4
+GATE_PATIENCE_S = 0.4
 LATE = "its queue was not full in time"  # of one that was then let go
 _POLL_S = 0.05
 # Of the launches of a segment whose flush and output are looked at, so many: each look takes milliseconds.
@@ -30,7 +30,7 @@ _DRAWN = secrets.SystemRandom()
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch as reported, with the referee's clock: µs from letting it go to the turn after it.
+    """One launch as reported, with the judge's clock: µs from letting it go to the turn after it.
 
     `cooling_us` is how much of that passed before the timed window was opened; None on a GPU, whose queue does not wait
     for the host to look. `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the
@@ -51,11 +51,11 @@ class Launch:
 
 @dataclass(frozen=True)
 class Launches:
-    """What `launch` returns. `hidden` is None unless the queue was to be held.
+    """What `launch` returns. `hidden` is None unless the queue was to be gated.
 
     `inputs_kept` says of each launch whether its slot held the inputs unchanged afterwards. `tail_us` is what the
-    referee's clock saw between the end of the last launch and the report. `recording` is what ran on a GPU, where that was
-    asked for.
+    judge's clock saw between the end of the last launch and the report. `recording` is what ran on a GPU, where that
+    was asked for.
     """
 
     launches: list[Launch]
@@ -77,18 +77,18 @@ class Words:
 
 
 FORWARD = Words("running forward", "in forward", "forward")
-EAGER_INSIDE = Words("eager was timed in it", "while eager was timed in its process", "eager in its process")
+EAGER_IN_WORKER = Words("eager was timed in it", "while eager was timed in its process", "eager in its process")
 
 
-class Run:
+class LaunchConversation:
     """The conversation of one `launch` or `profile`: turns answered, frames awaited, time kept."""
 
     def __init__(
-        self, bench: Bench, channel: Channel, first: int, count: int, hold: bool, limit_s: float,
+        self, bench: Bench, channel: Channel, first: int, count: int, gate: bool, limit_s: float,
         death: Callable[[str], failures.Failed], early_s: float = 0.0, inspect: bool = False, words: Words = FORWARD,
     ) -> None:
         self._bench, self._channel, self._death, self._words = bench, channel, death, words
-        self._first, self._count, self._hold, self._limit_s = first, count, hold, limit_s
+        self._first, self._count, self._gate, self._limit_s = first, count, gate, limit_s
         self._early_s = early_s
         self._inspected = set(_DRAWN.sample(range(count), min(count, _INSPECTED))) if inspect else set()
         self._gone_ns: list[int | None] = [None] * count
@@ -98,13 +98,13 @@ class Run:
         self._reached = -1
         self._cooled = -1
         self._queued = False
-        self._held_turn = self._drained = False
+        self._gate_waits = self._drained = False
         self.hidden: bool | None = None
 
     def conduct(self, command: dict[str, Any], meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
         """Send `command` and see it through; returns the report. Raises Failed.
 
-        `meanwhile` is called once it is sent: of a queue that is held the player makes the launches then, and none of
+        `meanwhile` is called once it is sent: of a queue that is gated the worker makes the launches then, and none of
         them runs.
         """
         bench, channel = self._bench, self._channel
@@ -121,16 +121,16 @@ class Run:
             began = time.monotonic()
             while True:
                 event = bench.poll(channel, _POLL_S)
-                if isinstance(event, Turn):
-                    self._on_turn(event)
-                elif isinstance(event, Cooled):
-                    self._on_cooled(event)
+                if isinstance(event, LaunchReached):
+                    self._on_reached(event)
+                elif isinstance(event, CacheFlushed):
+                    self._on_flushed(event)
                 elif event is not None:
                     reply = self._on_frame(event)
                     if reply is not None:
                         self._replied_ns = time.perf_counter_ns()
                         return reply
-                if self._held_turn and time.monotonic() - began > HOLD_PATIENCE_S:
+                if self._gate_waits and time.monotonic() - began > GATE_PATIENCE_S:
                     self.hidden = False
                     self._release(0)
                 if time.monotonic() > deadline:
@@ -161,7 +161,7 @@ class Run:
             raise failures.protocol(str(error)) from None
         ended_ns = self._reached_ns[self._count]
         tail_us = None if ended_ns is None else (self._replied_ns - ended_ns) / 1e3
-        return Launches(launches, end_to_end_us, self.hidden if self._hold else None, inputs_kept, tail_us)
+        return Launches(launches, end_to_end_us, self.hidden if self._gate else None, inputs_kept, tail_us)
 
     def _launch(self, index: int, report: dict[str, Any]) -> Launch:
         fault = report.get("fault")
@@ -183,7 +183,7 @@ class Run:
         reordered = report.get("reordered") is True
         return Launch(*times_us, wall_us, None, values, beyond, forward_us, self._cooling_us(index), reordered)
 
-    def _on_turn(self, turn: Turn) -> None:
+    def _on_reached(self, turn: LaunchReached) -> None:
         index = turn.sequence - self._first
         if index == -1:
             return  # the end of the queue before, seen late: its report had already come
@@ -194,17 +194,17 @@ class Run:
         self._reached = index
         self._reached_ns[index] = time.perf_counter_ns()
         if index - 1 in self._inspected:
-            self._bench.glimpse(index - 1)
+            self._bench.snapshot(index - 1)
         if index == self._count:
             return
-        if index == 0 and self._hold and self._bench.limits.gates_queues:
+        if index == 0 and self._gate and self._bench.limits.gates_queues:
             if not self._queued:
-                self._held_turn = True
+                self._gate_waits = True
                 return
             self.hidden = True
         self._release(index)
 
-    def _on_cooled(self, cooled: Cooled) -> None:
+    def _on_flushed(self, cooled: CacheFlushed) -> None:
         """Look whether it is so, and let the timed window open."""
         index = cooled.sequence - self._first
         if self._drained:
@@ -223,7 +223,7 @@ class Run:
     def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
         if "queued" in frame:
             self._queued = True
-            if self._held_turn:
+            if self._gate_waits:
                 self.hidden = True
                 self._release(0)
             if int(frame["queued"]) != self._count:
@@ -235,7 +235,7 @@ class Run:
         return frame
 
     def _release(self, index: int) -> None:
-        self._held_turn = False
+        self._gate_waits = False
         self._gone_ns[index] = time.perf_counter_ns()
         self._bench.release(self._channel, self._first + index, index)
 
@@ -263,7 +263,7 @@ def _not_cooled(fault: str) -> failures.Failed:
 
 
 def _microseconds(value: Any) -> float:
-    """A time as a player reports it. Raises ValueError for anything but a positive, finite number."""
+    """A time as a worker reports it. Raises ValueError for anything but a positive, finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
         raise ValueError(f"a time of {value!r} was reported")
     return float(value)

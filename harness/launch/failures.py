@@ -1,6 +1,6 @@
-"""From what went wrong on the far side of the wall to a verdict in words.
+"""From what went wrong on the far side of the sandbox to a verdict in words.
 
-Nothing a player says is believed further than this: its frames may choose among reasons for not ranking, never for
+Nothing a worker says is believed further than this: its frames may choose among reasons for not ranking, never for
 ranking.
 """
 
@@ -23,7 +23,7 @@ _REFUSALS = ("ValueError", "RuntimeError", "NotImplementedError", "AssertionErro
 class Failed(Exception):
     """Raised to end the judging of one candidate with a verdict other than ok; `evidence` is on the launch that showed
     it, where there was one, and `launch` the number of that in its queue, where that is known. `beside_control` is
-    whether it rests on what the control left behind. `exception` is a Python exception in the player, in its own words.
+    whether it rests on what the control left behind. `exception` is a Python exception in the worker, in its own words.
     """
 
     def __init__(self, verdict: Verdict, evidence: Evidence | None = None) -> None:
@@ -49,7 +49,7 @@ def failed(status: Status, code: ReasonCode, reason: str, evidence: Evidence | N
 
 
 def from_exception(words: Any, doing: str) -> Failed:
-    """A Python exception in the player. `doing` is "in forward", "in __init__" or "while it was imported"."""
+    """A Python exception in the worker. `doing` is "in forward", "in __init__" or "while it was imported"."""
     words = words if isinstance(words, dict) else {}
     kind, message = _text(words, "type") or "an exception", _text(words, "message")
     where = _text(words, "where")
@@ -68,9 +68,9 @@ def from_exception(words: Any, doing: str) -> Failed:
 
 
 def unbuilt(told: Any) -> Failed:
-    """Calls of `load_inline` and `load` that a player tells of; what no player of ours tells is a broken protocol."""
+    """Calls of `load_inline` and `load` that a worker tells of; what no worker of ours tells is a broken protocol."""
     if not isinstance(told, list) or not all(map(_is_call, told)) or len(told) > _MOST_CALLS:
-        return protocol("it asked for extensions in words that no player of ours has")
+        return protocol("it asked for extensions in words that no worker of ours has")
     names = ", ".join(sorted({repr(str(each["arguments"].get("name")))[:60] for each in told}))
     reason = f"it asked for extensions that its build had not made ({names}), and for others each time it was begun anew"
     return Unbuilt(Verdict(Status.REJECTED, ReasonCode.BUILD_CHANGED, reason), told)
@@ -92,7 +92,7 @@ def from_fault(fault: Any, where: str) -> Failed:
         for code in CODES_OF[status]:
             if code.value == fault.get("code"):
                 return failed(status, code, reason)
-    return failed(Status.REJECTED, ReasonCode.PROTOCOL, f"the player reported a fault that there is not: {reason}")
+    return failed(Status.REJECTED, ReasonCode.PROTOCOL, f"the worker reported a fault that there is not: {reason}")
 
 
 def row_timeout(calls: int, seconds: float) -> Failed:

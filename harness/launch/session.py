@@ -1,7 +1,7 @@
-"""One player from spawn to kill: the referee's side of every command, with a deadline on each.
+"""One worker from spawn to kill: the judge's side of every command, with a deadline on each.
 
 A session never blocks for longer than its limits, and turns each way of dying into a verdict. Launches are made by
-`launch`, which answers the player's turns one by one and hands back what was reported with the referee's own clock
+`launch`, which answers the worker's turns one by one and hands back what was reported with the judge's own clock
 readings beside it.
 """
 
@@ -18,7 +18,7 @@ import torch
 
 from harness.device.bench import Bench
 from harness.launch import failures
-from harness.launch.conversation import EAGER_INSIDE, FORWARD, Launches, Run, Words
+from harness.launch.conversation import EAGER_IN_WORKER, FORWARD, LaunchConversation, Launches, Words
 from harness.model.files.reference_source import with_sizes
 from harness.model.verdict import ReasonCode, Status
 from harness.protocol import tree
@@ -28,7 +28,7 @@ from harness.protocol.output_placement import any_choice
 from harness.reference.element_errors import in_pieces
 from harness.reference.evidence import Evidence
 from harness.reference.evidence_collector import recipe_of
-from harness.reference.inputs.deferred import Incomplete
+from harness.reference.inputs.deferred import DeferredInputs
 from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
 from harness.sandbox import processes
@@ -39,7 +39,7 @@ _GPU_FILES = "/dev/nvidia"
 
 
 class Session:
-    """The referee's end of a player. `load_timeout_s` and `launch_timeout_s` bound every wait, in seconds."""
+    """The judge's end of a worker. `load_timeout_s` and `launch_timeout_s` bound every wait, in seconds."""
 
     def __init__(self, child: Child, bench: Bench, load_timeout_s: float, launch_timeout_s: float) -> None:
         self.child, self.bench = child, bench
@@ -47,8 +47,8 @@ class Session:
         self._sequence = 0
         self._places = any_choice()
         self._prepared = False
-        self.timer: str | None = None  # the player's stopwatch, which is there before anything of a candidate's
-        self._player_pids: set[int] = set()
+        self.timer: str | None = None  # the worker's stopwatch, which is there before anything of a candidate's
+        self._worker_pids: set[int] = set()
         self._opened: Reference | None = None
         self._count, self._is_closed = 0, False
         self.reordered = False  # whether an output of what is loaded lay in another order than the reference's
@@ -74,7 +74,7 @@ class Session:
             reply = self._ask(self.bench.prepare_command(), self._load_timeout_s, "opening the device")
             self._prepared, self.timer = True, reply.get("timer")
             if self.bench.limits.is_host:  # where the time that others have had of a core counts
-                self._player_pids = set(processes.descendants(self.child.pid))
+                self._worker_pids = set(processes.descendants(self.child.pid))
         self._may_ask = may_ask
         state = reference.state
         specs = dict(zip(state, plan(list(state.values()), contiguous=True)))
@@ -140,26 +140,27 @@ class Session:
             self.open(self._opened, self._count)
 
     def launch(
-        self, sets: Sequence[InputSet], *, hold: bool, timeout_s: float | None = None, early_s: float = 0.0,
-        inspect: bool = False, incomplete: Incomplete | None = None, meanwhile: Callable[[], None] | None = None,
+        self, sets: Sequence[InputSet], *, gate: bool, timeout_s: float | None = None, early_s: float = 0.0,
+        inspect: bool = False, deferred_inputs: DeferredInputs | None = None, meanwhile: Callable[[], None] | None = None,
         synchronised: bool = False, record: bool = False,
     ) -> Launches:
-        """Make one launch per set. With `hold`, none runs before all are queued. Raises Failed.
+        """Make one launch per set. With `gate`, none runs before all are queued. Raises Failed.
 
         `timeout_s` replaces the usual limit, for a first call that may compile. `early_s` leaves the inputs of each
         launch readable for so long before its timed window opens; `inspect` has the flush of some looked at, and
-        whether their outputs are written to afterwards. The inputs of the launch that `incomplete` is for are complete
-        only when its window opens. `meanwhile` is called before anything of a held queue runs, while the player makes
-        it, and beforehand where it is not held. `synchronised` has the harness wait for the device within each call, which
-        only the control is told. `record` has a GPU's kernels recorded, of which the player is told nothing.
+        whether their outputs are written to afterwards. The inputs of the launch that `deferred_inputs` is for are
+        complete only when its window opens. `meanwhile` is called before anything of a gated queue runs, while the
+        worker makes it, and beforehand where it is not gated. `synchronised` has the harness wait for the device within
+        each call, which only the control is told. `record` has a GPU's kernels recorded, of which the worker is told
+        nothing.
         """
         began_s = time.monotonic()
         if began_s > self.ends_s:
             raise failures.row_timeout(self._calls, self._calls_s)
         self.reopen()
         command = {**self._launch_command(sets), "synchronised": synchronised}
-        run = self._run(len(sets), hold, timeout_s, early_s, inspect)
-        prepare = self._prepare(sets, incomplete, meanwhile, hold=hold)
+        run = self._run(len(sets), gate, timeout_s, early_s, inspect)
+        prepare = self._prepare(sets, deferred_inputs, meanwhile, gate=gate)
         try:
             if record:
                 self.bench.begin_recording()
@@ -196,7 +197,7 @@ class Session:
         self._places = any_choice()
 
     def load_reference(self, reference: Reference) -> bool:
-        """Have the player construct the reference too, so that it can be timed there; whether it could. Raises Failed.
+        """Have the worker construct the reference too, so that it can be timed there; whether it could. Raises Failed.
         """
         problem = reference.problem
         command = {
@@ -207,17 +208,18 @@ class Session:
         return "raised" not in self._ask(command, self._load_timeout_s, "loading the reference")
 
     def time_reference(
-        self, sets: Sequence[InputSet], *, hold: bool, meanwhile: Callable[[], None] | None = None
+        self, sets: Sequence[InputSet], *, gate: bool, meanwhile: Callable[[], None] | None = None
     ) -> Launches | str:
-        """Make one launch of the reference per set, in the player. Outputs of the launches before stay where they were taken.
+        """Make one launch of the reference per set, in the worker. Outputs of the launches before stay where they were
+        taken.
 
         `meanwhile` is as for `launch`. Why it could not be run there, where it could not, whoever's doing that was.
         Raises Failed where the process is of no use now.
         """
         self.reopen()
         command = {**self._launch_command(sets), "model": "reference"}
-        run = self._run(len(sets), hold, None, words=EAGER_INSIDE)
-        reply = run.conduct(command, self._prepare(sets, None, meanwhile, hold=hold))
+        run = self._run(len(sets), gate, None, words=EAGER_IN_WORKER)
+        reply = run.conduct(command, self._prepare(sets, None, meanwhile, gate=gate))
         self._sequence += len(sets) + 1
         try:
             return run.read(reply, [True] * len(sets))
@@ -225,7 +227,7 @@ class Session:
             return failure.verdict.reason
 
     def compilations(self) -> int:
-        """How many graphs torch.compile has compiled in the player so far, by its own word. Raises Failed."""
+        """How many graphs torch.compile has compiled in the worker so far, by its own word. Raises Failed."""
         reply = self._ask({"op": "compilations"}, self.launch_timeout_s, "counting what was compiled")
         found = reply.get("compilations")
         if isinstance(found, bool) or not isinstance(found, int):
@@ -245,7 +247,7 @@ class Session:
         self.helped |= len(users) > 1
 
     def profile(self, inputs: InputSet) -> dict[str, Any]:
-        """Make one launch under the profiler of a CPU; returns the player's listing. Raises Failed."""
+        """Make one launch under the profiler of a CPU; returns the worker's listing. Raises Failed."""
         self.reopen()
         self.bench.stage([inputs])
         command = {"op": "profile", "first": self._sequence + 1, "inputs": [inputs.skeleton]}
@@ -259,7 +261,7 @@ class Session:
         return listing
 
     def repeat(self, inputs: InputSet, way: str, calls: int) -> dict[str, Any]:
-        """Make `calls` calls in a row on one set ("warm", "back_to_back" or "graph"); what the player reports.
+        """Make `calls` calls in a row on one set ("warm", "back_to_back" or "graph"); what the worker reports.
 
         With a warm cache none runs before all are queued, unless "hidden" is False in what is returned. Raises Failed.
         """
@@ -286,32 +288,32 @@ class Session:
         return {"op": "launch", "first": self._sequence + 1, "inputs": skeletons, "places": self._places, "synchronised": False}
 
     def _prepare(
-        self, sets: Sequence[InputSet], incomplete: Incomplete | None, meanwhile: Callable[[], None] | None, *,
-        hold: bool,
+        self, sets: Sequence[InputSet], deferred_inputs: DeferredInputs | None, meanwhile: Callable[[], None] | None, *,
+        gate: bool,
     ) -> Callable[[], None] | None:
-        """What is left to do once the player has its command. A queue that is not held runs at once, so nothing is."""
+        """What is left to do once the worker has its command. A queue that is not gated runs at once, so nothing is."""
 
         def prepare() -> None:
-            self.bench.stage(sets, incomplete)
+            self.bench.stage(sets, deferred_inputs)
             if meanwhile is not None:
                 meanwhile()
 
         is_tight = self._opened is not None and self._opened.memory.tight
-        if hold and self.bench.limits.gates_queues and not is_tight:  # there, inputs and the worker's call have room in turn
+        if gate and self.bench.limits.gates_queues and not is_tight:  # there, inputs and the worker's call have room in turn
             return prepare
         if meanwhile is not None:  # first: a CPU is quiet once its inputs are in place
             meanwhile()
-        self.bench.stage(sets, incomplete)
+        self.bench.stage(sets, deferred_inputs)
         return None
 
     def _run(
-        self, count: int, hold: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False,
+        self, count: int, gate: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False,
         words: Words = FORWARD,
-    ) -> Run:
+    ) -> LaunchConversation:
         limit_s = self.launch_timeout_s if timeout_s is None else timeout_s
         first = self._sequence + 1
-        return Run(
-            self.bench, self.child.channel, first, count, hold, limit_s, self.death, early_s, inspect, words
+        return LaunchConversation(
+            self.bench, self.child.channel, first, count, gate, limit_s, self.death, early_s, inspect, words
         )
 
     def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:
@@ -320,11 +322,11 @@ class Session:
 
     def core_time_beside_us(self) -> float:
         """How long the processes that the candidate began, and that live, have had a core so far."""
-        begun = set(processes.descendants(self.child.pid)) - self._player_pids
+        begun = set(processes.descendants(self.child.pid)) - self._worker_pids
         return processes.core_time_ns(begun) / 1e3
 
     def stop(self, meanwhile: Callable[[], None] | None = None) -> None:
-        """End the player; `meanwhile` is called while it goes, if it lives."""
+        """End the worker; `meanwhile` is called while it goes, if it lives."""
         self.child.kill(meanwhile)
 
     def _raise_unbuilt(self, reply: Mapping[str, Any]) -> None:
@@ -365,7 +367,7 @@ class Session:
         return reply
 
     def death(self, doing: str) -> failures.Failed:
-        """The verdict on a player that is gone."""
+        """The verdict on a worker that is gone."""
         self.child.wait(2.0)
         how = self.child.death()
         said = _last_words(self.child.output())
@@ -389,7 +391,7 @@ def _last_words(output: str) -> str:
     return f'; it said last: "{lines[-1][:200]}"' if lines else ""
 
 
-# Whether the parameters and buffers that a player handed over are the reference's.
+# Whether the parameters and buffers that a worker handed over are the reference's.
 
 
 def state_difference(

@@ -1,4 +1,4 @@
-"""Starting a fresh player for a contestant: what it may see, write and use."""
+"""Starting a fresh worker for an entry: what it may see, write and use."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from harness.sandbox.leftovers import remove_tree
 from harness.sandbox.limits import default_limits
 from harness.sandbox.prestart import PRELOADED
 from harness.sandbox.spawn import Child, spawn
-from harness.sandbox.strongest import Wall
+from harness.sandbox.strongest import Sandbox
 
 # For a GPU's context; beside a candidate that keeps the GPU busy it may take longer than this.
 _OPENING_S = 5.0
 
 
-class PlayerStarter:
-    """Starts players of one contestant; `private` folders go when `close` is called.
+class WorkerLauncher:
+    """Starts workers of one entry; `private` folders go when `close` is called.
 
-    `warm` is a folder of the contestant's own that outlives the run: compiled Triton and Inductor kernels. `imports`
-    are modules that a player has imported when it says that it is there, and `readable` what it has to see of the
-    user's files: the contestant and what it was built to. Nothing else is seen of the folders in `hidden`.
+    `warm` is a folder of the entry's own that outlives the run: compiled Triton and Inductor kernels. `imports`
+    are modules that a worker has imported when it says that it is there, and `readable` what it has to see of the
+    user's files: the entry and what it was built to. Nothing else is seen of the folders in `hidden`.
     """
 
     def __init__(
-        self, bench: Bench, wall: Wall, warm: Path, imports: Sequence[str] = (), readable: Sequence[Path] = (),
+        self, bench: Bench, sandbox: Sandbox, warm: Path, imports: Sequence[str] = (), readable: Sequence[Path] = (),
         hidden: Sequence[Path] = (),
     ) -> None:
-        self._bench, self._wall, self._warm, self._imports = bench, wall, warm, imports
+        self._bench, self._sandbox, self._warm, self._imports = bench, sandbox, warm, imports
         self._readable, self._hidden = tuple(readable), tuple(hidden)
         self._folders: list[str] = []
-        self._ahead: Child | None = None
+        self._prestart: Child | None = None
         self._is_opening = False
 
     @property
@@ -46,46 +46,46 @@ class PlayerStarter:
 
     @property
     def is_opening(self) -> bool:
-        """Whether a player waits that has opened the device, or was asked to."""
-        return self._ahead is not None and self._is_opening
+        """Whether a worker waits that has opened the device, or was asked to."""
+        return self._prestart is not None and self._is_opening
 
-    def start_ahead(self, *, open_device: bool = False) -> None:
-        """Start the first player already; it waits, and touches the device only to open it where that is asked for.
+    def prestart(self, *, open_device: bool = False) -> None:
+        """Start the first worker already; it waits, and touches the device only to open it where that is asked for.
 
         It cannot always be forked from a process that has torch, and takes seconds to import it otherwise. One that was
         started before and is not there yet is not asked to open the device: nobody knows when it would.
         """
-        is_fresh = self._ahead is None
+        is_fresh = self._prestart is None
         if is_fresh:
-            self._ahead = self._spawn(open_device=open_device)
-        if open_device and not self._is_opening and (is_fresh or self._ahead.channel.readable()):
+            self._prestart = self._spawn(open_device=open_device)
+        if open_device and not self._is_opening and (is_fresh or self._prestart.channel.readable()):
             try:
-                self._ahead.channel.send({"op": "open_device", "device": self._bench.kind}, _OPENING_S)
+                self._prestart.channel.send({"op": "open_device", "device": self._bench.kind}, _OPENING_S)
                 self._is_opening = True
             except WireError:
-                self._end_ahead()
+                self._end_prestart()
 
     def wait_until_open(self) -> int | None:
-        """The pid of the player that waits and has opened the device, once it has if it was asked to; else None.
+        """The pid of the worker that waits and has opened the device, once it has if it was asked to; else None.
 
         One that does not open it is ended, and another is started when its turn comes.
         """
-        if self._ahead is None or not self._is_opening:
+        if self._prestart is None or not self._is_opening:
             return None
-        if not self._ahead.has_greeted:
+        if not self._prestart.has_greeted:
             try:
                 for _ in ("that it is there", "that the device is open"):
-                    self._ahead.channel.receive(_OPENING_S)
+                    self._prestart.channel.receive(_OPENING_S)
             except WireError:
-                self._end_ahead()
+                self._end_prestart()
                 return None
-            self._ahead.has_greeted = True
-        return self._ahead.pid
+            self._prestart.has_greeted = True
+        return self._prestart.pid
 
     def start(self) -> Child:
         """A process that has inherited the arena and has imported torch or is about to."""
         self.wait_until_open()
-        ahead, self._ahead = self._ahead, None
+        ahead, self._prestart = self._prestart, None
         self._is_opening = False
         return self._spawn() if ahead is None else ahead
 
@@ -109,16 +109,16 @@ class PlayerStarter:
             "harness.worker", arguments=[str(descriptor), opened, *self._imports], environment=environment,
             private=Path(private), writable=[self._warm], readable=self._readable, hidden=self._hidden,
             repository=REPOSITORY, inherit=[descriptor], limits=default_limits(gpu=not self._bench.limits.is_host),
-            wall=self._wall, preloaded=PRELOADED,
+            sandbox=self._sandbox, preloaded=PRELOADED,
         )
 
     def close(self) -> None:
-        """End a player that was never used, and remove the private folders."""
-        self._end_ahead()
+        """End a worker that was never used, and remove the private folders."""
+        self._end_prestart()
         for folder in self._folders:
             remove_tree(folder)
 
-    def _end_ahead(self) -> None:
-        if self._ahead is not None:
-            self._ahead.kill()
-        self._ahead, self._is_opening = None, False
+    def _end_prestart(self) -> None:
+        if self._prestart is not None:
+            self._prestart.kill()
+        self._prestart, self._is_opening = None, False

@@ -1,7 +1,7 @@
 """What candidates are compared with: the reference itself under eager, `torch.compile`, and eager with TF32.
 
-Each baseline is written as a candidate file and judged by the same players, so that its row means what the others'
-rows mean. The row "eager" is the reference in a player against the reference here: its speedup should be one, and
+Each baseline is written as a candidate file and judged by the same workers, so that its row means what the others'
+rows mean. The row "eager" is the reference in a worker against the reference here: its speedup should be one, and
 how far it is from one is what other speedups can be trusted to.
 """
 

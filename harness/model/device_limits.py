@@ -86,7 +86,7 @@ class Limits:
 
 CUDA = Limits(
     gates_queues=True, lists_kernels=True, is_host=False, whose_clock="by events",
-    # On an H200 it lay between 219 and 228 µs for 18 contestants up to 8 ms, and at 248 for one of 46 ms; a control lay
+    # On an H200 it lay between 219 and 228 µs for 18 entries up to 8 ms, and at 248 for one of 46 ms; a control lay
     # 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended.
     wall_share=0.02, wall_us=25.0,
     # On an H200 the steps took 12 µs longer at 2.7 ms, 26 at 6.6, 31 and 33 at 8, 37 at 72 and 50 at 46. The flush alone
@@ -96,7 +96,7 @@ CUDA = Limits(
     # With compilers at work beside them honest processes on an H200 reported 2 to 7 ms late now and then, one of them by
     # 1.9 ms in the median.
     tail_share=0.05, tail_us=300.0, tail_blamed_us=8000.0,
-    # Over nine contestants on an H200 eager's medians lay within 0.07 % of each other.
+    # Over nine entries on an H200 eager's medians lay within 0.07 % of each other.
     slowed_share=0.02, slowed_us=3.0, slowed_blamed_us=6.0,
     # On an H200 the profiler's time of 31 candidates from 160 µs to 72 ms lay within 2.9 % of the events', the judge's
     # within 27 µs, and 44 for one of 46 ms.
@@ -113,21 +113,21 @@ CUDA = Limits(
     # candidate that takes as long it does show (0.02 % of 2.7 ms on an H200), and counts where intervals as narrow as the
     # margin are asked for.
     in_worker_below_us=1000.0,
-    # Of 40 honest contestants on an H200, from 0.16 to 72 ms, none gained more than 0.22 %, below 1 ms more than 0.8 µs.
+    # Of 40 honest entries on an H200, from 0.16 to 72 ms, none gained more than 0.22 %, below 1 ms more than 0.8 µs.
     probe=ProbeLimits("cuda", share=0.05, least_us=3.0, blamed_us=0.0, is_steady=True),
-    ungated_probe=ProbeLimits("unheld", share=0.1, least_us=20.0, blamed_us=100.0, waits_for_host=True),
+    ungated_probe=ProbeLimits("ungated", share=0.1, least_us=20.0, blamed_us=100.0, waits_for_host=True),
 )
 
 # On a two-core CPU with four other loads an honest call of 3.2 ms took 1.3 in all five pairs.
 _CPU_PROBE = ProbeLimits("cpu", share=0.4, least_us=1000.0, blamed_us=4000.0)
 CPU = Limits(
-    gates_queues=False, lists_kernels=False, is_host=True, whose_clock="by the player's clock",
+    gates_queues=False, lists_kernels=False, is_host=True, whose_clock="by the worker's clock",
     # It is counted from the opening of the window, and a turn is a frame that can be late. The flush lies before it.
     wall_share=0.25, wall_us=1500.0,
     longer_us_per_ms=0.0, flush_us=math.inf,
     certain_times=4.0,
     tail_share=0.25, tail_us=3000.0, tail_blamed_us=24000.0,
-    # Over nine contestants on two cores eager's medians lay within 2.5 % of each other; a busy machine made an eager of
+    # Over nine entries on two cores eager's medians lay within 2.5 % of each other; a busy machine made an eager of
     # 143 µs take 1406.
     slowed_share=0.25, slowed_us=200.0, slowed_blamed_us=2000.0,
     # A busy CPU takes milliseconds from either clock.

@@ -47,6 +47,16 @@ class Settings:
     memory_gb: float | None = None
 
     @property
+    def interim_checks(self) -> tuple[int, ...]:
+        """The counts of rounds after which the judge asks whether the interval is narrow enough: the key `looks`."""
+        return self.looks
+
+    @property
+    def workers(self) -> int:
+        """How many fresh workers each candidate is timed in: the key `players`."""
+        return self.players
+
+    @property
     def memory_bytes(self) -> int | None:
         """Of the device, for the harness and its workers together; None for all that there is."""
         return None if self.memory_gb is None else int(self.memory_gb * 1e9)

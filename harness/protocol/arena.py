@@ -1,8 +1,8 @@
-"""Host memory that referee and player both see: one anonymous file, inherited by descriptor.
+"""Host memory that judge and worker both see: one anonymous file, inherited by descriptor.
 
 Its first page holds the flags that order launches on a GPU; the rest is cut into regions. It can
-grow but is sealed against shrinking, since a player that cut it short would kill the referee with SIGBUS, and against
-further seals, since one player's would hold for all that come after it.
+grow but is sealed against shrinking, since a worker that cut it short would kill the judge with SIGBUS, and against
+further seals, since one worker's would hold for all that come after it.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class Arena:
         return Arena(descriptor)
 
     def grow(self, size_bytes: int) -> int:
-        """Add `size_bytes` (whole pages) at the end; returns their offset. The referee alone calls this."""
+        """Add `size_bytes` (whole pages) at the end; returns their offset. The judge alone calls this."""
         offset = self.end
         self.end += -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
-        if os.fstat(self.descriptor).st_size < self.end:  # a player may have let it grow, and what has cannot shrink
+        if os.fstat(self.descriptor).st_size < self.end:  # a worker may have let it grow, and what has cannot shrink
             os.ftruncate(self.descriptor, self.end)
         return offset
 
     def reclaim(self) -> None:
-        """Give back the memory of what a player has written behind the last region; it would stay for the whole run."""
+        """Give back the memory of what a worker has written behind the last region; it would stay for the whole run."""
         behind = os.fstat(self.descriptor).st_size - self.end
         if behind > 0:
             punch = ctypes.CDLL(None, use_errno=True).fallocate
@@ -79,15 +79,15 @@ class Arena:
 
 
 class Flags:
-    """The page of words that order launches: `device.lock`, `cooled` and `mail` are the player's, the others the
-    referee's.
+    """The page of words that order launches: `device.lock`, `cooled` and `mail` are the worker's, the others the
+    judge's.
 
     `go` makes a launch's inputs readable, with a key for them and a word to flush the cache with; `cooled` says that
-    it was flushed, and `window` lets the timed window open: then, or later where the referee wants to know what a
+    it was flushed, and `window` lets the timed window open: then, or later where the judge wants to know what a
     candidate does with inputs that lie there before its time. With it comes the key of the last pieces of inputs that
     were incomplete until then, and their number, which is zero for nearly all.
 
-    `mail` counts the frames that the player has sent. A referee that waits for a turn can look at it without a
+    `mail` counts the frames that the worker has sent. A judge that waits for a turn can look at it without a
     system call; one call after the other would hand the interpreter's lock back and forth without ever letting
     the threads in that drain what candidates print.
     """
@@ -117,11 +117,11 @@ class Flags:
         return self._mail.value
 
     def count_mail(self) -> None:
-        """The player has sent one more frame."""
+        """The worker has sent one more frame."""
         self._mail.value += 1
 
     def reset(self) -> None:
-        """Back to zero, before a new player counts from one."""
+        """Back to zero, before a new worker counts from one."""
         self._turn.value = 0
         self._mail.value = 0
         self._go.value = 0

@@ -1,7 +1,7 @@
 """How a model is called and constructed: with a list of arguments, or with some by name, as `[[positional], {named}]`.
 
-Only the reference's own signature decides which of the two a list of a list and a dict is. The answer crosses the wall
-with the arguments, so that a candidate is called as the reference is.
+Only the reference's own signature decides which of the two a list of a list and a dict is. The answer crosses the
+sandbox with the arguments, so that a candidate is called as the reference is.
 """
 
 from __future__ import annotations

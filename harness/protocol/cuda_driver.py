@@ -143,8 +143,8 @@ def load_function(cubin: bytes, name: str) -> int:
 class Kernel:
     """The function `name` of a cubin, loaded into the current context, on a one-dimensional grid.
 
-    `types` are the ctypes of its arguments, which are laid out once: a player makes half a dozen launches for each timed
-    call, and to lay them out anew took three quarters of what each took in Python. For one thread at a time.
+    `types` are the ctypes of its arguments, which are laid out once: a worker makes half a dozen launches for each
+    timed call, and to lay them out anew took three quarters of what each took in Python. For one thread at a time.
     """
 
     def __init__(self, cubin: bytes, name: str, blocks: int, threads: int, types: Sequence[type]) -> None:

@@ -1,4 +1,4 @@
-"""The name by which builder and player speak of one compiled extension: a hash of what its call was given.
+"""The name by which builder and worker speak of one compiled extension: a hash of what its call was given.
 
 Arguments that change where or how loudly something is built, and not what, are left out; so is where the candidate
 lies, as long as compilers are only told to look for files there; and so is the name of the extension, which many make

@@ -1,4 +1,4 @@
-"""Length-limited JSON frames over a socket: the only words that cross the wall.
+"""Length-limited JSON frames over a socket: the only words that cross the sandbox.
 
 A frame is four bytes of big-endian length and that many bytes of UTF-8 JSON holding one object. Nothing here
 unpickles: unpickling what the far side sent would be running its code.

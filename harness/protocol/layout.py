@@ -1,6 +1,6 @@
 """Where each tensor lies in a region of raw bytes, and views of it there.
 
-Referee and player agree on a layout once per problem size; after that only bytes move. Strides are kept, those of
+Referee and worker agree on a layout once per problem size; after that only bytes move. Strides are kept, those of
 views with gaps and of expanded tensors too, so that a candidate sees an input laid out as `get_inputs` made it.
 """
 

@@ -1,7 +1,7 @@
 """The kernels between which a launch's timed window lies, under names that are drawn for each worker.
 
-One opens the window (`masking.Completer`), the other closes it and does nothing. A recording in which they do not come in
-turn is none; and who could forge one beforehand does not know what they will be called.
+One opens the window (`masking.DeferredWriter`), the other closes it and does nothing. A recording in which they do not
+come in turn is none; and who could forge one beforehand does not know what they will be called.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Inputs under a one-time mask: readable in the player only once the referee gives the launch its key.
+"""Inputs under a one-time mask: readable in the worker only once the judge gives the launch its key.
 
-The referee writes `inputs XOR Philox4x32-10(key)` into shared device memory ahead of time; the player's stream
+The judge writes `inputs XOR Philox4x32-10(key)` into shared device memory ahead of time; the worker's stream
 undoes the mask with the same kernel, whose key appears in host memory at the launch's own turn. So no input can be
 read early, and the GPU need not switch between two processes inside a segment (each switch added 7 µs to the
 launch after it, 0.26 % of a 2.7 ms kernel). Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy
@@ -137,7 +137,7 @@ class Masks:
         self._kernel.launch(stream, on_device.data_ptr(), len(each), size_bytes // 16)
 
 
-class Completer:
+class DeferredWriter:
     """The kernel that says that a launch's cache is cold, waits for its window, and brings the last pieces of its inputs.
 
     `words` is where the page of words lies for the device, `records` where the pieces do. Its end opens the window, so that

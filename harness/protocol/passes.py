@@ -1,6 +1,6 @@
 """What one call computes: `forward` alone, or `forward` and the gradients of everything that has one.
 
-Referee and player wrap a model alike, so that reference and candidate do the same work in the same order: forward,
+Referee and worker wrap a model alike, so that reference and candidate do the same work in the same order: forward,
 then backward from given cotangents, one for each floating output (the vector of a vector-Jacobian product).
 """
 

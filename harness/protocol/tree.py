@@ -1,8 +1,8 @@
 """Nested inputs and outputs as a JSON skeleton plus a flat list of tensors.
 
 A KernelBench model may take and return tensors, numbers, strings and None in tuples, lists and dicts. The skeleton
-crosses the wall as JSON, the tensors as raw bytes; nothing is pickled. Tensors in a dict are counted in the order of its
-keys, so that two results with the same keys compare whichever was put in first.
+crosses the sandbox as JSON, the tensors as raw bytes; nothing is pickled. Tensors in a dict are counted in the order of
+its keys, so that two results with the same keys compare whichever was put in first.
 """
 
 from __future__ import annotations

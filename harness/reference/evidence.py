@@ -1,6 +1,6 @@
 """What is kept of a launch that failed: how its inputs were drawn, which elements were wrong, and where they lie.
 
-Plain values for the raw samples of a run and back; the referee finds them (`reference.evidence_collector`),
+Plain values for the raw samples of a run and back; the judge finds them (`reference.evidence_collector`),
 `report.evidence_text` puts them into words. A recipe says everything that the launch's inputs hang on, and is written
 down after the fact.
 """

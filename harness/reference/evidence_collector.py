@@ -1,4 +1,4 @@
-"""What the referee keeps of a launch that failed, found on the device and only then.
+"""What the judge keeps of a launch that failed, found on the device and only then.
 
 A right launch costs nothing here. Where there is no memory left to look for the wrong elements, the recipe alone is
 kept: evidence never changes a verdict.

@@ -1,6 +1,6 @@
-"""Inputs that are drawn, and whose truths are known, before there is a player to make launches on them.
+"""Inputs that are drawn, and whose truths are known, before there is a worker to make launches on them.
 
-While a killed process goes, and gives its memory back, the device is idle and the referee has nothing to do but wait.
+While a killed process goes, and gives its memory back, the device is idle and the judge has nothing to do but wait.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How much of a device's memory judging holds at once, and what it gives up, step by step, where there is little.
 
 Every size is measured: inputs and outputs of one call, the model's state, the peak of one eager call. From these follows
-what all that is alive together takes, in the referee and in the worker. Pure arithmetic: nothing here touches a device.
+what all that is alive together takes, in the judge and in the worker. Pure arithmetic: nothing here touches a device.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class MemoryPlan:
 
     @property
     def needed_bytes(self) -> int:
-        """The most that is alive at once, in the referee and the worker together."""
+        """The most that is alive at once, in the judge and the worker together."""
         return self._beside_calls_bytes + (self._tight_bytes if self.tight else self._roomy_bytes)
 
     @property
@@ -99,7 +99,7 @@ class MemoryPlan:
 
     @property
     def _tight_bytes(self) -> int:
-        """What launches share and the worker's call, beside the most that the referee does at once: nothing is given back
+        """What launches share and the worker's call, beside the most that the judge does at once: nothing is given back
         between segments. With `on_host` it is, and a call and the comparison of its outputs have room in turn.
         """
         sizes = self.sizes

@@ -154,7 +154,7 @@ def _clocks(record: Record, samples: Mapping[str, Any]) -> str:
         f"{terminal.time_text(time_us)} {whose}" for time_us, whose in (
             (found.events_us, limits_of(record.device_kind or "cuda").whose_clock),
             (found.profiler_us, "under the profiler, one call"),
-            (found.wall_us, "by the referee's clock, less the harness's own steps"),
+            (found.wall_us, "by the judge's clock, less the harness's own steps"),
         ) if time_us
     ))
 

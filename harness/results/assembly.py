@@ -58,7 +58,7 @@ def record_of(
     build: Build | None, judgement: Judgement | None, parameters: str | None = None,
     problem_notes: Iterable[ProblemNote] = (),
 ) -> Record:
-    """The record of one contestant; `build` and `judgement` are None where it did not get so far."""
+    """The record of one entry; `build` and `judgement` are None where it did not get so far."""
     return Record(
         run_id=facts.run_id, utc=facts.utc, config=facts.config, config_hash=facts.config_hash,
         command=facts.command, harness_hash=harness_hash(), problem=facts.problem.name,
@@ -84,7 +84,7 @@ def samples_of(judgement: Judgement | None, build: Build | None = None) -> dict[
     """The raw samples for the JSON lines: every kept time and ratio, every error, every kernel, what compilers said,
     and the evidence on a launch that failed.
 
-    A part that the contestant did not come to is left out.
+    A part that the entry did not come to is left out.
     """
     return _build_samples(build) | _judgement_samples(judgement)
 
@@ -100,15 +100,15 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
         "players": [
             {
                 "candidate_us": timing.candidate_us, "baseline_us": timing.baseline_us,
-                "log_ratios": timing.log_ratios, "inside_us": timing.inside_us,
-                "inside_log_ratios": timing.inside_log_ratios,
-                "over_processes": asdict(timing.over_processes) if timing.is_pooled else None,
+                "log_ratios": timing.log_ratios, "inside_us": timing.in_worker_us,
+                "inside_log_ratios": timing.in_worker_log_ratios,
+                "over_processes": asdict(timing.pooled_baseline) if timing.is_pooled else None,
                 "wall_less_time_us": timing.wall_less_time_us,
                 "cooling_us": timing.cooling_us,
-                "host_us": timing.host_us, "early": timing.early.to_json() if timing.early else None,
-                "completed": timing.completed.to_json() if timing.completed else None,
-                "valued": timing.valued.to_json() if timing.valued else None,
-                "unheld_overhead_us": timing.unheld_overhead_us, "tails_us": timing.tails_us,
+                "host_us": timing.host_us, "early": timing.early_read_probe.to_json() if timing.early_read_probe else None,
+                "completed": timing.late_input_probe.to_json() if timing.late_input_probe else None,
+                "valued": timing.input_value_probe.to_json() if timing.input_value_probe else None,
+                "unheld_overhead_us": timing.ungated_overhead_us, "tails_us": timing.tails_us,
                 "telemetry": [asdict(reading) for reading in timing.telemetry],
                 "read_at_s": timing.read_at_s, "read_kept": timing.read_kept,
             }
@@ -248,13 +248,13 @@ def _extra_fields(judgement: Judgement) -> dict[str, Any]:
 def _inside(timings: Sequence[Timing]) -> dict[str, float]:
     if not all(timing.agreeing for timing in timings):
         return {}
-    return {"baseline_inside_us": typical_us([each for timing in timings for each in timing.inside_us])}
+    return {"baseline_inside_us": typical_us([each for timing in timings for each in timing.in_worker_us])}
 
 
 def _pooled(timings: Sequence[Timing]) -> dict[str, float | int]:
     if not all(timing.is_pooled for timing in timings):
         return {}
-    over = timings[0].over_processes
+    over = timings[0].pooled_baseline
     beside_us = typical_us([each for timing in timings for each in timing.baseline_us])
     return {"baseline_mean_us": beside_us * math.exp(over.shift), "baseline_processes": over.processes}
 
@@ -284,7 +284,7 @@ def _device_fields(bench: Bench) -> dict[str, Any]:
 
 
 def _is_hidden(timings: Sequence[Timing]) -> bool | None:
-    """Whether no player's queue had to be let go early; None where none is held."""
+    """Whether no worker's queue had to be let go early; None where none is held."""
     hidden = [timing.launch_hidden for timing in timings]
     return None if None in hidden else all(hidden)
 
@@ -325,7 +325,7 @@ def state_fields(bench: Bench, timings: Sequence[Timing]) -> dict[str, Any]:
     }
 
 
-def _milliseconds(of_players_ns: Iterable[int | None]) -> float | None:
-    """Of all players together; None where it is not known of one."""
-    known = list(of_players_ns)
+def _milliseconds(of_workers_ns: Iterable[int | None]) -> float | None:
+    """Of all workers together; None where it is not known of one."""
+    known = list(of_workers_ns)
     return None if not known or None in known else sum(known) / 1e6

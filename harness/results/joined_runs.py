@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from harness.model.verdict import Status
 from harness.results.record import Record
-from harness.results.result_files import Run
+from harness.results.result_files import ResultFile
 
 # How it was measured: two values of one of these are two methods. The accuracy rule is part of the problem's hash.
 METHOD = ("problem_hash", "baseline", "baseline_hash", "timer", "l2_policy")
@@ -97,12 +97,12 @@ class Difference:
 class Joined:
     """Two or more runs joined; runs are numbered by their place in `runs` everywhere."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[ResultFile, ...]
     cases: tuple[Case, ...]
     differences: tuple[Difference, ...]
 
 
-def join(runs: Sequence[Run], by: str = "source") -> Joined:
+def join(runs: Sequence[ResultFile], by: str = "source") -> Joined:
     """The runs joined by (problem, sizes, dtype, mode), and in each of those by the candidates' source hashes, or by
     their names with `by` "name".
 
@@ -172,16 +172,16 @@ def is_measured_alike(record: Record, others: Sequence[Record]) -> bool:
     return all(not mine or not theirs or mine <= theirs for mine, theirs in zip(own, _method(others)))
 
 
-def newest_rows(played: Sequence[tuple[Run, Sequence[Record]]]) -> list[tuple[Run, Record]]:
+def newest_rows(with_records: Sequence[tuple[ResultFile, Sequence[Record]]]) -> list[tuple[ResultFile, Record]]:
     """The newest row of each candidate and baseline, with its run: all of the newest run's first, then those of older ones.
 
-    `played` has runs from the oldest to the newest, each with its records of one problem, sizes, dtype and mode. Older
-    rows count where they are of the newest run's problem and method.
+    `with_records` has runs from the oldest to the newest, each with its records of one problem, sizes, dtype and mode.
+    Older rows count where they are of the newest run's problem and method.
     """
-    newest_run, newest = played[-1]
+    newest_run, newest = with_records[-1]
     found = [(newest_run, record) for record in newest]
     seen = {(record.candidate, record.role) for record in newest}
-    for run, records in reversed(played[:-1]):
+    for run, records in reversed(with_records[:-1]):
         alike = [
             each for each in records
             if (each.candidate, each.role) not in seen and is_measured_alike(each, newest)
@@ -209,7 +209,7 @@ def best_first(row: Row) -> tuple[object, ...]:
     return speedup is None, -(speedup or 0.0), row.name
 
 
-def _differences(runs: Sequence[Run]) -> list[Difference]:
+def _differences(runs: Sequence[ResultFile]) -> list[Difference]:
     same_device = len({run.device for run in runs}) < len(runs)
     # a problem's hash is its own in every problem: its case says when it differs
     groups = [("method", METHOD[1:]), ("software", SOFTWARE), ("machine", MACHINE if same_device else ())]

@@ -38,7 +38,7 @@ def _compiled(record: Record) -> bool:
 
 
 def _runtime_stats(record: Record, samples: Mapping[str, Any]) -> dict[str, Any]:
-    times_ms = [time_us / 1e3 for player in samples.get("players", []) for time_us in player["candidate_us"]]
+    times_ms = [time_us / 1e3 for worker in samples.get("players", []) for time_us in worker["candidate_us"]]
     if not times_ms:
         return {}
     return {

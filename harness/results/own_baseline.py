@@ -1,6 +1,6 @@
 """Speedups over a baseline of the user's own, derived on records: every row is timed against strict eager, and so is it.
 
-An untrusted file is never timed in the referee's process, where eager is. The quotient of two speedups over eager, both
+An untrusted file is never timed in the judge's process, where eager is. The quotient of two speedups over eager, both
 measured in the same run, is the speedup of one over the other.
 """
 

@@ -155,7 +155,7 @@ class Record:
     )
     l2_policy: str | None = _of("timing", "how the cache was made cold before each call")
     input_sets: int | None = _of("timing", "sets of inputs taken in turn")
-    launch_hidden: bool | None = _of("timing", "true when launch overhead was hidden by a held queue")
+    launch_hidden: bool | None = _of("timing", "true when launch overhead was hidden by a gated queue")
 
     useful_flops: float | None = _of("physics", "operations the problem needs", "flop")
     useful_bytes: float | None = _of("physics", "bytes the problem must move", "bytes")
@@ -200,7 +200,7 @@ class Record:
     canary_gbps: float | None = _of("device", "copy bandwidth measured before the run", "GB/s")
     canary_tflops: float | None = _of("device", "fp32 multiply-add rate measured before the run", "TFLOP/s")
 
-    sandbox: str | None = _of("sandbox", "the wall between referee and player that this row had")
+    sandbox: str | None = _of("sandbox", "the sandbox between judge and worker that this row had")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", Status(self.status))

@@ -18,7 +18,7 @@ from harness.results.record import Record
 
 
 @dataclass(frozen=True)
-class Run:
+class ResultFile:
     """At least one record of one device, and the CSV they are from."""
 
     path: Path
@@ -52,7 +52,7 @@ class Run:
 
 
 def device_of(record: Record, path: Path) -> tuple[object, ...]:
-    """What tells the device of a record from every other; see `Run.device`."""
+    """What tells the device of a record from every other; see `ResultFile.device`."""
     if record.uuid:
         return ("uuid", record.uuid)
     if record.on_cpu:
@@ -65,7 +65,7 @@ def memory_gb(memory_bytes: int | None) -> int | None:
     return None if memory_bytes is None else round(memory_bytes / 1e9)
 
 
-def find_runs(paths: Iterable[Path | str], *, history: bool = False) -> tuple[list[Run], list[str]]:
+def find_runs(paths: Iterable[Path | str], *, history: bool = False) -> tuple[list[ResultFile], list[str]]:
     """The runs in the order named, each once, and notes on what was passed over.
 
     With `history` a folder stands for all runs below it. Raises InputError for a file that is missing, no CSV of ours or
@@ -74,14 +74,14 @@ def find_runs(paths: Iterable[Path | str], *, history: bool = False) -> tuple[li
     note: nobody named it.
     """
     notes: list[str] = []
-    runs: dict[tuple[object, ...], Run] = {}
+    runs: dict[tuple[object, ...], ResultFile] = {}
     for path in paths:
         for run in _meant_by(located(Path(path)), notes, history=history):
             runs.setdefault((run.path.resolve(), *run.device), run)
     return list(runs.values()), notes
 
 
-def _meant_by(path: Path, notes: list[str], *, history: bool) -> list[Run]:
+def _meant_by(path: Path, notes: list[str], *, history: bool) -> list[ResultFile]:
     if path.is_dir():
         return _runs_below(path, notes, history=history)
     if not path.exists() and glob.has_magic(str(path)):
@@ -93,7 +93,7 @@ def _meant_by(path: Path, notes: list[str], *, history: bool) -> list[Run]:
     return _named(path, notes)
 
 
-def _named(path: Path, notes: list[str]) -> list[Run]:
+def _named(path: Path, notes: list[str]) -> list[ResultFile]:
     try:
         found = _runs_in(path, notes)
     except InputError as error:
@@ -108,20 +108,20 @@ def _named(path: Path, notes: list[str]) -> list[Run]:
     return found
 
 
-def _runs_in(path: Path, notes: list[str] | None = None) -> list[Run]:
+def _runs_in(path: Path, notes: list[str] | None = None) -> list[ResultFile]:
     """One run for each device that the file has rows of."""
     records = read_records(path, None if notes is None else notes.append)
     by_device: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
         by_device.setdefault(device_of(record, path), []).append(record)
-    return [Run(path, tuple(each)) for each in by_device.values()]
+    return [ResultFile(path, tuple(each)) for each in by_device.values()]
 
 
-def _matching(pattern: Path, notes: list[str], *, history: bool) -> list[Run]:
+def _matching(pattern: Path, notes: list[str], *, history: bool) -> list[ResultFile]:
     found = [Path(each) for each in sorted(glob.glob(str(pattern), recursive=True))]
     if not found:
         raise InputError("no file matches this pattern", pattern, hint=f"`{PROGRAM} PROBLEM` writes results")
-    runs: list[Run] = []
+    runs: list[ResultFile] = []
     for path in found:
         runs += _runs_below(path, notes, history=history) if path.is_dir() else _readable(path, notes)
     if not runs:
@@ -129,8 +129,8 @@ def _matching(pattern: Path, notes: list[str], *, history: bool) -> list[Run]:
     return runs
 
 
-def _runs_below(folder: Path, notes: list[str], *, history: bool) -> list[Run]:
-    newest: dict[tuple[object, ...], Run] = {}
+def _runs_below(folder: Path, notes: list[str], *, history: bool) -> list[ResultFile]:
+    newest: dict[tuple[object, ...], ResultFile] = {}
     for path in sorted(folder.rglob("*.csv")):
         for run in _readable(path, notes):
             key = (frozenset((record.problem, record.mode or "forward") for record in run.records), *run.known_device)
@@ -144,7 +144,7 @@ def _runs_below(folder: Path, notes: list[str], *, history: bool) -> list[Run]:
     return list(newest.values())
 
 
-def _readable(path: Path, notes: list[str]) -> list[Run]:
+def _readable(path: Path, notes: list[str]) -> list[ResultFile]:
     """The runs of a file that nobody named by itself; what is no CSV of ours is noted."""
     if path.suffix == ".jsonl" and path.with_suffix(".csv").exists():
         return []  # the raw samples beside a CSV

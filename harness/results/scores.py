@@ -23,7 +23,7 @@ from harness.results.joined_runs import newest_rows
 from harness.results.own_baseline import fault_of
 from harness.results.ranking import shows_its_work
 from harness.results.record import Record
-from harness.results.result_files import Run
+from harness.results.result_files import ResultFile
 from harness.timing.stats.difference import geometric_mean
 from harness.timing.stats.trimmed_mean import Interval
 
@@ -94,34 +94,34 @@ class DeviceScores:
     without_baseline: tuple[str, ...] = ()
 
 
-def scores_of(runs: Iterable[Run], without_candidate: Sequence[str] = ()) -> list[DeviceScores]:
+def scores_of(runs: Iterable[ResultFile], without_candidate: Sequence[str] = ()) -> list[DeviceScores]:
     """The scores of each device that the runs are from; GPUs of one model that shared the work between them are one.
 
     `without_candidate` are problems that were asked for and had no candidate: KernelBench counts a missing sample as
     a failed one, and so do these. Runs over eager come first, then those over files of the user's.
     """
-    over_eager: list[Run] = []
-    over_files: list[Run] = []
+    over_eager: list[ResultFile] = []
+    over_files: list[ResultFile] = []
     for run in runs:
         (over_files if any(record.baseline_hash for record in run.records) else over_eager).append(run)
     found = _scores_over_alike(over_eager, without_candidate)
     return found + _scores_over_alike(over_files, () if over_eager else without_candidate)
 
 
-def _scores_over_alike(runs: Sequence[Run], without_candidate: Sequence[str]) -> list[DeviceScores]:
-    by_device: dict[tuple[object, ...], list[Run]] = {}
+def _scores_over_alike(runs: Sequence[ResultFile], without_candidate: Sequence[str]) -> list[DeviceScores]:
+    by_device: dict[tuple[object, ...], list[ResultFile]] = {}
     for run in runs:
         by_device.setdefault(run.device, []).append(run)
-    by_model: dict[tuple[str | None, str], list[list[Run]]] = {}
+    by_model: dict[tuple[str | None, str], list[list[ResultFile]]] = {}
     for each in by_device.values():
         by_model.setdefault((each[0].device_kind, each[0].device_name), []).append(each)
-    found: list[list[Run]] = []
+    found: list[list[ResultFile]] = []
     for devices in by_model.values():
         found += [[run for each in devices for run in each]] if _share(devices) else devices
     return [_of_device(each, without_candidate) for each in found]
 
 
-def _share(devices: Sequence[Sequence[Run]]) -> bool:
+def _share(devices: Sequence[Sequence[ResultFile]]) -> bool:
     """Whether no candidate has a row on two of the devices in their newest runs, as after a run with --devices."""
     judged = []
     for runs in devices:
@@ -130,7 +130,7 @@ def _share(devices: Sequence[Sequence[Run]]) -> bool:
     return sum(map(len, judged)) == len(set().union(*judged))
 
 
-def _by_problem(run: Run) -> dict[str, list[Record]]:
+def _by_problem(run: ResultFile) -> dict[str, list[Record]]:
     """The candidates' rows of a run by what was asked: problem, sizes and mode."""
     found: dict[str, list[Record]] = {}
     for record in run.records:
@@ -140,19 +140,19 @@ def _by_problem(run: Run) -> dict[str, list[Record]]:
     return found
 
 
-def _of_device(runs: Sequence[Run], without_candidate: Sequence[str]) -> DeviceScores:
-    played: dict[str, list[tuple[Run, list[Record]]]] = {}
+def _of_device(runs: Sequence[ResultFile], without_candidate: Sequence[str]) -> DeviceScores:
+    with_records: dict[str, list[tuple[ResultFile, list[Record]]]] = {}
     without_baseline: dict[str, None] = {}
     for run in sorted(runs, key=lambda run: run.utc):
         for name, records in _by_problem(run).items():
             if fault_of(run.records) is not None:
                 without_baseline[name] = None
                 continue
-            played.setdefault(name, []).append((run, records))
+            with_records.setdefault(name, []).append((run, records))
     # A candidate that was judged twice is one sample: its newest.
     problems = {
         name: {record.candidate: record for _, record in sorted(newest_rows(each), key=lambda row: row[0].utc)}
-        for name, each in played.items()
+        for name, each in with_records.items()
     }
     best, every, unsolved, left_out, not_tried, unshown = [], [], list(without_candidate), [], 0, []
     for name, by_candidate in problems.items():

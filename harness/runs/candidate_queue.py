@@ -1,7 +1,7 @@
 """Candidates that wait for their verdict on a device that stays open: all build side by side, each is judged once it is
 built, and more may come at any time.
 
-What is said of a candidate is the contest's; here is only who comes next, and when the device is taken for it.
+What is said of a candidate is the device run's; here is only who comes next, and when the device is taken for it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from contextlib import nullcontext
 from typing import Generic, Protocol, TypeVar
 
 from harness.device.bench import Bench
-from harness.device.lock import Turn
-from harness.judge.build_pool import Builds, Workshop
+from harness.device.lock import DeviceLock
+from harness.judge.build_pool import BuildPool, Builds
 from harness.model.candidate import Candidate
 from harness.model.problem import Problem
 from harness.model.settings import Settings
@@ -22,41 +22,41 @@ from harness.report.progress import Progress
 Answer = TypeVar("Answer", covariant=True)
 
 
-class OpenContest(Protocol[Answer]):
-    """A contest whose device, references and control are there."""
+class OpenDeviceRun(Protocol[Answer]):
+    """A device run whose device, references and control are there."""
 
-    def judge(self, candidate: Candidate, workshop: Workshop) -> Answer: ...
+    def judge(self, candidate: Candidate, build_pool: BuildPool) -> Answer: ...
 
 
 class CandidateQueue(Generic[Answer]):
     """Use it in a `with`, whose end gives up what is still being built. `left` are those without a verdict.
 
-    Without a `device_run` one is opened by `open_contest`, before anything is judged. On a CPU all that builds is built
-    before anything is timed: compilers would take the very cores. The device is held while the contest is opened and
-    while a candidate is judged, and waited for at most `wait_s` (as `device.lock` does). Nothing is built here of what
-    comes from another's `builds`.
+    Without a `device_run` one is opened by `open_device_run`, before anything is judged. On a CPU all that builds is
+    built before anything is timed: compilers would take the very cores. The device is held while the device run is
+    opened and while a candidate is judged, and waited for at most `wait_s` (as `device.lock` does). Nothing is built
+    here of what comes from another's `builds`.
     """
 
     def __init__(
         self, problem: Problem, settings: Settings, bench: Bench, progress: Progress,
-        contest: OpenContest[Answer] | None, open_contest: Callable[[Workshop], OpenContest[Answer]],
+        device_run: OpenDeviceRun[Answer] | None, open_device_run: Callable[[BuildPool], OpenDeviceRun[Answer]],
         wait_s: float | None = None, builds: Builds | None = None,
     ) -> None:
         self._bench, self._progress = bench, progress
-        self._contest, self._open_contest = contest, open_contest
-        self._turn = Turn.on(bench, progress, wait_s)
-        self._workshop = Workshop(
-            problem, [], bench, settings, builds=builds, gently=self._turn.is_another_runs
+        self._device_run, self._open_device_run = device_run, open_device_run
+        self._device_lock = DeviceLock.on(bench, progress, wait_s)
+        self._build_pool = BuildPool(
+            problem, [], bench, settings, builds=builds, gently=self._device_lock.is_another_runs
         )
         self._new: list[Candidate] = []
         self.left: list[Candidate] = []
 
     def __enter__(self) -> CandidateQueue[Answer]:
-        self._workshop.__enter__()
+        self._build_pool.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._workshop.__exit__(*error)
+        self._build_pool.__exit__(*error)
 
     def add(self, candidates: Sequence[Candidate]) -> None:
         """Put these at the end of the queue, in the place of what was read of the same files before."""
@@ -68,37 +68,37 @@ class CandidateQueue(Generic[Answer]):
         """Judge one: at once what needs no launch, then what is built, in the order in which they came.
 
         None if nothing is left, or nothing was built for `within_s` seconds. Raises HarnessError for what is the user's
-        or the machine's fault; when not even the contest could be opened, nothing is left.
+        or the machine's fault; when not even the device run could be opened, nothing is left.
         """
         if not self.left:
             return None
         candidate = next((each for each in self.left if each.fault is not None), None)
-        if candidate is None or self._contest is None:
+        if candidate is None or self._device_run is None:
             self._begin()
             candidate = self._built(within_s)
         if candidate is None:
             return None
         needs_launch = self._needs_launch(candidate)
         # The device may not be free for an hour, and is then waited for anew.
-        with self._turn.held() if needs_launch else nullcontext():
+        with self._device_lock.held() if needs_launch else nullcontext():
             self.left.remove(candidate)
-            return self._contest.judge(candidate, self._workshop)
+            return self._device_run.judge(candidate, self._build_pool)
 
     def _begin(self) -> None:
-        """Open the contest, and let those that have come be built."""
+        """Open the device run, and let those that have come be built."""
         if self._bench.limits.is_host:
             self._open()
         if self._new:
-            self._workshop.add(self._new)
+            self._build_pool.add(self._new)
             self._new = []
         self._open()
 
     def _open(self) -> None:
-        if self._contest is not None:
+        if self._device_run is not None:
             return
         try:
-            with self._turn.held():
-                self._contest = self._open_contest(self._workshop)
+            with self._device_lock.held():
+                self._device_run = self._open_device_run(self._build_pool)
         except BaseException:
             self.left, self._new = [], []
             raise
@@ -113,17 +113,17 @@ class CandidateQueue(Generic[Answer]):
             left_s = None if until is None else until - time.monotonic()
             if left_s is not None and left_s <= 0:
                 return None
-            building = [each for each in self.left if not self._workshop.is_ready(each)]
+            building = [each for each in self.left if not self._build_pool.is_ready(each)]
             for each in building:
                 self._progress.stage(each.name, "building")
-            self._workshop.wait_for_one(building, left_s)
+            self._build_pool.wait_for_one(building, left_s)
         return None
 
     def _could_be_judged(self, candidate: Candidate) -> bool:
         """Whether it needs no launch, or one could be timed now."""
         if not self._needs_launch(candidate):
             return True
-        return self._workshop.is_ready(candidate) and (not self._bench.limits.is_host or self._workshop.is_quiet)
+        return self._build_pool.is_ready(candidate) and (not self._bench.limits.is_host or self._build_pool.is_quiet)
 
     def _needs_launch(self, candidate: Candidate) -> bool:
-        return not self._workshop.is_settled(candidate)
+        return not self._build_pool.is_settled(candidate)

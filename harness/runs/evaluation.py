@@ -1,6 +1,6 @@
-"""One candidate at a time, for programs: a referee that stays, so that the device, references and control are warm.
+"""One candidate at a time, for programs: a judge that stays, so that the device, references and control are warm.
 
-The verdict is the command line's own: the same contest, the same checks, in the same fresh processes. What is new is
+The verdict is the command line's own: the same device run, the same checks, in the same fresh processes. What is new is
 only that the next candidate finds the bench open.
 """
 
@@ -20,9 +20,9 @@ from typing import Any
 from harness.build.queue import builders_at_once
 from harness.device.choice import check_device_name, open_bench
 from harness.device.identity import DeviceIdentity
-from harness.judge.build_pool import Builds, Workshop
-from harness.judge.device_run import Contest
-from harness.judge.run import note_no_wall
+from harness.judge.build_pool import BuildPool, Builds
+from harness.judge.device_run import DeviceRun
+from harness.judge.run import note_no_sandbox
 from harness.model.candidate import Candidate, read_candidate, rivals_of
 from harness.model.errors import InputError
 from harness.model.places import located
@@ -40,10 +40,10 @@ from harness.results.samples import compiler_reports, evidence_in
 from harness.results.scores import reward_of
 from harness.results.writer import RunFiles, device_slug, jsonable
 from harness.runs.candidate_queue import CandidateQueue
-from harness.sandbox.prestart import start_ahead
+from harness.sandbox.prestart import prestart
 
 _MOST_AT_ONCE = 8  # built side by side
-_MOST_CONTESTS = 4  # problems that stay warm; each holds its parameters on the device
+_MOST_DEVICE_RUNS = 4  # problems that stay warm; each holds its parameters on the device
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ class Referee:
         wait_s: float | None = None,
     ) -> None:
         check_device_name(device)
-        start_ahead()
+        prestart()
         self._progress, self._wait_s = progress or NullProgress(), wait_s
         self._out_dir = None if out_dir is None else Path(out_dir)
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-jobs-"))
-        self._contests: OrderedDict[tuple[Any, ...], _Warm] = OrderedDict()
+        self._device_runs: OrderedDict[tuple[Any, ...], _Warm] = OrderedDict()
         try:
             self._bench = open_bench(device)
-            note_no_wall(self._progress)
+            note_no_sandbox(self._progress)
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
@@ -125,12 +125,12 @@ class Referee:
     @property
     def lost(self) -> str | None:
         """Why this device can judge nothing any more, or None."""
-        return next((each.contest.lost for each in self._contests.values() if each.contest.lost), None)
+        return next((each.device_run.lost for each in self._device_runs.values() if each.device_run.lost), None)
 
     def close(self) -> None:
         """Forget everything that was warm; records on disk get their ranks."""
-        while self._contests:
-            self._contests.popitem()[1].kept.finish()
+        while self._device_runs:
+            self._device_runs.popitem()[1].kept.finish()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def evaluate(
@@ -179,8 +179,8 @@ class Referee:
     ) -> CandidateQueue[Evaluation]:
         """A queue of candidates for this device, to which more may be added while others are built and judged."""
         key = _key_of(problem, settings)
-        if key in self._contests:
-            self._contests.move_to_end(key)
+        if key in self._device_runs:
+            self._device_runs.move_to_end(key)
         budget_s = math.inf if budget_s is None else budget_s
 
         def wished(warm: _Warm) -> _Wished:
@@ -188,18 +188,18 @@ class Referee:
 
         return CandidateQueue(
             problem, replace(settings, build_timeout_s=min(settings.build_timeout_s, budget_s)), self._bench,
-            self._progress, wished(self._contests[key]) if key in self._contests else None,
-            lambda workshop: wished(self._opened(problem, settings, workshop)), self._wait_s, builds,
+            self._progress, wished(self._device_runs[key]) if key in self._device_runs else None,
+            lambda build_pool: wished(self._opened(problem, settings, build_pool)), self._wait_s, builds,
         )
 
     def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
         """Where the records of this problem are kept, if they are."""
         key = _key_of(problem, settings)
-        files = self._contests[key].kept.files if key in self._contests else None
+        files = self._device_runs[key].kept.files if key in self._device_runs else None
         return files.csv_path if files else None
 
     def _written(self, source: str | Path, name: str | None, suffix: str) -> Path:
-        """A file of the candidate that can be read from inside the wall."""
+        """A file of the candidate that can be read from inside the sandbox."""
         if isinstance(source, Path):
             source = located(source)
             if not source.is_file():
@@ -215,17 +215,17 @@ class Referee:
             raise InputError(said) from None
         return path
 
-    def _opened(self, problem: Problem, settings: Settings, workshop: Workshop) -> _Warm:
-        """A new contest, which may take the room of the one that was not asked for longest."""
-        while len(self._contests) >= _MOST_CONTESTS:
-            self._contests.popitem(last=False)[1].kept.finish()
+    def _opened(self, problem: Problem, settings: Settings, build_pool: BuildPool) -> _Warm:
+        """A new device run, which may take the room of the one that was not asked for longest."""
+        while len(self._device_runs) >= _MOST_DEVICE_RUNS:
+            self._device_runs.popitem(last=False)[1].kept.finish()
             self._bench.release_memory()
         kept, utc = _Kept(problem), _utc_now()
         if self._out_dir is not None:
             slug = device_slug(self._bench.identity.name, self._bench.kind)
             kept.files = RunFiles.create(self._out_dir, problem.name, slug, utc)
-        contest = Contest(problem, settings, self._bench, workshop, kept, self._progress, utc)
-        warm = self._contests[_key_of(problem, settings)] = _Warm(contest, kept)
+        device_run = DeviceRun(problem, settings, self._bench, build_pool, kept, self._progress, utc)
+        warm = self._device_runs[_key_of(problem, settings)] = _Warm(device_run, kept)
         return warm
 
 
@@ -259,23 +259,23 @@ class _Kept:
 
 @dataclass(frozen=True)
 class _Warm:
-    """A contest that stays open, and what is kept of its records."""
+    """A device run that stays open, and what is kept of its records."""
 
-    contest: Contest
+    device_run: DeviceRun
     kept: _Kept
 
 
 @dataclass(frozen=True)
 class _Wished:
-    """A warm contest for candidates that are only checked, or have a budget."""
+    """A warm device run for candidates that are only checked, or have a budget."""
 
     warm: _Warm
     check_only: bool
     budget_s: float
 
-    def judge(self, candidate: Candidate, workshop: Workshop) -> Evaluation:
-        contest, kept = self.warm.contest, self.warm.kept
-        contest.judge_alone(candidate, workshop, _utc_now(), check_only=self.check_only, budget_s=self.budget_s)
+    def judge(self, candidate: Candidate, build_pool: BuildPool) -> Evaluation:
+        device_run, kept = self.warm.device_run, self.warm.kept
+        device_run.judge_alone(candidate, build_pool, _utc_now(), check_only=self.check_only, budget_s=self.budget_s)
         problem = kept.problem
         (record,) = rank([kept.records[-1]], problem.kinds, problem.accuracy.precision_class)
         return Evaluation(record, kept.samples)
@@ -285,7 +285,7 @@ def evaluate(
     problem: Problem | Path | str, candidate_source: str | Path, *, name: str | None = None, device: str = "auto",
     config: str = "default", baseline: Path | str | None = None, check_only: bool = False, budget_s: float | None = None,
 ) -> Evaluation:
-    """Judge one candidate and forget everything. For several, `with Referee() as referee` keeps what is warm."""
+    """Judge one candidate and forget everything. For several, `with Referee() as judge` keeps what is warm."""
     with Referee(device) as referee:
         return referee.evaluate(
             problem, candidate_source, name=name, config=config, baseline=baseline, check_only=check_only, budget_s=budget_s

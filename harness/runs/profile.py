@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from harness.device.choice import open_bench, why_no_gpu
 from harness.device.identity import DeviceIdentity
 from harness.device.lock import alone_on
-from harness.judge.build_pool import Workshop
+from harness.judge.build_pool import BuildPool
 from harness.model.candidate import Candidate
 from harness.model.errors import HarnessError, NothingToRun
 from harness.model.places import PROGRAM
@@ -21,7 +21,7 @@ from harness.model.settings import Settings
 from harness.reference.reference_model import Reference
 from harness.report.progress import Progress
 from harness.sandbox.environment import scrubbed
-from harness.sandbox.strongest import best_wall
+from harness.sandbox.strongest import strongest_sandbox
 from harness.tools.counters.measurement import measure
 from harness.tools.counters.ncu import require_tool
 from harness.tools.counters.ncu_output import Read
@@ -53,18 +53,18 @@ def profile(
         why = why_no_gpu() if device != "cpu" else "--device cpu is none"
         raise NothingToRun(f"profile reads a GPU's counters: {why}. `{PROGRAM} doctor` says more")
     program = require_tool()
-    with Workshop(problem, [candidate], bench, settings) as workshop:
+    with BuildPool(problem, [candidate], bench, settings) as build_pool:
         if candidate.fault is None:
-            workshop.wait_for_builds(progress.note)
-        verdict = None if candidate.fault else workshop.build_of(candidate).verdict
+            build_pool.wait_for_builds(progress.note)
+        verdict = None if candidate.fault else build_pool.build_of(candidate).verdict
         if candidate.fault or verdict is not None:
             raise HarnessError(f"{candidate.name} cannot be run: {candidate.fault or verdict.reason}")
         sizes = problem.timed_sizes(bench.kind)
         seed = 0  # of the parameters; the inputs are drawn as ever
         reference = Reference(problem, sizes, bench.torch_device, seed)
-        contestant, starter = workshop.contestant(candidate)
+        prepared, starter = build_pool.prepared(candidate)
         launch = SmallLaunch(
-            contestant.path, contestant.manifest, seed, reference.init, reference.draw().arguments(), "cuda:0",
+            prepared.path, prepared.manifest, seed, reference.init, reference.draw().arguments(), "cuda:0",
             reference.mode, reference.init_by_name, reference.by_name,
         )
         extra = {
@@ -77,7 +77,7 @@ def profile(
             with alone_on(bench, progress, wait_s):
                 progress.stage(candidate.name, "counting one call under ncu")
                 read = measure(
-                    program, launch, scrubbed(os.environ, extra), best_wall(), _LIMIT_S, contestant.triton_cache
+                    program, launch, scrubbed(os.environ, extra), strongest_sandbox(), _LIMIT_S, prepared.triton_cache
                 )
         except OSError as error:
             raise HarnessError(f"ncu could not be started: {error}") from None

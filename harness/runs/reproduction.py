@@ -1,6 +1,6 @@
 """Makes a launch that failed again, from the recipe its run wrote down, and keeps its inputs, output and truth.
 
-The candidate is built and played as ever, behind the same wall. What hung on more than the recipe (work left from
+The candidate is built and tried as ever, behind the same sandbox. What hung on more than the recipe (work left from
 earlier calls, a race) may come out right this time; that is said, and the tensors are kept all the same.
 """
 
@@ -15,8 +15,8 @@ import torch
 
 from harness.device.choice import open_bench
 from harness.judge import check
-from harness.judge.build_pool import Workshop
-from harness.judge.judgement import Contestant
+from harness.judge.build_pool import BuildPool
+from harness.judge.judgement import Prepared
 from harness.launch.failures import Failed
 from harness.launch.session import Session
 from harness.model.candidate import Candidate
@@ -66,19 +66,19 @@ def reproduce(
     """Make the launch of `recipe` again on `device`. Raises HarnessError where the candidate cannot be built."""
     progress.note("opening the device")
     bench = open_bench(device)
-    with Workshop(problem, [candidate], bench, settings) as workshop:  # without the device's lock: nothing is timed
-        workshop.wait_for_builds(progress.note)
-        verdict = workshop.build_of(candidate).verdict
+    with BuildPool(problem, [candidate], bench, settings) as build_pool:  # without the device's lock: nothing is timed
+        build_pool.wait_for_builds(progress.note)
+        verdict = build_pool.build_of(candidate).verdict
         if verdict is not None:
             raise HarnessError(f"{candidate.name} cannot be run: {verdict.status.value}: {verdict.reason}")
         progress.note("drawing the inputs again")
         reference = Reference(problem, recipe.sizes, bench.torch_device, recipe.model_seed)
         sets = _drawn(reference, recipe)
-        contestant, starter = workshop.contestant(candidate)
+        prepared, starter = build_pool.prepared(candidate)
         session = Session(starter.start(), bench, settings.load_timeout_s, settings.launch_timeout_s)
         try:
             progress.stage(candidate.name, "making the launch")
-            verdict, evidence, got = _launched(session, reference, sets, contestant, settings)
+            verdict, evidence, got = _launched(session, reference, sets, prepared, settings)
         finally:
             session.stop()
             starter.close()
@@ -101,21 +101,21 @@ def _drawn(reference: Reference, recipe: Recipe) -> list[InputSet]:
 
 
 def _launched(
-    session: Session, reference: Reference, sets: list[InputSet], contestant: Contestant, settings: Settings
+    session: Session, reference: Reference, sets: list[InputSet], prepared: Prepared, settings: Settings
 ) -> tuple[Verdict, Evidence | None, list[torch.Tensor] | None]:
     """The verdict on the launches, the evidence, and what the last one returned."""
     got = None
     try:
         session.load(
-            contestant.path, reference, contestant.manifest, reference.seed, stand_in_gpu=contestant.stand_in_gpu
+            prepared.path, reference, prepared.manifest, reference.seed, stand_in_gpu=prepared.stand_in_gpu
         )
         session.open(reference, len(sets))
-        hold = session.bench.limits.gates_queues and len(sets) > 1
-        made = session.launch(sets, hold=hold, timeout_s=settings.launch_timeout_s + settings.load_timeout_s)
+        gate = session.bench.limits.gates_queues and len(sets) > 1
+        made = session.launch(sets, gate=gate, timeout_s=settings.launch_timeout_s + settings.load_timeout_s)
         if made.launches[-1].fault is None:
             got = _on_host(session.outputs(reference, len(sets) - 1))
-        figures = check.verify(session, reference, sets, made, contestant.precision_class, with_eager=True)
-        check.decide(figures[-1:], reference, contestant.precision_class)
+        figures = check.verify(session, reference, sets, made, prepared.precision_class, with_eager=True)
+        check.decide(figures[-1:], reference, prepared.precision_class)
     except Failed as failure:
         return failure.verdict, failure.evidence, got
     return OK, None, got

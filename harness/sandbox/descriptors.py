@@ -1,4 +1,4 @@
-"""How many files a process may hold open. Standard library only, for use inside the wall too."""
+"""How many files a process may hold open. Standard library only, for use inside the sandbox too."""
 
 from __future__ import annotations
 

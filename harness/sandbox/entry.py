@@ -1,4 +1,4 @@
-"""The first process behind the wall: it shuts the door, starts the untrusted program, and ends with all it
+"""The first process behind the sandbox: it shuts the door, starts the untrusted program, and ends with all it
 started.
 
 Run by path with ``python -I -S entry.py PLAN`` (PLAN is JSON made by `spawn`). It stays as the parent of the
@@ -111,7 +111,7 @@ def _watch(main_pid: int, plan: dict) -> int | None:
 
 
 def main(plan: dict, start: Callable[[dict], int] = _start) -> int:
-    """Carry out the plan. Returns the exit status for this process: 0, or 1 when the wall could not be built.
+    """Carry out the plan. Returns the exit status for this process: 0, or 1 when the sandbox could not be built.
 
     `start(plan)` starts the program and returns its pid.
     """

@@ -1,6 +1,6 @@
 """The environment an untrusted child sees: a short list of what compilers, CUDA, Triton and Inductor need.
 
-Everything else is dropped, so that no token, key or preloaded library of the user's crosses the wall. The
+Everything else is dropped, so that no token, key or preloaded library of the user's crosses the sandbox. The
 places inside the child's private folder are added by `private_places`.
 """
 
@@ -41,7 +41,7 @@ _SET = {
 
 
 def scrubbed(environment: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return what of `environment` may cross the wall, with the fixed settings and then `extra` on top."""
+    """Return what of `environment` may cross the sandbox, with the fixed settings and then `extra` on top."""
     kept = {
         name: value
         for name, value in environment.items()

@@ -1,8 +1,8 @@
 """The harness's end of `fork_server`: one server for each set of what is read when libraries load, started when first
 asked for.
 
-What cannot be forked (another wall than `unshare` with PID and user namespaces, no pidfd, a server that does not come
-up or fails its trial) is None here, and `spawn` starts a process of its own instead.
+What cannot be forked (another sandbox than `unshare` with PID and user namespaces, no pidfd, a server that does not
+come up or fails its trial) is None here, and `spawn` starts a process of its own instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.model.places import REPOSITORY, python_of
-from harness.sandbox.strongest import Wall
+from harness.sandbox.strongest import Sandbox
 
 _START_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 10.0
@@ -156,7 +156,7 @@ class ForkServer:
 
 
 def begin(environment: Mapping[str, str], modules: Sequence[str]) -> None:
-    """Start the server for these already, if it can be of use on any wall; `server_for` waits for it."""
+    """Start the server for these already, if it can be of use on any sandbox; `server_for` waits for it."""
     if not hasattr(os, "pidfd_open"):
         return
     key = _key(environment, modules)
@@ -170,12 +170,12 @@ def _key(environment: Mapping[str, str], modules: Sequence[str]) -> _Key:
     return ("", " ".join(modules)), *sorted(at_load.items())
 
 
-def server_for(wall: Wall, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServer | None:
-    """The server whose children may stand for children started anew behind `wall`; None where there is none.
+def server_for(sandbox: Sandbox, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServer | None:
+    """The server whose children may stand for children started anew behind `sandbox`; None where there is none.
 
     A child must not be able to reach the server, so it needs PID and user namespaces of its own.
     """
-    alone = wall.name == "unshare" and {"user", "pid", "mount"} <= set(wall.namespaces)
+    alone = sandbox.name == "unshare" and {"user", "pid", "mount"} <= set(sandbox.namespaces)
     key = _key(environment, modules)
     with _registry_lock:
         begun = _begun.pop(key, None)
@@ -188,14 +188,14 @@ def server_for(wall: Wall, environment: Mapping[str, str], modules: Sequence[str
             return known
         if key in _servers and known is None:
             return None
-        _servers[key] = _tried(wall, dict(key[1:]), modules, begun)
+        _servers[key] = _tried(sandbox, dict(key[1:]), modules, begun)
         return _servers[key]
 
 
 def _tried(
-    wall: Wall, environment: Mapping[str, str], modules: Sequence[str], begun: ForkServer | None = None
+    sandbox: Sandbox, environment: Mapping[str, str], modules: Sequence[str], begun: ForkServer | None = None
 ) -> ForkServer | None:
-    """`begun` or a new server whose first child came up behind the wall, or None.
+    """`begun` or a new server whose first child came up behind the sandbox, or None.
 
     A system may allow the tool `unshare` what it forbids a Python process that makes the same calls.
     """
@@ -204,17 +204,17 @@ def _tried(
         server.wait_until_ready()
     except OSError:
         return None
-    if _first_child_ends_well(server, wall):
+    if _first_child_ends_well(server, sandbox):
         return server
     server.close()
     return None
 
 
-def _first_child_ends_well(server: ForkServer, wall: Wall) -> bool:
+def _first_child_ends_well(server: ForkServer, sandbox: Sandbox) -> bool:
     status_read, status_write = os.pipe()
     lifeline_read, lifeline_write = os.pipe()
     plan = {
-        "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(REPOSITORY),
+        "namespaces": sandbox.namespaces, "mounts": sandbox.mounts_from_inside, "repository": str(REPOSITORY),
         "view": [], "file_bytes": None, "cpu_s": None, "processes": None, "address_bytes": None, "own_shared_memory": False,
         "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [], "module": _DOES_NOTHING,
         "arguments": [],

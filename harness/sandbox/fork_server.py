@@ -1,8 +1,8 @@
 """A process that has imported torch once and forks every child from there: ``python -m harness.sandbox.fork_server
 FD``.
 
-It is trusted and runs nothing of a candidate's: what a forked child does, it does after the wall stands around it. It
-learns nothing but plans (which module, where, with which descriptors), so that there is nothing in its memory that a
+It is trusted and runs nothing of a candidate's: what a forked child does, it does after the sandbox stands around it.
+It learns nothing but plans (which module, where, with which descriptors), so that there is nothing in its memory that a
 child must not know. `fork_client` is the other end.
 """
 

@@ -22,7 +22,7 @@ _numbers = count()
 class Limits:
     """`file_bytes` bounds every file (and `ftruncate` of shared memory) the child writes; None leaves the
     rest free. `own_shared_memory` gives it a /dev/shm of its own, `own_scratch` an empty /tmp and of the user's files only
-    those that it needs, where the wall can.
+    those that it needs, where the sandbox can.
     """
 
     file_bytes: int

@@ -1,8 +1,8 @@
 """Locks between runs, by files that may be written to and not read.
 
-A lock can be taken by whoever can open its file, for reading too. Behind the wall nothing but a child's own folders
+A lock can be taken by whoever can open its file, for reading too. Behind the sandbox nothing but a child's own folders
 can be opened for writing; so a file that cannot be opened for reading either is out of every candidate's reach, and
-none can keep this run, another row or another run waiting. Without a wall a candidate can do what its user can.
+none can keep this run, another row or another run waiting. Without a sandbox a candidate can do what its user can.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import time
 from pathlib import Path
 
-_LOOK_S = 0.05
+_POLL_S = 0.05
 _FOR_ALL, _FOR_OWNER = 0o222, 0o200
 
 
@@ -49,10 +49,10 @@ class Lock:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
             while not _locked(descriptor):
-                left_s = _LOOK_S if deadline is None else deadline - time.monotonic()
+                left_s = _POLL_S if deadline is None else deadline - time.monotonic()
                 if left_s <= 0:
                     return False
-                time.sleep(min(left_s, _LOOK_S))
+                time.sleep(min(left_s, _POLL_S))
             with contextlib.suppress(OSError):
                 os.utime(descriptor)  # whoever waits reads from the file's time since when it is taken
             self._descriptor, descriptor = descriptor, None

@@ -1,4 +1,4 @@
-"""The process that builders and players are forked from, started before anybody asks for it.
+"""The process that builders and workers are forked from, started before anybody asks for it.
 
 PyTorch takes seconds to import, and so a command begins with it in both processes at once.
 """
@@ -16,25 +16,25 @@ from importlib.util import find_spec
 from harness.protocol.clocks.idle_threads import SPIN, shorten_spinning
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.fork_client import begin, server_for
-from harness.sandbox.strongest import best_wall
+from harness.sandbox.strongest import strongest_sandbox
 
 # Not more of PyTorch than this: some of its modules look for a GPU when they are imported, and CUDA then works in no
-# fork. setuptools is what takes the longest of torch.utils.cpp_extension, which every builder and player imports.
+# fork. setuptools is what takes the longest of torch.utils.cpp_extension, which every builder and worker imports.
 PRELOADED = ("torch", *(name for name in ("setuptools",) if find_spec(name)))
 
 
-def start_ahead() -> None:
+def prestart() -> None:
     """Set the variables of OpenMP and OpenBLAS that are read at import, and start the process in the background.
 
     Call it before importing torch, and in no process that is to fork itself. `import_ahead` may come long before.
     """
     environment = _environment()
-    _in_thread(lambda: server_for(best_wall(), _begun(environment), PRELOADED))  # it imports while the wall is tried
+    _in_thread(lambda: server_for(strongest_sandbox(), _begun(environment), PRELOADED))  # it imports while the sandbox is tried
 
 
 def import_ahead() -> None:
-    """Start the process where there is a PyTorch, but try no wall for it yet: for a command that may yet find that it has
-    nothing to run.
+    """Start the process where there is a PyTorch, but try no sandbox for it yet: for a command that may yet find that
+    it has nothing to run.
     """
     if find_spec("torch"):
         environment = _environment()

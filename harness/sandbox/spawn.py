@@ -1,4 +1,4 @@
-"""Starting an untrusted module behind the wall, and ending it with everything it started.
+"""Starting an untrusted module behind the sandbox, and ending it with everything it started.
 
 `spawn` runs ``python -m MODULE CHANNEL_FD ARGUMENTS`` with the repository as its folder and hands back a
 `Child`: a channel of frames, the tail of what it printed, how it died, and `kill`. Where modules are named that every
@@ -29,7 +29,7 @@ from harness.sandbox.fork_client import ForkedProcess, server_for
 from harness.sandbox.limits import Group, Limits, new_group
 from harness.sandbox.mounts import WRITE
 from harness.sandbox.output import OutputTail
-from harness.sandbox.strongest import Wall, best_wall, entry_command
+from harness.sandbox.strongest import Sandbox, entry_command, strongest_sandbox
 from harness.sandbox.view import view_for
 
 # Freeing the context of a killed process keeps the GPU driver busy for seconds.
@@ -38,21 +38,21 @@ _living: weakref.WeakSet[Child] = weakref.WeakSet()
 
 
 class Child:
-    """An untrusted process behind a wall. Made by `spawn`; `kill` it when done, whatever became of it."""
+    """An untrusted process behind a sandbox. Made by `spawn`; `kill` it when done, whatever became of it."""
 
     def __init__(
-        self, process: subprocess.Popen | ForkedProcess, channel: Channel, wall: Wall, limits: Limits,
+        self, process: subprocess.Popen | ForkedProcess, channel: Channel, sandbox: Sandbox, limits: Limits,
         group: Group | None,
         status_fd: int, lifeline_fd: int,
     ) -> None:
         self.channel = channel
-        self.wall = wall
+        self.sandbox = sandbox
         self.has_greeted = False  # whether whoever started it has received its first frame already
         self._process, self._limits, self._group = process, limits, group
         self._output = OutputTail(os.dup(process.stdout.fileno()))
         process.stdout.close()
         self._status = os.fdopen(status_fd, "rb", buffering=0)
-        # The only write end: closing it, or the end of this process, ends everything behind the wall.
+        # The only write end: closing it, or the end of this process, ends everything behind the sandbox.
         self._lifeline = os.fdopen(lifeline_fd, "wb", buffering=0)
         self._report: dict | None = None
         self._killed = self._ended_by_us = False
@@ -119,7 +119,7 @@ class Child:
         if code is None:
             return "still running"
         if self._report and "wall" in self._report:
-            return f"not started: the wall could not be built ({self._report['wall']})"
+            return f"not started: the sandbox could not be built ({self._report['wall']})"
         if self.ran_out_of_memory:
             gigabytes = (self._limits.memory_bytes or 0) / 1e9
             return f"killed by the system for using more than {gigabytes:.1f} GB of memory"
@@ -162,7 +162,7 @@ class Child:
     def _end(self, meanwhile: Callable[[], None] | None) -> None:
         self._ended_by_us = True
         below = processes.descendants(self.pid)
-        if "pid" in self.wall.namespaces:
+        if "pid" in self.sandbox.namespaces:
             # The first one dies only when its whole namespace has, and the outermost waits for it.
             for pid in below:
                 processes.kill(pid)
@@ -207,33 +207,33 @@ def _kill_all() -> None:
 def spawn(
     module: str, *, arguments: Sequence[str] = (), environment: Mapping[str, str], private: Path,
     writable: Sequence[Path] = (), readable: Sequence[Path | str] = (), hidden: Sequence[Path | str] = (), repository: Path,
-    inherit: Sequence[int] = (), limits: Limits, wall: Wall | None = None, preloaded: Sequence[str] = (),
+    inherit: Sequence[int] = (), limits: Limits, sandbox: Sandbox | None = None, preloaded: Sequence[str] = (),
 ) -> Child:
-    """Start ``python -m module CHANNEL_FD *arguments`` behind `wall` (default: the best there is).
+    """Start ``python -m module CHANNEL_FD *arguments`` behind `sandbox` (default: the best there is).
 
     `environment` should come from `scrubbed`; the places of `private_places` are added to it. The child may write below
     `private` and `writable` (existing folders) only, and into a /tmp of its own where `limits` say so: of the machine's
     files it then sees the system's, those folders, the interpreter's, what `environment` names and `readable`, and of the
     folders in `hidden` nothing else wherever they lie (see `view`). It holds the file descriptors in `inherit` under their
-    own numbers. Modules `preloaded` are imported once and shared by every child that names the same, where the wall allows
-    it. Raises OSError when no process can be started.
+    own numbers. Modules `preloaded` are imported once and shared by every child that names the same, where the sandbox
+    allows it. Raises OSError when no process can be started.
     """
-    wall = best_wall() if wall is None else wall
+    sandbox = strongest_sandbox() if sandbox is None else sandbox
     private, repository = private.resolve(), repository.resolve()
     folders = [private, *(path.resolve() for path in writable)]
     places = private_places(private)
     for place in places.values():
         Path(place).mkdir(parents=True, exist_ok=True)
     view = [(WRITE, str(folder)) for folder in folders]
-    if limits.own_scratch and wall.hides_neighbours:
+    if limits.own_scratch and sandbox.hides_neighbours:
         shown = [*map(str, readable), *named_in(environment)]
         view = view_for(repository, shown, [str(folder) for folder in folders], map(str, hidden))
-    words = wall.command(repository, view, limits.own_shared_memory)
+    words = sandbox.command(repository, view, limits.own_shared_memory)
     channel, far = channel_pair()
     status_read, status_write = os.pipe()
     lifeline_read, lifeline_write = os.pipe()
     plan = {
-        "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
+        "namespaces": sandbox.namespaces, "mounts": sandbox.mounts_from_inside, "repository": str(repository),
         "view": view, "file_bytes": limits.file_bytes,
         "cpu_s": limits.cpu_s, "processes": limits.processes, "address_bytes": limits.address_bytes,
         "own_shared_memory": limits.own_shared_memory,
@@ -246,14 +246,14 @@ def spawn(
     group = None
     try:
         group = _limited_group(limits)
-        process = _forked(wall, plan, {**places, **environment}, descriptors, group, preloaded)
+        process = _forked(sandbox, plan, {**places, **environment}, descriptors, group, preloaded)
         if process is None:
             process = subprocess.Popen(
                 [*_joining(group), *words, *entry_command(plan)],
                 cwd=repository, env={**places, **environment}, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=descriptors,
             )
-        return Child(process, channel, wall, limits, group, status_read, lifeline_write)
+        return Child(process, channel, sandbox, limits, group, status_read, lifeline_write)
     except BaseException:
         for fd in (status_read, lifeline_write):
             os.close(fd)
@@ -268,10 +268,10 @@ def spawn(
 
 
 def _forked(
-    wall: Wall, plan: Mapping[str, Any], environment: Mapping[str, str], descriptors: Sequence[int],
+    sandbox: Sandbox, plan: Mapping[str, Any], environment: Mapping[str, str], descriptors: Sequence[int],
     group: Group | None, preloaded: Sequence[str],
 ) -> ForkedProcess | None:
-    server = server_for(wall, environment, preloaded) if preloaded else None
+    server = server_for(sandbox, environment, preloaded) if preloaded else None
     if server is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""The strongest wall this machine allows, found by a trial of the real thing, once per process.
+"""The strongest sandbox this machine allows, found by a trial of the real thing, once per process.
 
 In order: bubblewrap, `unshare` with as many namespaces as the kernel grants, a process group alone. What the
-wall had is part of each record (`Wall.text`).
+sandbox had is part of each record (`Sandbox.text`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LADDER = (("pid", "mount", "ipc", "net"), ("pid", "mount", "ipc"), ("mount", "i
 
 
 @dataclass(frozen=True)
-class Wall:
+class Sandbox:
     """What stands between a child and the machine; `name` is "bubblewrap", "unshare" or "process group only".
 
     Where it `hides_neighbours`, a child sees of the user's files what it was given and no others.
@@ -43,7 +43,7 @@ class Wall:
 
     @property
     def text(self) -> str:
-        """The wall in words, for a record's `sandbox` field."""
+        """The sandbox in words, for a record's `sandbox` field."""
         parts = [self.name]
         if self.namespaces:
             parts[0] += f": {','.join(self.namespaces)}"
@@ -61,8 +61,8 @@ class Wall:
     def command(
         self, repository: Path, view: Sequence[tuple[str, str]], own_shared_memory: bool = False
     ) -> list[str]:
-        """Return the words to put before a command line so that it runs behind this wall; `mounts.make_read_only` says what
-        the arguments mean.
+        """Return the words to put before a command line so that it runs behind this sandbox; `mounts.make_read_only`
+        says what the arguments mean.
         """
         if self.name == "bubblewrap":
             covers = [word for path in raw_devices() for word in ("--dev-bind", "/dev/null", path)]
@@ -85,17 +85,17 @@ class Wall:
         return []
 
 
-NO_WALL = Wall("process group only")
-NO_WALL_HINT = "apt install bubblewrap or util-linux, on a system that lets you make user namespaces"
+NO_SANDBOX = Sandbox("process group only")
+NO_SANDBOX_HINT = "apt install bubblewrap or util-linux, on a system that lets you make user namespaces"
 
 
-def why_no_wall(wall: Wall) -> str | None:
+def why_no_sandbox(sandbox: Sandbox) -> str | None:
     """One sentence on what this machine lacks where nothing but a process group stands between it and candidates."""
-    if wall.name != NO_WALL.name:
+    if sandbox.name != NO_SANDBOX.name:
         return None
     tools = [name for name in ("bwrap", "unshare") if shutil.which(name)]
     lacks = f"{' and '.join(tools)} may make no namespaces here" if tools else "neither bwrap nor unshare is on the PATH"
-    return f"candidates run without a sandbox and can read and write what you can: {lacks}; {NO_WALL_HINT}"
+    return f"candidates run without a sandbox and can read and write what you can: {lacks}; {NO_SANDBOX_HINT}"
 
 
 def _tool(name: str) -> str:
@@ -121,28 +121,28 @@ def _tmpfs_of_a_size() -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=1)
-def best_wall() -> Wall:
-    """Return the strongest wall that passes its trial on this machine. Takes about 0.1 s the first time."""
+def strongest_sandbox() -> Sandbox:
+    """Return the strongest sandbox that passes its trial on this machine. Takes about 0.1 s the first time."""
     cgroup = _cgroup_holds_memory()
-    for wall in _candidates(cgroup):
+    for sandbox in _candidates(cgroup):
         # Without a PID namespace the files of other processes are seen through /proc.
-        for tried in [replace(wall, hides_neighbours=True), wall] if "pid" in wall.namespaces else [wall]:
+        for tried in [replace(sandbox, hides_neighbours=True), sandbox] if "pid" in sandbox.namespaces else [sandbox]:
             if _passes_trial(tried):
                 return tried
-    return Wall(NO_WALL.name, cgroup=cgroup)
+    return Sandbox(NO_SANDBOX.name, cgroup=cgroup)
 
 
-def _candidates(cgroup: bool) -> list[Wall]:
+def _candidates(cgroup: bool) -> list[Sandbox]:
     if sys.platform != "linux":
         return []
     walls = []
     if shutil.which("bwrap"):
-        walls.append(Wall("bubblewrap", ("user", *_LADDER[0]), True, cgroup))
+        walls.append(Sandbox("bubblewrap", ("user", *_LADDER[0]), True, cgroup))
     if shutil.which("unshare"):
         for spaces in _LADDER:
-            walls.append(Wall("unshare", ("user", *spaces), True, cgroup))
+            walls.append(Sandbox("unshare", ("user", *spaces), True, cgroup))
             if os.geteuid() == 0:
-                walls.append(Wall("unshare", spaces, True, cgroup))
+                walls.append(Sandbox("unshare", spaces, True, cgroup))
     return walls
 
 
@@ -175,19 +175,19 @@ print(json.dumps({
 """
 
 
-def _passes_trial(wall: Wall) -> bool:
-    """Run a small program behind `wall` and see that it could do what it should and nothing else."""
+def _passes_trial(sandbox: Sandbox) -> bool:
+    """Run a small program behind `sandbox` and see that it could do what it should and nothing else."""
     with tempfile.TemporaryDirectory(prefix="kernel-referee-wall-") as folder:
         repository, private = Path(folder, "repository").resolve(), Path(folder, "private").resolve()
         repository.mkdir()
         private.mkdir()
         neighbour = Path(folder, "neighbour").resolve()
         neighbour.touch()
-        view = view_for(repository, [], [str(private)]) if wall.hides_neighbours else [(WRITE, str(private))]
+        view = view_for(repository, [], [str(private)]) if sandbox.hides_neighbours else [(WRITE, str(private))]
         status_read, status_write = os.pipe()
         lifeline_read, lifeline_write = os.pipe()
         plan = {
-            "namespaces": wall.namespaces, "mounts": wall.mounts_from_inside, "repository": str(repository),
+            "namespaces": sandbox.namespaces, "mounts": sandbox.mounts_from_inside, "repository": str(repository),
             "view": view, "file_bytes": None, "cpu_s": None, "processes": None,
             "address_bytes": None, "own_shared_memory": False,
             "status_fd": status_write, "lifeline_fd": lifeline_read, "program_fds": [],
@@ -195,7 +195,7 @@ def _passes_trial(wall: Wall) -> bool:
         }
         try:
             trial = subprocess.run(
-                [*wall.command(repository, view), *entry_command(plan)], cwd=repository, stdin=subprocess.DEVNULL,
+                [*sandbox.command(repository, view), *entry_command(plan)], cwd=repository, stdin=subprocess.DEVNULL,
                 capture_output=True, timeout=_TRIAL_TIMEOUT_S, pass_fds=(status_write, lifeline_read),
                 check=False,
             )
@@ -205,11 +205,11 @@ def _passes_trial(wall: Wall) -> bool:
         finally:
             for fd in (status_read, status_write, lifeline_read, lifeline_write):
                 os.close(fd)
-    alone = seen["pids"] <= 4 or "pid" not in wall.namespaces
-    hidden = not (wall.hides_neighbours and seen["neighbours"])
+    alone = seen["pids"] <= 4 or "pid" not in sandbox.namespaces
+    hidden = not (sandbox.hides_neighbours and seen["neighbours"])
     return not seen["repository"] and seen["private"] and alone and hidden
 
 
 def entry_command(plan: dict) -> list[str]:
-    """Return the command line that carries out `plan` inside the wall (see `entry`)."""
+    """Return the command line that carries out `plan` inside the sandbox (see `entry`)."""
     return [sys.executable, "-I", "-S", str(ENTRY), json.dumps(plan)]

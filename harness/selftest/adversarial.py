@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.build.cache import Cache
 from harness.build.toolchain import arch_of, cuda_home, find_toolchain
-from harness.device.lock import Turn
+from harness.device.lock import DeviceLock
 from harness.judge.run import RunRequest
 from harness.model.candidate import read_candidate
 from harness.model.errors import InputError, NothingToRun
@@ -139,8 +139,8 @@ def _ask_naive_judge(
     total, said = len(waiting), {}
 
     def ask_on(uuid: str | None) -> None:
-        turn = Turn(uuid, uuid or "this CPU", progress, wait_s=wait_s)
-        with turn.held(), NaiveJudge(device_kind, uuid if device_kind == "cuda" else None, toolkit) as judge:
+        device_lock = DeviceLock(uuid, uuid or "this CPU", progress, wait_s=wait_s)
+        with device_lock.held(), NaiveJudge(device_kind, uuid if device_kind == "cuda" else None, toolkit) as judge:
             while waiting:
                 try:
                     case, problem = waiting.popleft()

@@ -1,4 +1,4 @@
-"""How far the three clocks of a selftest's calls lie apart: events, the profiler, and the referee's own.
+"""How far the three clocks of a selftest's calls lie apart: events, the profiler, and the judge's own.
 
 The waits are what has all three; eager against itself is what the other rows' harness steps are measured by, and is
 traced by nobody.
@@ -47,7 +47,7 @@ def sentences(seen: Sequence[Seen]) -> list[str]:
     parts = [
         part for part in (
             _furthest(seen, "the profiler's", lambda clocks: clocks.profiler_us),
-            _furthest(seen, "the referee's own", lambda clocks: clocks.wall_us),
+            _furthest(seen, "the judge's own", lambda clocks: clocks.wall_us),
         ) if part
     ]
     if not parts:

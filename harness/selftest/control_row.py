@@ -1,4 +1,4 @@
-"""The control by itself: eager PyTorch in a player against eager PyTorch in the referee.
+"""The control by itself: eager PyTorch in a worker against eager PyTorch in the judge.
 
 Whatever the ratio is off one by is no property of a kernel: it is what this device, today, does to every number. A GPU
 has a small problem besides the shipped ones, because it does more to small kernels than to large.
@@ -20,7 +20,7 @@ from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.progress import Progress
 from harness.results.record import Record
-from harness.timing.stats import MARGINS, Interval, OverProcesses, call, process_share
+from harness.timing.stats import MARGINS, Interval, PooledBaseline, call, process_share
 from harness.timing.stats.scatter import Scatter, held, seen_at_most
 
 # Half of what a kernel of interest gains would be this device's own doing.
@@ -89,13 +89,13 @@ def _of_processes(record: Record, eager_players: int) -> float:
     """How far a kernel that takes as long is from eager by the processes that each has been in."""
     if record.on_cpu or not record.time_us:
         return 0.0
-    over = OverProcesses(0.0, 1 + eager_players, 0.0)
+    over = PooledBaseline(0.0, 1 + eager_players, 0.0)
     return math.expm1(process_share(record.time_us, record.time_us, _CONFIDENCE, over, kernels=1))
 
 
 def sentences(records: Sequence[Record], eager_players: int = 1) -> list[str]:
     """A line for each thing timed against itself, what they come to, and how far this device's numbers go where eager is
-    timed in so many players.
+    timed in so many workers.
     """
     measured = [record for record in records if off_by(record) is not None]
     lines = [_line(record) for record in records]

@@ -1,4 +1,4 @@
-"""Asking the naive judge: its process behind the wall, started again when a case has brought it down.
+"""Asking the naive judge: its process behind the sandbox, started again when a case has brought it down.
 
 The times and verdicts that come back are those of a judge that is there to be fooled; only the matrix shows them.
 """

@@ -23,7 +23,7 @@ from harness.sandbox import mounts, processes
 from harness.sandbox.leftovers import remove_tree
 
 _LONGEST_ANSWER_BYTES = 64 * 1024
-_LOOK_S, _END_S = 0.02, 5.0
+_POLL_S, _END_S = 0.02, 5.0
 _MEMORY_SHARE = 0.5
 _PRIVATE = ("HOME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "TORCH_EXTENSIONS_DIR")
 
@@ -87,14 +87,14 @@ def _listen(child: int, reading: int, limit_s: float) -> tuple[bytes, int | None
     while status is None and time.monotonic() < deadline:
         ended, found = os.waitpid(child, os.WNOHANG)
         status = found if ended else None
-        if status is None and not select.select([reading], [], [], _LOOK_S)[0]:
+        if status is None and not select.select([reading], [], [], _POLL_S)[0]:
             continue
         try:
             while len(said) < _LONGEST_ANSWER_BYTES and (chunk := os.read(reading, 4096)):
                 said += chunk
         except BlockingIOError:
             continue
-        time.sleep(_LOOK_S)  # the answer is there, or is none; what remains to be seen is the end
+        time.sleep(_POLL_S)  # the answer is there, or is none; what remains to be seen is the end
     return said, status
 
 

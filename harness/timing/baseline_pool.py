@@ -1,7 +1,7 @@
 """Eager in several processes of the harness's own: the mean that speedups over a short eager are over, how far apart those
 are, and how many kernels it launches.
 
-Only players that run nothing but eager count. What a candidate's process says of eager may be the candidate's doing.
+Only workers that run nothing but eager count. What a candidate's process says of eager may be the candidate's doing.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from harness.timing.stats import UNCOUNTED, OverProcesses, is_pooled, trimmed_mean
+from harness.timing.stats import UNCOUNTED, PooledBaseline, is_pooled, trimmed_mean
 from harness.timing.timings import Timing
 
 
-class Eagers:
-    """How much longer eager took in each of these processes than in the referee, in the same rounds.
+class BaselinePool:
+    """How much longer eager took in each of these processes than in the judge, in the same rounds.
 
     `wanted` is in how many it is to be timed where it is so short that its mean says more; none on a CPU. `kernels` is how
     many a call launches.
@@ -24,7 +24,7 @@ class Eagers:
         self._wanted, self._tried = wanted, 0
         self._is_short: bool | None = None  # once for all rows, by what it took first
         self._shifts: list[float] = []
-        self._usual_us: list[float] = []  # in the referee
+        self._usual_us: list[float] = []  # in the judge
         self.kernels = UNCOUNTED
 
     def add(self, timings: Sequence[Timing]) -> None:
@@ -38,9 +38,9 @@ class Eagers:
         for timing in timings:
             if self._is_short is None and timing.baseline_us:
                 self._is_short = is_pooled(timing.baseline_time_us)
-            if timing.log_ratios and len(timing.inside_log_ratios) == len(timing.log_ratios):
+            if timing.log_ratios and len(timing.in_worker_log_ratios) == len(timing.log_ratios):
                 self._usual_us.append(timing.baseline_time_us)
-                self._shifts.append(trimmed_mean(timing.inside_log_ratios) - trimmed_mean(timing.log_ratios))
+                self._shifts.append(trimmed_mean(timing.in_worker_log_ratios) - trimmed_mean(timing.log_ratios))
 
     @property
     def left(self) -> int:
@@ -48,8 +48,8 @@ class Eagers:
         return max(0, self._wanted - self._tried) if self._is_short else 0
 
     @property
-    def over_processes(self) -> OverProcesses | None:
-        """Its mean over all of them and the referee; None where it was timed in no other, is not `wanted`, or not short."""
+    def pooled_baseline(self) -> PooledBaseline | None:
+        """Its mean over all of them and the judge; None where it was timed in no other, is not `wanted`, or not short."""
         if not (self._wanted and self._is_short and self._shifts):
             return None
-        return OverProcesses.of(self._shifts, statistics.median(self._usual_us))
+        return PooledBaseline.of(self._shifts, statistics.median(self._usual_us))

@@ -1,4 +1,4 @@
-"""The control: eager in a player, and what the harness's own steps are seen to take around it and the other baselines.
+"""The control: eager in a worker, and what the harness's own steps are seen to take around it and the other baselines.
 
 Whatever a candidate leaves beyond that is held against it by `clock_audit`.
 """
@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, replace
 
 from harness.model.device_limits import Limits
-from harness.timing.stats import Interval, OverProcesses
+from harness.timing.stats import Interval, PooledBaseline
 from harness.timing.three_clocks import ThreeClocks
 from harness.timing.timings import Timing
 
@@ -28,35 +28,35 @@ _LONGER_MOST_US = 40.0
 
 @dataclass(frozen=True)
 class Control:
-    """What eager in a player left behind, in µs: wall time (on a CPU from the opening of the window) beyond the reported
-    one, and the baseline's time beside it.
+    """What eager in a worker left behind, in µs: wall time (on a CPU from the opening of the window) beyond the
+    reported one, and the baseline's time beside it.
 
-    `unheld_overhead_us` is the first where no queue was held, so that the harness's own Python shows, and
+    `ungated_overhead_us` is the first where no queue was gated, so that the harness's own Python shows, and
     `synchronised_overhead_us` where on a GPU each call waited for the device besides, so that all of it does; `tail_us` is
     what passed between the end of a segment's last launch and its report, `cooling_us` on a CPU what passed before a
-    launch's window was opened. `over_processes` is the baseline's mean over several processes, where it was timed in any.
-    `others_us` are the first of the harness's other baselines. It `is_held` where its launches could be queued ahead: else
-    nobody has seen what the steps take where the host does not show. Its own speedup over itself, which is one, may by its
-    interval be off that by the factor 1 + `apart`, up or down.
+    launch's window was opened. `pooled_baseline` is the baseline's mean over several processes, where it was timed in
+    any. `others_us` are the first of the harness's other baselines. It `is_gated` where its launches could be queued
+    ahead: else nobody has seen what the steps take where the host does not show. Its own speedup over itself, which is
+    one, may by its interval be off that by the factor 1 + `apart`, up or down.
     """
 
     overhead_us: float | None
-    unheld_overhead_us: float | None
+    ungated_overhead_us: float | None
     baseline_us: float
     tail_us: float | None = None
     cooling_us: float | None = None
-    over_processes: OverProcesses | None = None
+    pooled_baseline: PooledBaseline | None = None
     synchronised_overhead_us: float | None = None
     others_us: tuple[float, ...] = ()
-    is_held: bool = True
+    is_gated: bool = True
     apart: float = 0.0
 
     @staticmethod
     def of(timing: Timing) -> Control:
         return Control(
-            timing.wall_overhead_us, timing.unheld_overhead_us, timing.baseline_time_us, timing.tail_us,
+            timing.wall_overhead_us, timing.ungated_overhead_us, timing.baseline_time_us, timing.tail_us,
             timing.cooling_overhead_us, synchronised_overhead_us=timing.synchronised_overhead_us,
-            is_held=timing.launch_hidden is not False,
+            is_gated=timing.launch_hidden is not False,
             apart=0.0 if timing.speedup is None else _off_one(timing.speedup),
         )
 
@@ -79,14 +79,14 @@ class Control:
         """By how much a launch took longer by the wall clock than its time and the harness's own steps, or (below 0) less;
         None where it is not known.
 
-        No steps take less than the least that a baseline's took. Those of a queue that could not be held take as long as
-        the control's do when it is not held, or as it waits for each call, and a call may do a part of that; where the host
-        is fast it shows in none of them. What the player says of the host's time explains nothing, since it could say
-        anything.
+        No steps take less than the least that a baseline's took. Those of a queue that could not be gated take as long
+        as the control's do when it is not gated, or as it waits for each call, and a call may do a part of that; where
+        the host is fast it shows in none of them. What the worker says of the host's time explains nothing, since it
+        could say anything.
         """
         most = [self.overhead_us]
         if timing.launch_hidden is False:
-            most = [self.unheld_overhead_us, self.synchronised_overhead_us]
+            most = [self.ungated_overhead_us, self.synchronised_overhead_us]
         most = [each for each in most if each is not None]
         least = [each for each in (*most, self.overhead_us, *self.others_us) if each is not None]
         seen_us = timing.wall_overhead_us
@@ -103,9 +103,9 @@ class Control:
         if steps_us > limits.flush_us:
             steps_us = _LESS_OF_LONG_STEPS * (self.overhead_us or 0.0)
         allowed_us = max(limits.wall_us + self.longer_us(timing, limits), share_us, steps_us)
-        seen = (self.overhead_us, self.unheld_overhead_us, self.synchronised_overhead_us, *self.others_us)
+        seen = (self.overhead_us, self.ungated_overhead_us, self.synchronised_overhead_us, *self.others_us)
         known = [each for each in seen if each is not None]
-        return allowed_us if self.is_held or not known else allowed_us + min(max(known) - min(known), share_us)
+        return allowed_us if self.is_gated or not known else allowed_us + min(max(known) - min(known), share_us)
 
     @property
     def steps_share_us(self) -> float:

@@ -1,6 +1,6 @@
-"""What the referee has to do between segments, kept until a player is busy making a queue of launches.
+"""What the judge has to do between segments, kept until a worker is busy making a queue of launches.
 
-A player takes milliseconds for that, of which a held queue runs nothing; the referee would only wait.
+A worker takes milliseconds for that, of which a gated queue runs nothing; the judge would only wait.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from harness.launch.failures import Failed
 _Made = TypeVar("_Made")
 
 
-class Backlog:
+class DeferredWork:
     """Tasks in order; `synchronize` waits for a device on which they may have queued work."""
 
     def __init__(self, synchronize: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""What is said of doubts about a contestant, and of those where launches on a GPU could not be queued ahead."""
+"""What is said of doubts about an entry, and of those where launches on a GPU could not be queued ahead."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WAITS = (
 )
 
 
-def is_unheld(timing: Timing, limits: Limits) -> bool:
+def is_ungated(timing: Timing, limits: Limits) -> bool:
     """Whether launches could not be queued ahead on a device where they can be."""
     return limits.gates_queues and timing.launch_hidden is False
 
@@ -36,7 +36,7 @@ def is_references(timing: Timing, limits: Limits, control: Control | None) -> bo
     """Whether launches on a GPU could not be queued ahead because those of the reference cannot: the host's time is in all
     rows then, and nobody gains a doubt's benefit by choosing it. `control` is None for the reference itself.
     """
-    return is_unheld(timing, limits) and (control is None or not control.is_held)
+    return is_ungated(timing, limits) and (control is None or not control.is_gated)
 
 
 def by_chance_us(timing: Timing) -> float:
@@ -46,7 +46,7 @@ def by_chance_us(timing: Timing) -> float:
 
 
 def doubt(timing: Timing, said: str, doing: str) -> str:
-    """`said`, and what the contestant might be `doing` to have it so; not where its launches could not be queued ahead:
+    """`said`, and what the entry might be `doing` to have it so; not where its launches could not be queued ahead:
     the host's time, which is in theirs, is by itself as uneven.
     """
     if timing.launch_hidden is False:
@@ -64,14 +64,14 @@ def told_why_it_scatters(timing: Timing, limits: Limits, count_kernels: Callable
     try:
         yield
     except Failed as failure:
-        if is_unheld(timing, limits) and failure.verdict.reason_code is ReasonCode.NOISY:
+        if is_ungated(timing, limits) and failure.verdict.reason_code is ReasonCode.NOISY:
             why = _why(timing.waits, count_kernels() if timing.waits else 0)
             failure.verdict = replace(failure.verdict, reason=f"{failure.verdict.reason}. {why}")
         raise
 
 
 def _why(waits: bool, kernels: int) -> str:
-    """`waits` says whether it is the contestant's own queue that is never full, of calls of so many `kernels`."""
+    """`waits` says whether it is the entry's own queue that is never full, of calls of so many `kernels`."""
     if not waits:
         return (
             f"The reference's {_UNQUEUED}, since it waits for the device in each call, or {_CALLS} calls are more kernels than a stream takes "

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import math
-import statistics as stdlib_statistics
+import statistics
 from dataclasses import replace
 
 from harness.model.settings import Settings
 from harness.timing.stats import (
-    UNCOUNTED, Interval, call, confidence_at, estimate_log_ratio, estimate_speedup, look_of, lowered, margin,
-    narrows_by, next_look, process_share, reaching, shifted, should_stop, spanning, trimmed_mean, unseen, width_for,
+    UNCOUNTED, Interval, call, check_of, confidence_at, estimate_log_ratio, estimate_speedup, lowered, margin,
+    narrows_by, next_check, process_share, reaching, shifted, should_stop, spanning, trimmed_mean, unseen, width_for,
     with_share,
 )
 from harness.timing.stats.two_baselines import APART_LEAST_US
 from harness.timing.timings import Timing
 
-_FEWEST_ROUNDS = 4  # in which each kind of look comes once, so that no row has fewer
-# Stop at a look where the rounds to the next one would narrow the interval by less than this: noise alone would let
-# half as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200 (rounds that
-# scatter by 0.43 % at 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) and looks at 10, 20, 40 and 80, a budget of
-# 33 rounds ends after 29 or 24 and 25 or 18, with an interval wider by 4 or 5 and 7 or 14 %, which holds the truth as
-# often; by chance alone A/A is then within 0.19 to 0.21 % 95 times of 100 at 16 µs, for 0.16 % after all 33.
+_FEWEST_ROUNDS = 4  # in which each kind of interim check comes once, so that no row has fewer
+# Stop at a interim check where the rounds to the next one would narrow the interval by less than this: noise alone
+# would let half as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200
+# (rounds that scatter by 0.43 % at 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) and looks at 10, 20, 40 and
+# 80, a budget of 33 rounds ends after 29 or 24 and 25 or 18, with an interval wider by 4 or 5 and 7 or 14 %, which
+# holds the truth as often; by chance alone A/A is then within 0.19 to 0.21 % 95 times of 100 at 16 µs, for 0.16 % after
+# all 33.
 _WORTH_MORE_ROUNDS = 0.2
 _AHEAD = 1.25  # times as many rounds as now, at least: looks are further apart than that
 # Calls shorter than this have rounds that scatter by half a per cent and more. After 10 of them, which now and then agree
@@ -31,7 +32,7 @@ _SHORT_US, _SHORT_SHARE = 50.0, 0.42
 _LITTLE_BESIDE = 0.3
 # Where launches cannot be queued ahead, the host's time is in them, and four rounds of a long call say little: up to the first
 # look there is this many times the budget.
-_UNHELD_BUDGETS = 4.0
+_UNGATED_BUDGETS = 4.0
 _BRIEFLY = 2.0  # times as far as what was seen an interval of a few calls reaches
 
 
@@ -39,29 +40,29 @@ def enough(timing: Timing, settings: Settings, elapsed_s: float, *, is_late: boo
     """Whether no more rounds are to be made after those in `timing`, which took `elapsed_s`; `is_late` where the time of the
     whole row is over.
     """
-    looks, rounds = settings.looks, len(timing.log_ratios)
+    interim_checks, rounds = settings.interim_checks, len(timing.log_ratios)
     if is_late and rounds >= _FEWEST_ROUNDS:
         return True
-    if rounds + timing.dropped >= looks[-1]:
+    if rounds + timing.dropped >= interim_checks[-1]:
         return True
-    is_uneven = timing.launch_hidden is False and rounds < looks[0]
-    budget_s = _UNHELD_BUDGETS * settings.budget_s if is_uneven else settings.budget_s
+    is_uneven = timing.launch_hidden is False and rounds < interim_checks[0]
+    budget_s = _UNGATED_BUDGETS * settings.budget_s if is_uneven else settings.budget_s
     if elapsed_s > budget_s and rounds + timing.dropped >= _FEWEST_ROUNDS:
         return True
     # That look is no more than there are: those before it were not taken.
     share = timing.rounds_until(_SHORT_SHARE * settings.budget_s)
-    if rounds < looks[0] or rounds not in (*looks, share):
+    if rounds < interim_checks[0] or rounds not in (*interim_checks, share):
         return False
     if timing.is_short is None:
         timing.is_short = timing.shorter_us < _SHORT_US and not timing.is_pooled
-    is_asked = share is not None if timing.is_short else rounds in looks
+    is_asked = share is not None if timing.is_short else rounds in interim_checks
     return is_asked and _is_known(timing, settings)
 
 
 def _is_known(timing: Timing, settings: Settings) -> bool:
-    """Whether the interval is narrow enough, or would hardly be narrower at the next look that is well ahead."""
+    """Whether the interval is narrow enough, or would hardly be narrower at the next interim check that is well ahead."""
     timing.refine()
-    confidence = confidence_at(0, settings.looks, settings.confidence)
+    confidence = confidence_at(0, settings.interim_checks, settings.confidence)
     width = width_for(settings.half_width, timing.shorter_us)
     if timing.is_pooled:
         width = max(width, _LITTLE_BESIDE * _share(timing, settings.confidence, kernels=1))
@@ -69,33 +70,33 @@ def _is_known(timing: Timing, settings: Settings) -> bool:
         return True
     if not timing.agreeing or timing.is_pooled:
         return False
-    if not should_stop(estimate_log_ratio(timing.inside_log_ratios, confidence), margin(timing.shorter_us)):
+    if not should_stop(estimate_log_ratio(timing.in_worker_log_ratios, confidence), margin(timing.shorter_us)):
         return False
     rounds = len(timing.log_ratios)
     # Not one that comes at once, as it may after the share of a short call: any round more narrows little.
-    later = next_look(math.floor(_AHEAD * rounds), settings.looks)
+    later = next_check(math.floor(_AHEAD * rounds), settings.interim_checks)
     return later is not None and narrows_by(
-        timing.inside_log_ratios, timing.log_ratios, later, confidence
+        timing.in_worker_log_ratios, timing.log_ratios, later, confidence
     ) < _WORTH_MORE_ROUNDS
 
 
 def estimate(timing: Timing, settings: Settings) -> None:
     """Give `timing` its speedup, with the confidence and the word; none after fewer than two rounds."""
-    looks = settings.looks
+    interim_checks = settings.interim_checks
     if len(timing.log_ratios) < 2:
         return
     timing.refine()
-    level = confidence_at(look_of(len(timing.log_ratios), looks), looks, settings.confidence)
+    level = confidence_at(check_of(len(timing.log_ratios), interim_checks), interim_checks, settings.confidence)
     timing.confidence = settings.confidence
     timing.speedup = estimate_speedup(timing.ratios, level)
     if timing.is_pooled:
-        timing.speedup = shifted(timing.speedup, timing.over_processes)
+        timing.speedup = shifted(timing.speedup, timing.pooled_baseline)
     elif timing.agreeing:
         timing.speedup = reaching(timing.speedup, estimate_speedup(timing.log_ratios, level))
     timing.scattered = timing.speedup
     if not (timing.agreeing or timing.is_pooled):
         if timing.apart_as_processes:
-            timing.speedup = spanning(estimate_speedup(timing.inside_log_ratios, level), timing.speedup)
+            timing.speedup = spanning(estimate_speedup(timing.in_worker_log_ratios, level), timing.speedup)
         elif timing.unseen_process:
             timing.speedup = unseen(timing.speedup, timing.shorter_us)
     if not timing.agreeing:
@@ -115,7 +116,7 @@ def allow_for_other_processes(
         share = with_share(timing.scattered, _share(timing, confidence, kernels, baseline_kernels))
         timing.speedup = spanning(share, timing.of_this_process)
     if timing.is_pooled:
-        timing.speedup = lowered(timing.speedup, timing.over_processes, timing.baseline_time_us)
+        timing.speedup = lowered(timing.speedup, timing.pooled_baseline, timing.baseline_time_us)
     timing.word = call(timing.speedup, timing.shorter_us, timing.control_apart)
 
 
@@ -130,7 +131,7 @@ def estimate_briefly(timing: Timing, confidence: float) -> None:
     most = max(timing.baseline_us) / min(timing.candidate_us)
     timing.speedup = Interval(math.exp(trimmed_mean(timing.log_ratios)), least / _BRIEFLY, most * _BRIEFLY)
     if timing.is_pooled:
-        timing.speedup = shifted(timing.speedup, timing.over_processes)
+        timing.speedup = shifted(timing.speedup, timing.pooled_baseline)
     timing.scattered = timing.of_this_process = timing.speedup
     timing.control_apart = 0.0  # however far the control is off itself, that is no such factor
     allow_for_other_processes(timing, confidence)
@@ -148,29 +149,29 @@ def span_usual_baseline(timing: Timing, usual_us: float, confidence: float) -> N
 
 
 def _share(timing: Timing, confidence: float, kernels: int, baseline_kernels: int = UNCOUNTED) -> float:
-    over = timing.over_processes if timing.is_pooled else None
+    over = timing.pooled_baseline if timing.is_pooled else None
     return process_share(timing.time_us, timing.baseline_time_us, confidence, over, kernels, baseline_kernels)
 
 
 def _notes_on_baselines(timing: Timing) -> list[str]:
-    """Why the speedup is over the referee's baseline alone, and what its interval holds beside that."""
-    if timing.inside_fault:
-        rounds = " in all rounds" if timing.inside_us else ""
-        said = f"eager could not be timed in its process{rounds} ({timing.inside_fault})"
-    elif timing.inside_us:
+    """Why the speedup is over the judge's baseline alone, and what its interval holds beside that."""
+    if timing.in_worker_fault:
+        rounds = " in all rounds" if timing.in_worker_us else ""
+        said = f"eager could not be timed in its process{rounds} ({timing.in_worker_fault})"
+    elif timing.in_worker_us:
         said = (
-            f"eager took {stdlib_statistics.median(timing.inside_us):.1f} µs in its process and "
-            f"{timing.baseline_time_us:.1f} µs in the referee's"
+            f"eager took {statistics.median(timing.in_worker_us):.1f} µs in its process and "
+            f"{timing.baseline_time_us:.1f} µs in the judge's"
             + ("" if timing.apart_as_processes else ", more than processes differ by")
         )
     else:
         return []
     if timing.is_pooled:
-        return [f"{said}: the speedup is over its mean of {timing.over_processes.processes} processes"]
+        return [f"{said}: the speedup is over its mean of {timing.pooled_baseline.processes} processes"]
     if timing.apart_as_processes:
         held = ", and its interval spans both"
     elif timing.unseen_process:
         held = f", and its interval {APART_LEAST_US:g} µs wider at either end for what a process adds to a call"
     else:
         held = ""
-    return [f"{said}: the speedup is over the referee's{held}"]
+    return [f"{said}: the speedup is over the judge's{held}"]

@@ -9,29 +9,29 @@ from harness.launch.conversation import LATE, Launches
 from harness.launch.session import Session
 from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
-from harness.timing.deferred_work import Backlog
+from harness.timing.deferred_work import DeferredWork
 
 
 @dataclass
-class Inside:
+class InWorkerBaseline:
     """Whether it is timed, and `fault`, why it is not where it was to be."""
 
     is_timed: bool = False
     fault: str | None = None
 
     def load(self, session: Session, reference: Reference) -> None:
-        """Have the player construct the reference too. Raises Failed."""
+        """Have the worker construct the reference too. Raises Failed."""
         self.is_timed = session.load_reference(reference)
         self.fault = None if self.is_timed else "it cannot be loaded there"
 
-    def times_us(self, session: Session, backlog: Backlog, sets: Sequence[InputSet], *, hold: bool) -> list[float]:
+    def times_us(self, session: Session, deferred_work: DeferredWork, sets: Sequence[InputSet], *, gate: bool) -> list[float]:
         """One per set but the first, which leads in; none any more where that failed, whoever's doing it was.
 
         What is in the backlog is done meanwhile. Raises Failed where the process is of no use now.
         """
         if not self.is_timed:
             return []
-        made = backlog.settling(lambda: session.time_reference(sets, hold=hold, meanwhile=backlog.work))
+        made = deferred_work.settling(lambda: session.time_reference(sets, gate=gate, meanwhile=deferred_work.work))
         fault = _fault_of(made)
         if fault is not None:
             self.is_timed, self.fault = False, fault

@@ -1,16 +1,15 @@
-"""Rounds of A B B A: the candidate in its player and strict eager here, in the same slots in the same minutes.
+"""Rounds of A B B A: the candidate in its worker and strict eager here, in the same slots in the same minutes.
 
-Each round gives one log-ratio; the looks, the interval and the word that follows are `timing.stats`'. Every timed
-output is verified between segments, after all of a part of a round have run: while the player makes the first queue of
-the next part, which is held, or before where that begins with B. Where eager is timed in the player too (I), rounds are
-A I B I A, and that queue is A's as often as I's.
+Each round gives one log-ratio; the interim checks, the interval and the word that follows are `timing.stats`'. Every
+timed output is verified between segments, after all of a part of a round have run: while the worker makes the first
+queue of the next part, which is gated, or before where that begins with B. Where eager is timed in the worker too (I),
+rounds are A I B I A, and that queue is A's as often as I's.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-import statistics as stdlib_statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -23,14 +22,14 @@ from harness.model.settings import Settings
 from harness.protocol.rotation import PLACES, whole_rotations
 from harness.reference.reference_model import Reference
 from harness.timing.estimate import enough, estimate, estimate_briefly
-from harness.timing.in_worker_baseline import Inside
+from harness.timing.in_worker_baseline import InWorkerBaseline
 from harness.timing.probes.runner import Verifier
-from harness.timing.probes.schedule import DrawnLooks, Look
-from harness.timing.segments import Parts
+from harness.timing.probes.schedule import Probe, ProbeSchedule
+from harness.timing.segments import SegmentRunner
 from harness.timing.stats import (
-    OverProcesses, confidence_at, estimate_speedup, margin, order_of_round, trimmed_mean, typical_us,
+    PooledBaseline, confidence_at, estimate_speedup, margin, order_of_round, trimmed_mean, typical_us,
 )
-from harness.timing.timings import OVERHEAD_TRIM, Part, Timing
+from harness.timing.timings import OVERHEAD_TRIM, HalfRound, Timing
 from harness.timing.variance import is_known
 
 _STEADY = 0.01
@@ -48,30 +47,30 @@ class Rounds:
     """The timing of one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
     The control is the baseline itself, and what a process adds to both leaves their ratio. Any other's, where the baseline is
-    short, is over its mean `over_processes`, if there is one; nobody's is called by less than `control_apart`. From `ends_s` on, by time.monotonic(), the row's budget is
-    spent.
+    short, is over its mean `pooled_baseline`, if there is one; nobody's is called by less than `control_apart`. From
+    `ends_s` on, by time.monotonic(), the row's budget is spent.
     """
 
     def __init__(
         self, session: Session, bench: Bench, reference: Reference, settings: Settings, verify: Verifier,
-        own_pids: set[int], *, is_control: bool = False, over_processes: OverProcesses | None = None,
+        own_pids: set[int], *, is_control: bool = False, pooled_baseline: PooledBaseline | None = None,
         control_apart: float = 0.0, ends_s: float = math.inf,
     ) -> None:
         self._session, self._bench, self._reference = session, bench, reference
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
         self._is_control, self._ends_s = is_control, ends_s
-        self._parts = Parts(session, bench, reference, verify)
+        self._runner = SegmentRunner(session, bench, reference, verify)
         left_out = {
-            *(() if reference.timed_families else (Look.VALUES,)), *(() if bench.limits.lists_kernels else (Look.KERNELS,)),
+            *(() if reference.timed_families else (Probe.INPUT_VALUE,)), *(() if bench.limits.lists_kernels else (Probe.KERNELS,)),
         }
-        kinds = [what for what in Look if what not in left_out]
-        self._looks, self._segments = DrawnLooks(kinds), 0  # so many of the candidate's in rounds
+        kinds = [what for what in Probe if what not in left_out]
+        self._probe_schedule, self._segments = ProbeSchedule(kinds), 0  # so many of the candidate's in rounds
         self._stood_still = False  # whether a round was left out because a queue of it was late
         self._is_shortened = False  # whether shorter queues were tried, as the first were late
-        self._sizing: Part | None = None  # the first look at both arms, until a queue was held
+        self._sizing: HalfRound | None = None  # the first look at both arms, until a queue was gated
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing(
-            timer=session.timer, is_of_its_process=bench.limits.process_adds and not is_control, over_processes=over_processes,
+            timer=session.timer, is_of_its_process=bench.limits.process_adds and not is_control, pooled_baseline=pooled_baseline,
             control_apart=control_apart,
         )
 
@@ -85,11 +84,11 @@ class Rounds:
         before = self._bench.violations()
         started_s = time.monotonic()
         while True:
-            before_it = self._parts.state
-            parts = self._round(len(timing.log_ratios) + timing.dropped)
+            before_it = self._runner.state
+            halves = self._round(len(timing.log_ratios) + timing.dropped)
             if self._is_excused(*before_it) or self._is_to_be_shorter(*before_it):
                 continue
-            if before_it[0] and not self._parts.hold:
+            if before_it[0] and not self._runner.gate:
                 timing.forget_rounds()  # of launches that were queued ahead: of times of both kinds half could be a lie
                 continue
             reading = self._bench.telemetry(self._own_pids)  # before the checking, which is another load
@@ -102,15 +101,15 @@ class Rounds:
             if slowed:
                 timing.dropped += 1
             else:
-                timing.keep(*parts)
+                timing.keep(*halves)
             is_late = time.monotonic() > self._ends_s
             if enough(timing, settings, time.monotonic() - started_s, is_late=is_late) and not self._is_in_doubt(is_late):
                 break
         timing.violations = self._bench.violations().since(before)
-        timing.inside_fault = self._parts.inside.fault
-        self._parts.look_last(self._order(len(timing.log_ratios) + timing.dropped)[0], self._looks.last())
-        timing.early, timing.completed = self._parts.looking.opened, self._parts.looking.completed
-        timing.valued, timing.recorded = self._parts.looking.valued, self._parts.looking.recorded
+        timing.in_worker_fault = self._runner.in_worker.fault
+        self._runner.probe_last(self._order(len(timing.log_ratios) + timing.dropped)[0], self._probe_schedule.last())
+        timing.early_read_probe, timing.late_input_probe = self._runner.probe_runner.early_read_probe, self._runner.probe_runner.late_input_probe
+        timing.input_value_probe, timing.recorded = self._runner.probe_runner.input_value_probe, self._runner.probe_runner.recorded
         estimate(timing, settings)
         self._measure_end_to_end()
         return timing
@@ -122,10 +121,10 @@ class Rounds:
         """
         timing, settings = self.timing, self._settings
         rounds = len(timing.log_ratios)
-        if is_late or not 2 <= rounds < settings.looks[0]:
+        if is_late or not 2 <= rounds < settings.interim_checks[0]:
             return False
         timing.refine()
-        level = confidence_at(0, settings.looks, settings.confidence)
+        level = confidence_at(0, settings.interim_checks, settings.confidence)
         return not is_known(estimate_speedup(timing.ratios, level), rounds, self._bench.limits, settings.half_width)
 
     def _time_briefly(self) -> bool:
@@ -134,26 +133,26 @@ class Rounds:
         Return False for one that no longer does: the first look was one call, which it could make slow, and has all rounds.
         """
         timing = self.timing
-        self._parts.lead_ins, self._parts.counts["A"] = 0, 1
+        self._runner.lead_ins, self._runner.counts["A"] = 0, 1
         timing.launches_per_segment = 1
         started_s = time.monotonic()
         while len(timing.log_ratios) < _BRIEF_ROUNDS:
-            was_held = self._parts.hold
-            part = self._part("BA" if len(timing.log_ratios) % 2 else "AB", hold=was_held)
-            if was_held and not self._parts.hold:
-                timing.forget_rounds()  # at most once: from now on no queue is held
+            was_gated = self._runner.gate
+            half = self._half("BA" if len(timing.log_ratios) % 2 else "AB", gate=was_gated)
+            if was_gated and not self._runner.gate:
+                timing.forget_rounds()  # at most once: from now on no queue is gated
                 continue
-            if not self._takes_times(part, _SLOWER):
-                self._parts.settle()
+            if not self._takes_times(half, _SLOWER):
+                self._runner.settle()
                 timing.forget_rounds()
-                timing.is_brief, self._parts.lead_ins = False, 1
-                self._size_by(part)
+                timing.is_brief, self._runner.lead_ins = False, 1
+                self._size_by(half)
                 return False
             timing.telemetry.append(self._bench.telemetry(self._own_pids))
             timing.read_at_s.append(time.monotonic() - started_s)
             timing.read_kept.append(True)
-            timing.keep(part)
-        self._parts.settle()
+            timing.keep(half)
+        self._runner.settle()
         estimate_briefly(timing, self._settings.confidence)
         times = timing.time_us / timing.baseline_time_us
         timing.notes.append(f"it takes about {times:,.0f} times as long as eager, so {_BRIEF_ROUNDS} calls were timed")
@@ -161,45 +160,45 @@ class Rounds:
         return True
 
     @staticmethod
-    def _takes_times(part: Part, times: float) -> bool:
+    def _takes_times(half: HalfRound, times: float) -> bool:
         """Whether a call of the candidate takes so many times as long as one of the baseline, or longer."""
-        candidate_us, baseline_us = map(stdlib_statistics.median, (part.candidate_us, part.baseline_us))
+        candidate_us, baseline_us = map(statistics.median, (half.candidate_us, half.baseline_us))
         return candidate_us > times * baseline_us
 
-    def _is_far_slower(self, sizing: Part) -> bool:
+    def _is_far_slower(self, sizing: HalfRound) -> bool:
         """Whether a few calls tell all that there is to tell of a candidate."""
-        rounds_s = _CALLS_OF_ROUNDS * stdlib_statistics.median(sizing.candidate_us) / 1e6
+        rounds_s = _CALLS_OF_ROUNDS * statistics.median(sizing.candidate_us) / 1e6
         if self._takes_times(sizing, _FAR_SLOWER):
             return rounds_s > self._settings.budget_s
         return self._takes_times(sizing, _SLOWER) and time.monotonic() + rounds_s > self._ends_s
 
     def _size_segments(self) -> None:
-        """Launches per segment from a first, unheld look at both arms; the first of each is thrown away later."""
+        """Launches per segment from a first, ungated look at both arms; the first of each is thrown away later."""
         self._open(2)
         if self._session.takes_long:
-            self._parts.lead_ins, self._parts.counts["A"] = 0, 1
-        sizing = self._part("AB", hold=False)
-        self._parts.lead_ins = 1
+            self._runner.lead_ins, self._runner.counts["A"] = 0, 1
+        sizing = self._half("AB", gate=False)
+        self._runner.lead_ins = 1
         self.timing.is_brief = not self._is_control and self._is_far_slower(sizing)
         self._size_by(sizing)
 
-    def _size_by(self, sizing: Part) -> None:
+    def _size_by(self, sizing: HalfRound) -> None:
         """Have segments of as many launches as the times in `sizing` ask for."""
         self._sizing = sizing
-        self._parts.counts = self._counts_for(sizing)
-        self.timing.wants_inside = self._is_short(sizing) and not self.timing.is_brief
-        shows_inside = self._shows_inside(sizing) and not self.timing.is_brief
-        # Of many launches the lead-in is a small part, and each set of inputs takes memory that a player has to open.
+        self._runner.counts = self._counts_for(sizing)
+        self.timing.wants_in_worker = self._is_short(sizing) and not self.timing.is_brief
+        shows_in_worker = self._shows_in_worker(sizing) and not self.timing.is_brief
+        # Of many launches the lead-in is a small part, and each set of inputs takes memory that a worker has to open.
         most = min(self._reference.memory.launches, 1 + MOST_LAUNCHES)
-        self._joined = not shows_inside and self._parts.launches_of_baseline(2) <= most
-        self._open_for(self._parts.counts)
-        if shows_inside:
-            self._parts.inside.load(self._session, self._reference)
+        self._joined = not shows_in_worker and self._runner.launches_of_baseline(2) <= most
+        self._open_for(self._runner.counts)
+        if shows_in_worker:
+            self._runner.in_worker.load(self._session, self._reference)
 
-    def _counts_for(self, seen: Part) -> dict[str, int]:
+    def _counts_for(self, seen: HalfRound) -> dict[str, int]:
         """The launches of either arm that a segment should have, lead-ins with them, by the times in `seen`."""
         settings = self._settings
-        round_s, most = settings.budget_s / settings.looks[0], self._reference.memory.launches
+        round_s, most = settings.budget_s / settings.interim_checks[0], self._reference.memory.launches
         wanted = launches_wanted(seen, settings.segment_ms, round_s)
         self.timing.lacked_launches = min(MOST_LAUNCHES, wanted["A"]) > most - 1
         return {
@@ -208,19 +207,19 @@ class Rounds:
 
     def _open_for(self, counts: Mapping[str, int]) -> None:
         """Have room for segments of so many launches."""
-        self.timing.input_sets = max(counts["A"], self._parts.launches_of_baseline(2 if self._joined else 1))
+        self.timing.input_sets = max(counts["A"], self._runner.launches_of_baseline(2 if self._joined else 1))
         self.timing.launches_per_segment = counts["A"]
         self._open(self.timing.input_sets)
 
-    def _is_short(self, sizing: Part) -> bool:
+    def _is_short(self, sizing: HalfRound) -> bool:
         """Whether what a process adds to a launch is anything beside the baseline's time."""
-        return stdlib_statistics.median(sizing.baseline_us) < self._bench.limits.in_worker_below_us
+        return statistics.median(sizing.baseline_us) < self._bench.limits.in_worker_below_us
 
-    def _shows_inside(self, sizing: Part) -> bool:
-        """Whether the baseline in the player would tell anything of what the player's process adds to the candidate."""
+    def _shows_in_worker(self, sizing: HalfRound) -> bool:
+        """Whether the baseline in the worker would tell anything of what the worker's process adds to the candidate."""
         if self._is_short(sizing) or not self._bench.limits.process_adds:
             return self._is_short(sizing)
-        candidate_us, baseline_us = map(stdlib_statistics.median, (sizing.candidate_us, sizing.baseline_us))
+        candidate_us, baseline_us = map(statistics.median, (sizing.candidate_us, sizing.baseline_us))
         return self._settings.half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
 
     def _open(self, count: int) -> None:
@@ -228,110 +227,110 @@ class Rounds:
 
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
-        self._parts.prepare()
+        self._runner.prepare()
         deadline = time.monotonic() + self._settings.warmup_s
         # What each does at first is done with, and B has done it.
-        self._part("AI" if self._parts.inside.is_timed else "A", hold=False)
+        self._half("AI" if self._runner.in_worker.is_timed else "A", gate=False)
         previous = None
         while True:
-            before_it = self._parts.state
-            part = self._part("A", hold=self._parts.hold)
-            if self._is_to_be_shorter(*before_it) or self._is_to_be_longer(part):
+            before_it = self._runner.state
+            half = self._half("A", gate=self._runner.gate)
+            if self._is_to_be_shorter(*before_it) or self._is_to_be_longer(half):
                 continue
-            current = typical_us(part.candidate_us)
+            current = typical_us(half.candidate_us)
             steady = previous is not None and abs(current / previous - 1) < _STEADY
             if steady or time.monotonic() > deadline:
                 break
             previous = current
-        self.timing.unheld_overhead_us = self._overhead_us(synchronised=False)
+        self.timing.ungated_overhead_us = self._overhead_us(synchronised=False)
         if self._is_control and self._bench.limits.gates_queues:
             self.timing.synchronised_overhead_us = self._overhead_us(synchronised=True)
 
     def _overhead_us(self, *, synchronised: bool) -> float | None:
-        """The referee's wall time of a launch that is not held, less the time reported."""
-        found = self._part("A", hold=False, synchronised=synchronised).wall_less_time_us
+        """The judge's wall time of a launch that is not gated, less the time reported."""
+        found = self._half("A", gate=False, synchronised=synchronised).wall_less_time_us
         return trimmed_mean(found, OVERHEAD_TRIM) if found else None
 
-    def _round(self, index: int) -> tuple[Part, Part]:
+    def _round(self, index: int) -> tuple[HalfRound, HalfRound]:
         """The halves of round `index`, held where that is possible."""
         halves = []
         for order in self._order(index):
-            look = self._looks.before(self._segments)
-            halves.append(self._part(order, hold=self._parts.hold, look=look))
+            probe = self._probe_schedule.before(self._segments)
+            halves.append(self._half(order, gate=self._runner.gate, probe=probe))
             self._segments += 1
         return halves[0], halves[1]
 
-    def _is_excused(self, held: bool, inside: Inside) -> bool:
+    def _is_excused(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
         """Whether a queue of the round just made was late for the first time, after rounds in which none was.
 
         What synchronises is late in each. A machine that stood still for a moment is nobody's fault: that round is left
         out, and all is as before it. Once: who could choose which of its rounds count would choose the fast ones.
         """
-        lost_hold, lost_inside = held and not self._parts.hold, inside.is_timed and not self._parts.inside.is_timed
-        if not (lost_hold or lost_inside) or self._stood_still or not self.timing.log_ratios:
+        lost_gate, lost_in_worker = gated and not self._runner.gate, in_worker.is_timed and not self._runner.in_worker.is_timed
+        if not (lost_gate or lost_in_worker) or self._stood_still or not self.timing.log_ratios:
             return False
-        if lost_inside and self._parts.inside.fault != LATE:
+        if lost_in_worker and self._runner.in_worker.fault != LATE:
             return False
         self._stood_still = True
-        self._parts.restore(held, inside)
+        self._runner.restore(gated, in_worker)
         self.timing.notes.append("a round was left out: a queue of it was not full in time, as all before it had been")
         return True
 
-    def _is_to_be_shorter(self, held: bool, inside: Inside) -> bool:
+    def _is_to_be_shorter(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
         """Whether other lengths of queues were tried, as the first was late: before any round, and once. What is late at each
         synchronises, and keeps the usual length.
         """
-        is_late = (held and not self._parts.hold) or (inside.is_timed and self._parts.inside.fault == LATE)
+        is_late = (gated and not self._runner.gate) or (in_worker.is_timed and self._runner.in_worker.fault == LATE)
         if not is_late or self._is_shortened or self.timing.log_ratios or self.timing.dropped:
             return False
         self._is_shortened = True
-        found, usual = self._parts.state, self._parts.counts
-        fewer = fewer_that_fit(usual, lambda counts: self._holds(counts, inside))
-        if fewer is None and self._joined and not self._parts.waits:  # the baseline's queue of both its segments is the longest
+        found, usual = self._runner.state, self._runner.counts
+        fewer = fewer_that_fit(usual, lambda counts: self._holds(counts, in_worker))
+        if fewer is None and self._joined and not self._runner.waits:  # the baseline's queue of both its segments is the longest
             self._joined = False
-            fewer = fewer_that_fit(usual, lambda counts: self._holds(counts, inside), is_shorter=True)
+            fewer = fewer_that_fit(usual, lambda counts: self._holds(counts, in_worker), is_shorter=True)
             self._joined = fewer is None
         self._use(fewer or usual)
         # Where none fits, only that is given up which was late.
-        self._parts.restore(*((True, replace(inside)) if fewer else found))
+        self._runner.restore(*((True, replace(in_worker)) if fewer else found))
         return True
 
-    def _is_to_be_longer(self, held: Part) -> bool:
+    def _is_to_be_longer(self, gated: HalfRound) -> bool:
         """Whether segments of the candidate have more launches from now on: queued ahead, its call takes less than half of
-        what it did where the host's time was in it. Asked of the first queue that is held.
+        what it did where the host's time was in it. Asked of the first queue that is gated.
         """
-        if not self._parts.hold or self._is_shortened or self._sizing is None:
+        if not self._runner.gate or self._is_shortened or self._sizing is None:
             return False
         sizing, self._sizing = self._sizing, None
-        counts = self._parts.counts
-        wanted = self._counts_for(replace(sizing, launches=held.launches))["A"]
+        counts = self._runner.counts
+        wanted = self._counts_for(replace(sizing, launches=gated.launches))["A"]
         if wanted - 1 < _FAR_MORE * (counts["A"] - 1):
             return False
-        self._parts.settle()  # what is still to be verified lies where others are about to
+        self._runner.settle()  # what is still to be verified lies where others are about to
         counts = {**counts, "A": wanted}
         self._open_for(counts)
         self._use(counts)
         return True
 
-    def _holds(self, counts: Mapping[str, int], inside: Inside) -> bool:
+    def _holds(self, counts: Mapping[str, int], in_worker: InWorkerBaseline) -> bool:
         """Whether a queue of so many launches is held in either process."""
         self._use(counts)
-        self._parts.restore(True, replace(inside))
-        self._part("AIB" if inside.is_timed else "ABB" if self._joined else "AB", hold=True)
-        return self._parts.hold and self._parts.inside.fault != LATE
+        self._runner.restore(True, replace(in_worker))
+        self._half("AIB" if in_worker.is_timed else "ABB" if self._joined else "AB", gate=True)
+        return self._runner.gate and self._runner.in_worker.fault != LATE
 
     def _use(self, counts: Mapping[str, int]) -> None:
-        self._parts.use(counts)
+        self._runner.use(counts)
         self.timing.launches_per_segment = counts["A"]
 
-    def _part(self, order: str, *, hold: bool, look: Look | None = None, synchronised: bool = False) -> Part:
-        part = self._parts.make(order, hold=hold, look=look, synchronised=synchronised)
-        if hold:
-            self.timing.launch_hidden, self.timing.waits = self._parts.hold, self._parts.waits
-        return part
+    def _half(self, order: str, *, gate: bool, probe: Probe | None = None, synchronised: bool = False) -> HalfRound:
+        half = self._runner.make(order, gate=gate, probe=probe, synchronised=synchronised)
+        if gate:
+            self.timing.launch_hidden, self.timing.waits = self._runner.gate, self._runner.waits
+        return half
 
     def _order(self, index: int) -> tuple[str, str]:
-        return order_of_round(index, beside=self._parts.inside.is_timed, joined=self._joined)
+        return order_of_round(index, beside=self._runner.in_worker.is_timed, joined=self._joined)
 
     def _measure_end_to_end(self, calls: int = _END_TO_END_CALLS) -> None:
         """Single calls with nothing queued ahead, so that the launch overhead shows."""
@@ -339,17 +338,17 @@ class Rounds:
         for _ in range(calls):
             sets = [self._reference.draw()]
             self._bench.synchronize()
-            made = self._session.launch(sets, hold=False)
+            made = self._session.launch(sets, gate=False)
             self._verify(sets, made)
             host_us.append(made.end_to_end_us)
-        self.timing.end_to_end_us = stdlib_statistics.median(host_us)
+        self.timing.end_to_end_us = statistics.median(host_us)
 
 
 # How many launches of either side a segment has, from a first look at both.
 
 # One whole rotation: more rounds of fewer launches say more of their own scatter in the same time.
 MOST_LAUNCHES = 16
-# A segment lasts no longer by the referee's clock than this many times what it should by the candidate's, where the
+# A segment lasts no longer by the judge's clock than this many times what it should by the candidate's, where the
 # harness's own steps take most of it, or where the candidate's clock says next to nothing.
 _MOST_STRETCH = 20
 # Arms that differ by less by a first look, which on a busy machine says no more, have segments of as many launches: the
@@ -359,8 +358,8 @@ _LEAST_US = 0.5
 _SEGMENTS = 4  # of a round
 
 
-def launches_wanted(sizing: Part, segment_ms: float, round_s: float = math.inf) -> dict[str, int]:
-    """How many launches of each arm, "A" and "B", take `segment_ms`, and not much longer by the referee's clock; nor so
+def launches_wanted(sizing: HalfRound, segment_ms: float, round_s: float = math.inf) -> dict[str, int]:
+    """How many launches of each arm, "A" and "B", take `segment_ms`, and not much longer by the judge's clock; nor so
     long that a round takes more than `round_s`, where fewer launches would have it.
     """
     segment_us = segment_ms * 1e3

@@ -1,5 +1,5 @@
-"""Parts of a round: segments of the candidate in its player and of strict eager here, in the same slots, on inputs that
-are drawn while a player is busy.
+"""Parts of a round: segments of the candidate in its worker and of strict eager here, in the same slots, on inputs that
+are drawn while a worker is busy.
 
 Which parts there are, and what they amount to, is `rounds`'s.
 """
@@ -15,146 +15,146 @@ from harness.device.bench import Bench, LocalTimes
 from harness.launch.session import Session
 from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
-from harness.timing.deferred_work import Backlog
-from harness.timing.in_worker_baseline import Inside
-from harness.timing.probes.runner import Looking, Verifier
-from harness.timing.probes.schedule import Look
-from harness.timing.timings import Part
+from harness.timing.deferred_work import DeferredWork
+from harness.timing.in_worker_baseline import InWorkerBaseline
+from harness.timing.probes.runner import ProbeRunner, Verifier
+from harness.timing.probes.schedule import Probe
+from harness.timing.timings import HalfRound
 
 _LEAD_IN_ONE_OF = 4
 
 
-class Parts:
+class SegmentRunner:
     """Makes them for one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
-    `hold` says whether queues are held: once one of them was late none is. `counts` are the launches of a segment of either
-    arm, `lead_ins` with them, `inside` the baseline in the player, and `looking` looks at the candidate. `waits` says whether
-    it was the candidate's own queue that was late.
+    `gate` says whether queues are gated: once one of them was late none is. `counts` are the launches of a segment of
+    either arm, `lead_ins` with them, `in_worker` the baseline in the worker, and `probe_runner` looks at the candidate.
+    `waits` says whether it was the candidate's own queue that was late.
     """
 
     def __init__(self, session: Session, bench: Bench, reference: Reference, verify: Verifier) -> None:
         self._session, self._bench, self._reference, self._verify = session, bench, reference, verify
-        self.hold, self.inside = bench.limits.gates_queues, Inside()
+        self.gate, self.in_worker = bench.limits.gates_queues, InWorkerBaseline()
         self.waits = False
         self.counts = {"A": 2, "B": 2}
         self.lead_ins = 1  # of the candidate's segments; the baseline's always have one
         self._of_baseline: list[InputSet] = []
         self._drawn: list[InputSet] = []  # for the next segment of the candidate's
-        self._backlog = Backlog(bench.synchronize)
-        self.looking = Looking(session, bench, reference, verify, self._backlog, self._take)
+        self._deferred = DeferredWork(bench.synchronize)
+        self.probe_runner = ProbeRunner(session, bench, reference, verify, self._deferred, self._take)
         self._usual_us: list[float] = []  # times of the candidate's last segment
-        self._usual_held = False
+        self._usual_gated = False
 
     @property
-    def state(self) -> tuple[bool, Inside]:
-        """Whether queues are held, and what became of the baseline inside, as they are now; `hold` and `inside` take it."""
-        return self.hold, replace(self.inside)
+    def state(self) -> tuple[bool, InWorkerBaseline]:
+        """Whether queues are gated, and what became of the baseline in the worker, as they are now; `gate` and `in_worker` take it."""
+        return self.gate, replace(self.in_worker)
 
-    def restore(self, hold: bool, inside: Inside) -> None:
+    def restore(self, gate: bool, in_worker: InWorkerBaseline) -> None:
         """Have both as they were in an earlier `state`, of which no time is held against what comes."""
-        self.hold, self.inside = hold, inside
+        self.gate, self.in_worker = gate, in_worker
         self._usual_us = []  # they may be of a queue that ran dry
 
     def use(self, counts: Mapping[str, int]) -> None:
         """Have so many launches in each segment; there is room for as many as there were."""
-        self._backlog.settle()
+        self._deferred.settle()
         self.counts, self._drawn, self._usual_us = dict(counts), [], []
         self.prepare()
 
     def settle(self) -> None:
         """Verify what is still to be verified. Raises Failed for what was found wrong."""
-        self._backlog.settle()
+        self._deferred.settle()
 
     def prepare(self) -> None:
-        """Have what looks take besides ready, for segments of that length."""
-        self.looking.prepare(self._reference.draw(), self.counts["A"])
+        """Have what probes take besides ready, for segments of that length."""
+        self.probe_runner.prepare(self._reference.draw(), self.counts["A"])
 
     def launches_of_baseline(self, segments: int) -> int:
         """How many there are in so many segments that are made as one, with its lead-in."""
         return 1 + segments * (self.counts["B"] - 1)
 
-    def make(self, order: str, *, hold: bool, look: Look | None = None, synchronised: bool = False) -> Part:
+    def make(self, order: str, *, gate: bool, probe: Probe | None = None, synchronised: bool = False) -> HalfRound:
         """Segments of the arms in `order`, with one of A among them, in the same slots, without their lead-ins; BB is one.
 
-        The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the player can
+        The candidate's inputs are drawn anew. Eager has its own, drawn once: they lie in slots that the worker can
         read, and are nobody's secret. The outputs are verified later, before the next are taken. Before A comes what is
         looked at, if anything.
         """
-        if not hold or order[0] == "B":  # no queue of the player's before the referee's own
-            self._backlog.settle()
+        if not gate or order[0] == "B":  # no queue of the worker's before the judge's own
+            self._deferred.settle()
         drawn = self._take()
         own = self._inputs_of_baseline(order)
         self._session.draw_places()  # the same for what is compared, and for what is looked at, which tells it from nothing
         self._bench.synchronize()
-        made, local, inside_us, is_tight = None, None, [], self._reference.memory.tight
+        made, local, in_worker_us, is_tight = None, None, [], self._reference.memory.tight
         for arm in _segments(order):
             is_last = arm == order.strip("B")[-1]
-            if arm == "A" and look is not None:
-                self._draw_ahead_if(is_last and hold)
-                self._look(look, drawn)
+            if arm == "A" and probe is not None:
+                self._draw_ahead_if(is_last and gate)
+                self._probe(probe, drawn)
                 drawn = self._take()
-            self._draw_ahead_if(is_last and hold)
+            self._draw_ahead_if(is_last and gate)
             if arm == "A":
-                made = self._backlog.settling(
+                made = self._deferred.settling(
                     lambda: self._session.launch(
-                        drawn, hold=hold, meanwhile=self._backlog.work, synchronised=synchronised
+                        drawn, gate=gate, meanwhile=self._deferred.work, synchronised=synchronised
                     )
                 )
                 if is_tight:
-                    self._backlog.add(functools.partial(self._verify, drawn, made, self._to_verify(len(drawn))))
-                    self._backlog.settle()  # before the baseline takes the memory
-                if hold:  # Once one arm cannot be held, neither is: a ratio with one launch overhead in it means nothing.
+                    self._deferred.add(functools.partial(self._verify, drawn, made, self._to_verify(len(drawn))))
+                    self._deferred.settle()  # before the baseline takes the memory
+                if gate:  # Once one arm cannot be gated, neither is: a ratio with one launch overhead in it means nothing.
                     self.waits = made.hidden is False
-                    self.hold = self.hold and not self.waits
+                    self.gate = self.gate and not self.waits
             elif arm == "I":
-                inside_us = self._time_inside(own, hold=hold and self.hold)
+                in_worker_us = self._time_in_worker(own, gate=gate and self.gate)
             else:
-                local = self._own_launches(own, hold=hold and self.hold)
-        self._backlog.settle()
+                local = self._own_launches(own, gate=gate and self.gate)
+        self._deferred.settle()
         if not is_tight:
-            self._backlog.add(lambda: self._verify(drawn, made, self._to_verify(len(drawn))))
-        part = Part(
+            self._deferred.add(lambda: self._verify(drawn, made, self._to_verify(len(drawn))))
+        half = HalfRound(
             made.launches[self.lead_ins :], _cut(local.times_us[1:] if local else [], order.count("B")), made.tail_us,
-            local.forward_us[1:] if local else [], inside_us,
+            local.forward_us[1:] if local else [], in_worker_us,
         )
-        if hold or not self.hold:
-            self._usual_us, self._usual_held = part.candidate_us, hold
-        return part
+        if gate or not self.gate:
+            self._usual_us, self._usual_gated = half.candidate_us, gate
+        return half
 
-    def _look(self, look: Look, drawn: list[InputSet]) -> None:
-        # Times of a queue that was held say nothing of one that is not.
-        usual_us = self._usual_us if self._usual_held == self.hold else []
-        self.looking.at(look, drawn, usual_us, hold=self.hold)
+    def _probe(self, probe: Probe, drawn: list[InputSet]) -> None:
+        # Times of a queue that was gated say nothing of one that is not.
+        usual_us = self._usual_us if self._usual_gated == self.gate else []
+        self.probe_runner.at(probe, drawn, usual_us, gate=self.gate)
 
-    def look_last(self, order: str, look: Look) -> None:
+    def probe_last(self, order: str, probe: Probe) -> None:
         """Look once more, where the candidate's first segment of a part in that `order` would be."""
-        if not self.hold or order[0] == "B":
-            self._backlog.settle()
+        if not self.gate or order[0] == "B":
+            self._deferred.settle()
         drawn = self._take()
         own = self._inputs_of_baseline(order)
         self._session.draw_places()
         self._bench.synchronize()
         for arm in _segments(order[: order.index("A")]):
             if arm == "I":
-                self._time_inside(own, hold=self.hold)
+                self._time_in_worker(own, gate=self.gate)
             else:
-                self._own_launches(own, hold=self.hold)
+                self._own_launches(own, gate=self.gate)
         # Of no use any more, but a look begins as late as what it stands for.
         self._draw_ahead_if(order.strip("B")[-1] == "A")
-        self._look(look, drawn)
-        self._backlog.settle()
+        self._probe(probe, drawn)
+        self._deferred.settle()
 
-    def _own_launches(self, own: Sequence[InputSet], *, hold: bool) -> LocalTimes:
+    def _own_launches(self, own: Sequence[InputSet], *, gate: bool) -> LocalTimes:
         if self._reference.memory.on_host:
             self._session.reopen()
-        made = self._bench.local_launches(self._reference.model, own, hold=hold)
-        self.hold = self.hold and made.hidden is not False
+        made = self._bench.local_launches(self._reference.model, own, gate=gate)
+        self.gate = self.gate and made.hidden is not False
         if self._reference.memory.on_host:
             self._bench.release_memory()
         return made
 
-    def _time_inside(self, own: Sequence[InputSet], *, hold: bool) -> list[float]:
-        return self.inside.times_us(self._session, self._backlog, own, hold=hold)
+    def _time_in_worker(self, own: Sequence[InputSet], *, gate: bool) -> list[float]:
+        return self.in_worker.times_us(self._session, self._deferred, own, gate=gate)
 
     def _to_verify(self, count: int) -> Collection[int] | None:
         """Of the `count` launches of a segment those whose outputs are verified: all that are timed, and of the lead-ins,
@@ -171,11 +171,11 @@ class Parts:
         return [self._reference.draw() for _ in range(self.counts["A"])]
 
     def _draw_ahead_if(self, is_time: bool) -> None:
-        """Have the candidate's next inputs drawn while the player makes its queue, if it is held: nobody but the referee
+        """Have the candidate's next inputs drawn while the worker makes its queue, if it is gated: nobody but the judge
         sees them until then.
         """
-        if is_time and self.hold:
-            self._backlog.add(self._draw_ahead)
+        if is_time and self.gate:
+            self._deferred.add(self._draw_ahead)
 
     def _draw_ahead(self) -> None:
         self._drawn = self._draw()

@@ -1,4 +1,4 @@
-"""What three clocks say of one call: the player's events, the profiler, and the referee's own clock.
+"""What three clocks say of one call: the worker's events, the profiler, and the judge's own clock.
 
 Plain values for the raw samples of a run and back, and the arithmetic of how far they are apart. None of them is taken
 for the others: the ranking time is that of the events, and the other two are there to contradict it.
@@ -15,7 +15,7 @@ from harness.model.device_limits import Limits
 @dataclass(frozen=True)
 class ThreeClocks:
     """One call in µs. `events_us` is the ranking time; `profiler_us` how long one traced call kept the device busy;
-    `wall_us` what the referee's clock saw of a timed call, less the harness's own steps as beside the control. The last
+    `wall_us` what the judge's clock saw of a timed call, less the harness's own steps as beside the control. The last
     two are None where there was no such reading.
     """
 
@@ -27,7 +27,7 @@ class ThreeClocks:
         """A sentence where another clock is further from the events than chance takes it, else None."""
         others = (
             ("the profiler", self.profiler_us, limits.profiler_apart_us),
-            ("the referee's clock", self.wall_us, limits.wall_apart_us),
+            ("the judge's clock", self.wall_us, limits.wall_apart_us),
         )
         said = [
             f"{who} says {time_us:.1f} µs" for who, time_us, least_us in others

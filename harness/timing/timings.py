@@ -1,4 +1,4 @@
-"""What timing gives: a part of a round, and all that the rounds of one player left."""
+"""What timing gives: a part of a round, and all that the rounds of one worker left."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from harness.device.identity import Telemetry, Violations
 from harness.launch.conversation import LATE, Launch, Launches
-from harness.timing.probes.result import EarlyLook
+from harness.timing.probes.result import ProbeResult
 from harness.timing.stats import (
-    Interval, OverProcesses, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
+    Interval, PooledBaseline, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
 )
 
 OVERHEAD_TRIM = 0.1
 
 
 @dataclass(frozen=True)
-class Part:
+class HalfRound:
     """Half a round: segments of each arm on inputs drawn alike, lead-ins left out; times in µs.
 
     `of_baseline` are its segments in this half: one, none where that of the round is in the other half, or two.
@@ -26,7 +26,7 @@ class Part:
     of_baseline: list[list[float]]
     tail_us: float | None = None
     baseline_forward_us: list[float] = field(default_factory=list)
-    inside_us: list[float] = field(default_factory=list)  # the baseline in the candidate's own process
+    in_worker_us: list[float] = field(default_factory=list)  # the baseline in the candidate's own process
 
     @property
     def forward_us(self) -> list[float]:
@@ -50,7 +50,7 @@ class Part:
 
     @property
     def wall_less_time_us(self) -> list[float]:
-        """Of each launch the referee's wall time, on a CPU from the opening of its window, less the time reported."""
+        """Of each launch the judge's wall time, on a CPU from the opening of its window, less the time reported."""
         return [
             launch.wall_us - (launch.cooling_us or 0.0) - launch.time_us
             for launch in self.launches if launch.wall_us is not None
@@ -58,7 +58,7 @@ class Part:
 
 
 _OF_ROUNDS = (
-    "candidate_us", "baseline_us", "log_ratios", "inside_us", "inside_log_ratios", "segments", "forward_us",
+    "candidate_us", "baseline_us", "log_ratios", "in_worker_us", "in_worker_log_ratios", "segments", "forward_us",
     "baseline_forward_us", "wall_less_time_us", "cooling_us", "host_us", "tails_us", "telemetry", "read_at_s", "read_kept",
 )
 
@@ -70,9 +70,9 @@ class Timing:
     candidate_us: list[float] = field(default_factory=list)
     baseline_us: list[float] = field(default_factory=list)
     log_ratios: list[float] = field(default_factory=list)
-    inside_us: list[float] = field(default_factory=list)
-    inside_log_ratios: list[float] = field(default_factory=list)
-    # Of each kept round the segments of the candidate, of the baseline and of the baseline inside.
+    in_worker_us: list[float] = field(default_factory=list)
+    in_worker_log_ratios: list[float] = field(default_factory=list)
+    # Of each kept round the segments of the candidate, of the baseline and of the baseline in the worker.
     segments: list[tuple[list[list[float]], ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     forward_us: list[float] = field(default_factory=list)
@@ -89,23 +89,23 @@ class Timing:
     timer: str | None = None
     input_sets: int = 0
     launch_hidden: bool | None = None
-    waits: bool = False  # whether it was the candidate's own queue that could not be held
+    waits: bool = False  # whether it was the candidate's own queue that could not be gated
     end_to_end_us: float | None = None
-    early: EarlyLook | None = None
-    completed: EarlyLook | None = None
-    valued: EarlyLook | None = None
+    early_read_probe: ProbeResult | None = None
+    late_input_probe: ProbeResult | None = None
+    input_value_probe: ProbeResult | None = None
     recorded: list[Launches] = field(default_factory=list)  # probes among the rounds whose kernels were recorded
-    unheld_overhead_us: float | None = None
+    ungated_overhead_us: float | None = None
     synchronised_overhead_us: float | None = None  # the control's, where the device was waited for within each call
     tails_us: list[float] = field(default_factory=list)
     launches_per_segment: int = 0
     lacked_launches: bool = False  # whether memory had room for fewer than time had
     # Whether the baseline is so short that it is to be timed in the candidate's process too, and why it was not.
-    wants_inside: bool = False
-    inside_fault: str | None = None
+    wants_in_worker: bool = False
+    in_worker_fault: str | None = None
     # Whether the candidate is other code than the baseline, on a device where a process makes code faster or slower.
     is_of_its_process: bool = False
-    over_processes: OverProcesses | None = None  # the baseline's mean, where it was timed in several
+    pooled_baseline: PooledBaseline | None = None  # the baseline's mean, where it was timed in several
     control_apart: float = 0.0  # how far from one the control's own speedup may be
     is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None
@@ -115,25 +115,25 @@ class Timing:
     word: str | None = None
     is_brief: bool = False  # whether a few calls were enough, of what takes so much longer than the baseline
 
-    def keep(self, *parts: Part) -> None:
+    def keep(self, *halves: HalfRound) -> None:
         """Add a round of two parts: its log-ratio, and what was read of each launch."""
-        candidate = [part.candidate_us for part in parts]
-        baseline = [segment for part in parts for segment in part.of_baseline]
-        inside = [part.inside_us for part in parts if part.inside_us]
-        self.segments.append((candidate, baseline, inside))
+        candidate = [half.candidate_us for half in halves]
+        baseline = [segment for half in halves for segment in half.of_baseline]
+        in_worker = [half.in_worker_us for half in halves if half.in_worker_us]
+        self.segments.append((candidate, baseline, in_worker))
         self.log_ratios.append(log_ratio(candidate, baseline))
-        if len(inside) == len(parts):
-            self.inside_log_ratios.append(log_ratio(candidate, inside))
-        for part in parts:
-            self.inside_us += part.inside_us
-            self.candidate_us += part.candidate_us
-            self.baseline_us += part.baseline_us
-            self.forward_us += part.forward_us
-            self.baseline_forward_us += part.baseline_forward_us
-            self.host_us += [launch.host_us for launch in part.launches]
-            self.wall_less_time_us += part.wall_less_time_us
-            self.cooling_us += part.cooling_us
-            self.tails_us += [] if part.tail_us is None else [part.tail_us]
+        if len(in_worker) == len(halves):
+            self.in_worker_log_ratios.append(log_ratio(candidate, in_worker))
+        for half in halves:
+            self.in_worker_us += half.in_worker_us
+            self.candidate_us += half.candidate_us
+            self.baseline_us += half.baseline_us
+            self.forward_us += half.forward_us
+            self.baseline_forward_us += half.baseline_forward_us
+            self.host_us += [launch.host_us for launch in half.launches]
+            self.wall_less_time_us += half.wall_less_time_us
+            self.cooling_us += half.cooling_us
+            self.tails_us += [] if half.tail_us is None else [half.tail_us]
 
     def forget_rounds(self) -> None:
         """Leave out all rounds so far: what was read of them is of another kind than what follows."""
@@ -145,10 +145,10 @@ class Timing:
         """Work the log-ratios out anew from all rounds together, in which more is seen than in one."""
         if not self.segments:
             return
-        candidate, baseline, inside = zip(*self.segments)
+        candidate, baseline, in_worker = zip(*self.segments)
         self.log_ratios = log_ratios(candidate, baseline)
-        if len(self.inside_log_ratios) == len(self.segments):
-            self.inside_log_ratios = log_ratios(candidate, inside)
+        if len(self.in_worker_log_ratios) == len(self.segments):
+            self.in_worker_log_ratios = log_ratios(candidate, in_worker)
 
     def rounds_until(self, seconds: float) -> int | None:
         """How many rounds were kept up to the first that ended so late, or later; None before there is one."""
@@ -160,36 +160,36 @@ class Timing:
     @property
     def agreeing(self) -> bool:
         """Whether the baseline was timed in the candidate's process too, in each round, and took as long there."""
-        if not self.log_ratios or len(self.inside_log_ratios) != len(self.log_ratios):
+        if not self.log_ratios or len(self.in_worker_log_ratios) != len(self.log_ratios):
             return False
-        return baselines_agree(self.inside_log_ratios, self.log_ratios, self.baseline_time_us)
+        return baselines_agree(self.in_worker_log_ratios, self.log_ratios, self.baseline_time_us)
 
     @property
     def unseen_process(self) -> bool:
         """Whether what the candidate's process adds to a short call is in no baseline's time that could be taken."""
-        return self.wants_inside and not self.agreeing and not self.apart_as_processes
+        return self.wants_in_worker and not self.agreeing and not self.apart_as_processes
 
     @property
     def deserves_another_process(self) -> bool:
         """Whether what the process adds to a call is in doubt by what may be this one process's alone."""
-        return self.apart_as_processes or (self.wants_inside and self.inside_fault == LATE)
+        return self.apart_as_processes or (self.wants_in_worker and self.in_worker_fault == LATE)
 
     @property
     def apart_as_processes(self) -> bool:
         """Whether the two baselines do not agree, but are no further apart than processes might be."""
-        if self.agreeing or not self.log_ratios or len(self.inside_log_ratios) != len(self.log_ratios):
+        if self.agreeing or not self.log_ratios or len(self.in_worker_log_ratios) != len(self.log_ratios):
             return False
-        return may_be_processes(self.inside_log_ratios, self.log_ratios, self.baseline_time_us)
+        return may_be_processes(self.in_worker_log_ratios, self.log_ratios, self.baseline_time_us)
 
     @property
     def is_pooled(self) -> bool:
         """Whether the speedup is over the baseline's mean of several processes, and not over that in the candidate's own."""
-        return self.is_of_its_process and self.over_processes is not None and bool(self.baseline_us)
+        return self.is_of_its_process and self.pooled_baseline is not None and bool(self.baseline_us)
 
     @property
     def ratios(self) -> list[float]:
         """The log-ratios that the speedup comes from."""
-        return self.inside_log_ratios if self.agreeing and not self.is_pooled else self.log_ratios
+        return self.in_worker_log_ratios if self.agreeing and not self.is_pooled else self.log_ratios
 
     @property
     def time_us(self) -> float:
@@ -206,12 +206,12 @@ class Timing:
 
     @property
     def tail_us(self) -> float | None:
-        """Median of what passed between the end of a segment's last launch and its report, by the referee's clock."""
+        """Median of what passed between the end of a segment's last launch and its report, by the judge's clock."""
         return statistics.median(self.tails_us) if self.tails_us else None
 
     @property
     def wall_overhead_us(self) -> float | None:
-        """Mean, a tenth trimmed at each end, of the referee's wall time of a launch, on a CPU from the opening of its
+        """Mean, a tenth trimmed at each end, of the judge's wall time of a launch, on a CPU from the opening of its
         window, less the time reported for it.
 
         Not the median: a lie about every third launch would not move it.

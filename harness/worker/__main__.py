@@ -1,4 +1,4 @@
-"""`python -m harness.worker FD ARENA_FD OPENED MODULE…`: import the modules, and serve the referee's commands until it
+"""`python -m harness.worker FD ARENA_FD OPENED MODULE…`: import the modules, and serve the judge's commands until it
 says stop or goes away. Where OPENED is "cuda", the GPU is opened meanwhile; else nothing is.
 """
 
@@ -19,7 +19,7 @@ from harness.protocol.frames import Channel, ChannelClosed
 def main() -> None:
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     gc.disable()  # what is imported stays; torch.compile's part of PyTorch would be looked through in each compilation
-    import torch  # before the first command, so that a waiting player has this behind it
+    import torch  # before the first command, so that a waiting worker has this behind it
 
     from harness.protocol.context_opening import open_in_thread
 
@@ -30,19 +30,19 @@ def main() -> None:
 
     for name in sys.argv[4:]:
         importlib.import_module(name)
-    player = Player(channel, Arena(int(sys.argv[2])))
+    worker = Worker(channel, Arena(int(sys.argv[2])))
     if opening is not None:
         opening.join()
     gc.freeze()
     gc.enable()
     channel.send({"hello": os.getpid(), "torch": torch.__version__})
     try:
-        player.serve()
+        worker.serve()
     except ChannelClosed:
         os._exit(0)
 
 
-class Player:
+class Worker:
     """The state between commands: a stage, then a model and its launcher."""
 
     def __init__(self, channel: Channel, arena: Any) -> None:
@@ -181,7 +181,7 @@ class Player:
         self._say({"opened": True})
 
     def _release_memory(self, command: dict[str, Any]) -> None:
-        """Give back what the allocator keeps for later calls: the referee is about to need it."""
+        """Give back what the allocator keeps for later calls: the judge is about to need it."""
         from harness.worker.model import describe
 
         try:

@@ -1,7 +1,7 @@
 """Stand-ins for `load_inline` and `load` that open what the builder produced and compile nothing.
 
-The manifest maps the content key of each call to one shared object, whose hash the referee verified before this
-process started. A call that it does not have is kept as asked for: the referee may have it built, and start another
+The manifest maps the content key of each call to one shared object, whose hash the judge verified before this
+process started. A call that it does not have is kept as asked for: the judge may have it built, and start another
 process that finds it.
 """
 
@@ -33,7 +33,7 @@ opened_operators: set[str] = set()
 _operator_names = torch._C._dispatch_get_all_op_names
 
 
-# The calls for which there was nothing to open, as they are told to the referee, each once.
+# The calls for which there was nothing to open, as they are told to the judge, each once.
 _asked: dict[str, dict[str, Any]] = {}
 # The most that is told of them; what is more is not built.
 _MOST_ASKED_CHARACTERS = 1 << 20
@@ -103,7 +103,7 @@ def _loader(
 
 
 def _keep_asked(key: str, kind: str, arguments: dict[str, Any]) -> bool:
-    """Whether there is room to tell the referee of this call."""
+    """Whether there is room to tell the judge of this call."""
     told = {name: _told(value) for name, value in arguments.items() if name not in LEFT_OUT and value is not None}
     texts = {}
     if kind == "load":

@@ -1,7 +1,7 @@
 """The loop that makes a number of launches, all alike, in the order that keeps their times honest.
 
 Per launch: wait for the turn → fill the slot, cool the cache → wait for the window → start → `forward` → stop → copy
-the output out → overwrite what was returned. On a GPU the whole loop only queues; nothing runs before the referee lets
+the output out → overwrite what was returned. On a GPU the whole loop only queues; nothing runs before the judge lets
 the first turn go, and no launch's inputs can be read before its own.
 
 Where a first result, which is never timed, lies in another order of dimensions than the reference's, every later call is

@@ -1,6 +1,6 @@
 """Taking what `forward` returned: gates on its form, a copy into the outbox, and 0xFF over the storage it gave.
 
-The gates look at the form only; values are the referee's to judge. Overwriting makes stale memory visible: a
+The gates look at the form only; values are the judge's to judge. Overwriting makes stale memory visible: a
 candidate that hands back an old buffer unwritten hands back NaN. An output that is dense in another order of its
 dimensions than the reference's (channels_last, say) is right; its copy to that order is a part of the call.
 """

@@ -1,7 +1,7 @@
 """One launch on a CPU under PyTorch's profiler: which operators ran inside `forward`. A GPU's launches have the recorder.
 
-Never a timed launch: the profiler slows what it watches. What is listed here is the player's word; whose work it was
-is decided by `attribution` on the referee's side, which has the launch's output checked like any other.
+Never a timed launch: the profiler slows what it watches. What is listed here is the worker's word; whose work it was
+is decided by `attribution` on the judge's side, which has the launch's output checked like any other.
 
 The profiler's functions are taken from the C extension as this module is imported, before any candidate is, so that
 patching `torch.profiler` or the classes behind it changes nothing here.

@@ -1,4 +1,4 @@
-"""From the events of PyTorch's profiler to what the player says of them: which names, and for how long they ran.
+"""From the events of PyTorch's profiler to what the worker says of them: which names, and for how long they ran.
 
 The functions that read an event are taken from the C extension as this module is imported, before any candidate is.
 """

@@ -1,7 +1,7 @@
 """Where launches happen: one stage for a GPU, one for a CPU, alike to the loop that uses them.
 
 A stage waits for a launch's turn, brings its inputs into the slot, makes the cache cold and keeps the time. On a GPU
-all of that is queued in stream order behind words of host memory that the referee releases; on a CPU it happens
+all of that is queued in stream order behind words of host memory that the judge releases; on a CPU it happens
 at once, and the turn is a frame.
 """
 
@@ -24,7 +24,7 @@ from harness.protocol.frames import Channel
 from harness.protocol.gate_kernel import Waiter
 from harness.protocol.layout import TensorSpec
 from harness.protocol.markers import Closer, Markers
-from harness.protocol.masking import Completer, Mask
+from harness.protocol.masking import DeferredWriter, Mask
 from harness.protocol.output_placement import Placement
 from harness.protocol.recorder import open_recorder
 from harness.protocol.rotation import Rotation
@@ -75,7 +75,7 @@ class CudaStage:
         self._mask = Mask(cubin, self._secret.data_ptr(), blocks)
         records = cuda_driver.open_ipc(bytes.fromhex(command["records"]["handle"]))
         markers = Markers(*command["markers"])
-        self._completer = Completer(cubin, self._words, records, markers.opens)
+        self._deferred_writer = DeferredWriter(cubin, self._words, records, markers.opens)
         self._closer = Closer(cubin, markers.closes)
         cooling = command["cooling"]
         written, read, self._sums = (
@@ -133,7 +133,7 @@ class CudaStage:
         return self._guard.broken(tree.flatten(result)[1])
 
     def wait_for_turn(self, sequence: int) -> None:
-        if self._is_first:  # the referee works on the same device while this queue is held
+        if self._is_first:  # the judge works on the same device while this queue is held
             cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
             cuda_driver.stream_wait(_LEGACY_STREAM, self._words + GO_BYTE, sequence)
             self._is_first = False
@@ -142,7 +142,7 @@ class CudaStage:
         )
 
     def wait_for_window(self, sequence: int) -> None:
-        self._completer.run(_LEGACY_STREAM, sequence, self._slots[self._index].data_ptr(), self._filled_bytes)
+        self._deferred_writer.run(_LEGACY_STREAM, sequence, self._slots[self._index].data_ptr(), self._filled_bytes)
 
     def close_window(self) -> None:
         self._closer.run(_LEGACY_STREAM)
@@ -186,14 +186,15 @@ class CudaStage:
 
 
 class CpuStage:
-    """Launches on the CPU; slots and outboxes are shared host memory that the referee fills at the turn."""
+    """Launches on the CPU; slots and outboxes are shared host memory that the judge fills at the turn."""
 
     stream: int | None = None
 
     def __init__(self, arena: Arena, command: dict[str, Any], channel: Channel) -> None:
         self.device = torch.device("cpu")
-        # Not where they are as many: to set them has MKL start threads within threads, which the referee's calls do not pay
-        # for. Attention took 3.9 ms in a player on two cores, where it takes 2.5.
+        # Not where they are as many: to set them has MKL start threads within threads, which the judge's calls do not
+        # pay
+        # for. Attention took 3.9 ms in a worker on two cores, where it takes 2.5.
         if torch.get_num_threads() != command["threads"]:
             torch.set_num_threads(command["threads"])
         self._heap = SteadyHeap()
@@ -213,10 +214,10 @@ class CpuStage:
         self._outputs = Views([self._arena.map(**region) for region in regions["outboxes"]])
 
     def set_filled_bytes(self, size_bytes: int) -> None:
-        """Nothing to note: the referee fills the slots itself."""
+        """Nothing to note: the judge fills the slots itself."""
 
     def count_mail(self) -> None:
-        """The referee waits for frames themselves."""
+        """The judge waits for frames themselves."""
 
     def before_queue(self, outputs: Sequence[TensorSpec] = (), places: int = 0) -> None:
         """Nothing is queued on a CPU."""
@@ -231,7 +232,7 @@ class CpuStage:
         self._channel.send({"turn": sequence})
         answer = self._channel.receive()
         if answer.get("go") != sequence:
-            raise RuntimeError("the referee and the player disagree on whose turn it is")
+            raise RuntimeError("the judge and the worker disagree on whose turn it is")
         self._turn, self._word = sequence, answer["word"]
 
     def wait_for_window(self, sequence: int) -> None:

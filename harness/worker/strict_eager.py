@@ -1,4 +1,4 @@
-"""Eager in a candidate's process as it is in the referee's: with TF32 off, whatever the candidate has turned on.
+"""Eager in a candidate's process as it is in the judge's: with TF32 off, whatever the candidate has turned on.
 
 PyTorch keeps that twice (once before 2.9), in flags and in precisions by backend and operator, and refuses to read the
 flags where they have come to contradict the others. What was there is put back as it was read.

@@ -50,7 +50,7 @@ def test_a_symbol_that_stands_for_gigabytes_costs_neither_memory_nor_much_time(m
     assert time.monotonic() - began < 20
 
 
-def test_a_long_name_is_cut_off_where_the_players_is():
+def test_a_long_name_is_cut_off_where_the_workers_is():
     assert len(demangled(doubling(12))) == LONGEST_NAME
 
 

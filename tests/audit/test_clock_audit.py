@@ -1,4 +1,4 @@
-"""What the floor, the referee's clock, early inputs and the baseline's own time say against a reported time."""
+"""What the floor, the judge's clock, early inputs and the baseline's own time say against a reported time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from harness.launch.failures import Failed
 from harness.model.device_limits import CPU, CUDA, limits_of
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.control import LESS_SHARE, Control, reconcile
-from harness.timing.probes.result import EarlyLook
+from harness.timing.probes.result import ProbeResult
 from harness.timing.stats import Interval
 from harness.timing.three_clocks import ThreeClocks
 from harness.timing.timings import Timing
 
-CONTROL = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0)
+CONTROL = Control(overhead_us=40.0, ungated_overhead_us=340.0, baseline_us=1000.0)
 
 
 PROBES = {each.clock: each for each in (CUDA.probe, CUDA.ungated_probe, CPU.probe)}
@@ -27,7 +27,7 @@ def timing_of(time_us=1000.0, *, overhead_us=40.0, host_us=5.0, hidden=True, ear
     return Timing(
         candidate_us=[time_us] * 20, baseline_us=[baseline_us] * 20, wall_less_time_us=[overhead_us] * 20,
         host_us=[host_us] * 20, launch_hidden=hidden,
-        early=None if early_us is None else EarlyLook(time_us, early_us, limits=PROBES[kind]),
+        early_read_probe=None if early_us is None else ProbeResult(time_us, early_us, limits=PROBES[kind]),
     )
 
 
@@ -70,7 +70,7 @@ def test_what_the_control_left_unexplained_too_is_no_evidence():
     check_times(timing_of(1.0, overhead_us=2700.0), CUDA, None, Control(2690.0, None, 1000.0))
 
 
-def test_the_referees_clock_less_the_controls_steps_is_a_third_time_of_a_call():
+def test_the_judges_clock_less_the_controls_steps_is_a_third_time_of_a_call():
     found = reconcile(timing_of(overhead_us=52.0), CONTROL, 990.0, CUDA)
     assert (found.events_us, found.profiler_us, found.wall_us) == (1000.0, 990.0, pytest.approx(1012.0))
     assert reconcile(timing_of(overhead_us=350.0, hidden=False), CONTROL, None, CUDA).wall_us == pytest.approx(1010.0)
@@ -88,7 +88,7 @@ def test_a_launch_that_was_not_hidden_may_show_the_harnesss_python_but_no_more()
 
 
 @pytest.mark.parametrize(("kind", "hidden"), [("cuda", False), ("cuda", True), ("cpu", None)])
-def test_what_a_player_says_of_the_hosts_time_explains_nothing(kind, hidden):
+def test_what_a_worker_says_of_the_hosts_time_explains_nothing(kind, hidden):
     lie = timing_of(1.0, overhead_us=30_000.0, host_us=30_000.0, hidden=hidden)
     assert verdict_on(lie, kind=kind).reason_code is ReasonCode.CLOCKS_DISAGREE
 
@@ -98,7 +98,7 @@ def test_what_a_player_says_of_the_hosts_time_explains_nothing(kind, hidden):
     ("cuda", 16.0, None), ("cuda", 14.0, "unsure"), ("cuda", -9.0, "unsure"), ("cuda", -34.0, "rejected"),
     ("cpu", 1500.0, None), ("cpu", 1600.0, "unsure"), ("cpu", 9000.0, "rejected"), ("cpu", -9000.0, "unsure"),
 ])
-def test_wall_time_may_lie_a_little_apart_is_doubted_further_off_and_disbelieved_far_off(kind, overhead_us, status):
+def test_sandbox_time_may_lie_a_little_apart_is_doubted_further_off_and_disbelieved_far_off(kind, overhead_us, status):
     timing = timing_of(1000.0, overhead_us=overhead_us)
     if status is None:
         check_times(timing, limits_of(kind), None, CONTROL)
@@ -122,16 +122,16 @@ LESS = [
 L2_READ_US, FLUSH_US = 15.0, 77.0
 
 
-@pytest.mark.parametrize(("time_us", "before_us", "held_us", "unheld_us"), LESS)
+@pytest.mark.parametrize(("time_us", "before_us", "gated_us", "ungated_us"), LESS)
 def test_what_less_than_the_steps_is_allowed_is_a_share_of_a_long_call_and_gains_next_to_nothing(
-    time_us, before_us, held_us, unheld_us
+    time_us, before_us, gated_us, ungated_us
 ):
-    control = Control(overhead_us=400.0, unheld_overhead_us=380.0, baseline_us=time_us, synchronised_overhead_us=680.0)
+    control = Control(overhead_us=400.0, ungated_overhead_us=380.0, baseline_us=time_us, synchronised_overhead_us=680.0)
     timing = timing_of(time_us, baseline_us=time_us)
-    allowed = {True: held_us, False: unheld_us}
-    assert {held: replace(control, is_held=held).less_us(timing, CUDA) for held in allowed} == pytest.approx(allowed)
-    gained = {us: L2_READ_US / time_us if us >= FLUSH_US else 0.0 for us in (before_us, held_us, unheld_us)}
-    assert gained[before_us] == 0.0 and gained[held_us] <= 0.002 and gained[unheld_us] <= 0.004
+    allowed = {True: gated_us, False: ungated_us}
+    assert {held: replace(control, is_gated=held).less_us(timing, CUDA) for held in allowed} == pytest.approx(allowed)
+    gained = {us: L2_READ_US / time_us if us >= FLUSH_US else 0.0 for us in (before_us, gated_us, ungated_us)}
+    assert gained[before_us] == 0.0 and gained[gated_us] <= 0.002 and gained[ungated_us] <= 0.004
 
 
 # The harness's own steps in µs; what they may seem shorter by; and what leaving out the flush, or a step that moves a tenth of
@@ -141,7 +141,7 @@ LONG_STEPS = [(400.0, 25.0), (3_000.0, 30.0), (7_600.0, 76.0), (7_800.0, 195.0),
 
 @pytest.mark.parametrize(("steps_us", "less_us"), LONG_STEPS)
 def test_long_steps_may_seem_shorter_by_less_than_any_of_them_takes_but_the_flush(steps_us, less_us):
-    control = Control(overhead_us=steps_us, unheld_overhead_us=None, baseline_us=1_000.0)
+    control = Control(overhead_us=steps_us, ungated_overhead_us=None, baseline_us=1_000.0)
     allowed_us = control.less_us(timing_of(1_000.0, baseline_us=1_000.0), CUDA)
     assert allowed_us == pytest.approx(less_us)
     assert allowed_us < FLUSH_US or LESS_SHARE * steps_us >= FLUSH_US  # no flush is missed that was seen before
@@ -150,40 +150,40 @@ def test_long_steps_may_seem_shorter_by_less_than_any_of_them_takes_but_the_flus
 
 
 def test_on_a_cpu_and_for_more_than_the_steps_the_hundredth_stays():
-    control = Control(overhead_us=16_000.0, unheld_overhead_us=None, baseline_us=1_000.0)
+    control = Control(overhead_us=16_000.0, ungated_overhead_us=None, baseline_us=1_000.0)
     assert control.steps_share_us == pytest.approx(160.0)
     assert control.less_us(timing_of(1_000.0, baseline_us=1_000.0), CPU) == pytest.approx(1_500.0)
 
 
 def test_an_exact_copy_of_a_loop_of_thousands_of_kernels_is_neither_rejected_nor_doubted():
     """Of 30 ms it had 151 µs less than the control, which was `rejected`; of a call of 300 µs that still is."""
-    control = Control(overhead_us=400.0, unheld_overhead_us=380.0, baseline_us=30_000.0, is_held=False)
+    control = Control(overhead_us=400.0, ungated_overhead_us=380.0, baseline_us=30_000.0, is_gated=False)
     timing = timing_of(30_000.0, overhead_us=229.0, hidden=False, baseline_us=30_000.0)
     assert control.unexplained_us(timing) == -151.0
     check_times(timing, CUDA, None, control)
-    check_times(timing, CUDA, None, replace(control, is_held=True))
-    short = Control(overhead_us=400.0, unheld_overhead_us=380.0, baseline_us=300.0, is_held=False)
+    check_times(timing, CUDA, None, replace(control, is_gated=True))
+    short = Control(overhead_us=400.0, ungated_overhead_us=380.0, baseline_us=300.0, is_gated=False)
     verdict = verdict_on(timing_of(300.0, overhead_us=229.0, hidden=False, baseline_us=300.0), control=short)
     assert verdict.status is Status.REJECTED
 
 
-@pytest.mark.parametrize(("overhead_us", "is_held", "status"), [
+@pytest.mark.parametrize(("overhead_us", "is_gated", "status"), [
     (90.0, True, Status.UNSURE), (-260.0, True, Status.REJECTED), (-260.0, False, Status.UNSURE),
 ])
 def test_more_than_that_is_doubted_and_blamed_only_where_it_is_known_what_steps_take_without_the_host(
-    overhead_us, is_held, status
+    overhead_us, is_gated, status
 ):
-    control = Control(overhead_us=400.0, unheld_overhead_us=400.0, baseline_us=30_000.0, is_held=is_held)
+    control = Control(overhead_us=400.0, ungated_overhead_us=400.0, baseline_us=30_000.0, is_gated=is_gated)
     assert verdict_on(timing_of(30_000.0, overhead_us=overhead_us), control=control).status is status
 
 
 def test_a_doubt_about_launches_that_could_not_be_queued_ahead_accuses_nobody():
-    control = Control(overhead_us=400.0, unheld_overhead_us=400.0, baseline_us=8_000.0, is_held=False)
-    held, unheld = (
+    control = Control(overhead_us=400.0, ungated_overhead_us=400.0, baseline_us=8_000.0, is_gated=False)
+    held, ungated = (
         verdict_on(timing_of(8_000.0, overhead_us=650.0, hidden=hidden), control=control) for hidden in (True, False)
     )
     assert "work was done outside the timed window" in held.reason
-    assert unheld.status is Status.UNSURE and "outside" not in unheld.reason and "left out" not in unheld.reason
+    assert ungated.status is Status.UNSURE and "outside" not in ungated.reason and "left out" not in ungated.reason
 
 
 def test_two_controls_of_a_long_call_differ_by_a_share_of_it():
@@ -198,7 +198,7 @@ def test_a_report_that_is_late_by_what_is_just_doubted_of_a_long_segment_is_not_
     """Segments of two calls of 160 ms may be 16 ms late, which is more than what a short one is blamed for."""
     timing = timing_of(160_000.0, baseline_us=160_000.0)
     timing.tails_us, timing.launches_per_segment = [tail_us] * 5, 2
-    control = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=160_000.0, tail_us=0.0)
+    control = Control(overhead_us=40.0, ungated_overhead_us=340.0, baseline_us=160_000.0, tail_us=0.0)
     if status is None:
         check_times(timing, CUDA, None, control)
     else:
@@ -211,7 +211,7 @@ def test_a_report_that_is_late_by_what_is_just_doubted_of_a_long_segment_is_not_
 def test_work_left_for_the_end_of_a_segment_makes_its_report_late(tail_us, status):
     timing = timing_of(15.0)
     timing.tails_us, timing.launches_per_segment = [tail_us] * 5, 41
-    control = Control(overhead_us=40.0, unheld_overhead_us=340.0, baseline_us=1000.0, tail_us=400.0)
+    control = Control(overhead_us=40.0, ungated_overhead_us=340.0, baseline_us=1000.0, tail_us=400.0)
     if status is None:
         check_times(timing, CUDA, None, control)
     else:
@@ -226,9 +226,9 @@ def test_work_left_for_the_end_of_a_segment_makes_its_report_late(tail_us, statu
 ])
 def test_a_queue_that_is_not_held_runs_ahead_of_the_device_or_waits_for_it_or_does_a_part_of_that(overhead_us, status):
     """A call of 390 µs that waits for the device took 97 µs more around it than a control that ran ahead, and one of 42 µs
-    88 less than two controls that were not held.
+    88 less than two controls that were not gated.
     """
-    control = Control(overhead_us=40.0, unheld_overhead_us=320.0, baseline_us=390.0, synchronised_overhead_us=440.0)
+    control = Control(overhead_us=40.0, ungated_overhead_us=320.0, baseline_us=390.0, synchronised_overhead_us=440.0)
     timing = timing_of(390.0, overhead_us=overhead_us)
     assert control.unexplained_us(timing) == overhead_us - 40.0
     timing.launch_hidden = False
@@ -241,7 +241,7 @@ def test_a_queue_that_is_not_held_runs_ahead_of_the_device_or_waits_for_it_or_do
 @pytest.mark.parametrize(("overhead_us", "status"), [(200.0, None), (190.0, Status.UNSURE), (300.0, Status.REJECTED)])
 def test_the_least_that_steps_take_is_what_they_took_around_any_baseline(overhead_us, status):
     """Around a control that was timed as the harness started they may take longer; the most is what they took there."""
-    control = Control(overhead_us=240.0, unheld_overhead_us=None, baseline_us=1000.0)
+    control = Control(overhead_us=240.0, ungated_overhead_us=None, baseline_us=1000.0)
     for seen_us in (222.0, 400.0):
         control = control.and_baseline(timing_of(overhead_us=seen_us))
     if status is None:
@@ -289,7 +289,7 @@ def test_around_a_call_of_gigabytes_the_harness_s_own_steps_may_differ_by_a_shar
 ])
 def test_steps_around_a_longer_control_take_longer_by_so_much_and_no_more(control_us, kind, less_us, status):
     timing = timing_of(1000.0, overhead_us=2000.0 - less_us, baseline_us=control_us)
-    control = Control(overhead_us=2000.0, unheld_overhead_us=2000.0, baseline_us=control_us)
+    control = Control(overhead_us=2000.0, ungated_overhead_us=2000.0, baseline_us=control_us)
     if status is None:
         check_times(timing, limits_of(kind), None, control)
     else:
@@ -301,13 +301,13 @@ def test_steps_around_a_longer_control_take_longer_by_so_much_and_no_more(contro
 ])
 def test_what_a_longer_control_explains_is_no_disagreement_of_the_clocks(less_us, kind, off_us):
     timing = timing_of(300.0, overhead_us=2000.0 - less_us, baseline_us=46_000.0)
-    control = Control(overhead_us=2000.0, unheld_overhead_us=2000.0, baseline_us=46_000.0)
+    control = Control(overhead_us=2000.0, ungated_overhead_us=2000.0, baseline_us=46_000.0)
     assert reconcile(timing, control, None, limits_of(kind)).wall_us == pytest.approx(300.0 + off_us)
 
 
 @pytest.mark.parametrize("longer_us", [26.0, 51.0])
 def test_steps_around_a_shorter_control_explain_no_more_around_a_long_call(longer_us):
-    control = Control(overhead_us=40.0, unheld_overhead_us=40.0, baseline_us=100.0)
+    control = Control(overhead_us=40.0, ungated_overhead_us=40.0, baseline_us=100.0)
     verdict = verdict_on(timing_of(1000.0, overhead_us=40.0 + longer_us, baseline_us=100.0), control=control)
     assert verdict.status is (Status.UNSURE if longer_us < 50 else Status.REJECTED)
 
@@ -315,10 +315,10 @@ def test_steps_around_a_shorter_control_explain_no_more_around_a_long_call(longe
 @pytest.mark.parametrize(("early_us", "kind", "believed"), [
     (1000.0, "cuda", True), (2000.0, "cuda", True), (955.0, "cuda", True), (945.0, "cuda", False),
     (10.0, "cuda", False), (601.0, "cpu", True),
-    (901.0, "unheld", True), (850.0, "unheld", False),
+    (901.0, "ungated", True), (850.0, "ungated", False),
 ])
 def test_a_time_that_falls_when_inputs_are_readable_early_is_not_believed(early_us, kind, believed):
-    timing, kind = timing_of(early_us=early_us, kind=kind), kind.replace("unheld", "cuda")
+    timing, kind = timing_of(early_us=early_us, kind=kind), kind.replace("ungated", "cuda")
     if believed:
         check_times(timing, limits_of(kind), None, CONTROL)
         return
@@ -332,7 +332,7 @@ def test_a_time_that_falls_when_inputs_are_readable_early_is_not_believed(early_
 ])
 def test_a_time_that_rises_when_inputs_are_complete_at_the_last_moment_is_not_believed(completed_us, kind, believed):
     timing = timing_of()
-    timing.completed = EarlyLook(completed_us, 1000.0, limits=PROBES[kind])
+    timing.late_input_probe = ProbeResult(completed_us, 1000.0, limits=PROBES[kind])
     if believed:
         check_times(timing, limits_of(kind), 500.0, CONTROL)
         return
@@ -356,7 +356,7 @@ def test_on_a_cpu_a_gain_that_another_load_could_make_is_doubted_and_not_blamed(
 @pytest.mark.parametrize(("valued_us", "status"), [(1040.0, None), (1060.0, Status.REJECTED)])
 def test_a_call_that_takes_longer_on_other_values_goes_by_them(valued_us, status):
     timing = timing_of(1000.0)
-    timing.valued = EarlyLook(valued_us, 1000.0)
+    timing.input_value_probe = ProbeResult(valued_us, 1000.0)
     if status is None:
         check_times(timing, CUDA, None, CONTROL)
     else:
@@ -367,16 +367,16 @@ def test_a_call_that_takes_longer_on_other_values_goes_by_them(valued_us, status
 
 def test_where_a_machine_was_busier_nobody_is_rejected_for_values():
     timing = timing_of(1000.0)
-    timing.valued = EarlyLook(1500.0, 1000.0, gained_beside_us=0.0, findings=5)
+    timing.input_value_probe = ProbeResult(1500.0, 1000.0, gained_beside_us=0.0, findings=5)
     assert verdict_on(timing).status is Status.UNSURE
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
-@pytest.mark.parametrize("name", ["early", "completed", "valued"])
+@pytest.mark.parametrize("name", ["early_read_probe", "late_input_probe", "input_value_probe"])
 def test_who_begins_early_now_and_then_only_is_doubted(kind, name):
     for findings, believed in ((2, True), (3, False)):
         timing = timing_of()
-        setattr(timing, name, EarlyLook(1000.0, 1000.0, findings=findings))
+        setattr(timing, name, ProbeResult(1000.0, 1000.0, findings=findings))
         if believed:
             check_times(timing, limits_of(kind), None, CONTROL)
             continue
@@ -420,18 +420,18 @@ def test_an_eager_that_stays_slow_is_a_disturbed_machine_and_nobodys_fault():
     assert caught.value.verdict.status is Status.UNSURE
 
 
-@pytest.mark.parametrize(("beside_us", "alone_unheld_us", "status"), [
+@pytest.mark.parametrize(("beside_us", "alone_ungated_us", "status"), [
     (1500.0, 1600.0, None), (1500.0, 1200.0, Status.UNSURE), (1600.0, 990.0, Status.REJECTED),
 ])
 def test_beside_one_that_cannot_be_queued_ahead_eager_is_held_against_itself_as_little_queued(
-    beside_us, alone_unheld_us, status
+    beside_us, alone_ungated_us, status
 ):
     """Of hundreds of short kernels eager takes longer where the host shows; that is nobody's doing."""
     asked = []
 
     def eager_alone_us(held):
         asked.append(held)
-        return 1000.0 if held else alone_unheld_us
+        return 1000.0 if held else alone_ungated_us
 
     timing = timing_of(baseline_us=beside_us, hidden=False)
     if status is None:
@@ -443,12 +443,12 @@ def test_beside_one_that_cannot_be_queued_ahead_eager_is_held_against_itself_as_
     assert asked == [False]
 
 
-@pytest.mark.parametrize(("is_held", "beside_us", "status"), [
+@pytest.mark.parametrize(("is_gated", "beside_us", "status"), [
     (False, 1300.0, None), (False, 1490.0, None), (False, 1600.0, Status.REJECTED), (True, 1300.0, Status.UNSURE),
 ])
-def test_where_the_reference_cannot_be_queued_ahead_the_interval_reaches_its_usual_time(is_held, beside_us, status):
+def test_where_the_reference_cannot_be_queued_ahead_the_interval_reaches_its_usual_time(is_gated, beside_us, status):
     """Eager of 6,244 kernels took 36 ms beside the control and 46 beside its exact copy, on a host that was busy."""
-    control, timing = replace(CONTROL, is_held=is_held), timing_of(baseline_us=beside_us, hidden=False)
+    control, timing = replace(CONTROL, is_gated=is_gated), timing_of(baseline_us=beside_us, hidden=False)
     if status is None:
         check_baseline(timing, CUDA, control, lambda held: pytest.fail("it was timed again without need"))
         return
@@ -460,15 +460,15 @@ def test_where_the_reference_cannot_be_queued_ahead_the_interval_reaches_its_usu
 UNEVEN_US = [900.0, 950.0, 1000.0, 1050.0, 1100.0] * 4  # the middle half spans 100
 
 
-@pytest.mark.parametrize("name", ["early", "completed", "valued"])
+@pytest.mark.parametrize("name", ["early_read_probe", "late_input_probe", "input_value_probe"])
 @pytest.mark.parametrize(("gained_us", "control", "status"), [
-    (250.0, replace(CONTROL, is_held=False), None), (250.0, None, None), (250.0, CONTROL, Status.REJECTED),
-    (350.0, replace(CONTROL, is_held=False), Status.REJECTED),
+    (250.0, replace(CONTROL, is_gated=False), None), (250.0, None, None), (250.0, CONTROL, Status.REJECTED),
+    (350.0, replace(CONTROL, is_gated=False), Status.REJECTED),
 ])
 def test_where_the_reference_cannot_be_queued_ahead_a_gain_within_the_scatter_is_chance(name, gained_us, control, status):
-    timing = timing_of(hidden=False, overhead_us=CONTROL.unheld_overhead_us)
+    timing = timing_of(hidden=False, overhead_us=CONTROL.ungated_overhead_us)
     timing.candidate_us = list(UNEVEN_US)
-    setattr(timing, name, EarlyLook(1000.0, 1000.0 - gained_us, findings=5, limits=CUDA.ungated_probe))
+    setattr(timing, name, ProbeResult(1000.0, 1000.0 - gained_us, findings=5, limits=CUDA.ungated_probe))
     if status is None:
         check_times(timing, CUDA, None, control)
     else:
@@ -511,7 +511,7 @@ def test_pauses_that_fall_on_some_launches_of_a_busy_cpu_are_a_doubt_and_in_most
     assert verdict_on(timing, kind="cpu", control=control).status is status
 
 
-def test_a_player_on_a_cpu_cannot_hide_work_behind_the_noise_of_its_flush():
+def test_a_worker_on_a_cpu_cannot_hide_work_behind_the_noise_of_its_flush():
     control = Control(500.0, None, 1000.0, cooling_us=20_000.0)
     timing = timing_of(1000.0, overhead_us=2100.0, hidden=None)
     timing.cooling_us = [20_000.0] * 20

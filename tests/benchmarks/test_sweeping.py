@@ -1,4 +1,4 @@
-"""A sweep over problems: who is given what, what a death costs, and when it ends. The referees here only pretend."""
+"""A sweep over problems: who is given what, what a death costs, and when it ends. The judges here only pretend."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Pretended:
 
 
 def judge(pipe, device, setup):
-    """In the place of a warm referee."""
+    """In the place of a warm judge."""
     if device == "cuda:7":
         pipe.send(("failed", "there is no such GPU"))
         return

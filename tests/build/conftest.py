@@ -69,7 +69,7 @@ class ModelNew(torch.nn.Module):
 
 
 @dataclass
-class Workshop:
+class BuildPool:
     """A folder of candidates and a cache, and a way to build what is written there."""
 
     folder: Path
@@ -90,30 +90,30 @@ class Workshop:
 
 
 @pytest.fixture
-def workshop(tmp_path):
+def build_pool(tmp_path):
     (tmp_path / "candidates").mkdir()
-    return Workshop(tmp_path / "candidates", Cache(tmp_path / "cache"))
+    return BuildPool(tmp_path / "candidates", Cache(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="session")
-def new_workshop(tmp_path_factory):
-    """Makes a workshop of its own for each caller that several tests share."""
+def new_pool(tmp_path_factory):
+    """Makes a build pool of its own for each caller that several tests share."""
 
-    def make(name: str) -> Workshop:
+    def make(name: str) -> BuildPool:
         folder = tmp_path_factory.mktemp(name)
         (folder / "candidates").mkdir()
-        return Workshop(folder / "candidates", Cache(folder / "cache"))
+        return BuildPool(folder / "candidates", Cache(folder / "cache"))
 
     return make
 
 
 @pytest.fixture(scope="session")
-def built_workshop(new_workshop):
-    """A workshop in which a C++ and a CUDA candidate have really been built, in parallel."""
-    workshop = new_workshop("built")
-    candidates = [workshop.write("doubled", CPP_CANDIDATE), workshop.write("reversed", CUDA_CANDIDATE)]
-    workshop.build(*candidates)
-    return workshop
+def built_pool(new_pool):
+    """A build pool in which a C++ and a CUDA candidate have really been built, in parallel."""
+    build_pool = new_pool("built")
+    candidates = [build_pool.write("doubled", CPP_CANDIDATE), build_pool.write("reversed", CUDA_CANDIDATE)]
+    build_pool.build(*candidates)
+    return build_pool
 
 
 needs_cxx = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")

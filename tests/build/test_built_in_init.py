@@ -44,22 +44,22 @@ def get_init_inputs():
 
 
 @pytest.fixture
-def built_for(workshop):
+def built_for(build_pool):
     """`built_for(candidate, extra, *sizes)`: its build, where ModelNew is given each size and so much more."""
-    reference = workshop.folder.parent / "reference.py"
+    reference = build_pool.folder.parent / "reference.py"
 
     def build(candidate, extra, *sizes):
         reference.write_text(SIZED_REFERENCE.replace("EXTRA", str(extra)))
         init = {"reference": str(reference), "sizes": [{"N": each} for each in sizes]}
-        with BuildQueue([candidate], find_toolchain(None), workshop.cache, SETTINGS, problem_init=init) as queue:
+        with BuildQueue([candidate], find_toolchain(None), build_pool.cache, SETTINGS, problem_init=init) as queue:
             return queue.result(candidate)
 
     return build
 
 
 @needs_cxx
-def test_what_is_built_in_init_is_built_for_each_size_and_anew_for_other_arguments(workshop, built_for):
-    candidate = workshop.write("sized", IN_INIT)
+def test_what_is_built_in_init_is_built_for_each_size_and_anew_for_other_arguments(build_pool, built_for):
+    candidate = build_pool.write("sized", IN_INIT)
     first = built_for(candidate, 0, 5, 6)
     assert first.verdict is None and len(first.extensions) == 2 and first.is_of_init
     assert built_for(candidate, 0, 5, 6).cached
@@ -70,7 +70,7 @@ def test_what_is_built_in_init_is_built_for_each_size_and_anew_for_other_argumen
     assert built_for(candidate, 0, 5, 6).cached, "both are kept"
 
 
-def test_what_is_built_at_import_is_one_for_all_problems(workshop, built_for):
-    plain = workshop.write("plain", PLAIN_CANDIDATE)
+def test_what_is_built_at_import_is_one_for_all_problems(build_pool, built_for):
+    plain = build_pool.write("plain", PLAIN_CANDIDATE)
     assert not built_for(plain, 0, 5).is_of_init
     assert built_for(plain, 1, 6).cached

@@ -67,15 +67,15 @@ def of_files(folder, more="", header=HEADER):
     return read_candidate(folder / "candidate.py")
 
 
-def built(workshop, candidate, *archs):
-    with BuildQueue([candidate], find_toolchain(None, archs), workshop.cache, workshop.settings) as queue:
+def built(build_pool, candidate, *archs):
+    with BuildQueue([candidate], find_toolchain(None, archs), build_pool.cache, build_pool.settings) as queue:
         return queue.result(candidate)
 
 
 @needs_nvcc
-def test_each_architecture_is_compiled_for_and_has_its_own_figures(workshop):
-    candidate = workshop.write("plain", INLINE.replace("BODY", ""))
-    build = built(workshop, candidate, "8.0", "9.0a", "10.0")
+def test_each_architecture_is_compiled_for_and_has_its_own_figures(build_pool):
+    candidate = build_pool.write("plain", INLINE.replace("BODY", ""))
+    build = built(build_pool, candidate, "8.0", "9.0a", "10.0")
     assert build.verdict.status is Status.COMPILED
     assert [kernel.arch for kernel in build.kernels] == ["sm_80", "sm_90a", "sm_100"]
     assert build.arch == "sm_80+sm_90a+sm_100"
@@ -83,27 +83,27 @@ def test_each_architecture_is_compiled_for_and_has_its_own_figures(workshop):
 
 
 @needs_nvcc
-def test_an_architecture_that_lacks_what_is_used_is_named_and_the_others_count(workshop):
+def test_an_architecture_that_lacks_what_is_used_is_named_and_the_others_count(build_pool):
     body = 'asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");'
-    candidate = workshop.write("hopper", INLINE.replace("BODY", body))
-    build = built(workshop, candidate, "8.0", "9.0a")
+    candidate = build_pool.write("hopper", INLINE.replace("BODY", body))
+    build = built(build_pool, candidate, "8.0", "9.0a")
     assert build.verdict.status is Status.COMPILED
     assert "not for sm_80 (it uses setmaxnreg" in build.verdict.reason
     assert [kernel.arch for kernel in build.kernels] == ["sm_90a"]
-    alone = built(workshop, candidate, "8.0")
+    alone = built(build_pool, candidate, "8.0")
     assert (alone.verdict.status, alone.verdict.reason_code) == (Status.SKIPPED, ReasonCode.NEEDS_ARCH)
 
 
 @needs_nvcc
-def test_a_library_whose_headers_are_missing_is_named_with_what_brings_it(workshop):
-    candidate = workshop.write("absent", INLINE.replace("__global__", "#include <cublas_no_such.h>\n__global__"))
-    build = built(workshop, candidate)
+def test_a_library_whose_headers_are_missing_is_named_with_what_brings_it(build_pool):
+    candidate = build_pool.write("absent", INLINE.replace("__global__", "#include <cublas_no_such.h>\n__global__"))
+    build = built(build_pool, candidate)
     assert build.verdict.status is Status.SKIPPED
     assert "pip install nvidia-cublas" in build.verdict.reason
 
 
 @pytest.fixture
-def watched(workshop, tmp_path):
+def watched(build_pool, tmp_path):
     """`watched(candidate, *archs)`: its build, where nvcc tells its arguments."""
     nvcc = tmp_path / "nvcc"
     nvcc.write_text(f'#!/bin/sh\necho "called with $@"\nexec {NVCC} "$@"\n')
@@ -111,7 +111,7 @@ def watched(workshop, tmp_path):
 
     def build(candidate, *archs):
         toolchain = replace(find_toolchain(None, archs), nvcc_path=str(nvcc))
-        with BuildQueue([candidate], toolchain, workshop.cache, workshop.settings) as queue:
+        with BuildQueue([candidate], toolchain, build_pool.cache, build_pool.settings) as queue:
             return queue.result(candidate)
 
     return build
@@ -123,8 +123,8 @@ WITH_TENSOR = INLINE.replace("__global__", "#include <torch/types.h>\n__global__
 
 
 @needs_nvcc
-def test_an_error_that_no_header_could_mend_is_told_without_compiling_all_of_pytorch(watched, workshop):
-    build = watched(workshop.write("certain", WITH_TENSOR.replace("END", "\n")), "8.0", "9.0a")
+def test_an_error_that_no_header_could_mend_is_told_without_compiling_all_of_pytorch(watched, build_pool):
+    build = watched(build_pool.write("certain", WITH_TENSOR.replace("END", "\n")), "8.0", "9.0a")
     assert build.verdict.reason.startswith('certain.py:9: expected a ";"\n    9 |  out[0] = sum;\n')
     assert build.verdict.status is Status.BUILD_FAILED
     calls = [line for line in build.log.splitlines() if line.startswith("called with")]
@@ -132,38 +132,38 @@ def test_an_error_that_no_header_could_mend_is_told_without_compiling_all_of_pyt
 
 
 @needs_nvcc
-def test_what_only_one_architecture_refuses_is_tried_with_pytorchs_own_headers(watched, workshop):
+def test_what_only_one_architecture_refuses_is_tried_with_pytorchs_own_headers(watched, build_pool):
     for_ampere = "\n#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n#error old\n#endif\n"
-    build = watched(workshop.write("new", WITH_TENSOR.replace("END", f";{for_ampere}")), "8.0", "9.0a")
+    build = watched(build_pool.write("new", WITH_TENSOR.replace("END", f";{for_ampere}")), "8.0", "9.0a")
     assert build.verdict.status is Status.COMPILED
     assert build.headers == "stock"
     assert "not for sm_80 (" in build.verdict.reason
 
 
 @needs_nvcc
-def test_files_beside_a_candidate_are_compiled_and_followed_when_they_move(workshop, tmp_path):
-    first = built(workshop, of_files(tmp_path / "one"))
+def test_files_beside_a_candidate_are_compiled_and_followed_when_they_move(build_pool, tmp_path):
+    first = built(build_pool, of_files(tmp_path / "one"))
     assert first.verdict.status is Status.COMPILED, first.verdict.reason
     shutil.copytree(tmp_path / "one", tmp_path / "moved")
     (tmp_path / "moved" / "candidate.py").rename(tmp_path / "moved" / "renamed.py")
-    assert built(workshop, read_candidate(tmp_path / "moved" / "renamed.py")).cached
+    assert built(build_pool, read_candidate(tmp_path / "moved" / "renamed.py")).cached
     (tmp_path / "moved" / "tile.cuh").write_text(HEADER.replace("2.0f", "3.0f"))
-    assert not built(workshop, read_candidate(tmp_path / "moved" / "renamed.py")).cached
-    assert built(workshop, read_candidate(tmp_path / "one" / "candidate.py")).cached
+    assert not built(build_pool, read_candidate(tmp_path / "moved" / "renamed.py")).cached
+    assert built(build_pool, read_candidate(tmp_path / "one" / "candidate.py")).cached
 
 
 @needs_nvcc
-def test_a_header_from_an_include_path_elsewhere_is_part_of_what_was_built(workshop, tmp_path, monkeypatch):
+def test_a_header_from_an_include_path_elsewhere_is_part_of_what_was_built(build_pool, tmp_path, monkeypatch):
     library = tmp_path / "library"
     library.mkdir()
     monkeypatch.setenv("CPLUS_INCLUDE_PATH", str(library))  # what no variable names is not seen
     (library / "tile.cuh").write_text(HEADER)
     candidate = of_files(tmp_path / "one", f", extra_include_paths=[{str(library)!r}]")
     (tmp_path / "one" / "tile.cuh").unlink()
-    assert built(workshop, candidate).verdict.status is Status.COMPILED
-    assert built(workshop, candidate).cached
+    assert built(build_pool, candidate).verdict.status is Status.COMPILED
+    assert built(build_pool, candidate).cached
     (library / "tile.cuh").write_text(HEADER.replace("2.0f", "3.0f"))
-    assert not built(workshop, candidate).cached
+    assert not built(build_pool, candidate).cached
 
 
 def test_a_rule_of_a_makefile_names_the_files_that_were_read():

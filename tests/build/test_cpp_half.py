@@ -106,15 +106,15 @@ def test_the_host_compiler_reads_it_as_torch_would_have_it_built(tmp_path, name,
 
 @needs_nvcc
 @pytest.mark.timeout(300)
-def test_what_the_host_compiler_refuses_is_not_compiled(workshop):
+def test_what_the_host_compiler_refuses_is_not_compiled(build_pool):
     source = CANDIDATE.format(cpp="torch::Tensor run(torch::Tenor x);", functions=["run"])
-    (build,) = workshop.build(workshop.write("half", source))
+    (build,) = build_pool.build(build_pool.write("half", source))
     assert (build.verdict.status, build.verdict.reason_code) == (Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR)
     assert "Tenor" in build.verdict.reason and "half.py" in build.verdict.reason
 
 
 @needs_nvcc
-def test_one_that_is_more_than_declarations_and_right_is_compiled_with_the_slim_headers(workshop):
+def test_one_that_is_more_than_declarations_and_right_is_compiled_with_the_slim_headers(build_pool):
     cpp = "torch::Tensor run(torch::Tensor x);\ntorch::Tensor twice(torch::Tensor x) { TORCH_CHECK(x.dim() > 0); return run(run(x)); }"
-    (build,) = workshop.build(workshop.write("half", CANDIDATE.format(cpp=cpp, functions=["run", "twice"])))
+    (build,) = build_pool.build(build_pool.write("half", CANDIDATE.format(cpp=cpp, functions=["run", "twice"])))
     assert (build.verdict.status, build.headers) == (Status.COMPILED, "slim"), build.verdict.reason

@@ -59,15 +59,15 @@ class ModelNew(torch.nn.Module):
 @needs_nvcc
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_candidate_with_cutlass_is_built_slim_and_kept_with_all_that_it_read(workshop):
-    candidate = workshop.write("with_cutlass", CANDIDATE)
-    (build,) = workshop.build(candidate)
+def test_a_candidate_with_cutlass_is_built_slim_and_kept_with_all_that_it_read(build_pool):
+    candidate = build_pool.write("with_cutlass", CANDIDATE)
+    (build,) = build_pool.build(candidate)
     assert build.verdict.status is Status.COMPILED, build.verdict.reason
     assert build.headers == "slim", build.log[-2000:]
     assert [kernel.spill_bytes for kernel in build.kernels] == [0]
-    (again,) = workshop.build(candidate)
+    (again,) = build_pool.build(candidate)
     assert again.cached
-    read = {Path(name).name for folder in (workshop.cache.root / "entries").iterdir() for name in _files_of(folder)}
+    read = {Path(name).name for folder in (build_pool.cache.root / "entries").iterdir() for name in _files_of(folder)}
     assert {"tensor.hpp", "numeric_conversion.h"} <= read
 
 

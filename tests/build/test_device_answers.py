@@ -49,9 +49,9 @@ def test_an_architecture_of_which_no_card_is_known_is_answered_by_nobody():
     "sms = torch.cuda.get_device_properties('cuda').multi_processor_count if torch.cuda.is_available() else 1",
     "assert torch.cuda.is_available(), 'CUDA is required'\nmajor, minor = torch.cuda.get_device_capability()\nsms = 132",
 ])
-def test_for_a_run_on_a_gpu_it_is_built_with_what_it_would_hear_there(workshop, question):
-    workshop.device_arch, workshop.device = "9.0a", H200
-    (build,) = workshop.build(workshop.write("asks", asking(question, CPP)))
+def test_for_a_run_on_a_gpu_it_is_built_with_what_it_would_hear_there(build_pool, question):
+    build_pool.device_arch, build_pool.device = "9.0a", H200
+    (build,) = build_pool.build(build_pool.write("asks", asking(question, CPP)))
     assert build.verdict is None and not build.warnings
     assert len(build.extensions) == 1
 
@@ -59,10 +59,10 @@ def test_for_a_run_on_a_gpu_it_is_built_with_what_it_would_hear_there(workshop, 
 @pytest.mark.slow
 @needs_cxx
 @needs_nvcc
-def test_one_that_uses_the_gpu_at_once_is_built_as_where_there_is_none(workshop):
-    workshop.device_arch, workshop.device = "9.0a", H200
+def test_one_that_uses_the_gpu_at_once_is_built_as_where_there_is_none(build_pool):
+    build_pool.device_arch, build_pool.device = "9.0a", H200
     question = "x = torch.ones(1, device='cuda' if torch.cuda.is_available() else 'cpu')\nsms = 1"
-    (build,) = workshop.build(workshop.write("asks", asking(question, CPP)))
+    (build,) = build_pool.build(build_pool.write("asks", asking(question, CPP)))
     assert build.verdict is None and not build.warnings
     assert len(build.extensions) == 1
 
@@ -70,9 +70,9 @@ def test_one_that_uses_the_gpu_at_once_is_built_as_where_there_is_none(workshop)
 @pytest.mark.slow
 @needs_cxx
 @needs_nvcc
-def test_a_mistake_of_its_own_is_told_though_it_is_imported_twice(workshop):
-    workshop.device_arch, workshop.device = "9.0a", H200
-    (build,) = workshop.build(workshop.write("mistaken", asking("sms = undefined_name")))
+def test_a_mistake_of_its_own_is_told_though_it_is_imported_twice(build_pool):
+    build_pool.device_arch, build_pool.device = "9.0a", H200
+    (build,) = build_pool.build(build_pool.write("mistaken", asking("sms = undefined_name")))
     assert build.verdict.reason_code is ReasonCode.IMPORT_ERROR
     assert "mistaken.py:3: NameError" in build.verdict.reason
 
@@ -83,21 +83,21 @@ def test_a_mistake_of_its_own_is_told_though_it_is_imported_twice(workshop):
     "sms = torch.cuda.get_device_properties(0).multi_processor_count",
     "assert torch.cuda.is_available(), 'a GPU is required'\nsms = 1",
 ])
-def test_without_a_gpu_it_is_compiled_for_a_card_of_the_architecture(workshop, question):
-    (build,) = workshop.build(workshop.write("asks", asking(question, CUDA)))
+def test_without_a_gpu_it_is_compiled_for_a_card_of_the_architecture(build_pool, question):
+    (build,) = build_pool.build(build_pool.write("asks", asking(question, CUDA)))
     assert (build.verdict.status, build.verdict.reason_code) == (Status.COMPILED, ReasonCode.NO_GPU)
 
 
 @pytest.mark.slow
 @needs_nvcc
-def test_without_a_gpu_one_that_can_do_without_takes_its_own_way(workshop):
+def test_without_a_gpu_one_that_can_do_without_takes_its_own_way(build_pool):
     text = textwrap.dedent("""
         import torch
         from torch.utils.cpp_extension import load_inline
         if torch.cuda.is_available():
             load_inline("asks", "", cuda_sources="__global__ void k() {}", functions=[], no_implicit_headers=True)
     """) + MODEL
-    (build,) = workshop.build(workshop.write("either", text))
+    (build,) = build_pool.build(build_pool.write("either", text))
     assert build.verdict is None and not build.extensions
 
 
@@ -106,15 +106,15 @@ def test_without_a_gpu_one_that_can_do_without_takes_its_own_way(workshop):
     "torch.cuda.get_device_properties(0)", "assert torch.cuda.is_available(), 'a GPU is required'",
     "assert torch.cuda.is_available()",
 ])
-def test_without_a_gpu_one_that_builds_nothing_is_skipped_with_a_compiler_or_without(workshop, question, nvcc):
+def test_without_a_gpu_one_that_builds_nothing_is_skipped_with_a_compiler_or_without(build_pool, question, nvcc):
     source = asking(question).replace("from torch.utils.cpp_extension import load_inline\n", "")
-    (build,) = workshop.build(workshop.write("asks", source), **nvcc)
+    (build,) = build_pool.build(build_pool.write("asks", source), **nvcc)
     assert (build.verdict.status, build.verdict.reason_code) == (Status.SKIPPED, ReasonCode.NO_GPU)
     assert build.verdict.reason.startswith("it needs a GPU while it is imported (")
 
 
-def test_without_a_gpu_one_that_pytorchs_own_cuda_modules_fail_is_skipped(workshop):
+def test_without_a_gpu_one_that_pytorchs_own_cuda_modules_fail_is_skipped(build_pool):
     """PyTorch without CUDA has no version of it to look at, and says so in words about something else."""
     question = "kernel = torch.cuda._compile_kernel('__global__ void k(float* x) {}', 'k')"
-    (build,) = workshop.build(workshop.write("asks", asking(question).replace("load_inline", "CUDA_HOME")))
+    (build,) = build_pool.build(build_pool.write("asks", asking(question).replace("load_inline", "CUDA_HOME")))
     assert (build.verdict.status, build.verdict.reason_code) == (Status.SKIPPED, ReasonCode.NO_GPU)

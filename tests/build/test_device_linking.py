@@ -113,8 +113,8 @@ def test_a_library_with_child_kernels_loads(tmp_path, flag):
 @pytest.mark.slow
 @needs_nvcc
 @pytest.mark.parametrize("flags", [["-rdc=true"], ["-dc"]])
-def test_without_a_gpu_such_a_candidate_is_compiled(workshop, flags):
+def test_without_a_gpu_such_a_candidate_is_compiled(build_pool, flags):
     text = CANDIDATE.replace("{text}", CHILD_KERNEL).replace("{flags}", repr(flags))
-    (build,) = workshop.build(workshop.write("children", text))
+    (build,) = build_pool.build(build_pool.write("children", text))
     assert build.verdict.status is Status.COMPILED, build.verdict.reason
     assert {each.kernel for each in build.kernels} == {"parent", "child"}

@@ -39,26 +39,26 @@ def _forging(forgery: str) -> str:
     (f'{{"extensions": 3 * [{EXTENSION}]}}', "extensions of 12.9 GB"),
     (f'{{"extensions": 999 * [{EXTENSION}]}}', "999 extensions"),
 ])
-def test_an_answer_that_would_keep_the_referee_hashing_and_copying_is_refused_at_once(workshop, forgery, said):
+def test_an_answer_that_would_keep_the_judge_hashing_and_copying_is_refused_at_once(build_pool, forgery, said):
     if "kcore" in forgery and not os.path.isfile("/proc/kcore"):
         pytest.skip("no /proc/kcore here")
     began = time.monotonic()
-    (build,) = workshop.build(workshop.write("forged", _forging(forgery)))
+    (build,) = build_pool.build(build_pool.write("forged", _forging(forgery)))
     assert build.verdict.status is Status.REJECTED and build.verdict.reason_code is ReasonCode.PROTOCOL
     assert said in build.verdict.reason
     assert time.monotonic() - began < 30
 
 
-def test_a_file_without_an_end_is_hashed_as_far_as_its_size_says(workshop):
-    (build,) = workshop.build(workshop.write("forged", _forging('{"files": ["/proc/kmsg"]}')))
+def test_a_file_without_an_end_is_hashed_as_far_as_its_size_says(build_pool):
+    (build,) = build_pool.build(build_pool.write("forged", _forging('{"files": ["/proc/kmsg"]}')))
     assert build.verdict is None
 
 
-def test_searching_a_log_of_one_endless_line_takes_no_longer_than_reading_it(workshop):
+def test_searching_a_log_of_one_endless_line_takes_no_longer_than_reading_it(build_pool):
     line = '4_000_000 // 12 * "instruction "'
     forgery = f'{{"failure": {{"kind": "compile_error", "message": "", "log": {line}}}}}'
     began = time.monotonic()
-    (build,) = workshop.build(workshop.write("forged", _forging(forgery)))
+    (build,) = build_pool.build(build_pool.write("forged", _forging(forgery)))
     assert build.verdict.reason_code is ReasonCode.COMPILE_ERROR
     assert time.monotonic() - began < 30
 
@@ -83,8 +83,8 @@ os._exit(0)
 
 
 @pytest.mark.parametrize(("times", "status"), [(0, None), (1, None), (2, Status.REJECTED)])
-def test_the_time_is_counted_anew_where_a_build_begins_again_and_once(workshop, times, status):
-    workshop.settings = replace(workshop.settings, build_timeout_s=5)
+def test_the_time_is_counted_anew_where_a_build_begins_again_and_once(build_pool, times, status):
+    build_pool.settings = replace(build_pool.settings, build_timeout_s=5)
     source = TAKES_LONG.replace("TIMES", str(times)) + PLAIN_CANDIDATE
-    (build,) = workshop.build(workshop.write("long", source))
+    (build,) = build_pool.build(build_pool.write("long", source))
     assert (build.verdict and build.verdict.status) == status, build.verdict

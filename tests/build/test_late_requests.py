@@ -1,4 +1,4 @@
-"""Extensions that a candidate asks for as it runs: built by what its player tells of the calls, and kept for later runs."""
+"""Extensions that a candidate asks for as it runs: built by what its worker tells of the calls, and kept for later runs."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def inline(arguments):
 
 
 @pytest.fixture
-def asked(workshop):
-    """`asked(call, …)`: what came of asking for them in a player of a candidate whose import builds nothing."""
-    candidate, toolchain = workshop.write("plain", PLAIN_CANDIDATE), find_toolchain(None)
+def asked(build_pool):
+    """`asked(call, …)`: what came of asking for them in a worker of a candidate whose import builds nothing."""
+    candidate, toolchain = build_pool.write("plain", PLAIN_CANDIDATE), find_toolchain(None)
     builders = Builders(toolchain, SETTINGS.build_timeout_s, SETTINGS.load_timeout_s, None, {})
-    key, place = workshop.cache.key(candidate, toolchain), candidate.path.resolve().parent
+    key, place = build_pool.cache.key(candidate, toolchain), candidate.path.resolve().parent
 
     def asked(*calls):
-        return build_asked(candidate, Build(None), calls, builders, workshop.cache, 1)
+        return build_asked(candidate, Build(None), calls, builders, build_pool.cache, 1)
 
-    asked.kept = lambda: asked_before(Build(None), workshop.cache, key, place)
+    asked.kept = lambda: asked_before(Build(None), build_pool.cache, key, place)
     return asked
 
 
 @pytest.mark.slow
 @needs_cxx
-def test_it_is_built_under_the_key_that_the_next_player_asks_for_and_found_by_a_later_run(asked, tmp_path):
-    source = tmp_path / "gone" / "two.cpp"  # in the /tmp of a player that is no more
+def test_it_is_built_under_the_key_that_the_next_worker_asks_for_and_found_by_a_later_run(asked, tmp_path):
+    source = tmp_path / "gone" / "two.cpp"  # in the /tmp of a worker that is no more
     call = {"kind": "load", "arguments": {"name": "two", "sources": [str(source)]}, "texts": {str(source): MODULE}}
     build, verdict = asked(inline(ONE), call)
     assert verdict is None
@@ -56,7 +56,7 @@ def test_it_is_built_under_the_key_that_the_next_player_asks_for_and_found_by_a_
 
 @pytest.mark.slow
 @needs_cxx
-def test_what_no_compiler_takes_is_told_and_kept_from_the_next_player(asked):
+def test_what_no_compiler_takes_is_told_and_kept_from_the_next_worker(asked):
     build, verdict = asked(inline(BROKEN))
     assert (verdict.status, verdict.reason_code) == (Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR) and may_go_on(verdict)
     assert build.failed == (extension_key("load_inline", BROKEN),) and not build.extensions
@@ -68,7 +68,7 @@ def test_a_call_that_is_none_of_pytorchs_is_the_candidates_failure(asked):
     assert verdict.status is Status.BUILD_FAILED
 
 
-def test_of_the_same_extension_the_one_that_its_import_built_counts(workshop):
+def test_of_the_same_extension_the_one_that_its_import_built_counts(build_pool):
     first = Build(None, seconds=2.0, warnings="first", failed=("a",))
     more = Build(None, seconds=3.0, warnings="more", failed=("a", "b"), headers="stock", built_by="g++ 12")
     both = first.and_also(more)

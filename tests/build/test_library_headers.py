@@ -102,7 +102,7 @@ def test_a_library_that_a_source_names_is_checked_against_the_wheel_that_brings_
 
 
 @needs_nvcc
-def test_a_candidates_own_error_beside_the_cuda_context_is_shown_and_not_skipped(workshop):
-    (build,) = workshop.build(workshop.write("wrong", CANDIDATE.replace("BODY", 'int wrong = "a";')))
+def test_a_candidates_own_error_beside_the_cuda_context_is_shown_and_not_skipped(build_pool):
+    (build,) = build_pool.build(build_pool.write("wrong", CANDIDATE.replace("BODY", 'int wrong = "a";')))
     assert build.verdict.status is Status.BUILD_FAILED
     assert build.verdict.reason.startswith("wrong.py:9: a value of type")

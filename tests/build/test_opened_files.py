@@ -63,54 +63,54 @@ def named(tmp_path):
     ("../elsewhere/flags.txt", "import os\nos.read(os.open(here.parent / 'elsewhere' / 'flags.txt', os.O_RDONLY), 9)"),
     ("../elsewhere/_lent.py", "sys.path.insert(0, str(here.parent / 'elsewhere'))\nimport _lent"),
 ])
-def test_what_the_candidate_reads_is_part_of_what_was_built(workshop, path, reads, monkeypatch):
-    monkeypatch.setenv("CPATH", str(workshop.folder.parent / "elsewhere"))  # what no variable names is not seen
-    read = workshop.folder / path
+def test_what_the_candidate_reads_is_part_of_what_was_built(build_pool, path, reads, monkeypatch):
+    monkeypatch.setenv("CPATH", str(build_pool.folder.parent / "elsewhere"))  # what no variable names is not seen
+    read = build_pool.folder / path
     read.parent.mkdir(parents=True, exist_ok=True)
     read.write_text("32\n")
     here = "import pathlib, sys\nhere = pathlib.Path(__file__).parent\n"
-    candidate = workshop.write("reads", f"{here}{reads}\n{PLAIN_CANDIDATE}")
-    workshop.build(candidate)
-    (kept,) = workshop.build(candidate)
+    candidate = build_pool.write("reads", f"{here}{reads}\n{PLAIN_CANDIDATE}")
+    build_pool.build(candidate)
+    (kept,) = build_pool.build(candidate)
     assert kept.cached and kept.verdict is None
     read.write_text("64\n")
-    (built,) = workshop.build(candidate)
+    (built,) = build_pool.build(candidate)
     assert not built.cached and built.verdict is None
 
 
-def test_a_file_that_is_saved_while_the_build_goes_on_leaves_none_that_is_kept(workshop):
-    (workshop.folder / "tile.cl").write_text("32")
+def test_a_file_that_is_saved_while_the_build_goes_on_leaves_none_that_is_kept(build_pool):
+    (build_pool.folder / "tile.cl").write_text("32")
     saves = "import pathlib, time\nopen(pathlib.Path(__file__).parent / 'tile.cl').read()\ntime.sleep(1)\n"
-    candidate = workshop.write("reads", f"{saves}{PLAIN_CANDIDATE}")
-    saving = threading.Timer(0.5, (workshop.folder / "tile.cl").write_text, ["64"])
+    candidate = build_pool.write("reads", f"{saves}{PLAIN_CANDIDATE}")
+    saving = threading.Timer(0.5, (build_pool.folder / "tile.cl").write_text, ["64"])
     saving.start()
-    workshop.build(candidate)
+    build_pool.build(candidate)
     saving.join()
-    assert not workshop.build(candidate)[0].cached
-    assert workshop.build(candidate)[0].cached
+    assert not build_pool.build(candidate)[0].cached
+    assert build_pool.build(candidate)[0].cached
 
 
-def test_what_is_read_outside_its_folder_binds_a_build_to_the_folder(workshop, monkeypatch):
-    lent, moved = workshop.folder.parent / "lent", workshop.folder / "elsewhere"
-    monkeypatch.setenv("CPATH", f"{lent}:{workshop.folder / 'lent'}")
-    for folder, size in ((lent, "32"), (moved, ""), (workshop.folder / "lent", "64")):
+def test_what_is_read_outside_its_folder_binds_a_build_to_the_folder(build_pool, monkeypatch):
+    lent, moved = build_pool.folder.parent / "lent", build_pool.folder / "elsewhere"
+    monkeypatch.setenv("CPATH", f"{lent}:{build_pool.folder / 'lent'}")
+    for folder, size in ((lent, "32"), (moved, ""), (build_pool.folder / "lent", "64")):
         folder.mkdir()
         (folder / "flags.txt").write_text(size)
     reads = "import pathlib\nopen(pathlib.Path(__file__).parent.parent / 'lent' / 'flags.txt').read()\n"
-    candidate = workshop.write("reads", f"{reads}{PLAIN_CANDIDATE}")
-    assert workshop.build(candidate)[0].verdict is None
-    assert workshop.build(candidate)[0].cached
+    candidate = build_pool.write("reads", f"{reads}{PLAIN_CANDIDATE}")
+    assert build_pool.build(candidate)[0].verdict is None
+    assert build_pool.build(candidate)[0].cached
     shutil.copy(candidate.path, moved)
-    assert not workshop.build(read_candidate(moved / "reads.py"))[0].cached
+    assert not build_pool.build(read_candidate(moved / "reads.py"))[0].cached
 
 
-def test_what_is_installed_and_what_nobody_reads_is_no_part_of_what_was_built(workshop):
-    (workshop.folder / "notes.txt").write_text("first")
-    candidate = workshop.write("reads", f"import numpy, torch.utils.data\n{PLAIN_CANDIDATE}")
-    workshop.build(candidate)
-    (workshop.folder / "notes.txt").write_text("second")
-    assert workshop.build(candidate)[0].cached
-    (manifest,) = workshop.cache.root.glob("entries/*/manifest.json")
+def test_what_is_installed_and_what_nobody_reads_is_no_part_of_what_was_built(build_pool):
+    (build_pool.folder / "notes.txt").write_text("first")
+    candidate = build_pool.write("reads", f"import numpy, torch.utils.data\n{PLAIN_CANDIDATE}")
+    build_pool.build(candidate)
+    (build_pool.folder / "notes.txt").write_text("second")
+    assert build_pool.build(candidate)[0].cached
+    (manifest,) = build_pool.cache.root.glob("entries/*/manifest.json")
     assert json.loads(manifest.read_text())["files"] == {}
 
 

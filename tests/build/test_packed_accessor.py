@@ -19,7 +19,7 @@ pytestmark = pytest.mark.processes
 
 PATH = REPOSITORY / "candidates" / "tril_matmul_backward" / "packed_accessor.py"
 KERNELS = ("forward_kernel", "gradient_of_A_kernel", "gradient_of_B_kernel")
-# A player's own way to a candidate, in a process of its own; what it returns beside autograd of the reference.
+# A worker's own way to a candidate, in a process of its own; what it returns beside autograd of the reference.
 COMPARES = """
 import json, sys
 import torch
@@ -49,8 +49,8 @@ print("right")
 
 @needs_nvcc
 @pytest.mark.slow
-def test_each_kernel_is_compiled_for_both_types(workshop):
-    (build,) = workshop.build(read_candidate(PATH))
+def test_each_kernel_is_compiled_for_both_types(build_pool):
+    (build,) = build_pool.build(read_candidate(PATH))
     assert build.verdict.status is Status.COMPILED, build.verdict.reason
     names = [kernel.kernel for kernel in build.kernels]
     for kernel in KERNELS:
@@ -60,12 +60,12 @@ def test_each_kernel_is_compiled_for_both_types(workshop):
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_forward_and_both_gradients_are_autograds_in_float_and_in_double(workshop):
+def test_forward_and_both_gradients_are_autograds_in_float_and_in_double(build_pool):
     import torch
 
-    workshop.device_arch = arch_of(torch.cuda.get_device_capability())
+    build_pool.device_arch = arch_of(torch.cuda.get_device_capability())
     candidate = read_candidate(PATH)
-    (build,) = workshop.build(candidate)
+    (build,) = build_pool.build(candidate)
     assert build.verdict is None, build.verdict
     arguments = [str(PATH), str(PATH.parent), json.dumps(build.manifest)]
     ran = subprocess.run([sys.executable, "-c", COMPARES, *arguments], capture_output=True, text=True, cwd=REPOSITORY)

@@ -19,7 +19,7 @@ from harness.build.queue import BuildQueue
 from harness.build.stand_in_headers import STOCK_VARIABLE
 from harness.build.toolchain import find_toolchain
 from harness.model.settings import load_settings
-from harness.sandbox.strongest import best_wall
+from harness.sandbox.strongest import strongest_sandbox
 
 pytestmark = pytest.mark.processes
 
@@ -158,7 +158,7 @@ def test_a_build_as_torch_itself_would_make_it_has_nvcc_as_it_is(as_torch_would,
     if as_torch_would:
         monkeypatch.setenv(STOCK_VARIABLE, "1")
     toolchain = replace(find_toolchain(None), compile_only=False, nvcc_path="/cu$da/bin/nvcc")
-    with BuildQueue([], toolchain, Cache(tmp_path), load_settings("quick"), best_wall()) as queue:
+    with BuildQueue([], toolchain, Cache(tmp_path), load_settings("quick"), strongest_sandbox()) as queue:
         environment = queue._builders.environment(queue._jobs)
     assert environment["CUDA_HOME"] == "/cu$da"
     assert environment.get("PYTORCH_NVCC", "").endswith("parallel_front_ends.py '/cu$$da/bin/nvcc'") is not as_torch_would

@@ -6,7 +6,7 @@ import pytest
 
 from harness.model.verdict import ReasonCode, Status
 
-from .conftest import Workshop, needs_nvcc
+from .conftest import BuildPool, needs_nvcc
 
 pytestmark = pytest.mark.processes
 
@@ -36,10 +36,10 @@ class ModelNew(torch.nn.Module):
 
 @needs_nvcc
 @pytest.mark.timeout(600)
-def test_what_no_header_could_mend_is_told_without_pytorchs_own(new_workshop):
-    workshop: Workshop = new_workshop("refused")
-    workshop.device_arch = "9.0a"
-    (build,) = workshop.build(workshop.write("refused", CANDIDATE))
+def test_what_no_header_could_mend_is_told_without_pytorchs_own(new_pool):
+    build_pool: BuildPool = new_pool("refused")
+    build_pool.device_arch = "9.0a"
+    (build,) = build_pool.build(build_pool.write("refused", CANDIDATE))
     assert (build.verdict.status, build.verdict.reason_code) == (Status.BUILD_FAILED, ReasonCode.COMPILE_ERROR)
     assert build.verdict.reason.startswith('refused.py:12: identifier "valeu" is undefined')
     assert build.headers == "slim"
@@ -48,12 +48,12 @@ def test_what_no_header_could_mend_is_told_without_pytorchs_own(new_workshop):
 
 @needs_nvcc
 @pytest.mark.timeout(600)
-def test_a_semicolon_that_is_missing_is_told_without_what_follows_from_it(new_workshop):
-    workshop: Workshop = new_workshop("unended")
-    workshop.device_arch = "9.0a"
+def test_a_semicolon_that_is_missing_is_told_without_what_follows_from_it(new_pool):
+    build_pool: BuildPool = new_pool("unended")
+    build_pool.device_arch = "9.0a"
     source = CANDIDATE.replace("  filled_kernel<<<1", "  int one = x.size(0)\n  float value = 1;\n  filled_kernel<<<1")
     source = source.replace("2 + valeu", "one + value")
-    (build,) = workshop.build(workshop.write("unended", source))
+    (build,) = build_pool.build(build_pool.write("unended", source))
     assert build.verdict.reason.splitlines() == [
         'unended.py:13: expected a ";"', "   13 |   float value = 1;", "      |   ^",
     ]

@@ -128,9 +128,9 @@ def test_a_rung_for_hopper_compiles_for_it_and_says_elsewhere_what_it_needs(path
     assert needs_architecture(went.refused["sm_80"]).startswith("needs sm_90a: it uses "), went.refused["sm_80"]
 
 
-def test_where_there_is_no_hopper_such_a_rung_is_skipped(workshop):
+def test_where_there_is_no_hopper_such_a_rung_is_skipped(build_pool):
     candidate = read_candidate(CANDIDATES / "tril_matmul" / "wgmma_persistent.py")
-    with BuildQueue([candidate], find_toolchain(None, ("8.0",)), workshop.cache, workshop.settings) as queue:
+    with BuildQueue([candidate], find_toolchain(None, ("8.0",)), build_pool.cache, build_pool.settings) as queue:
         verdict = queue.result(candidate).verdict
     assert (verdict.status, verdict.reason_code) == (Status.SKIPPED, ReasonCode.NEEDS_ARCH)
     assert verdict.reason.startswith("needs sm_90a: it uses ")

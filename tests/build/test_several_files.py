@@ -35,7 +35,7 @@ CODE = '''
 #include "{name}_factor.h"
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("factor", [] {{ return {times} * FACTOR; }}); }}
 '''
-# A player's own way to a candidate, in a process of its own.
+# A worker's own way to a candidate, in a process of its own.
 OPENS = """
 import json, sys
 from pathlib import Path
@@ -61,26 +61,26 @@ def opened(candidate, build):
 
 @needs_cxx
 @pytest.mark.timeout(300)
-def test_only_what_reads_an_edited_file_is_built_anew_and_what_is_moved_or_edited_back_is_not(new_workshop):
-    workshop = new_workshop("several_files")
+def test_only_what_reads_an_edited_file_is_built_anew_and_what_is_moved_or_edited_back_is_not(new_pool):
+    build_pool = new_pool("several_files")
     for name in ("two", "three"):
-        put(workshop.folder, name, factor=2 if name == "two" else 3)
+        put(build_pool.folder, name, factor=2 if name == "two" else 3)
 
     def built(folder):
         candidates = [read_candidate(folder / f"{name}.py") for name in ("two", "three")]
-        builds = workshop.build(*candidates)
+        builds = build_pool.build(*candidates)
         assert [each.verdict for each in builds] == [None, None]
         return [each.cached for each in builds], list(zip(candidates, builds))
 
-    assert built(workshop.folder)[0] == [False, False]
-    code = workshop.folder / "two.cpp"
+    assert built(build_pool.folder)[0] == [False, False]
+    code = build_pool.folder / "two.cpp"
     code.write_text(CODE.format(name="two", times=10))
-    cached, (two, _) = built(workshop.folder)
+    cached, (two, _) = built(build_pool.folder)
     assert cached == [False, True] and opened(*two) == 20
     code.write_text(CODE.format(name="two", times=1))
-    assert built(workshop.folder)[0] == [True, True]
-    moved = workshop.folder.parent / "moved"
-    workshop.folder.rename(moved)
+    assert built(build_pool.folder)[0] == [True, True]
+    moved = build_pool.folder.parent / "moved"
+    build_pool.folder.rename(moved)
     cached, pairs = built(moved)
     assert cached == [True, True] and [opened(*pair) for pair in pairs] == [2, 3]
 
@@ -124,21 +124,21 @@ def put_library(folder, factor):
 
 @needs_cxx
 @pytest.mark.timeout(300)
-def test_what_no_compiler_tells_of_counts_too(new_workshop):
+def test_what_no_compiler_tells_of_counts_too(new_pool):
     """A library that is linked, a file of flags, and data that an assembler takes in."""
-    workshop = new_workshop("linked")
-    candidate = workshop.write("linked", LINKED)
+    build_pool = new_pool("linked")
+    candidate = build_pool.write("linked", LINKED)
     changes = {
-        "library": lambda: put_library(workshop.folder, 3),
-        "flags": lambda: (workshop.folder / "flags.txt").write_text("-O0 -DTIMES=5"),
-        "data": lambda: (workshop.folder / "table.bin").write_bytes(b"7"),
+        "library": lambda: put_library(build_pool.folder, 3),
+        "flags": lambda: (build_pool.folder / "flags.txt").write_text("-O0 -DTIMES=5"),
+        "data": lambda: (build_pool.folder / "table.bin").write_bytes(b"7"),
     }
-    put_library(workshop.folder, 2)
-    (workshop.folder / "flags.txt").write_text("-O0 -DTIMES=1")
-    (workshop.folder / "table.bin").write_bytes(b"1")
+    put_library(build_pool.folder, 2)
+    (build_pool.folder / "flags.txt").write_text("-O0 -DTIMES=1")
+    (build_pool.folder / "table.bin").write_bytes(b"1")
 
     def built():
-        (build,) = workshop.build(candidate)
+        (build,) = build_pool.build(candidate)
         assert build.verdict is None, build.verdict
         return build.cached, opened(candidate, build)
 
@@ -149,6 +149,6 @@ def test_what_no_compiler_tells_of_counts_too(new_workshop):
         found.append(built())
     assert found == [(False, 3), (False, 15), (False, 105)]
     assert built() == (True, 105)
-    for manifest in workshop.cache.root.glob("entries/*/manifest.json"):
+    for manifest in build_pool.cache.root.glob("entries/*/manifest.json"):
         names = set(json.loads(manifest.read_text())["files"])
         assert names == {"flags.txt", "libfactor.a", "table.bin"}, "and none of PyTorch's, which the linker is given too"

@@ -64,7 +64,7 @@ def call_of(name):
 
 
 @pytest.fixture(scope="module")
-def stock(new_workshop):
+def stock(new_pool):
     """The launchers as one module, built without the stand-in."""
     calls = [call_of(name) for name in CPP]
     bound = "".join(f'  m.def("{name}", torch::wrap_pybind_function({name}));\n' for name in FUNCTIONS)
@@ -80,25 +80,25 @@ extension = load_inline("together", {text!r})
 class ModelNew(torch.nn.Module):
     pass
 """
-    workshop = new_workshop("stock")
+    build_pool = new_pool("stock")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(stand_in_headers.STOCK_VARIABLE, "1")
-        (build,) = workshop.build(workshop.write("together", together))
+        (build,) = build_pool.build(build_pool.write("together", together))
     assert (build.verdict, build.headers) == (None, "stock"), build.verdict
     return loaded(build)
 
 
 @pytest.mark.parametrize("name", CPP)
-def test_a_cpp_launcher_returns_the_same_with_and_without_it(name, workshop, stock, monkeypatch):
+def test_a_cpp_launcher_returns_the_same_with_and_without_it(name, build_pool, stock, monkeypatch):
     monkeypatch.delenv(stand_in_headers.STOCK_VARIABLE, raising=False)
-    (ours,) = workshop.build(workshop.write(name, (LAUNCHERS / f"{name}.py").read_text()))
+    (ours,) = build_pool.build(build_pool.write(name, (LAUNCHERS / f"{name}.py").read_text()))
     assert (ours.verdict, ours.headers) == (None, "slim"), ours.verdict
     for one, other in zip(called(name, loaded(ours)), called(name, stock), strict=True):
         assert torch.equal(one, other)
         assert (one.dtype, one.requires_grad, one.stride()) == (other.dtype, other.requires_grad, other.stride())
 
 
-def test_what_it_cannot_build_is_built_with_the_stock_headers_and_the_build_says_so(workshop):
+def test_what_it_cannot_build_is_built_with_the_stock_headers_and_the_build_says_so(build_pool):
     # The operator is pieced together, so its header is not found; the stock headers have them all.
     source = '''
 import torch
@@ -124,7 +124,7 @@ PyMODINIT_FUNC PyInit_pieced() { return PyModule_Create(&module); }
 class ModelNew(torch.nn.Module):
     pass
 '''
-    (build,) = workshop.build(workshop.write("pieced", source))
+    (build,) = build_pool.build(build_pool.write("pieced", source))
     assert build.verdict is None, build.verdict
     assert build.headers == "stock"
     assert "is not a member" not in build.log
@@ -134,7 +134,7 @@ class ModelNew(torch.nn.Module):
     assert torch.equal(x, torch.full((2,), 0.5))
 
 
-def test_where_both_fail_the_errors_are_those_of_the_stock_headers(workshop):
+def test_where_both_fail_the_errors_are_those_of_the_stock_headers(build_pool):
     source = '''
 import torch
 from torch.utils.cpp_extension import load_inline
@@ -150,7 +150,7 @@ at::Tensor f(at::Tensor x) {
 class ModelNew(torch.nn.Module):
     pass
 '''
-    (build,) = workshop.build(workshop.write("wrong", source))
+    (build,) = build_pool.build(build_pool.write("wrong", source))
     assert build.verdict.status is Status.BUILD_FAILED
     assert "wrong.py:8" in build.verdict.reason
     assert "-headers" not in build.log

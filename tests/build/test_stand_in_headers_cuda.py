@@ -33,8 +33,8 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("name", CUDA)
-def test_a_cuda_launcher_compiles_with_it(name, workshop):
-    (build,) = workshop.build(workshop.write(name, (LAUNCHERS / f"{name}.py").read_text()))
+def test_a_cuda_launcher_compiles_with_it(name, build_pool):
+    (build,) = build_pool.build(build_pool.write(name, (LAUNCHERS / f"{name}.py").read_text()))
     assert build.verdict.status is Status.COMPILED, build.verdict.reason
     assert build.headers == "slim", build.log[-2000:]
     assert build.kernels

@@ -1,15 +1,15 @@
-"""The referee's half of the launches on the CPU."""
+"""The judge's half of the launches on the CPU."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from harness.device.bench import Cooled, Turn
+from harness.device.bench import CacheFlushed, LaunchReached
 from harness.device.cpu import CpuBench
 from harness.protocol.frames import Channel, channel_pair
 from harness.protocol.layout import REGION_BYTES
-from harness.reference.inputs.deferred import incomplete
+from harness.reference.inputs.deferred import deferred_inputs
 from harness.reference.inputs.sets import draw_set
 
 
@@ -68,7 +68,7 @@ def test_a_set_that_lacks_pieces_is_complete_when_its_window_opens_and_not_befor
     near, _ = ends
     bench.open(2, REGION_BYTES, REGION_BYTES)
     first, second, other = (draw_set(numbers, bench.torch_device) for _ in range(3))
-    lacking = incomplete(second, other, 1)
+    lacking = deferred_inputs(second, other, 1)
     bench.stage([first, second], lacking)
     for index, inputs in enumerate((first, second)):
         bench.release(near, 4 + index, index)
@@ -108,10 +108,10 @@ def test_each_turn_has_a_word_of_its_own_that_the_cache_is_to_be_written_over_wi
 def test_turns_and_frames_are_told_apart_and_silence_is_none(bench, ends):
     near, far = ends
     far.send({"cooled": 3})
-    assert bench.poll(near, 5) == Cooled(3)
+    assert bench.poll(near, 5) == CacheFlushed(3)
     far.send({"turn": 3})
     far.send({"queued": 1})
-    assert bench.poll(near, 5) == Turn(3)
+    assert bench.poll(near, 5) == LaunchReached(3)
     assert bench.poll(near, 5) == {"queued": 1}
     assert bench.poll(near, 0.01) is None
 
@@ -124,10 +124,10 @@ def test_a_turn_that_is_no_number_raises_what_the_session_knows(bench, ends, tur
         bench.poll(near, 5)
 
 
-def test_the_referees_own_launches_give_one_time_each_and_leave_the_inputs(bench):
+def test_the_judges_own_launches_give_one_time_each_and_leave_the_inputs(bench):
     bench.open(3, REGION_BYTES, REGION_BYTES)
     sets = [draw_set(numbers, bench.torch_device) for _ in range(3)]
-    made = bench.local_launches(torch.nn.Identity(), sets, hold=False)
+    made = bench.local_launches(torch.nn.Identity(), sets, gate=False)
     assert len(made.times_us) == 3
     assert all(time_us > 0 for time_us in made.times_us)
     assert made.end_to_end_us > 0
@@ -149,5 +149,5 @@ def test_the_rate_of_multiply_adds_is_that_of_a_cpu(bench):
     assert 0.001 < bench.multiply_add_tflops() < 100
 
 
-def test_a_player_is_shown_no_gpu(bench):
+def test_a_worker_is_shown_no_gpu(bench):
     assert bench.visible_devices() == {"CUDA_VISIBLE_DEVICES": ""}

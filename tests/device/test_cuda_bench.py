@@ -1,4 +1,4 @@
-"""The referee's half of the launches on a GPU."""
+"""The judge's half of the launches on a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from harness.protocol import cuda_driver
 from harness.protocol.layout import REGION_BYTES
 from harness.protocol.masking import Mask
-from harness.reference.inputs.deferred import incomplete
+from harness.reference.inputs.deferred import deferred_inputs
 from harness.reference.inputs.sets import draw_set
 
 pytestmark = pytest.mark.gpu
@@ -35,7 +35,7 @@ def test_it_names_the_gpu_it_stands_on(bench):
     assert bench.visible_devices() == {"CUDA_VISIBLE_DEVICES": identity.uuid}
 
 
-def test_without_a_host_compiler_it_times_by_pytorchs_events_and_tells_the_player_so(bench, monkeypatch):
+def test_without_a_host_compiler_it_times_by_pytorchs_events_and_tells_the_worker_so(bench, monkeypatch):
     assert bench.timer == "native_events" and bench.prepare_command()["stopwatch"]
     monkeypatch.setattr("harness.device.cuda.find_host_compiler", lambda: None)
     without = type(bench)(0)
@@ -55,7 +55,7 @@ def test_what_is_staged_is_masked_and_a_fresh_key_is_used_each_time(bench):
 def test_each_set_is_under_the_mask_of_its_own_key_and_so_are_the_pieces_that_come_late(bench):
     bench.open(3, REGION_BYTES, REGION_BYTES)
     sets = [draw_set(numbers, DEVICE) for _ in range(3)]
-    lacking = incomplete(sets[1], draw_set(numbers, DEVICE), 1)
+    lacking = deferred_inputs(sets[1], draw_set(numbers, DEVICE), 1)
     bench.stage(sets, lacking)
 
     def opened(region, key):
@@ -83,7 +83,7 @@ def test_one_changed_byte_in_one_of_the_slots_is_seen(bench):
     assert list(bench.slots_unchanged(sets)) == [True, False, True]
 
 
-def test_outputs_are_taken_whole_and_a_change_after_the_glimpse_is_seen(bench):
+def test_outputs_are_taken_whole_and_a_change_after_the_snapshot_is_seen(bench):
     bench.open(2, REGION_BYTES, 2 * REGION_BYTES)
     bench.open(2, REGION_BYTES, REGION_BYTES)
     outboxes = bench._regions["outboxes"]
@@ -91,7 +91,7 @@ def test_outputs_are_taken_whole_and_a_change_after_the_glimpse_is_seen(bench):
         outbox.random_()
     bench.stage([draw_set(numbers, DEVICE) for _ in range(2)])
     for index in range(2):
-        bench.glimpse(index)
+        bench.snapshot(index)
     bench.take_outputs(2)
     assert all(torch.equal(bench.outbox(index), outboxes[index][:REGION_BYTES]) for index in range(2))
     assert bench.written_late() == []
@@ -123,14 +123,14 @@ class Remembering(torch.nn.Module):
         return self.own
 
 
-@pytest.mark.parametrize("hold", [False, True])
-def test_own_launches_have_each_its_own_set_and_leave_the_models_memory_alone(bench, hold):
+@pytest.mark.parametrize("gate", [False, True])
+def test_own_launches_have_each_its_own_set_and_leave_the_models_memory_alone(bench, gate):
     sets, model = [draw_set(numbers, DEVICE) for _ in range(6)], Remembering()
     bench.open(6, REGION_BYTES, REGION_BYTES)
     for _ in range(3):
         model.given = []
-        made = bench.local_launches(model, sets, hold=hold)
-        assert len(made.times_us) == 6 and made.hidden is (True if hold else None)
+        made = bench.local_launches(model, sets, gate=gate)
+        assert len(made.times_us) == 6 and made.hidden is (True if gate else None)
         assert all(torch.equal(found, inputs.tensors()[0]) for found, inputs in zip(model.given, sets, strict=True))
     assert bool((model.own == 1).all())
     assert list(bench.slots_unchanged(sets)) == [True] * 6
@@ -145,13 +145,13 @@ def test_own_launches_of_a_model_that_synchronises_are_let_go_in_time(bench):
 
     sets = [draw_set(numbers, DEVICE) for _ in range(2)]
     bench.open(2, REGION_BYTES, REGION_BYTES)
-    made = bench.local_launches(Synchronising(), sets, hold=True)
+    made = bench.local_launches(Synchronising(), sets, gate=True)
     assert made.hidden is False and all(time_us > 0 for time_us in made.times_us)
-    again = bench.local_launches(Remembering(), sets, hold=True)
+    again = bench.local_launches(Remembering(), sets, gate=True)
     assert again.hidden is True
 
 
-def test_held_and_unheld_launches_take_about_the_same_time(bench):
+def test_held_and_ungated_launches_take_about_the_same_time(bench):
     def squares():
         return [torch.rand(2048, 2048)]
 
@@ -161,9 +161,9 @@ def test_held_and_unheld_launches_take_about_the_same_time(bench):
 
     sets = [draw_set(squares, DEVICE) for _ in range(3)]
     bench.open(3, sets[0].region.numel(), sets[0].region.numel())
-    bench.local_launches(Product(), sets, hold=False)
+    bench.local_launches(Product(), sets, gate=False)
     held, plain = (
-        [bench.local_launches(Product(), sets, hold=hold) for _ in range(5)] for hold in (True, False)
+        [bench.local_launches(Product(), sets, gate=gate) for _ in range(5)] for gate in (True, False)
     )
     assert all(len(made.times_us) == 3 for made in held)
     # What is not held has the host's time in it where that is slow, as it is now and then beside other work.

@@ -14,9 +14,9 @@ from harness.protocol.context_opening import open_in_thread
 REPOSITORY = Path(__file__).resolve().parents[2]
 OPENED_FIRST = """
 import ctypes, sys
-from harness.device.early_context import open_ahead
+from harness.device.early_context import open_context_early
 
-open_ahead("cuda:0").join()
+open_context_early("cuda:0").join()
 assert "torch" not in sys.modules
 flags, active = ctypes.c_uint(), ctypes.c_int()
 ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxGetState(0, ctypes.byref(flags), ctypes.byref(active))
@@ -27,7 +27,7 @@ print(active.value, flags.value, torch.ones(4, device="cuda").sum().item())
 
 
 def test_a_cpu_is_not_opened():
-    assert early_context.open_ahead("cpu") is None
+    assert early_context.open_context_early("cpu") is None
 
 
 def test_a_gpu_that_is_not_there_is_no_error_here():

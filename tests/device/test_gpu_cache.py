@@ -33,7 +33,7 @@ def cache(cubin):
 
 
 def players(cubin, place, cache, *, size_bytes=None, read=None):
-    """A cooler on the shared buffers, as a player has one."""
+    """A cooler on the shared buffers, as a worker has one."""
     regions = cache.regions
     size_bytes = size_bytes or regions["written"].numel()
     read = regions["read"] if read is None else read
@@ -81,7 +81,7 @@ def test_a_buffer_that_was_not_read_is_seen_though_the_other_was_written(cubin, 
     assert "was not read" in cache.fault(3, word)
 
 
-def test_a_buffer_emptied_by_a_player_does_not_make_its_sum_easy(cubin, place, cache):
+def test_a_buffer_emptied_by_a_worker_does_not_make_its_sum_easy(cubin, place, cache):
     cache.regions["read"].zero_()
     word = cooled(players(cubin, place, cache), place, cache)
     assert "was not read" in cache.fault(3, word)

@@ -1,4 +1,4 @@
-"""Regions that players share: as many and as large as were asked for, on a driver that only counts."""
+"""Regions that workers share: as many and as large as were asked for, on a driver that only counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a GPU is held against after each player: what others hold is told once, and then no longer waited for."""
+"""What a GPU is held against after each worker: what others hold is told once, and then no longer waited for."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def told():
     return made
 
 
-def test_what_a_waiting_player_holds_is_its_own_and_what_is_beyond_it_is_left_over(told, monkeypatch):
+def test_what_a_waiting_worker_holds_is_its_own_and_what_is_beyond_it_is_left_over(told, monkeypatch):
     monkeypatch.setattr(health, "_PATIENCE_S", 0.0)
     told.others += 600 << 20
-    told.note_waiting_player()
+    told.note_waiting_worker()
     assert told.left_bytes(1) == 0
     assert told.left_bytes(0) == 600 << 20
     told._held_bytes = 1 << 30
@@ -55,20 +55,20 @@ def test_what_a_waiting_player_holds_is_its_own_and_what_is_beyond_it_is_left_ov
 
 
 @pytest.mark.parametrize(("waiting_mb", "grown_mb", "told_mb"), [(600, 290, 0), (600, 310, 310), (300, 250, 0), (300, 290, 290)])
-def test_the_referees_own_growth_is_nobodys_as_long_as_a_process_that_lives_holds_twice_that(
+def test_the_judges_own_growth_is_nobodys_as_long_as_a_process_that_lives_holds_twice_that(
     told, monkeypatch, waiting_mb, grown_mb, told_mb
 ):
     monkeypatch.setattr(health, "_PATIENCE_S", 0.0)
     told.others += waiting_mb << 20
-    told.note_waiting_player()
+    told.note_waiting_worker()
     told.others += grown_mb - waiting_mb << 20
     assert told.left_bytes(0) == told_mb << 20
 
 
-def test_more_than_a_waiting_player_can_hold_is_not_taken_for_its_own(told, monkeypatch):
+def test_more_than_a_waiting_worker_can_hold_is_not_taken_for_its_own(told, monkeypatch):
     monkeypatch.setattr(health, "_PATIENCE_S", 0.0)
     told.others += 3 << 30
-    told.note_waiting_player()
+    told.note_waiting_worker()
     assert told.left_bytes(1) == 3 << 30
 
 
@@ -86,7 +86,7 @@ def test_memory_that_somebody_new_holds_is_told_once(watched, newcomer):
 def test_nobody_waits_with_the_device_open_before_it_is_known_what_that_takes(watched, newcomer):
     assert not watched.has_room_for_waiting()
     newcomer()
-    watched.note_waiting_player()
+    watched.note_waiting_worker()
     free_bytes, total_bytes = torch.cuda.mem_get_info(DEVICE)
     assert watched.has_room_for_waiting() == (free_bytes >= total_bytes / 2)
     assert watched.left_bytes(1) == 0

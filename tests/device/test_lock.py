@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.device.choice import device_lock
-from harness.device.lock import Turn, alone_on
+from harness.device.lock import DeviceLock, alone_on
 from harness.judge import run
 from harness.model.candidate import find_candidates
 from harness.model.device_limits import limits_of
@@ -57,7 +57,7 @@ def bench(kind: str = "cuda", uuid: str | None = UUID) -> SimpleNamespace:
 
 def test_a_free_device_is_taken_at_once_without_a_word_and_given_back_at_the_end():
     noted = Noted()
-    first, second = Turn.on(bench(), noted), Turn.on(bench(), noted)
+    first, second = DeviceLock.on(bench(), noted), DeviceLock.on(bench(), noted)
     with first.held(lambda: False):
         assert (first.is_another_runs, second.is_another_runs) == (False, True)
     assert not second.is_another_runs
@@ -65,7 +65,7 @@ def test_a_free_device_is_taken_at_once_without_a_word_and_given_back_at_the_end
 
 
 def test_nothing_is_held_before_it_is_asked_for():
-    first, second = Turn.on(bench(), Noted()), Turn.on(bench(), Noted())
+    first, second = DeviceLock.on(bench(), Noted()), DeviceLock.on(bench(), Noted())
     assert not first.is_another_runs and not second.is_another_runs
 
 
@@ -78,9 +78,9 @@ def test_who_waits_is_told_for_whom_since_when_and_when_everything_is_built_mean
             other_run.release()
         return len(looks) == 3
 
-    turn = Turn.on(bench(), noted)
-    with turn.held(is_built):
-        assert not turn.is_another_runs
+    its_lock = DeviceLock.on(bench(), noted)
+    with its_lock.held(is_built):
+        assert not its_lock.is_another_runs
     first, second = noted.notes
     user = pwd.getpwuid(os.getuid()).pw_name
     known = rf"process {os.getpid()} of {user}: .*python.*, {SINCE}"
@@ -93,7 +93,7 @@ def test_of_a_run_that_has_just_ended_only_the_time_is_told(other_run, monkeypat
     takes = iter([False, True])
     monkeypatch.setattr(lock, "holder", lambda self: None)
     monkeypatch.setattr(lock, "take", lambda self, timeout_s=0.0: next(takes))
-    with Turn.on(bench(), noted).held(lambda: True):
+    with DeviceLock.on(bench(), noted).held(lambda: True):
         pass
     assert re.fullmatch(rf"another run \({SINCE}\) {re.escape(TOLD)}", noted.notes[0])
 
@@ -101,7 +101,7 @@ def test_of_a_run_that_has_just_ended_only_the_time_is_told(other_run, monkeypat
 @pytest.mark.parametrize("wait_s", [0.0, 0.1])
 def test_who_was_told_how_long_to_wait_gives_up_with_the_exit_code_of_what_could_not_run(other_run, wait_s):
     with pytest.raises(DeviceBusy, match=rf"still has NVIDIA H200 .* after {wait_s:g} s\. .*--wait SECONDS") as gave_up:
-        with Turn.on(bench(), Noted(), wait_s).held():
+        with DeviceLock.on(bench(), Noted(), wait_s).held():
             pytest.fail("it was not free")
     assert gave_up.value.exit_code == 4
 
@@ -114,9 +114,9 @@ def test_what_is_idle_and_empty_is_measured_anew_after_a_wait_and_only_then(othe
         def note(self, text):
             other_run.release()
 
-    turn = Turn.on(waited, OtherEnds())
+    its_lock = DeviceLock.on(waited, OtherEnds())
     for _ in range(2):
-        with turn.held():
+        with its_lock.held():
             pass
     assert settled == [False]
 
@@ -124,7 +124,7 @@ def test_what_is_idle_and_empty_is_measured_anew_after_a_wait_and_only_then(othe
 def test_the_cpu_is_no_gpu_and_has_a_lock_of_its_own(other_run):
     noted = Noted()
     with alone_on(bench("cpu", None), noted):
-        assert Turn(None, "this CPU", noted).is_another_runs
+        assert DeviceLock(None, "this CPU", noted).is_another_runs
     assert noted.notes == []
 
 
@@ -134,7 +134,7 @@ def test_a_run_builds_gently_while_it_waits_for_another(kind, monkeypatch, tmp_p
     """What builds and judges is replaced by a list of what was done."""
     done, lock = [], device_lock(UUID)
 
-    def workshop(*_, gently):
+    def build_pool(*_, gently):
         done.append("building, gently" if gently else "building")
         return nullcontext(SimpleNamespace(is_quiet=True, wait_for_builds=lambda tell: None))
 
@@ -144,10 +144,10 @@ def test_a_run_builds_gently_while_it_waits_for_another(kind, monkeypatch, tmp_p
                 done.append("the other run ends")
                 lock.release()
 
-    contest = SimpleNamespace(run=lambda candidates: done.append("judging"))
+    device_run = SimpleNamespace(run=lambda candidates: done.append("judging"))
     monkeypatch.setattr(run, "open_bench", lambda name: bench(kind))
-    monkeypatch.setattr(run, "Workshop", workshop)
-    monkeypatch.setattr(run, "Contest", lambda *_: contest)
+    monkeypatch.setattr(run, "BuildPool", build_pool)
+    monkeypatch.setattr(run, "DeviceRun", lambda *_: device_run)
     problem = load_problem(REPOSITORY / "problems" / "tril_matmul.yaml")
     candidates = find_candidates(problem.candidates_dir, ["tiled_shared"])
     request = run.RunRequest(problem, candidates, "auto", load_settings("quick"), tmp_path)

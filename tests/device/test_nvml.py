@@ -80,12 +80,12 @@ def test_a_process_list_without_ourselves_is_unknown_and_not_none(library):
 
 
 def test_how_long_limits_held_the_clocks_down_is_what_came_to_it(library):
-    held_ns = {0: 7_000_000, 1: 0}
-    library.NVML_PERF_POLICY_POWER, library.NVML_PERF_POLICY_THERMAL = held_ns
-    library.nvmlDeviceGetViolationStatus = lambda handle, policy: types.SimpleNamespace(violationTime=held_ns[policy])
+    gated_ns = {0: 7_000_000, 1: 0}
+    library.NVML_PERF_POLICY_POWER, library.NVML_PERF_POLICY_THERMAL = gated_ns
+    library.nvmlDeviceGetViolationStatus = lambda handle, policy: types.SimpleNamespace(violationTime=gated_ns[policy])
     nvml = Nvml("GPU-1")
     before = nvml.violations()
-    held_ns[0] += 2_000_000
+    gated_ns[0] += 2_000_000
     assert before == Violations(7_000_000, 0) and nvml.violations().since(before) == Violations(2_000_000, 0)
     del library.NVML_PERF_POLICY_THERMAL  # an NVML that knows no such policy
     assert nvml.violations().since(before) == Violations(2_000_000, None)

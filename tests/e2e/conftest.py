@@ -19,7 +19,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# What the referee says when another load on the machine, and not the candidate, may have moved a clock.
+# What the judge says when another load on the machine, and not the candidate, may have moved a clock.
 DOUBTED = "unsure/noisy"
 _FURTHER_RUNS = 2
 

@@ -58,7 +58,7 @@ def test_a_cuda_candidate_is_compiled_and_its_registers_are_told_but_never_a_tim
 
 
 @needs_nvcc
-def test_a_mistake_in_cuda_is_shown_on_the_candidates_own_line_and_not_as_ninjas_wall(first):
+def test_a_mistake_in_cuda_is_shown_on_the_candidates_own_line_and_not_as_ninjas_sandbox(first):
     row = first.rows["cuda_syntax_error_cuda"]
     assert (row["status"], row["reason_code"]) == ("build_failed", "compile_error")
     assert "cuda_syntax_error_cuda.py:19" in row["reason"]

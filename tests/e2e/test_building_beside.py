@@ -18,7 +18,7 @@ class ModelNew(torch.nn.Module):
     def forward(self, A, B):
         return torch.tril(A @ B)
 """
-# A compiler's time, without a compiler: a builder has this module, and a player has not.
+# A compiler's time, without a compiler: a builder has this module, and a worker has not.
 SLOW = f"""
 import sys, time
 

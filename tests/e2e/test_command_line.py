@@ -36,7 +36,7 @@ def problem(bench):
 
 
 def sentence(end) -> str:
-    """The one message of a command that failed: nothing on stdout, no traceback, not a wall of text."""
+    """The one message of a command that failed: nothing on stdout, no traceback, not a sandbox of text."""
     assert end.out == ""
     assert "Traceback" not in end.err
     lines = [line for line in end.err.splitlines() if line.strip()]
@@ -265,7 +265,7 @@ def test_an_interrupted_run_leaves_its_results_and_nothing_else(new_bench, how):
     assert bench.left_behind() == []
 
 
-def test_a_run_that_is_killed_takes_its_players_with_it(new_bench):
+def test_a_run_that_is_killed_takes_its_workers_with_it(new_bench):
     bench = new_bench("killed")
     bench.candidates([CORPUS / "machine" / "hang_leaves_child.py"])
     process = bench.judge(bench.folder / "tril_small.yaml", bench.folder / "candidates", "cpu")

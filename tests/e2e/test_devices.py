@@ -1,4 +1,4 @@
-"""`--devices` as a person types it, on a CPU: two referees, one table; and what is refused before anything starts."""
+"""`--devices` as a person types it, on a CPU: two judges, one table; and what is refused before anything starts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def words(bench):
 
 @pytest.fixture(scope="module")
 def ended(bench):
-    """One run by two referees."""
+    """One run by two judges."""
     return bench.run(*words(bench), "--devices", "cpu,cpu", timeout_s=300)
 
 

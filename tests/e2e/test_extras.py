@@ -139,7 +139,7 @@ def test_a_call_that_synchronises_has_no_graph_and_a_note_that_says_so(on_gpu):
     row = on_gpu["synchronises"]
     assert row["graph_us"] == ""
     if row["status"] == "unsure":
-        assert "by the referee's clock" in row["reason"] and row["back_to_back_us"] == ""
+        assert "by the judge's clock" in row["reason"] and row["back_to_back_us"] == ""
         return
     assert "it cannot be captured as a CUDA graph: " in row["warnings"]
     assert "operation not permitted when stream is capturing" in row["warnings"]

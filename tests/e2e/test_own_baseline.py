@@ -136,7 +136,7 @@ def test_a_job_of_serve_may_name_one_and_a_candidate_of_its_name_costs_one_answe
     assert clash["error"]["kind"] == "input" and "of the baseline and of a candidate" in clash["error"]["message"]
 
 
-def test_each_of_two_referees_judges_it_beside_its_own_control(bench):
+def test_each_of_two_judges_judges_it_beside_its_own_control(bench):
     words = "--baseline", bench.folder / "expert.py", "--devices", "cpu,cpu"
     found = judged(bench, "two", *words, problem="tril_small", device="auto")
     with found.csv_path.open(newline="", encoding="utf-8") as file:

@@ -59,7 +59,7 @@ def told(bench):
     return json.loads(ended.out)
 
 
-def test_every_combination_went_through_the_whole_referee(told):
+def test_every_combination_went_through_the_whole_judge(told):
     found = {(each["parameters"]["WAY"], each["parameters"]["SHIFT"]): each["record"] for each in told["trials"]}
     assert len(found) == 6
     assert found["wrong", 0]["status"] == "incorrect" and found["wrong", 0]["reason_code"] == "wrong_values"

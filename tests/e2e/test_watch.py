@@ -55,7 +55,8 @@ def test_each_save_is_judged_once_and_only_what_was_saved(bench):
         row = watching.row()
         assert row["candidate"] == "first"
         assert row["reason_code"] in ("", "noisy"), row["reason"]
-        # It is eager itself: with threads of the referee's that spin on after its own steps it took three to six times as long.
+        # It is eager itself: with threads of the judge's that spin on after its own steps it took three to six times as
+        # long.
         assert row["reason_code"] or row["speedup"] > 0.4
         (folder / "second.py").write_text(WRONG)
         row = watching.row()

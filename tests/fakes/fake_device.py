@@ -15,15 +15,15 @@ import pytest
 import torch
 
 from harness.attribution.recording import Call, Ran, Recording
-from harness.device.bench import Cooled, LocalTimes, Turn
+from harness.device.bench import CacheFlushed, LaunchReached, LocalTimes
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
-from harness.device.output_snapshots import Glimpses
+from harness.device.output_snapshots import OutputSnapshots
 from harness.model.device_limits import limits_of
 from harness.protocol.arena import Arena
 from harness.protocol.markers import PLAIN
 from harness.protocol.recorder import KERNEL
-from harness.reference.inputs.deferred import Incomplete
+from harness.reference.inputs.deferred import DeferredInputs
 from harness.reference.inputs.sets import InputSet
 
 _BEGIN_NS = 10**12
@@ -81,9 +81,9 @@ class FakeBench:
         self.outboxes: list[torch.Tensor] = []
         self.released = self.window = -1
         self._sets: Sequence[InputSet] = ()
-        self._incomplete: Incomplete | None = None
+        self._deferred_inputs: DeferredInputs | None = None
         self._taken: list[torch.Tensor] = []
-        self._glimpses = Glimpses(self.torch_device)
+        self._snapshots = OutputSnapshots(self.torch_device)
         self._recorded: list[Ran] | None = None  # while kernels are recorded
         self._memory_bytes = self._limit_bytes = memory_bytes
 
@@ -112,23 +112,23 @@ class FakeBench:
     def forget_launches(self) -> None:
         self._taken = []
 
-    def stage(self, sets: Sequence[InputSet], incomplete: Incomplete | None = None) -> None:
-        self._sets, self._incomplete = sets, incomplete
-        self._glimpses.forget()
+    def stage(self, sets: Sequence[InputSet], deferred_inputs: DeferredInputs | None = None) -> None:
+        self._sets, self._deferred_inputs = sets, deferred_inputs
+        self._snapshots.forget()
 
     def release(self, channel: Any, sequence: int, index: int) -> None:
         inputs = self._sets[index]
-        region = self._incomplete.lacking(inputs) if self._lacks_pieces(index) else inputs.region
+        region = self._deferred_inputs.lacking(inputs) if self._lacks_pieces(index) else inputs.region
         self.slots[index][: region.numel()].copy_(region)
         self.released = sequence
 
     def open_window(self, sequence: int, index: int) -> None:
         if self._lacks_pieces(index):
-            self._incomplete.complete(self.slots[index])
+            self._deferred_inputs.complete(self.slots[index])
         self.window = sequence
 
     def _lacks_pieces(self, index: int) -> bool:
-        return self._incomplete is not None and self._incomplete.index == index
+        return self._deferred_inputs is not None and self._deferred_inputs.index == index
 
     def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
         return self.worker.script.cooling_fault if inspect or not self.limits.gates_queues else None
@@ -136,7 +136,7 @@ class FakeBench:
     def release_all(self, channel: Any, last: int) -> None:
         self.released = self.window = last
 
-    def poll(self, channel: Any, timeout_s: float) -> Turn | Cooled | dict[str, Any] | None:
+    def poll(self, channel: Any, timeout_s: float) -> LaunchReached | CacheFlushed | dict[str, Any] | None:
         self.worker = channel.worker
         event = self.worker.event()
         if event is None:
@@ -163,11 +163,11 @@ class FakeBench:
     def slots_unchanged(self, sets: Sequence[InputSet]) -> list[bool]:
         return [torch.equal(slot[: each.region.numel()], each.region) for slot, each in zip(self.slots, sets)]
 
-    def glimpse(self, index: int) -> None:
-        self._glimpses.take(index, self.outboxes[index])
+    def snapshot(self, index: int) -> None:
+        self._snapshots.take(index, self.outboxes[index])
 
     def written_late(self) -> list[int]:
-        return self._glimpses.changed(self._taken)
+        return self._snapshots.changed(self._taken)
 
     def take_outputs(self, count: int, *, on_host: bool = False) -> None:
         self._taken = [outbox.clone() for outbox in self.outboxes[:count]]
@@ -216,7 +216,7 @@ class FakeBench:
     def peak_bytes(self) -> int | None:
         return self.peak
 
-    def note_waiting_player(self) -> None:
+    def note_waiting_worker(self) -> None:
         """Nobody holds any memory here."""
 
     def has_room_for_waiting(self) -> bool:

@@ -1,4 +1,4 @@
-"""Referees of a fleet that are threads with a script instead of processes, and builds that end when a test says so."""
+"""Judges of a fleet that are threads with a script instead of processes, and builds that end when a test says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.runs.fleet.device_judge import Assignment
 
 
 class FakeReferee:
-    """What a fleet takes for a process on `device`: `script(referee)` is its life once it has opened a device of `model`.
+    """What a fleet takes for a process on `device`: `script(judge)` is its life once it has opened a device of `model`.
 
     `killed` ends it as SIGKILL would; `judged` has the names of what it sent records of.
     """
@@ -47,7 +47,7 @@ class FakeReferee:
             self.far.close()
 
     def next_entry(self) -> Any:
-        """Ask for an entry as a free referee does; None where there is no more."""
+        """Ask for an entry as a free judge does; None where there is no more."""
         self.far.send(("free", None))
         delivery = self.far.recv()
         if delivery is None:
@@ -83,7 +83,7 @@ class FakeReferee:
 
 
 def judges_all(referee: FakeReferee) -> None:
-    """The life of a referee that judges whatever it is given, its control first."""
+    """The life of a judge that judges whatever it is given, its control first."""
     while (entry := referee.next_entry()) is not None:
         referee.judge(entry)
 

@@ -1,7 +1,7 @@
 """Workers that follow a script instead of being processes, and the builds and starters that lead to them.
 
 A `FakeWorker` stands for the child behind a session. It runs the candidate's own file, so that outputs are what they are,
-and takes the times that its `Script` says, by the clock of a `FakeBench`. A `FakeWorkshop` makes contestants of files
+and takes the times that its `Script` says, by the clock of a `FakeBench`. A `FakeWorkshop` makes entries of files
 without a compiler and notes in its `log` which workers are started, when, and what becomes of them.
 """
 
@@ -17,9 +17,9 @@ import torch
 from fake_device import FakeBench, FakeClock
 
 from harness.build.product import Build
-from harness.device.bench import Cooled, Turn
-from harness.judge.device_run import Contest
-from harness.judge.judgement import Contestant
+from harness.device.bench import CacheFlushed, LaunchReached
+from harness.judge.device_run import DeviceRun
+from harness.judge.judgement import Prepared
 from harness.model.baselines import BASELINES, Baseline, write_baseline
 from harness.model.candidate import Candidate, read_candidate
 from harness.model.formulas import Formula
@@ -32,7 +32,7 @@ from harness.protocol.frames import ChannelClosed, FrameTimeout
 from harness.protocol.layout import TensorSpec, dtype_name
 from harness.report.progress import NullProgress
 from harness.results.record import Record
-from harness.sandbox.strongest import Wall
+from harness.sandbox.strongest import Sandbox
 from harness.worker import outputs
 from harness.worker.model import describe
 
@@ -48,7 +48,7 @@ class Script:
     besides, outside its timed window; `steps_us` what the judge's own steps around a call take, `tail_us` what passes
     after the last one. `gains_early_us` is by how much a call is faster whose inputs lay readable for a while.
     `synchronises` has each call wait for the device, so that no queue is ever full. `kernels` are what is recorded of a call,
-    each with its share of `kernels_us` (None: of the time of a call). `inside_us` is what eager takes in its process
+    each with its share of `kernels_us` (None: of the time of a call). `in_worker_us` is what eager takes in its process
     (None: as in the judge's) and `inside` what becomes of it there ("queued", "late" or "raises"), `slows_eager` what it makes of the judge's own. `raises` is what a RuntimeError in forward says. `unbuilt` are calls of `load_inline` that it
     asks for as it is loaded; `loads` is called then, and may raise whatever it likes.
     """
@@ -61,7 +61,7 @@ class Script:
     synchronises: bool = False
     kernels: Sequence[tuple[str, float]] = LIBRARY_KERNELS
     kernels_us: float | None = None
-    inside_us: float | None = None
+    in_worker_us: float | None = None
     inside: str = "queued"
     slows_eager: float = 1.0
     raises: str | None = None
@@ -102,7 +102,7 @@ class FakeWorker:
         self.bench, self.script, self._tell = bench, script, tell
         self.channel, self.is_alive = FakeChannel(self), True
         self._events: deque[dict[str, Any]] = deque()
-        self._queue: Iterator[Turn | Cooled | dict[str, Any] | None] = iter(())
+        self._queue: Iterator[LaunchReached | CacheFlushed | dict[str, Any] | None] = iter(())
         self._calls = 0
 
     def take(self, command: dict[str, Any]) -> None:
@@ -121,7 +121,7 @@ class FakeWorker:
         }
         self._events.append(answers[op]())
 
-    def event(self) -> Turn | Cooled | dict[str, Any] | None:
+    def event(self) -> LaunchReached | CacheFlushed | dict[str, Any] | None:
         """What it says or reaches next; None while it waits for the judge."""
         return self._events.popleft() if self._events else next(self._queue, None)
 
@@ -165,14 +165,14 @@ class FakeWorker:
         self._shape, self._strides = command["shape"], command["strides"]
         return {"laid_out": True}
 
-    def _launches(self, command: dict[str, Any]) -> Iterator[Turn | Cooled | dict[str, Any] | None]:
+    def _launches(self, command: dict[str, Any]) -> Iterator[LaunchReached | CacheFlushed | dict[str, Any] | None]:
         """Reach each launch, make its cache cold, run it in its window, and report in the end."""
         bench, clock, script, first = self.bench, self.bench.clock, self.script, command["first"]
         count, reports, time_us = len(command["inputs"]), [], 0.0
         is_eager = command.get("model") == "reference"
         is_late = script.inside == "late" if is_eager else script.synchronises
         is_queued = bench.limits.gates_queues and not is_late
-        yield Turn(first)
+        yield LaunchReached(first)
         if is_queued:
             yield {"queued": count}
         for index, skeleton in enumerate(command["inputs"]):
@@ -182,14 +182,14 @@ class FakeWorker:
             for step in HARNESS_STEPS:
                 bench.ran(step)
             cold_ns = clock.perf_counter_ns()
-            yield Cooled(first + index)
+            yield CacheFlushed(first + index)
             while bench.window < first + index:
                 yield None
             time_us = self._time_us(is_eager) - script.gains_early_us * (clock.perf_counter_ns() > cold_ns)
             self._run_kernels(time_us)
             clock.pass_us(time_us + (0.0 if is_eager else script.beyond_us))
             reports.append({"host_us": 5.0, "time_us": time_us} | ({} if is_eager else self._forward(index, skeleton)))
-            yield Turn(first + index + 1)
+            yield LaunchReached(first + index + 1)
         if not is_queued:
             yield {"queued": count}
         clock.pass_us(script.tail_us)
@@ -209,7 +209,7 @@ class FakeWorker:
 
     def _time_us(self, is_eager: bool) -> float:
         if is_eager:
-            return self.bench.eager_us if self.script.inside_us is None else self.script.inside_us
+            return self.bench.eager_us if self.script.in_worker_us is None else self.script.in_worker_us
         self._calls += 1
         return self.script.time_us(self._calls) if callable(self.script.time_us) else self.script.time_us
 
@@ -258,42 +258,42 @@ class FakeWorker:
 class FakeStarter:
     """Starts the workers of one entry; each follows the next of its scripts, the last of them again and again."""
 
-    def __init__(self, workshop: FakeWorkshop, name: str) -> None:
-        self._workshop, self._name = workshop, name
+    def __init__(self, build_pool: FakeWorkshop, name: str) -> None:
+        self._build_pool, self._name = build_pool, name
         self._is_started = self.is_opening = False
 
-    def start_ahead(self, *, open_device: bool = False) -> None:
+    def prestart(self, *, open_device: bool = False) -> None:
         if not self._is_started or (open_device and not self.is_opening):
-            self._workshop.log.append(f"{self._name} {'opens the device' if open_device else 'is started'} ahead")
+            self._build_pool.log.append(f"{self._name} {'opens the device' if open_device else 'is started'} ahead")
         self._is_started, self.is_opening = True, self.is_opening or open_device
 
     def wait_until_open(self) -> int | None:
         if self.is_opening:
-            self._workshop.log.append(f"{self._name} has opened the device")
+            self._build_pool.log.append(f"{self._name} has opened the device")
         return 0 if self.is_opening else None
 
     def start(self) -> FakeWorker:
         self._is_started = self.is_opening = False
-        log, name = self._workshop.log, self._name
+        log, name = self._build_pool.log, self._name
         log.append(f"{name} begins")
         return FakeWorker(
-            self._workshop.bench, self._workshop.next_script(name), lambda what: log.append(f"{name} {what}")
+            self._build_pool.bench, self._build_pool.next_script(name), lambda what: log.append(f"{name} {what}")
         )
 
     def close(self) -> None:
         if self._is_started:
-            self._workshop.log.append(f"{self._name} is given up")
+            self._build_pool.log.append(f"{self._name} is given up")
         self._is_started = self.is_opening = False
 
 
 class FakeWorkshop:
-    """Builds nothing. `scripts` are those of each contestant's workers by name; `building` the names of candidates that
+    """Builds nothing. `scripts` are those of each entry's workers by name; `building` the names of candidates that
     are not built yet, `builds` what comes of others than usual, `asked` what comes of extensions that one asks for.
 
     It `is_quiet` as it is told to be, and again once somebody has waited for that.
     """
 
-    wall = Wall("scripted")
+    sandbox = Sandbox("scripted")
 
     def __init__(self, problem: Problem, bench: FakeBench, folder: Path, scripts: Mapping[str, Script | Sequence[Script]]) -> None:
         self._problem, self.bench, self._folder = problem, bench, folder
@@ -329,13 +329,13 @@ class FakeWorkshop:
         self.log.append(f"{candidate.name} asked for {', '.join(call['arguments']['name'] for call in calls)}")
         return self.asked.pop(0) if self.asked else None
 
-    def contestant(self, entry: Baseline | Candidate) -> tuple[Contestant, FakeStarter]:
+    def prepared(self, entry: Baseline | Candidate) -> tuple[Prepared, FakeStarter]:
         problem, is_baseline = self._problem, isinstance(entry, Baseline)
         # All that is in the judge's process stays strict: a baseline's own settings are the worker's.
         path = write_baseline(
             replace(entry, ending=BASELINES["eager"].ending), problem, problem.timed_sizes(self.bench.kind), self._folder
         ) if is_baseline else entry.path
-        made = Contestant(
+        made = Prepared(
             entry.name, str(path), {}, (), None, problem.accuracy.precision_class,
             "torch" if is_baseline else entry.language, is_baseline=is_baseline,
         )
@@ -343,7 +343,7 @@ class FakeWorkshop:
 
 
 class Rows:
-    """Where a contest's records go; `rows` has them by name, `all` in order."""
+    """Where a device run's records go; `rows` has them by name, `all` in order."""
 
     def __init__(self) -> None:
         self.all: list[Record] = []
@@ -401,8 +401,8 @@ SETTINGS = Settings(
 
 
 class FakeRun:
-    """A contest over a fake device: `run.contest`, its `build_pool`, `bench` and `clock`, the `rows` that it wrote, and
-    the `log` of what workers, builds and the device did.
+    """A device run over a fake device: `run.device_run`, its `build_pool`, `bench` and `clock`, the `rows` that it
+    wrote, and the `log` of what workers, builds and the device did.
     """
 
     def __init__(
@@ -413,11 +413,11 @@ class FakeRun:
         self.problem = problem_in(folder, source, **fields)
         self.bench = FakeBench(clock, kind, eager_us=eager_us)
         eager = {"eager": Script(eager_us)}
-        self.workshop = FakeWorkshop(self.problem, self.bench, folder, eager | dict(scripts or {}))
-        self.contest = Contest(
-            self.problem, settings, self.bench, self.workshop, self.rows, NullProgress(), "2026-05-01T00:00:00Z"
+        self.build_pool = FakeWorkshop(self.problem, self.bench, folder, eager | dict(scripts or {}))
+        self.device_run = DeviceRun(
+            self.problem, settings, self.bench, self.build_pool, self.rows, NullProgress(), "2026-05-01T00:00:00Z"
         )
-        self.log = self.bench.log = self.workshop.log
+        self.log = self.bench.log = self.build_pool.log
         self.log.clear()  # of the control, which is started before anything is drawn
 
     def candidate(self, name: str, source: str | None = None) -> Candidate:

@@ -1,4 +1,4 @@
-"""A small problem, its reference on the CPU, and devices and players that follow a script."""
+"""A small problem, its reference on the CPU, and devices and workers that follow a script."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def returning():
 
 @dataclass
 class Far:
-    """The far end of a wire, in the hands of a scripted player on `bench`."""
+    """The far end of a wire, in the hands of a scripted worker on `bench`."""
 
     socket: socket.socket
     bench: ClassVar[CpuBench]
@@ -140,7 +140,7 @@ class Far:
         return json.loads(self._exactly(length))
 
     def greet(self) -> None:
-        """Everything that an honest player says before it is asked to load."""
+        """Everything that an honest worker says before it is asked to load."""
         self.say({"hello": 1})
         assert self.hear()["op"] == "prepare"
         self.say({"prepared": "cpu"})
@@ -172,7 +172,7 @@ class Far:
         return first
 
     def begin(self, sequence: int) -> None:
-        """Reach a launch, be let go, and make the cache cold as a player does."""
+        """Reach a launch, be let go, and make the cache cold as a worker does."""
         self.say({"turn": sequence})
         self.cool(sequence)
 
@@ -199,7 +199,7 @@ class Far:
 
 
 class ScriptedChild:
-    """Stands for a spawned player: `script(far)` runs in a thread, and its return is the death of the process."""
+    """Stands for a spawned worker: `script(far)` runs in a thread, and its return is the death of the process."""
 
     pid, has_greeted = 0, False
 
@@ -208,10 +208,10 @@ class ScriptedChild:
         self._death, self._said = death, said
         self.ran_out_of_memory = False
         self.killed = 0
-        self._thread = threading.Thread(target=self._play, args=(script, far), daemon=True)
+        self._thread = threading.Thread(target=self._attempt, args=(script, far), daemon=True)
         self._thread.start()
 
-    def _play(self, script: Callable[[Far], None], far: socket.socket) -> None:
+    def _attempt(self, script: Callable[[Far], None], far: socket.socket) -> None:
         far.settimeout(20)
         try:
             script(Far(far))
@@ -239,7 +239,7 @@ class ScriptedChild:
 
 @pytest.fixture
 def child():
-    """Makes scripted players and ends them."""
+    """Makes scripted workers and ends them."""
     made = []
 
     def make(script: Callable[[Far], None], **how: Any) -> ScriptedChild:
@@ -265,7 +265,7 @@ def fixtures_folder() -> Path:
 
 @pytest.fixture
 def session_with(child, cpu_bench):
-    """`session_with(script)`: a session with a scripted player and limits of 0.6 s."""
+    """`session_with(script)`: a session with a scripted worker and limits of 0.6 s."""
     return lambda script, **how: Session(child(script, **how), cpu_bench, 0.6, 0.6)
 
 
@@ -274,11 +274,11 @@ def opened(session_with, reference_of):
     """`opened(script)`: a session that is loaded and open for two launches, its reference, and two sets of inputs."""
 
     def make(script, **how):
-        def play(far):
+        def attempt(far):
             far.make_ready()
             script(far)
 
-        session, reference = session_with(play, **how), reference_of()
+        session, reference = session_with(attempt, **how), reference_of()
         session.load("/x.py", reference, {}, 1)
         session.open(reference, 2)
         return session, reference, [reference.draw(), reference.draw()]

@@ -10,7 +10,7 @@ from harness.attribution.kinds import owners_of
 from harness.attribution.recording import Call, Ran, Recording
 from harness.judge import attribute
 from harness.judge.attribute import trace, unlike_timed
-from harness.judge.judgement import Contestant
+from harness.judge.judgement import Prepared
 from harness.launch import failures
 from harness.launch.conversation import Launch, Launches
 from harness.launch.failures import Failed
@@ -89,16 +89,16 @@ def tile(time_us, **how):
 
 
 class Session:
-    """A player whose recorded launches, or listings on a CPU, are these in turn; or that fails."""
+    """A worker whose recorded launches, or listings on a CPU, are these in turn; or that fails."""
 
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), 0
         self.bench = SimpleNamespace(synchronize=lambda: None, markers=MARKERS)
         self.helped = self.reordered = False
 
-    def launch(self, sets, *, hold, record):
+    def launch(self, sets, *, gate, record):
         assert record
-        self.held = hold
+        self.held = gate
         return self.profile(sets)
 
     def profile(self, inputs):
@@ -124,8 +124,8 @@ def traced(tmp_path, monkeypatch):
         monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
         monkeypatch.setattr(attribute.check, "decide", decide)
         monkeypatch.setattr(attribute, "owners_of", lambda *given: owners_of(*given, lambda names: (), lambda names: {}))
-        contestant = Contestant("x", str(path), {}, (), None, "fp32", "cuda")
-        return trace(session, CUDA, reference, contestant, timing(100.0, recorded=recorded, hidden=hidden))
+        prepared = Prepared("x", str(path), {}, (), None, "fp32", "cuda")
+        return trace(session, CUDA, reference, prepared, timing(100.0, recorded=recorded, hidden=hidden))
 
     return make
 
@@ -181,7 +181,7 @@ def test_a_candidate_that_is_wrong_when_it_is_recorded_is_unknown(traced):
     assert found.notes == ("its kernels could not be traced; when they were: an error of 9000 u",)
 
 
-def test_a_player_that_dies_then_costs_the_kind_alone(traced):
+def test_a_worker_that_dies_then_costs_the_kind_alone(traced):
     death = failures.failed(Status.CRASHED, ReasonCode.EXITED, "its process exited with status 3")
     words = "its kernels could not be traced; when they were: its process exited with status 3"
     assert traced(Session(death)).notes == (words,)
@@ -220,14 +220,14 @@ def test_a_listing_that_is_none_is_unknown(tmp_path, monkeypatch, listing):
     monkeypatch.setattr(attribute.check, "decide", lambda *_: None)
     session = Session(listing)
     session.core_time_beside_us = lambda: 0.0
-    contestant = Contestant("x", str(tmp_path / "x.py"), {}, (), None, "fp32", "cpp")
-    found = trace(session, CPU, SimpleNamespace(draw=lambda: None), contestant, timing(1000.0))
+    prepared = Prepared("x", str(tmp_path / "x.py"), {}, (), None, "fp32", "cpp")
+    found = trace(session, CPU, SimpleNamespace(draw=lambda: None), prepared, timing(1000.0))
     assert found.kind == "unknown"
     assert found.notes == ("the profiler's listing could not be read",)
 
 
 def on_a_cpu(own_share):
-    """What a player on a CPU lists of a call of 1000 µs, so much of it in its extension and the rest in a product."""
+    """What a worker on a CPU lists of a call of 1000 µs, so much of it in its extension and the rest in a product."""
     return {
         "operators": [{"name": "aten::mm", "us": 1000.0 * (1 - own_share)}], "own_us": 1000.0 * own_share,
         "total_us": 1000.0, "others_us": 0.0, "others_began": False, "called_back": False, "idle_us": 0.0, "addresses": [],
@@ -250,8 +250,8 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
     session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
     session.core_time_beside_us = lambda: 0.0
-    contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
-    assert trace(session, CPU, reference, contestant, timing(1000.0)).kind == kind
+    prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
+    assert trace(session, CPU, reference, prepared, timing(1000.0)).kind == kind
     assert session.answers == []
 
 
@@ -262,12 +262,12 @@ def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_ta
     monkeypatch.setattr(attribute.check, "decide", lambda *_: None)
     monkeypatch.setattr(attribute, "foreign_functions", lambda path: [])
     reference = SimpleNamespace(draw=lambda: None)
-    contestant = Contestant("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
+    prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
     paused = {**on_a_cpu(0.99), "total_us": 9000.0}
     for answers, kind in (([paused, paused, on_a_cpu(0.99)], "custom"), ([dict(paused) for _ in range(3)], "unknown")):
         session = Session(*map(dict, answers))
         session.core_time_beside_us = lambda: 0.0
-        found = trace(session, CPU, reference, contestant, timing(1000.0))
+        found = trace(session, CPU, reference, prepared, timing(1000.0))
         assert (found.kind, session.answers) == (kind, [])
     assert "when it was traced it took 9000.0 µs, where a timed call took 1000.0 µs" in found.notes[-1]
 
@@ -288,8 +288,8 @@ def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, librar
     ])
     session.core_time_beside_us = lambda: 0.0
     extensions = (tmp_path / "x.so",) if built else ()
-    contestant = Contestant("x", str(tmp_path / "x.py"), {}, extensions, None, "fp32", "torch")
-    assert trace(session, CPU, reference, contestant, timing(1000.0)).kind == kind
+    prepared = Prepared("x", str(tmp_path / "x.py"), {}, extensions, None, "fp32", "torch")
+    assert trace(session, CPU, reference, prepared, timing(1000.0)).kind == kind
     assert len(session.answers) == left
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.build.cache import ENVIRONMENT_VARIABLE
 from harness.device.choice import open_bench
-from harness.judge.build_pool import Workshop
+from harness.judge.build_pool import BuildPool
 from harness.model.baselines import BASELINES
 from harness.model.problem import load_problem
 from harness.model.settings import load_settings
@@ -25,10 +25,10 @@ def folder_of(tmp_path, monkeypatch):
 
     def folder_of(name: str, size: int) -> Path:
         problem = replace(load_problem(CORPUS / "tril_small.yaml", CORPUS), cpu_sizes={"M": size})
-        with Workshop(problem, [], bench, settings) as workshop:
-            contestant, starter = workshop.contestant(BASELINES[name])
+        with BuildPool(problem, [], bench, settings) as build_pool:
+            prepared, starter = build_pool.prepared(BASELINES[name])
             starter.close()
-        return contestant.triton_cache.parent
+        return prepared.triton_cache.parent
 
     return folder_of
 

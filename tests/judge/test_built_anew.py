@@ -20,8 +20,8 @@ def asking_run(fake_run):
 
     def make(scripts, asked=()):
         run = fake_run(scripts={"mine": scripts})
-        run.workshop.asked = list(asked)
-        run.contest.run([run.candidate("mine")])
+        run.build_pool.asked = list(asked)
+        run.device_run.run([run.candidate("mine")])
         return run.rows["mine"], [each for each in run.log if each in ("mine begins", "mine asked for late")]
 
     return make
@@ -56,6 +56,6 @@ def test_where_it_was_only_compiled_or_took_too_long_that_is_the_verdict(asking_
 
 def test_a_baseline_may_ask_for_nothing(fake_run):
     run = fake_run(scripts={"eager": ASKING})
-    run.contest.run([])
+    run.device_run.run([])
     assert run.rows["eager"].reason_code is ReasonCode.BUILD_CHANGED
     assert not any("asked for" in each for each in run.log)

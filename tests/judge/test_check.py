@@ -14,7 +14,7 @@ from harness.model.verdict import ReasonCode, Status
 
 
 class ScriptedSession:
-    """A player that hands back eager's own outputs, or raises what `raising(sizes, family)` says."""
+    """A worker that hands back eager's own outputs, or raises what `raising(sizes, family)` says."""
 
     def __init__(self, raising=lambda sizes, family: None, beyond=()):
         self._raising, self._reference, self.made, self._beyond = raising, None, [], beyond
@@ -28,7 +28,7 @@ class ScriptedSession:
         self._reference, self._alone = reference, 0
         self.opened.append(count)
 
-    def launch(self, sets, *, hold, timeout_s=None):
+    def launch(self, sets, *, gate, timeout_s=None):
         self.queues.append(len(sets))
         assert len(sets) <= self.opened[-1]
         self._alone += len(sets) == 1

@@ -1,4 +1,4 @@
-"""A contest that goes on: its control, its canaries, and the parameters that one candidate may have learnt of."""
+"""A device run that goes on: its control, its canaries, and the parameters that one candidate may have learnt of."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def staying(fake_run):
 
     def make(**how):
         run = fake_run(**how)
-        run.workshop.builds["broken"] = BROKEN
+        run.build_pool.builds["broken"] = BROKEN
 
         def judge(name):
-            run.contest.judge_alone(run.candidate(name), run.workshop, "2026-05-01T00:00:01Z")
+            run.device_run.judge_alone(run.candidate(name), run.build_pool, "2026-05-01T00:00:01Z")
 
         run.judge = judge
         return run
@@ -34,7 +34,7 @@ def staying(fake_run):
     return make
 
 
-def test_a_contest_that_goes_on_judges_its_control_once_and_times_it_again_when_it_is_old(staying):
+def test_a_device_run_that_goes_on_judges_its_control_once_and_times_it_again_when_it_is_old(staying):
     run = staying()
     run.judge("mine")
     run.judge("mine")
@@ -49,11 +49,11 @@ def test_canaries_that_stand_beside_a_time_are_of_its_minutes(staying):
     run = staying()
     run.bench.canaries_gbps = [4100.0, 4200.0]
     run.judge("mine")
-    assert run.rows["mine"].canary_gbps == 4000.0, "those that the contest began with"
+    assert run.rows["mine"].canary_gbps == 4000.0, "those that the device run began with"
     run.clock.sleep(61)
-    run.workshop.is_quiet = False
+    run.build_pool.is_quiet = False
     run.judge("mine")
-    run.workshop.is_quiet = True
+    run.build_pool.is_quiet = True
     run.judge("broken")
     assert "the canary is measured" not in run.log, "compilers would take what is measured, and no time stands beside them"
     run.judge("mine")
@@ -70,11 +70,11 @@ def test_what_needs_no_launch_is_told_before_any_control_is_timed(staying):
 
 def test_a_control_that_was_timed_beside_compilers_is_timed_again_when_they_have_ended(staying):
     run = staying()
-    run.workshop.is_quiet = False
+    run.build_pool.is_quiet = False
     run.judge("mine")
     run.judge("mine")
     assert run.started == ["eager", "mine", "mine"]
-    run.workshop.is_quiet = True
+    run.build_pool.is_quiet = True
     run.judge("mine")
     assert run.started[3:] == ["eager", "mine"]
 
@@ -93,7 +93,7 @@ def test_parameters_that_an_answer_told_of_are_drawn_anew_for_the_next_candidate
 def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(staying):
     run = staying(scripts={"mine": [DOUBTED, Script(), Script()]})
     run.judge("other")
-    run.workshop.is_quiet = False
+    run.build_pool.is_quiet = False
     run.log.clear()
     run.judge("mine")
     assert [each for each in run.log if each.endswith((" begins", "quiet"))] == [
@@ -106,8 +106,8 @@ def test_a_control_whose_clock_is_in_doubt_is_not_timed_again_beside_compilers(s
 def test_as_a_worker_goes_the_one_after_the_next_opens_the_device_and_another_is_started(fake_run, has_room):
     run = fake_run(scripts={name: Script(900.0) for name in "abcd"})
     run.bench.has_room = has_room
-    run.workshop.building.add("c")
-    run.contest.run([run.candidate(name) for name in "abcd"])
+    run.build_pool.building.add("c")
+    run.device_run.run([run.candidate(name) for name in "abcd"])
     assert run.rows.names == ["eager", "a", "b", "d", "c"]
     before_a_ends = run.log[: run.log.index("a ends")]
     as_a_goes = [each for each in before_a_ends[before_a_ends.index("a goes") :] if each.endswith("ahead")]
@@ -121,7 +121,7 @@ def test_as_a_worker_goes_the_one_after_the_next_opens_the_device_and_another_is
 def test_a_file_that_is_saved_again_while_it_is_judged_is_judged_in_neither_text(fake_run, tmp_path, saved, status, code):
     path = tmp_path / "mine.py"
     run = fake_run(scripts={"mine": Script(loads=lambda: path.write_text(saved + path.read_text()))})
-    run.contest.run([run.candidate("mine")])
+    run.device_run.run([run.candidate("mine")])
     row = run.rows["mine"]
     assert (row.status, row.reason_code) == (status, code)
     assert (row.time_us is None) == (status is Status.SKIPPED)

@@ -1,4 +1,4 @@
-"""What becomes of a contestant that is played, over a fake device whose clock and workers follow scripts."""
+"""What becomes of an entry that is tried, over a fake device whose clock and workers follow scripts."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_a_torch_compile_that_compiled_nothing_is_eager_and_said_to_be():
 
 @pytest.fixture
 def judged(fake_run):
-    """`judged(script, control, …)`: the run in which a worker of that script played "mine", beside such a control."""
+    """`judged(script, control, …)`: the run in which a worker of that script tried "mine", beside such a control."""
 
     def make(script, control=None, name="mine", candidates=("mine",), **how):
         scripts = {name: script} | ({} if control is None else {"eager": control})
         run = fake_run(scripts=scripts, **how)
-        run.contest.run([run.candidate(each) for each in candidates])
+        run.device_run.run([run.candidate(each) for each in candidates])
         return run
 
     return make
@@ -91,7 +91,7 @@ def going(fake_run, monkeypatch):
             return call
 
         run.bench.has_room_for_waiting, run.bench.release_memory = map(instead, plain)
-        run.contest.run([run.candidate(name) for name in ("mine", "other", "third")])
+        run.device_run.run([run.candidate(name) for name in ("mine", "other", "third")])
         return run, found
 
     return make
@@ -118,15 +118,15 @@ def wave(call: int) -> float:
     return 500.0 * math.exp(0.3 * math.sin(call / 40))
 
 
-@pytest.mark.parametrize(("name", "synchronises", "is_control_held", "is_doubted"), [
+@pytest.mark.parametrize(("name", "synchronises", "is_control_gated", "is_doubted"), [
     ("eager-tf32", False, True, False), ("mine", False, True, True), ("mine", True, True, True),
     ("mine", True, False, False),
 ])
 def test_a_candidate_whose_rounds_scatter_is_doubted_but_where_the_reference_cannot_be_queued_and_no_baseline_is(
-    judged, name, synchronises, is_control_held, is_doubted
+    judged, name, synchronises, is_control_gated, is_doubted
 ):
     run = judged(
-        Script(wave, synchronises=synchronises), Script(synchronises=not is_control_held), name,
+        Script(wave, synchronises=synchronises), Script(synchronises=not is_control_gated), name,
         baselines=("eager", "eager-tf32"),
     )
     row = run.rows[name]
@@ -154,7 +154,7 @@ def test_a_doubted_clock_of_an_ungated_queue_is_settled_by_what_its_kernels_take
 
 def test_what_is_certain_is_not_traced_for_that(judged):
     row = judged(Script(500.0, beyond_us=2500.0, synchronises=True, kernels_us=1500.0)).rows["mine"]
-    assert row.status is Status.REJECTED and "by the referee's clock a launch took" in row.reason
+    assert row.status is Status.REJECTED and "by the judge's clock a launch took" in row.reason
 
 
 def test_the_kernels_of_a_baseline_are_counted_in_a_probe_among_its_rounds(judged):

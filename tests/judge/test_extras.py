@@ -1,4 +1,4 @@
-"""What is measured besides, with a scripted player: what is taken, and what becomes of a failure."""
+"""What is measured besides, with a scripted worker: what is taken, and what becomes of a failure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ GOOD = {
 
 @pytest.fixture
 def measured(reference_of):
-    """`measured(says, wanted, kind=…)`: (extras, what was asked of the player)."""
+    """`measured(says, wanted, kind=…)`: (extras, what was asked of the worker)."""
 
     def make(says, wanted, *, kind="cuda", meter=Meter, **how):
         reference = reference_of()

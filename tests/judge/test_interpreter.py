@@ -1,4 +1,4 @@
-"""What Triton's interpreter is given, and what of its failures is the candidate's: with a player that follows a script."""
+"""What Triton's interpreter is given, and what of its failures is the candidate's: with a worker that follows a script."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from harness.judge import interpreter
 from harness.judge.interpreter import interpret, small_references
-from harness.judge.judgement import Contestant, Judgement
+from harness.judge.judgement import Judgement, Prepared
 from harness.launch.failures import Failed
 from harness.model.verdict import ReasonCode, Status
 
@@ -17,21 +17,21 @@ HERE = "/candidates/mine.py"
 
 
 @pytest.fixture
-def contestant(tmp_path):
+def prepared(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("import torch\nassert x.device.type == 'cuda'\nassert x.dim() == 2\n", encoding="utf-8")
-    return Contestant("mine", str(path), {}, (), None, "fp32", "triton", stand_in_gpu={})
+    return Prepared("mine", str(path), {}, (), None, "fp32", "triton", stand_in_gpu={})
 
 
 @pytest.fixture
-def interpreted(child, cpu_bench, settings, contestant, reference_of):
-    """`interpreted(script)`: the judgement and the verdict on a player that follows `script` at two sizes; or Failed."""
+def interpreted(child, cpu_bench, settings, prepared, reference_of):
+    """`interpreted(script)`: the judgement and the verdict on a worker that follows `script` at two sizes; or Failed."""
 
     def make(script, sizes=(4, 16)):
         judgement = Judgement()
         references = [reference_of(sizes={"M": size}) for size in sizes]
         verdict = interpret(
-            cpu_bench, contestant, lambda: child(script), references, 1, settings, judgement, lambda text: None
+            cpu_bench, prepared, lambda: child(script), references, 1, settings, judgement, lambda text: None
         )
         return judgement, verdict
 
@@ -39,7 +39,7 @@ def interpreted(child, cpu_bench, settings, contestant, reference_of):
 
 
 def raise_in_call(far, words):
-    """Play one launch that raises."""
+    """Try one launch that raises."""
     first = far.hear()["first"]
     far.begin(first)
     far.say({"turn": first + 1})
@@ -48,7 +48,7 @@ def raise_in_call(far, words):
 
 
 def raising(type_="ValueError", message="no", where=f"{HERE}:3", innermost=None, in_kernel=False):
-    """A player whose first call raises."""
+    """A worker whose first call raises."""
     frames = [where, innermost or where]
     words = {"type": type_, "message": message, "where": where, "frames": frames, "in_kernel": in_kernel}
 

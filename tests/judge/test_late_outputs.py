@@ -23,7 +23,7 @@ def finishes_first_launch_in_the_second(far):
 def test_an_output_that_came_after_its_launch_is_rejected(opened):
     session, _, sets = opened(finishes_first_launch_in_the_second)
     with pytest.raises(Failed, match="output of launch 1 of 2 was still being written") as caught:
-        session.launch(sets, hold=False, inspect=True)
+        session.launch(sets, gate=False, inspect=True)
     assert (caught.value.verdict.status, caught.value.verdict.reason_code) == (
         Status.REJECTED, ReasonCode.CLOCKS_DISAGREE
     )
@@ -31,7 +31,7 @@ def test_an_output_that_came_after_its_launch_is_rejected(opened):
 
 def test_other_segments_are_not_looked_at(opened):
     session, _, sets = opened(finishes_first_launch_in_the_second)
-    assert len(session.launch(sets, hold=False).launches) == 2
+    assert len(session.launch(sets, gate=False).launches) == 2
 
 
 def test_outputs_that_were_there_in_time_pass_queue_after_queue(opened):
@@ -47,4 +47,4 @@ def test_outputs_that_were_there_in_time_pass_queue_after_queue(opened):
 
     session, _, sets = opened(writes_in_time)
     for _ in range(2):
-        assert len(session.launch(sets, hold=False, inspect=True).launches) == 2
+        assert len(session.launch(sets, gate=False, inspect=True).launches) == 2

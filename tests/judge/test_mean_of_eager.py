@@ -28,7 +28,7 @@ def short_run(fake_run):
 
 def test_it_is_timed_elsewhere_after_the_control_and_before_a_worker_of_a_row_is_taken(short_run):
     run = short_run(**{"eager-tf32": Script(), "mine": Script()})
-    run.contest.run([run.candidate("mine")])
+    run.device_run.run([run.candidate("mine")])
     assert run.started == ["eager"] * 3 + ["eager-tf32", "mine"]
     assert run.rows.names == ["eager", "eager-tf32", "mine"]
     assert run.rows["mine"].baseline_mean_us == pytest.approx(16.0) and run.rows["eager"].baseline_mean_us is None
@@ -43,7 +43,7 @@ def test_what_the_harness_s_steps_took_around_other_baselines_is_known_of_the_co
         scripts={"eager": STEPS, "mine": Script(steps_us=200.0), "eager-tf32": Script(steps_us=tf32_us or 240.0)},
         baselines=BOTH if tf32_us else ("eager",),
     )
-    run.contest.run([run.candidate("mine")])
+    run.device_run.run([run.candidate("mine")])
     assert run.rows["mine"].status is status
     if status is Status.UNSURE:
         assert "less than they must" in run.rows["mine"].reason
@@ -55,7 +55,7 @@ def test_a_control_that_is_timed_again_keeps_what_other_baselines_left(fake_run)
         scripts={"eager": STEPS, "eager-tf32": Script(steps_us=220.0), "mine": [doubted, Script(steps_us=200.0)]},
         baselines=BOTH,
     )
-    run.contest.run([run.candidate("mine")])
+    run.device_run.run([run.candidate("mine")])
     assert run.rows["mine"].status is Status.OK and run.started.count("eager") == 2
 
 
@@ -64,9 +64,9 @@ def test_where_it_cannot_be_timed_elsewhere_no_waiting_worker_is_left_behind(sho
         raise OSError("no more processes")
 
     run = short_run()
-    run.workshop.scripts["eager"] = [Script(16.0), Script(loads=refuse)]
+    run.build_pool.scripts["eager"] = [Script(16.0), Script(loads=refuse)]
     with pytest.raises(OSError, match="no more processes"):
-        run.contest.run([run.candidate("mine")])
+        run.device_run.run([run.candidate("mine")])
     assert "mine" not in run.started
     ahead = {each.split()[0] for each in run.log if each.endswith("ahead")}
     assert ahead and all(f"{name} is given up" in run.log for name in ahead)

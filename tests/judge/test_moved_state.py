@@ -1,4 +1,4 @@
-"""Whether a candidate moves its state as the reference does, seen over a wire with a scripted player."""
+"""Whether a candidate moves its state as the reference does, seen over a wire with a scripted worker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def norm(reference_of):
 
 @pytest.fixture
 def moved_by(session_with, norm):
-    """`moved_by(change, alike)`: what is found of a player whose call does `change(state, x)` to its state."""
+    """`moved_by(change, alike)`: what is found of a worker whose call does `change(state, x)` to its state."""
 
     def make(change, alike=True):
         state = {name: tensor.clone() for name, tensor in norm.state.items()}

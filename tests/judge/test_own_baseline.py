@@ -1,4 +1,4 @@
-"""A baseline of the user's own in a contest: judged after eager and before all else, whatever becomes of it."""
+"""A baseline of the user's own in a device run: judged after eager and before all else, whatever becomes of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SPEEDUPS = {"eager": 1.0, "expert": 2.0, "mine": 4.0}
 
 @pytest.fixture
 def run_over(fake_run, tmp_path):
-    """`run_over(expert)`: a run over the expert's file, which such a script plays; None: over eager."""
+    """`run_over(expert)`: a run over the expert's file, which such a script attempts; None: over eager."""
 
     def make(expert):
         (tmp_path / "expert.py").write_text(f"{PRODUCT}\nModelNew = Model\n")
@@ -24,7 +24,7 @@ def run_over(fake_run, tmp_path):
 
 def test_the_file_is_judged_after_eager_and_every_row_is_over_it_eager_s_own_among_them(run_over):
     run = run_over(Script(500.0))
-    run.contest.run([run.candidate("mine")])
+    run.device_run.run([run.candidate("mine")])
     assert run.started == run.rows.names == [*SPEEDUPS]
     assert {row.baseline for row in run.rows.all} == {"expert"}
     assert (run.rows["eager"].speedup, run.rows["expert"].speedup, run.rows["mine"].speedup) == (
@@ -36,7 +36,7 @@ def test_the_file_is_judged_after_eager_and_every_row_is_over_it_eager_s_own_amo
 
 def test_its_worker_gets_ready_while_eager_is_judged(run_over):
     run = run_over(Script(500.0))
-    run.contest.run([run.candidate("mine")])
+    run.device_run.run([run.candidate("mine")])
     assert run.log.index("expert opens the device ahead") < run.log.index("eager ends")
 
 
@@ -46,7 +46,7 @@ def test_eager_s_row_is_written_all_the_same_when_the_file_s_turn_is_interrupted
 
     run = run_over(Script(loads=interrupted))
     with pytest.raises(KeyboardInterrupt):
-        run.contest.run([run.candidate("mine")])
+        run.device_run.run([run.candidate("mine")])
     [row] = run.rows.all
     assert (row.candidate, row.baseline, row.speedup, row.eager_speedup) == ("eager", "expert", None, 1.0)
 
@@ -54,7 +54,7 @@ def test_eager_s_row_is_written_all_the_same_when_the_file_s_turn_is_interrupted
 def test_over_eager_nothing_is_held_back(run_over):
     run = run_over(None)
     seen = []
-    run.workshop.scripts["mine"] = [Script(250.0, loads=lambda: seen.extend(run.rows.names))]
-    run.contest.run([run.candidate("mine")])
+    run.build_pool.scripts["mine"] = [Script(250.0, loads=lambda: seen.extend(run.rows.names))]
+    run.device_run.run([run.candidate("mine")])
     assert seen == ["eager"], "it was written before the next began"
     assert (run.rows["eager"].baseline, run.rows["eager"].speedup, run.rows["eager"].eager_speedup) == ("eager", 1.0, None)

@@ -12,7 +12,7 @@ def a_defect():
 
 def test_its_row_says_so_with_a_traceback_and_the_next_is_judged(fake_run):
     run = fake_run(scripts={"unlucky": Script(loads=a_defect)})
-    run.contest.run([run.candidate("unlucky"), run.candidate("other")])
+    run.device_run.run([run.candidate("unlucky"), run.candidate("other")])
     row, samples = run.rows["unlucky"], run.rows.samples[run.rows.names.index("unlucky")]
     assert (row.status, row.reason_code) == (Status.HARNESS_ERROR, ReasonCode.EXCEPTION)
     assert "test_own_defects.py" in row.reason and "'times_us'" in row.reason

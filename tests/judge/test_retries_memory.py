@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from harness.judge.judgement import Contestant
-from harness.judge.retries import Judge
+from harness.judge.judgement import Prepared
+from harness.judge.retries import EntryJudge
 from harness.launch import failures
 from harness.model.device_limits import CUDA
 from harness.model.verdict import OK, ReasonCode, Status
@@ -40,23 +40,23 @@ class ScriptedReference:
 
 @pytest.fixture
 def judge(settings):
-    """`judge(play, is_baseline)`: the judgement, the steps that were tried, and the plan that is left."""
+    """`judge(attempt, is_baseline)`: the judgement, the steps that were tried, and the plan that is left."""
     device = SimpleNamespace(
         limits=CUDA, peak_bytes=lambda: 7, available_bytes=lambda: 3 * GB, forget_launches=lambda: None,
         release_memory=lambda: None,
     )
 
-    def make(play, *, is_baseline=False):
+    def make(attempt, *, is_baseline=False):
         reference, steps = ScriptedReference(), []
-        judge = Judge(device, [reference], settings, None, 1)
+        judge = EntryJudge(device, [reference], settings, None, 1)
 
-        def tried(contestant, start, judgement, control, tell, *, first):
+        def tried(prepared, start, judgement, control, tell, *, first):
             steps.append(reference.memory)
-            play(reference.memory)
+            attempt(reference.memory)
 
-        judge._play, judge._conclude = tried, lambda contestant, judgement: None
-        contestant = Contestant("one", "/c/one.py", {}, (), None, "fp32", "torch", is_baseline=is_baseline)
-        found = judge._judge_once(contestant, [lambda: None], lambda text: None)
+        judge._attempt, judge._conclude = tried, lambda prepared, judgement: None
+        prepared = Prepared("one", "/c/one.py", {}, (), None, "fp32", "torch", is_baseline=is_baseline)
+        found = judge._judge_once(prepared, [lambda: None], lambda text: None)
         return found, steps, reference.memory
 
     return make
@@ -70,7 +70,7 @@ def workers_no_room(plan):
     raise failures.failed(Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, "out of memory in forward")
 
 
-def test_the_referees_own_want_of_room_takes_one_step_after_the_other_and_stays_so(judge):
+def test_the_judges_own_want_of_room_takes_one_step_after_the_other_and_stays_so(judge):
     found, steps, left = judge(lambda plan: None if plan.tight else no_room(plan))
     assert found.verdict == OK and found.memory.step is MemoryStep.SINGLE and found.peak_bytes == 7
     assert [plan.launches for plan in steps] == [17, 4, 2, 2]

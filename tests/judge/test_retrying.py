@@ -1,4 +1,4 @@
-"""How often a contestant is played and what its plays amount to, over a fake device: doubts, the control's renewal, budgets."""
+"""How often an entry is tried and what its attempts amount to, over a fake device: doubts, the control's renewal, budgets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from fake_worker import PRODUCT, SETTINGS, Script
 
 from harness.model.verdict import ReasonCode, Status
 
-# What one play comes to: sound, in doubt beside the control, rejected beside it, and rejected whatever the control left.
+# What one attempt comes to: sound, in doubt beside the control, rejected beside it, and rejected whatever the control
+# left.
 PLAYS = {
     "c": Script(), "d": Script(beyond_us=40.0), "r": Script(beyond_us=400.0), "x": Script(cooling_fault="7 words were missed"),
 }
@@ -18,26 +19,26 @@ ENDS = {"c": Status.OK, "d": Status.UNSURE, "r": Status.REJECTED, "x": Status.RE
 
 @pytest.fixture
 def played(fake_run):
-    """`played(scripts, …)`: (run, row of "mine") where its workers follow these scripts, and then the last of them."""
+    """`tried(scripts, …)`: (run, row of "mine") where its workers follow these scripts, and then the last of them."""
 
     def make(scripts, **how):
         run = fake_run(scripts={"mine": scripts, **how.pop("others", {})}, **how)
-        run.contest.run([run.candidate("mine")])
+        run.device_run.run([run.candidate("mine")])
         return run, run.rows["mine"]
 
     return make
 
 
-@pytest.mark.parametrize(("plays", "ends"), [
+@pytest.mark.parametrize(("attempts", "ends"), [
     ("dd", "d"), ("dcc", "c"), ("dcd", "d"), ("dx", "x"), ("dcx", "x"), ("c", "c"), ("x", "x"),
     ("rr", "r"), ("rcc", "c"), ("rd", "d"), ("rcd", "d"), ("rcr", "r"),
 ])
-def test_of_doubted_clocks_two_looks_of_three_decide_with_the_control_timed_anew(played, plays, ends):
+def test_of_doubted_clocks_two_looks_of_three_decide_with_the_control_timed_anew(played, attempts, ends):
     """What is rejected beside a control that was timed once is such a doubt; what needs no control is certain."""
-    run, row = played([PLAYS[each] for each in plays] + [Script(loads=pytest.fail)])
+    run, row = played([PLAYS[each] for each in attempts] + [Script(loads=pytest.fail)])
     assert row.status is ENDS[ends]
-    renewals = ["eager"] if len(plays) > 1 else []
-    assert run.started == ["eager", "mine", *renewals, *["mine"] * (len(plays) - 1)]
+    renewals = ["eager"] if len(attempts) > 1 else []
+    assert run.started == ["eager", "mine", *renewals, *["mine"] * (len(attempts) - 1)]
 
 
 @pytest.mark.parametrize(("higher_us", "renewals"), [(0.0, 1), (20.0, 1), (30.0, 2)])
@@ -70,11 +71,11 @@ def test_a_control_that_could_not_be_timed_again_leaves_the_clocks_of_before(pla
 
 
 @pytest.mark.parametrize(("second", "players"), [
-    (Script(16.0, inside_us=17.3), 2), (Script(16.0), 2), (None, 1),
+    (Script(16.0, in_worker_us=17.3), 2), (Script(16.0), 2), (None, 1),
 ])
 def test_one_in_whose_process_eager_is_another_is_judged_in_one_more_and_that_counts(played, second, players):
     """As 4 of 95 workers of a call of 16 µs on an H200: apart from the judge's by more than a microsecond."""
-    first = Script(16.0, inside_us=None if second is None else 17.3)
+    first = Script(16.0, in_worker_us=None if second is None else 17.3)
     run, row = played([first, second or first, Script(loads=pytest.fail)][: players + 1], eager_us=16.0)
     assert row.status is Status.OK and run.started.count("mine") == players
 
@@ -105,9 +106,9 @@ def test_more_dropped_rounds_than_kept_ones_are_unsure(fake_run, hot_of, status)
         readings.append(1)
         return "hw_thermal" if len(readings) % hot_of[1] < hot_of[0] else ""
 
-    run.contest.run([])
+    run.device_run.run([])
     run.bench.throttle = throttle
-    run.contest.judge_alone(run.candidate("mine"), run.workshop, "2026-05-01T00:00:01Z")
+    run.device_run.judge_alone(run.candidate("mine"), run.build_pool, "2026-05-01T00:00:01Z")
     row = run.rows["mine"]
     assert row.status is status
     assert (row.reason_code is ReasonCode.THROTTLED) is (status is Status.UNSURE)
@@ -157,7 +158,7 @@ def test_what_takes_eager_itself_long_takes_candidates_long_too(played, fake_clo
 ])
 def test_cpp_that_refuses_cuda_tensors_is_for_another_device(fake_run, kind, language, status):
     run = fake_run(kind=kind, scripts={"mine": Script(raises="A must be on the CPU")})
-    run.contest.run([replace(run.candidate("mine"), language=language)])
+    run.device_run.run([replace(run.candidate("mine"), language=language)])
     assert run.rows["mine"].status is status
 
 
@@ -187,7 +188,7 @@ def test_what_lacks_what_it_left_out_of_its_import_without_a_gpu_is_not_wrong_th
 ):
     run = fake_run(kind=kind, scripts={"mine": Script(raises="'NoneType' object has no attribute 'f'")})
     mine = run.candidate("mine", f"{PRODUCT}\nModelNew = Model\n{ending}\n")
-    run.contest.run([replace(mine, language=language)])
+    run.device_run.run([replace(mine, language=language)])
     assert run.rows["mine"].status is status
     assert ("it needs a GPU, and there is none here" in run.rows["mine"].reason) is (status is Status.SKIPPED)
 
@@ -195,5 +196,5 @@ def test_what_lacks_what_it_left_out_of_its_import_without_a_gpu_is_not_wrong_th
 def test_a_baseline_that_asks_for_a_gpu_where_there_is_none_is_wrong(fake_run):
     words = "Found no NVIDIA driver on your system"
     run = fake_run(kind="cpu", scripts={"eager": Script(raises=words), "mine": Script(raises=words)})
-    run.contest.run([run.candidate("mine")])
+    run.device_run.run([run.candidate("mine")])
     assert [row.status for row in run.rows.all] == [Status.INCORRECT, Status.SKIPPED]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.attribution.kinds import Provenance, TracedKernel
-from harness.judge.judgement import Contestant, Judgement
+from harness.judge.judgement import Judgement, Prepared
 from harness.judge.sanitize import sanitize, small_reference
 from harness.model.verdict import ReasonCode, Status, Verdict
 from harness.tools.sanitizer.examination import Examination
@@ -47,8 +47,8 @@ TIMED, SMALL = Reference(M=4096), Reference(M=31)
 OWN, LIBRARY = TracedKernel("tile", 9.0, "own", "extension"), TracedKernel("nvjet_x", 1.0, "library")
 
 
-def contestant(path="candidate.py", triton_cache=None):
-    return Contestant("x", str(path), {"key": {}}, (), triton_cache, "fp32", "cuda")
+def prepared(path="candidate.py", triton_cache=None):
+    return Prepared("x", str(path), {"key": {}}, (), triton_cache, "fp32", "cuda")
 
 
 def judged(*kernels, verdict=None):
@@ -59,7 +59,7 @@ def judged(*kernels, verdict=None):
 
 def put_under(judgement, *answers, references=(TIMED, Reference(M=1), SMALL), **named):
     examiner = ScriptedExaminer(list(answers))
-    sanitize(examiner, contestant(**named), references, 7, judgement, lambda text: None)
+    sanitize(examiner, prepared(**named), references, 7, judgement, lambda text: None)
     return examiner.asked
 
 

@@ -1,4 +1,4 @@
-"""The cache is made cold by the player, and the referee looks whether it was before it opens the timed window."""
+"""The cache is made cold by the worker, and the judge looks whether it was before it opens the timed window."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_cache_that_was_not_made_cold_is_seen_before_the_window_opens(opened, 
 
     session, _, sets = opened(script)
     with pytest.raises(Failed, match="was not made cold before its timed window") as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert verdict_of(caught) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
 
 
@@ -69,7 +69,7 @@ def test_a_queue_that_is_said_to_be_cut_short_is_not_believed_whole_and_uncooled
 
     session, _, sets = opened(script)
     with pytest.raises(Failed, match="cut short is reported whole") as caught:
-        session.launch(sets[:2], hold=False)
+        session.launch(sets[:2], gate=False)
     assert verdict_of(caught) == PROTOCOL
 
 
@@ -85,7 +85,7 @@ def test_a_cooling_of_another_launch_breaks_the_protocol(opened, numbers):
 
     session, _, sets = opened(script)
     with pytest.raises(Failed) as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert verdict_of(caught) == PROTOCOL
 
 
@@ -110,7 +110,7 @@ def test_the_window_opens_when_the_cache_is_cold_and_where_inputs_lie_early_that
 
     session, _, sets = opened(script)
     for early_s in (0.0, 0.0, 0.0, 0.1):
-        session.launch(sets[:1], hold=False, early_s=early_s)
+        session.launch(sets[:1], gate=False, early_s=early_s)
     assert all(closed for closed, _ in seen)
     *usual_s, opened_s = (seconds for _, seconds in seen)
     assert min(usual_s) < 0.09 < opened_s, "a busy machine may be late once"

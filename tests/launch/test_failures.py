@@ -66,7 +66,7 @@ def test_a_fault_that_there_is_not_breaks_the_protocol(code):
 
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(words=JSON | WORDS)
-def test_no_words_of_a_player_lead_to_ok_or_to_an_endless_or_broken_reason(words):
+def test_no_words_of_a_worker_lead_to_ok_or_to_an_endless_or_broken_reason(words):
     for failure in (from_exception(words, "in forward"), from_fault(words, "M=1")):
         assert failure.verdict.status in {
             Status.INCORRECT, Status.REJECTED, Status.CRASHED, Status.OUT_OF_MEMORY

@@ -1,4 +1,4 @@
-"""A session with players that keep to the protocol, and with players that break it."""
+"""A session with workers that keep to the protocol, and with workers that break it."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def verdict_of(caught):
     return caught.value.verdict.status, caught.value.verdict.reason_code
 
 
-def test_an_honest_player_is_believed_its_times_and_clocked_by_the_referee(opened):
+def test_an_honest_worker_is_believed_its_times_and_clocked_by_the_judge(opened):
     session, _, sets = opened(lambda far: (far.launches(2, times=[11.0, 13.0]), far.launches(1)))
-    made = session.launch(sets, hold=False)
+    made = session.launch(sets, gate=False)
     assert [launch.time_us for launch in made.launches] == [11.0, 13.0]
     assert all(0 < launch.cooling_us < launch.wall_us for launch in made.launches)
     assert made.end_to_end_us == 12.0
     assert made.hidden is None
     assert made.inputs_kept == [True, True]
-    assert len(session.launch(sets[:1], hold=False).launches) == 1
+    assert len(session.launch(sets[:1], gate=False).launches) == 1
 
 
 def test_no_launch_begins_once_the_budget_of_its_row_is_spent(opened):
     session, _, sets = opened(lambda far: far.launches(2))
     session.ends_s = time.monotonic() + 1000
-    session.launch(sets, hold=False)
+    session.launch(sets, gate=False)
     session.ends_s = time.monotonic() - 1
     with pytest.raises(Failed, match=r"still being checked .* \(row_budget_s\), in calls of .* s each") as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert verdict_of(caught) == (Status.TIMED_OUT, ReasonCode.ROW_TIMEOUT)
 
 
@@ -45,7 +45,7 @@ def test_numbers_of_launches_never_repeat(opened):
     firsts = []
     session, _, sets = opened(lambda far: firsts.extend(far.launches(2) for _ in range(3)))
     for _ in range(3):
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     session.child.wait(5.0)  # its last answer comes before it has put the number down
     assert firsts == [1, 4, 7]
 
@@ -69,7 +69,7 @@ def test_a_process_of_the_candidates_on_the_gpu_is_noted_beside_the_worker(
 
 @pytest.fixture
 def held(opened, monkeypatch):
-    """`held(script)`: like `opened`, with a device on which a queue can be held."""
+    """`held(script)`: like `opened`, with a device on which a queue can be gated."""
 
     def make(script):
         session, reference, sets = opened(script)
@@ -80,7 +80,7 @@ def held(opened, monkeypatch):
 
 
 def making(began, made):
-    """A script whose player makes a held queue of two: `began` is set before, and it ends when `made` is."""
+    """A script whose worker makes a gated queue of two: `began` is set before, and it ends when `made` is."""
 
     def script(far):
         first = far.hear()["first"]
@@ -96,21 +96,21 @@ def making(began, made):
     return script
 
 
-def test_meanwhile_is_while_the_player_makes_a_held_queue(held):
+def test_meanwhile_is_while_the_worker_makes_a_held_queue(held):
     began, made, staged = threading.Event(), threading.Event(), []
     session, _, sets = held(making(began, made))
 
     def meanwhile():
-        assert began.wait(5.0), "the player had no command yet"
+        assert began.wait(5.0), "the worker had no command yet"
         staged.append(session.bench._sets)
         made.set()
 
-    launches = session.launch(sets, hold=True, timeout_s=10.0, meanwhile=meanwhile)
+    launches = session.launch(sets, gate=True, timeout_s=10.0, meanwhile=meanwhile)
     assert len(launches.launches) == 2 and launches.hidden is True
     assert staged == [sets]  # and what it is to be given lies ready by then
 
 
-def test_a_slow_meanwhile_counts_neither_as_the_players_time_nor_against_the_hold(held):
+def test_a_slow_meanwhile_counts_neither_as_the_workers_time_nor_against_the_hold(held):
     began, made = threading.Event(), threading.Event()
     session, _, sets = held(making(began, made))
 
@@ -118,7 +118,7 @@ def test_a_slow_meanwhile_counts_neither_as_the_players_time_nor_against_the_hol
         time.sleep(0.8)  # more than the session's limit, and than the patience with a queue that is not full
         made.set()
 
-    assert session.launch(sets, hold=True, meanwhile=meanwhile).hidden is True
+    assert session.launch(sets, gate=True, meanwhile=meanwhile).hidden is True
 
 
 def test_meanwhile_is_over_before_a_queue_begins_that_is_not_held(opened):
@@ -131,7 +131,7 @@ def test_meanwhile_is_over_before_a_queue_begins_that_is_not_held(opened):
         far.launches(2)
 
     session, _, sets = opened(script)
-    session.launch(sets, hold=False, meanwhile=lambda: seen.append(heard.wait(0.2)))
+    session.launch(sets, gate=False, meanwhile=lambda: seen.append(heard.wait(0.2)))
     assert seen == [False]
 
 
@@ -197,7 +197,7 @@ VIOLATIONS = {
 def test_every_violation_of_the_protocol_is_rejected_as_one(opened, script):
     session, _, sets = opened(script)
     with pytest.raises(Failed) as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert verdict_of(caught) == PROTOCOL
 
 
@@ -208,8 +208,8 @@ def test_the_end_of_the_queue_before_may_be_seen_late(opened):
         far.launches(2)
 
     session, _, sets = opened(script)
-    assert len(session.launch(sets, hold=False).launches) == 2
-    assert len(session.launch(sets, hold=False).launches) == 2
+    assert len(session.launch(sets, gate=False).launches) == 2
+    assert len(session.launch(sets, gate=False).launches) == 2
 
 
 def test_launches_that_were_never_let_go_are_not_believed(opened):
@@ -220,7 +220,7 @@ def test_launches_that_were_never_let_go_are_not_believed(opened):
 
     session, _, sets = opened(script)
     with pytest.raises(Failed) as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert verdict_of(caught) == PROTOCOL
 
 
@@ -228,7 +228,7 @@ def test_an_exception_in_forward_is_told_with_its_line(opened):
     raised = {"type": "RuntimeError", "message": "tile", "where": "/c/x.py:9"}
     session, _, sets = opened(whole({"launched": [GOOD, {"raised": raised, "time_us": None}], "end_to_end_us": 1.0}))
     with pytest.raises(Failed) as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert verdict_of(caught) == (Status.INCORRECT, ReasonCode.RAISED)
     assert "in forward at x.py:9" in caught.value.verdict.reason
 
@@ -236,7 +236,7 @@ def test_an_exception_in_forward_is_told_with_its_line(opened):
 def test_a_broken_context_is_a_crash(opened):
     session, _, sets = opened(whole({"broken": {"type": "AcceleratorError", "message": "CUDA error: illegal"}}))
     with pytest.raises(Failed) as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert verdict_of(caught) == (Status.CRASHED, ReasonCode.CUDA_ERROR)
 
 
@@ -244,7 +244,7 @@ def test_a_broken_context_is_a_crash(opened):
 def test_a_fault_of_form_is_handed_on_with_its_launch_and_needs_no_time(opened, time_us):
     fault = {"code": "wrong_shape", "detail": "x"}
     session, _, sets = opened(whole({"launched": [GOOD, {"fault": fault, "time_us": time_us}], "end_to_end_us": 1.0}))
-    made = session.launch(sets, hold=False)
+    made = session.launch(sets, gate=False)
     assert [launch.fault for launch in made.launches] == [None, fault]
 
 
@@ -259,12 +259,12 @@ def test_inputs_that_were_written_to_are_seen(opened, cpu_bench):
         far.say({"launched": [GOOD, GOOD], "end_to_end_us": 1.0})
 
     session, _, sets = opened(script)
-    assert session.launch(sets, hold=False).inputs_kept == [False, True]
+    assert session.launch(sets, gate=False).inputs_kept == [False, True]
 
 
 def test_outputs_are_what_lies_in_the_outbox(opened, cpu_bench):
     session, reference, sets = opened(lambda far: far.launches(2))
-    session.launch(sets, hold=False)
+    session.launch(sets, gate=False)
     reference.output_specs[0].view(cpu_bench.outbox(1)).fill_(5)
     (output,) = session.outputs(reference, 1)
     assert torch.equal(output, torch.full((16, 16), 5.0))
@@ -288,14 +288,14 @@ def test_a_profile_that_is_no_listing_breaks_the_protocol(opened, listing):
 def test_a_context_that_breaks_while_eager_is_timed_in_it_is_told_so(opened):
     session, _, sets = opened(whole({"broken": {"type": "AcceleratorError", "message": "CUDA error: illegal"}}))
     with pytest.raises(Failed, match="while eager was timed in its process"):
-        session.time_reference(sets, hold=False)
+        session.time_reference(sets, gate=False)
 
 
-def test_an_eager_that_raises_in_the_player_is_left_out_and_the_player_goes_on(opened):
+def test_an_eager_that_raises_in_the_worker_is_left_out_and_the_worker_goes_on(opened):
     raised = {"type": "RuntimeError", "message": "patched", "where": "/c/x.py:9"}
     session, _, sets = opened(lambda far: (far.launches(2, report={"raised": raised}), far.launches(2)))
-    assert "RuntimeError: patched" in session.time_reference(sets, hold=False)
-    assert len(session.launch(sets, hold=False).launches) == 2
+    assert "RuntimeError: patched" in session.time_reference(sets, gate=False)
+    assert len(session.launch(sets, gate=False).launches) == 2
 
 
 @pytest.mark.parametrize("answer", [{"compilations": 3}, {"compilations": "3"}, {"compilations": True}, {}])
@@ -319,7 +319,7 @@ def test_the_evidence_of_an_exception_is_of_the_launch_that_raised(opened):
 
     session, _, sets = opened(script)
     with pytest.raises(Failed) as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert caught.value.verdict.reason_code is ReasonCode.RAISED
     assert caught.value.evidence.recipe.seed == sets[0].seed
     assert caught.value.evidence.recipe.before == ()

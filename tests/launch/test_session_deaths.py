@@ -1,4 +1,4 @@
-"""A session whose player dies or falls silent in forward, at every step."""
+"""A session whose worker dies or falls silent in forward, at every step."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ DEATHS = {
 
 
 @pytest.mark.parametrize("script", DEATHS.values(), ids=DEATHS)
-def test_a_player_that_dies_in_forward_has_crashed_whenever_it_does(opened, script):
+def test_a_worker_that_dies_in_forward_has_crashed_whenever_it_does(opened, script):
     session, _, sets = opened(script, death="killed by SIGSEGV")
     with pytest.raises(Failed) as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert verdict_of(caught) == (Status.CRASHED, ReasonCode.SIGNAL)
     assert "running forward" in caught.value.verdict.reason
 
@@ -45,7 +45,7 @@ SILENCES = {
 
 
 @pytest.mark.parametrize("script", SILENCES.values(), ids=SILENCES)
-def test_a_player_that_hangs_in_forward_is_timed_out(opened, script):
+def test_a_worker_that_hangs_in_forward_is_timed_out(opened, script):
     def silent(far):
         script(far)
         far.stay()
@@ -53,13 +53,13 @@ def test_a_player_that_hangs_in_forward_is_timed_out(opened, script):
     session, _, sets = opened(silent)
     began = time.monotonic()
     with pytest.raises(Failed) as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert verdict_of(caught) == LAUNCH_TIMEOUT
     assert "2 calls of forward did not end within 0.6 s" in caught.value.verdict.reason
     assert time.monotonic() - began < 2
 
 
-def test_a_player_that_talks_without_end_is_timed_out_too(opened):
+def test_a_worker_that_talks_without_end_is_timed_out_too(opened):
     def chatter(far):
         far.hear()
         for _ in range(2000):
@@ -68,20 +68,20 @@ def test_a_player_that_talks_without_end_is_timed_out_too(opened):
 
     session, _, sets = opened(chatter)
     with pytest.raises(Failed) as caught:
-        session.launch(sets, hold=False)
+        session.launch(sets, gate=False)
     assert verdict_of(caught) in (LAUNCH_TIMEOUT, PROTOCOL)
 
 
 @pytest.mark.parametrize("script", DEATHS.values(), ids=DEATHS)
-def test_a_player_that_dies_while_eager_is_timed_in_it_is_told_so(opened, script):
+def test_a_worker_that_dies_while_eager_is_timed_in_it_is_told_so(opened, script):
     session, _, sets = opened(script, death="exited with status 1")
     with pytest.raises(Failed) as caught:
-        session.time_reference(sets, hold=False)
+        session.time_reference(sets, gate=False)
     assert verdict_of(caught) == EXITED
     assert caught.value.verdict.reason.startswith("its process exited with status 1 while eager was timed in it")
 
 
-def test_stopping_kills_the_player(opened):
+def test_stopping_kills_the_worker(opened):
     session, _, _ = opened(lambda far: None)
     session.stop()
     assert session.child.killed == 1

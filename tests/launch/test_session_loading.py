@@ -1,4 +1,4 @@
-"""A session before its player is loaded: state beside the reference's, and players that die, hang or talk nonsense."""
+"""A session before its worker is loaded: state beside the reference's, and workers that die, hang or talk nonsense."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_it_asks_for_at_a_launch_is_handed_on_too(session_with, reference_o
     session.load("/x.py", reference, {}, 1, may_ask=True)
     session.open(reference, 1)
     with pytest.raises(Unbuilt) as caught:
-        session.launch([reference.draw()], hold=False)
+        session.launch([reference.draw()], gate=False)
     assert caught.value.calls == [CALL]
 
 
@@ -60,7 +60,7 @@ def test_where_it_may_not_ask_what_it_says_of_that_is_not_heard(session_with, re
     assert session.load("/x.py", reference_of(), {}, 1) is None
 
 
-def test_asking_in_words_that_no_player_of_ours_has_breaks_the_protocol(session_with, reference_of):
+def test_asking_in_words_that_no_worker_of_ours_has_breaks_the_protocol(session_with, reference_of):
     session = session_with(lambda far: far.load({"loaded": True, "state": {}, "alike": True, "unbuilt": ["rm -r /"]}))
     with pytest.raises(Failed) as caught:
         session.load("/x.py", reference_of(), {}, 1, may_ask=True)
@@ -119,7 +119,7 @@ BEFORE_LOADING = {
     ],
     ids=["exit", "signal"],
 )
-def test_a_player_that_dies_before_it_is_loaded_has_crashed(session_with, reference_of, script, how, verdict):
+def test_a_worker_that_dies_before_it_is_loaded_has_crashed(session_with, reference_of, script, how, verdict):
     with pytest.raises(Failed) as caught:
         session_with(script, **how, said="warning\nlast words\n").load("/x.py", reference_of(), {}, 1)
     assert verdict_of(caught) == verdict
@@ -128,7 +128,7 @@ def test_a_player_that_dies_before_it_is_loaded_has_crashed(session_with, refere
 
 
 @pytest.mark.parametrize("script", BEFORE_LOADING.values(), ids=BEFORE_LOADING)
-def test_a_player_that_falls_silent_before_it_is_loaded_is_timed_out(session_with, reference_of, script):
+def test_a_worker_that_falls_silent_before_it_is_loaded_is_timed_out(session_with, reference_of, script):
     def silent(far):
         script(far)
         far.stay()
@@ -142,7 +142,7 @@ def test_a_player_that_falls_silent_before_it_is_loaded_is_timed_out(session_wit
 
 
 @pytest.mark.parametrize("body", [b"garbage", b"[]", b'"ok"', b"\xff"])
-def test_a_player_that_answers_nonsense_breaks_the_protocol(session_with, reference_of, body):
+def test_a_worker_that_answers_nonsense_breaks_the_protocol(session_with, reference_of, body):
     def script(far):
         far.greet()
         far.hear()

@@ -1,4 +1,4 @@
-"""Players that are started before their turn: what they have behind them by then, and one that is gone."""
+"""Workers that are started before their turn: what they have behind them by then, and one that is gone."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import signal
 import pytest
 
 from harness.launch.session import Session
-from harness.launch.worker_launcher import PlayerStarter
-from harness.sandbox.strongest import best_wall
+from harness.launch.worker_launcher import WorkerLauncher
+from harness.sandbox.strongest import strongest_sandbox
 
 pytestmark = pytest.mark.processes
 
 
 @pytest.fixture
 def starter(cpu_bench, tmp_path):
-    made = PlayerStarter(cpu_bench, best_wall(), tmp_path)
+    made = WorkerLauncher(cpu_bench, strongest_sandbox(), tmp_path)
     yield made
     made.close()
 
 
 def prepared(child, bench):
-    """What a player says to the referee's first command of its turn."""
+    """What a worker says to the judge's first command of its turn."""
     session = Session(child, bench, 60.0, 60.0)
     if not child.has_greeted:
         session._ask({}, 60.0, "starting its process", send=False)
     return session._ask(bench.prepare_command(), 60.0, "opening the device")
 
 
-def test_a_player_that_has_opened_the_device_before_its_turn_is_the_one_that_plays(starter, cpu_bench):
-    starter.start_ahead(open_device=True)
+def test_a_worker_that_has_opened_the_device_before_its_turn_is_the_one_that_plays(starter, cpu_bench):
+    starter.prestart(open_device=True)
     pid = starter.wait_until_open()
     assert pid == starter.wait_until_open()
     child = starter.start()
@@ -42,8 +42,8 @@ def test_a_player_that_has_opened_the_device_before_its_turn_is_the_one_that_pla
         child.kill()
 
 
-def test_a_player_that_was_only_started_is_waited_for_by_nobody_and_greets_at_its_turn(starter, cpu_bench):
-    starter.start_ahead()
+def test_a_worker_that_was_only_started_is_waited_for_by_nobody_and_greets_at_its_turn(starter, cpu_bench):
+    starter.prestart()
     assert starter.wait_until_open() is None
     child = starter.start()
     try:
@@ -54,16 +54,16 @@ def test_a_player_that_was_only_started_is_waited_for_by_nobody_and_greets_at_it
 
 
 def test_one_that_is_there_already_can_still_be_asked_to_open_the_device(starter):
-    starter.start_ahead()
-    while not starter._ahead.channel.readable():
+    starter.prestart()
+    while not starter._prestart.channel.readable():
         pass
-    starter.start_ahead(open_device=True)
-    assert starter.wait_until_open() == starter._ahead.pid
+    starter.prestart(open_device=True)
+    assert starter.wait_until_open() == starter._prestart.pid
 
 
 def test_one_that_dies_while_it_waits_is_replaced_at_its_turn(starter, cpu_bench):
-    starter.start_ahead(open_device=True)
-    ahead = starter._ahead
+    starter.prestart(open_device=True)
+    ahead = starter._prestart
     os.kill(ahead.pid, signal.SIGKILL)
     ahead.wait(20)
     child = starter.start()

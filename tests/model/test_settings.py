@@ -55,7 +55,7 @@ def test_the_names_go_from_quick_to_rigorous_and_leave_out_the_gpus() -> None:
 
 def test_a_file_of_the_users_own_is_named_after_its_stem(tmp_path: Path) -> None:
     settings = load_settings(_write(tmp_path, REQUIRED + "looks: [5, 9]\nconfidence: 0.95\nsegment_ms:\n"))
-    assert (settings.name, settings.looks, settings.confidence) == ("mine", (5, 9), 0.95)
+    assert (settings.name, settings.interim_checks, settings.confidence) == ("mine", (5, 9), 0.95)
     assert settings.segment_ms == 3.0 and settings.budget_s == 3.0
 
 

@@ -112,7 +112,7 @@ def test_nobody_can_seal_it_further_for_those_that_come_later(arena):
     arena.map(arena.grow(1 << 20), 1 << 20).fill_(1)
 
 
-def test_it_grows_on_after_a_player_has_let_it_grow_and_gives_back_what_was_written_there(arena):
+def test_it_grows_on_after_a_worker_has_let_it_grow_and_gives_back_what_was_written_there(arena):
     arena.map(arena.grow(1 << 16), 1 << 16).fill_(5)
     os.posix_fallocate(arena.descriptor, arena.end, 64 << 20)
     before_bytes = 512 * os.fstat(arena.descriptor).st_blocks

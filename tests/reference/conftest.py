@@ -1,4 +1,4 @@
-"""The small problems of the referee's own tests."""
+"""The small problems of the judge's own tests."""
 
 from tests.judge.conftest import (  # noqa: F401
     child, cpu_bench, fixtures_folder, opened, problem_of, reference_of, returning, session_with, settings, undescribed,

@@ -1,4 +1,4 @@
-"""Inputs and truths that are there before their player: the same as if they were made then, used once, and bounded."""
+"""Inputs and truths that are there before their worker: the same as if they were made then, used once, and bounded."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_what_is_there_already_takes_of_the_room(reference):
 
 
 class Dying:
-    """A player that dies in its first launch."""
+    """A worker that dies in its first launch."""
 
     def launch(self, sets, **how):
         raise failed(Status.CRASHED, ReasonCode.EXITED, "it died")

@@ -13,7 +13,7 @@ from harness.results.assembly import samples_of
 from harness.timing.timings import Timing
 
 
-def test_a_contestant_that_did_not_come_to_a_part_lacks_it():
+def test_a_entry_that_did_not_come_to_a_part_lacks_it():
     assert samples_of(None) == {}
     assert set(samples_of(None, Build(None))) == {"build"}
     assert set(samples_of(Judgement())) == {"players", "errors", "kernels"}
@@ -25,9 +25,9 @@ def test_each_reading_of_the_device_has_its_time_and_whether_its_round_was_kept(
         read_at_s=[0.1, 0.2],
         read_kept=[True, False],
     )
-    (player,) = samples_of(Judgement(timings=[timing]))["players"]
-    assert (player["read_at_s"], player["read_kept"]) == ([0.1, 0.2], [True, False])
-    assert [reading["sm_mhz"] for reading in player["telemetry"]] == [1980, 1200]
+    (worker,) = samples_of(Judgement(timings=[timing]))["players"]
+    assert (worker["read_at_s"], worker["read_kept"]) == ([0.1, 0.2], [True, False])
+    assert [reading["sm_mhz"] for reading in worker["telemetry"]] == [1980, 1200]
 
 
 def test_an_error_is_kept_for_each_family_beside_eagers_and_the_bound():

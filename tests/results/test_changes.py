@@ -8,7 +8,7 @@ import pytest
 
 from harness.results.changes import Change, change_between, pairs_of
 from harness.results.joined_runs import join
-from harness.results.result_files import Run
+from harness.results.result_files import ResultFile
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_the_interval_that_is_too_wide_by_itself_is_named(timed):
 
 
 def runs_of(*records):
-    return [Run(Path(f"{number}.csv"), (record,)) for number, record in enumerate(records)]
+    return [ResultFile(Path(f"{number}.csv"), (record,)) for number, record in enumerate(records)]
 
 
 def test_each_run_is_set_against_the_first_of_its_own_device(timed):
@@ -148,6 +148,6 @@ def test_different_methods_are_kept_apart_until_forced(timed):
 def test_the_mean_of_a_pair_is_over_candidates_that_have_figures_in_both(timed):
     others = [timed(1.21, candidate="b", source_hash="bb"), timed(1.0, candidate="c", source_hash="cc")]
     [pair] = pairs_of(join([
-        Run(Path("a.csv"), (timed(), timed(candidate="b", source_hash="bb"))), Run(Path("b.csv"), (timed(), *others)),
+        ResultFile(Path("a.csv"), (timed(), timed(candidate="b", source_hash="bb"))), ResultFile(Path("b.csv"), (timed(), *others)),
     ]))
     assert pair.mean_of == 2 and pair.mean.estimate == pytest.approx(1.1)

@@ -9,7 +9,7 @@ import pytest
 from harness.model.errors import InputError
 from harness.results.comparison import Compared, Gate, tripped
 from harness.results.joined_runs import join
-from harness.results.result_files import Run
+from harness.results.result_files import ResultFile
 
 WRONG = {"status": "incorrect", "reason_code": "wrong_values", "reason": "C[0, 0] is off"}
 
@@ -27,7 +27,7 @@ def timed(make_record):
 
 
 def compared(*runs, by="source", force=False):
-    return Compared.of(join([Run(Path(f"{n}.csv"), tuple(each)) for n, each in enumerate(runs)], by), force=force)
+    return Compared.of(join([ResultFile(Path(f"{n}.csv"), tuple(each)) for n, each in enumerate(runs)], by), force=force)
 
 
 def test_devices_are_compared_by_speedups_places_and_means_over_what_all_have(timed):

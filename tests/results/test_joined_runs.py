@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from harness.results.joined_runs import join
-from harness.results.result_files import Run
+from harness.results.result_files import ResultFile
 
 
-def run(*records) -> Run:
-    return Run(Path("run.csv"), records)
+def run(*records) -> ResultFile:
+    return ResultFile(Path("run.csv"), records)
 
 
 def test_candidates_are_joined_by_source_even_when_the_file_was_renamed(make_record):

@@ -32,10 +32,10 @@ def test_one_that_was_not_has_a_reading_of_its_own_and_does_not_know_who_else_is
     assert fields["other_processes"] is fields["power_violation_ms"] is None
 
 
-@pytest.mark.parametrize(("of_players", "told"), [
+@pytest.mark.parametrize(("of_workers", "told"), [
     ([Violations(2_000_000, 0), Violations(500_000, 0)], (2.5, 0.0)), ([Violations(2_000_000, 0), Violations()], (None, None)),
     ([], (None, None)),
 ])
-def test_how_long_clocks_were_held_down_is_that_of_all_players_and_unknown_where_it_is_of_one(of_players, told):
-    fields = state_fields(BENCH, [Timing(violations=each) for each in of_players])
+def test_how_long_clocks_were_held_down_is_that_of_all_workers_and_unknown_where_it_is_of_one(of_workers, told):
+    fields = state_fields(BENCH, [Timing(violations=each) for each in of_workers])
     assert (fields["power_violation_ms"], fields["thermal_violation_ms"]) == told

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import InputError
-from harness.results.result_files import Run, find_runs
+from harness.results.result_files import ResultFile, find_runs
 from harness.results.writer import RunFiles
 
 
@@ -103,6 +103,6 @@ def test_with_its_history_a_folder_stands_for_all_runs_below_it(tmp_path, ran):
 def test_a_cpu_whose_memory_differs_by_some_kilobytes_is_one_device(make_record, other_bytes, is_same):
     of = {"device_kind": "cpu", "device_name": "AMD EPYC", "uuid": None, "sm_count": 2}
     one, other = (
-        Run(Path("a.csv"), (make_record(**of, memory_bytes=size_bytes),)) for size_bytes in (25_276_514_304, other_bytes)
+        ResultFile(Path("a.csv"), (make_record(**of, memory_bytes=size_bytes),)) for size_bytes in (25_276_514_304, other_bytes)
     )
     assert (one.device == other.device) is is_same

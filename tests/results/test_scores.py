@@ -10,7 +10,7 @@ import pytest
 
 from harness.report.score_table import score_json, score_text
 from harness.results.record import Record
-from harness.results.result_files import Run
+from harness.results.result_files import ResultFile
 from harness.results.scores import THRESHOLDS, reward_of, scores_of
 
 BAD = {"incorrect": "wrong_values", "crashed": "signal", "skipped": "no_gpu", "checked": "interpreted", "unsure": "noisy",
@@ -27,7 +27,7 @@ def row(problem: str, speedup: float | None = None, status: str = "ok", name: st
 
 
 def scores(*rows: Record, without=()):
-    [found] = scores_of([Run(Path("r.csv"), tuple(rows))], without)
+    [found] = scores_of([ResultFile(Path("r.csv"), tuple(rows))], without)
     return found
 
 
@@ -89,8 +89,8 @@ def test_an_interval_that_holds_the_threshold_is_counted_as_open():
 
 
 def test_baselines_are_no_samples_and_devices_have_scores_of_their_own():
-    runs = [Run(Path("a.csv"), (row("p", 2.0), row("p", 9.0, role="baseline", name="torch.compile"))),
-            Run(Path("b.csv"), (row("p", 0.4, uuid="GPU-2", device_name="NVIDIA L4"),))]
+    runs = [ResultFile(Path("a.csv"), (row("p", 2.0), row("p", 9.0, role="baseline", name="torch.compile"))),
+            ResultFile(Path("b.csv"), (row("p", 0.4, uuid="GPU-2", device_name="NVIDIA L4"),))]
     assert [(each.device_name, each.of_candidates.n, each.of_candidates.fast[1]) for each in scores_of(runs)] == [
         ("NVIDIA H200", 1, 1.0), ("NVIDIA L4", 1, 0.0)]
 
@@ -110,19 +110,19 @@ def test_the_table_has_a_column_for_each_threshold():
 
 
 def test_gpus_of_one_model_that_shared_the_work_have_scores_in_common():
-    shared = [Run(Path("a.csv"), (row("p", 2.0, uuid="GPU-1"), row("p", 1.0, name="eager", role="baseline", uuid="GPU-1"))),
-              Run(Path("a.csv"), (row("q", 0.5, uuid="GPU-2"), row("p", 1.0, name="eager", role="baseline", uuid="GPU-2")))]
+    shared = [ResultFile(Path("a.csv"), (row("p", 2.0, uuid="GPU-1"), row("p", 1.0, name="eager", role="baseline", uuid="GPU-1"))),
+              ResultFile(Path("a.csv"), (row("q", 0.5, uuid="GPU-2"), row("p", 1.0, name="eager", role="baseline", uuid="GPU-2")))]
     [found] = scores_of(shared)
     assert (found.of_problems.n, found.of_candidates.n) == (2, 2)
 
 
 def test_gpus_of_one_model_that_both_did_the_work_have_scores_of_their_own():
-    both = [Run(Path(f"{uuid}.csv"), (row("p", 2.0, uuid=uuid), row("q", 1.0, uuid=uuid))) for uuid in ("GPU-1", "GPU-2")]
+    both = [ResultFile(Path(f"{uuid}.csv"), (row("p", 2.0, uuid=uuid), row("q", 1.0, uuid=uuid))) for uuid in ("GPU-1", "GPU-2")]
     assert [found.of_problems.n for found in scores_of(both)] == [2, 2]
 
 
 def test_two_cards_of_one_model_are_told_apart_in_words_and_as_json():
-    runs = [Run(Path(f"{card}.csv"), (row("p", 2.0, uuid=f"GPU-{card * 8}-rest"),)) for card in ("a", "b")]
+    runs = [ResultFile(Path(f"{card}.csv"), (row("p", 2.0, uuid=f"GPU-{card * 8}-rest"),)) for card in ("a", "b")]
     found = scores_of(runs)
     assert [each["uuid"] for each in score_json(found)] == ["GPU-aaaaaaaa-rest", "GPU-bbbbbbbb-rest"]
     assert "NVIDIA H200 (GPU-aaaaaaaa)\n" in score_text(found)
@@ -130,35 +130,35 @@ def test_two_cards_of_one_model_are_told_apart_in_words_and_as_json():
 
 
 def test_one_candidate_that_nothing_could_run_is_one():
-    [found] = scores_of([Run(Path("r.csv"), (row("p", 2.0), row("p", status="skipped", name="b")))])
+    [found] = scores_of([ResultFile(Path("r.csv"), (row("p", 2.0), row("p", status="skipped", name="b")))])
     assert "could run it: 1 candidate\n" in score_text([found]) + "\n"
 
 
 def test_a_candidate_that_was_judged_in_two_runs_is_one_sample_and_the_newest_counts():
-    newer = Run(Path("b.csv"), (row("p", 3.0, utc="2026-05-08T00:00:00Z"),))
-    older = Run(Path("a.csv"), (row("p", 0.7), row("p", 1.2, name="b")))
+    newer = ResultFile(Path("b.csv"), (row("p", 3.0, utc="2026-05-08T00:00:00Z"),))
+    older = ResultFile(Path("a.csv"), (row("p", 0.7), row("p", 1.2, name="b")))
     [found] = scores_of([newer, older])
     assert found.of_candidates.n == 2
     assert found.of_candidates.fast[-1] == 0.5
 
 
 def test_a_later_run_of_one_candidate_leaves_the_samples_of_the_others():
-    first = Run(Path("a.csv"), (row("p", 5.0, name="fast"), row("p", 1.2, name="edited")))
+    first = ResultFile(Path("a.csv"), (row("p", 5.0, name="fast"), row("p", 1.2, name="edited")))
     later = "2026-05-08T12:30:05Z"
-    second = Run(Path("b.csv"), (row("p", status="incorrect", name="edited", utc=later),))
+    second = ResultFile(Path("b.csv"), (row("p", status="incorrect", name="edited", utc=later),))
     [found] = scores_of([second, first])
     assert (found.of_problems.fast[-1], found.of_candidates.n, found.of_candidates.correct) == (1.0, 2, 1)
 
 
 def test_rows_of_an_earlier_text_of_the_problem_are_no_samples():
-    first = Run(Path("a.csv"), (row("p", 5.0, name="fast", problem_hash="a" * 16),))
-    second = Run(Path("b.csv"), (row("p", 1.2, name="new", problem_hash="b" * 16, utc="2026-05-08T12:30:05Z"),))
+    first = ResultFile(Path("a.csv"), (row("p", 5.0, name="fast", problem_hash="a" * 16),))
+    second = ResultFile(Path("b.csv"), (row("p", 1.2, name="new", problem_hash="b" * 16, utc="2026-05-08T12:30:05Z"),))
     assert scores_of([first, second])[0].of_candidates.n == 1
 
 
 def test_cards_that_shared_each_run_have_scores_in_common_whoever_judged_what_before():
     def run(path, utc, **of):
-        return [Run(Path(path), (row("p", 2.0, name=name, uuid=uuid, utc=utc),)) for name, uuid in of.items()]
+        return [ResultFile(Path(path), (row("p", 2.0, name=name, uuid=uuid, utc=utc),)) for name, uuid in of.items()]
 
     runs = [*run("a.csv", "2026-05-01T12:30:05Z", x="GPU-1", y="GPU-2"),
             *run("b.csv", "2026-05-08T12:30:05Z", x="GPU-2", y="GPU-1")]
@@ -170,7 +170,7 @@ def test_a_problem_whose_own_baseline_is_not_ok_has_no_score_over_it_and_is_name
     expert = {"baseline": "expert", "baseline_hash": "e" * 16}
     good = row("p1", 2.0, **expert)
     bad = [row("p2", **expert), row("p2", status="incorrect", name="expert", role="baseline", source_hash="e" * 16, **expert)]
-    runs = [Run(Path("p1.csv"), (good,)), Run(Path("p2.csv"), tuple(bad))]
+    runs = [ResultFile(Path("p1.csv"), (good,)), ResultFile(Path("p2.csv"), tuple(bad))]
     [found] = scores_of(runs)
     assert (found.of_problems.n, found.over, found.without_baseline) == (1, ("expert",), ("p2",))
     assert "the baseline that they are over is not ok: p2" in score_text([found])

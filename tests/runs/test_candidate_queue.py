@@ -8,7 +8,7 @@ import pytest
 
 from harness.build.product import Build
 from harness.device.choice import device_lock
-from harness.judge.build_pool import Workshop
+from harness.judge.build_pool import BuildPool
 from harness.model.candidate import Candidate
 from harness.model.device_limits import limits_of
 from harness.model.errors import HarnessError
@@ -60,18 +60,18 @@ class Builds:
         self.under_way = []
 
 
-class Contest:
+class DeviceRun:
     """Notes who was judged, and whether the device was held for it."""
 
     def __init__(self):
         self.judged = []
 
-    def judge(self, which, workshop):
-        self.judged.append((which.name, is_held()))
+    def judge(self, which, build_pool):
+        self.judged.append((which.name, is_gated()))
         return which.name
 
 
-def is_held():
+def is_gated():
     """Whether somebody has the device."""
     lock = device_lock("GPU-queue")
     is_free = lock.take()
@@ -91,22 +91,22 @@ def own_locks(tmp_path, monkeypatch):
 
 @pytest.fixture
 def new_queue(builds, monkeypatch, tmp_path):
-    """`new_queue(kind)`: a queue for a device of that kind, whose contest is open unless `is_open` is false."""
+    """`new_queue(kind)`: a queue for a device of that kind, whose device run is open unless `is_open` is false."""
     queues = []
 
-    def workshop(problem, candidates, bench, settings, gently, **_):
-        made = Workshop.__new__(Workshop)
+    def build_pool(problem, candidates, bench, settings, gently, **_):
+        made = BuildPool.__new__(BuildPool)
         made._builds = builds
         made._sound, made._folder = [], tmp_path / "none"
         return made
 
-    monkeypatch.setattr(candidate_queue, "Workshop", workshop)
+    monkeypatch.setattr(candidate_queue, "BuildPool", build_pool)
 
-    def make(kind, *, is_open=True, opens=Contest):
+    def make(kind, *, is_open=True, opens=DeviceRun):
         bench = SimpleNamespace(
             limits=limits_of(kind), identity=SimpleNamespace(uuid="GPU-queue", name="a device"), settle=lambda: None,
         )
-        made = CandidateQueue(None, None, bench, NullProgress(), Contest() if is_open else None, lambda _: opens())
+        made = CandidateQueue(None, None, bench, NullProgress(), DeviceRun() if is_open else None, lambda _: opens())
         queues.append(made)
         return made.__enter__()
 
@@ -149,18 +149,18 @@ def test_a_gpu_is_held_while_something_is_launched_on_it_and_not_for_what_is_onl
     queue, first, second = new_queue("cuda"), candidate("first"), candidate("second")
     queue.add([first, second])
     builds.ends_while_waited_for = [(first,), (second, COMPILED)]
-    contest = queue._contest
-    assert [queue.judge_next(), is_held(), queue.judge_next()] == ["first", False, "second"]
-    assert contest.judged == [("first", True), ("second", False)]
+    device_run = queue._device_run
+    assert [queue.judge_next(), is_gated(), queue.judge_next()] == ["first", False, "second"]
+    assert device_run.judged == [("first", True), ("second", False)]
 
 
 def test_a_cpu_is_held_while_something_is_timed_and_not_while_it_is_built(new_queue, builds):
     queue = new_queue("cpu")
     queue.add([candidate("mine")])
-    contest, held = queue._contest, []
-    builds.wait_for_one = lambda *_: (held.append(is_held()), builds.end(builds.under_way[0]))
+    device_run, held = queue._device_run, []
+    builds.wait_for_one = lambda *_: (held.append(is_gated()), builds.end(builds.under_way[0]))
     assert queue.judge_next() == "mine"
-    assert held == [False] and contest.judged == [("mine", True)] and not is_held()
+    assert held == [False] and device_run.judged == [("mine", True)] and not is_gated()
 
 
 def test_what_another_run_times_meanwhile_keeps_nothing_from_being_built(new_queue, builds):
@@ -183,13 +183,13 @@ def test_what_is_saved_again_takes_the_place_of_what_was_read_before_and_ends_it
     assert builds.given_up == [before]
 
 
-def test_the_contest_is_opened_on_a_gpu_beside_the_builds_and_on_a_cpu_before_them(new_queue, builds):
+def test_the_device_run_is_opened_on_a_gpu_beside_the_builds_and_on_a_cpu_before_them(new_queue, builds):
     for kind, building in (("cuda", ["mine"]), ("cpu", [])):
         builds.under_way, seen = [], []
 
         def opens():
             seen.append([each.name for each in builds.under_way])
-            return Contest()
+            return DeviceRun()
 
         queue = new_queue(kind, is_open=False, opens=opens)
         queue.add([candidate("mine")])
@@ -198,7 +198,7 @@ def test_the_contest_is_opened_on_a_gpu_beside_the_builds_and_on_a_cpu_before_th
         queue.__exit__()
 
 
-def test_when_the_contest_cannot_be_opened_nothing_is_left_to_judge(new_queue):
+def test_when_the_device_run_cannot_be_opened_nothing_is_left_to_judge(new_queue):
     def refuses():
         raise HarnessError("the reference raised")
 

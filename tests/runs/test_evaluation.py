@@ -1,4 +1,4 @@
-"""What a referee that stays keeps between candidates, and what it draws anew."""
+"""What a judge that stays keeps between candidates, and what it draws anew."""
 
 from __future__ import annotations
 
@@ -89,5 +89,5 @@ def test_a_verdict_alone_takes_no_time_of_anything_and_a_budget_ends_the_checks(
     assert (wrong.record.status, wrong.record.blame, wrong.reward) == (Status.INCORRECT, "candidate", 0.0)
     late = referee.evaluate(problem, RIGHT, config="quick", budget_s=0.0)
     assert late.record.reason_code.value == "row_timeout"
-    # Neither a contest nor a control was made for want of a time.
-    assert {each.role for each in referee._contests.popitem()[1].kept.files.records} == {"baseline", "candidate"}
+    # Neither a device run nor a control was made for want of a time.
+    assert {each.role for each in referee._device_runs.popitem()[1].kept.files.records} == {"baseline", "candidate"}

@@ -13,16 +13,16 @@ from harness.sandbox.environment import scrubbed
 from harness.sandbox.fork_client import server_for
 from harness.sandbox.limits import Limits
 from harness.sandbox.spawn import spawn
-from harness.sandbox.strongest import NO_WALL, Wall, best_wall
+from harness.sandbox.strongest import NO_SANDBOX, Sandbox, strongest_sandbox
 
 PRELOADED = ("json",)
 LIMITS = Limits(file_bytes=1 << 30)
 
 
 class Way(NamedTuple):
-    """A way to start a child: its wall, and what a process that it is forked from has imported; () for a new one."""
+    """A way to start a child: its sandbox, and what a process that it is forked from has imported; () for a new one."""
 
-    wall: Wall
+    sandbox: Sandbox
     preloaded: tuple[str, ...]
 
 
@@ -37,16 +37,16 @@ def folders(tmp_path):
 
 @pytest.fixture(params=["best", "forked", "weakest"])
 def way(request):
-    """Each way to start a child; "forked" is the best wall around a fork of a process that has imported already."""
-    if request.param == "forked" and server_for(best_wall(), scrubbed(os.environ), PRELOADED) is None:
-        pytest.skip("this machine's wall is none that a fork can build")
-    wall = NO_WALL if request.param == "weakest" else best_wall()
-    return Way(wall, PRELOADED if request.param == "forked" else ())
+    """Each way to start a child; "forked" is the best sandbox around a fork of a process that has imported already."""
+    if request.param == "forked" and server_for(strongest_sandbox(), scrubbed(os.environ), PRELOADED) is None:
+        pytest.skip("this machine's sandbox is none that a fork can build")
+    sandbox = NO_SANDBOX if request.param == "weakest" else strongest_sandbox()
+    return Way(sandbox, PRELOADED if request.param == "forked" else ())
 
 
 @pytest.fixture
-def wall(way):
-    return way.wall
+def sandbox(way):
+    return way.sandbox
 
 
 @pytest.fixture
@@ -54,13 +54,13 @@ def start(request, folders):
     """`start(deed, …)`: a child that does that, in the test's way where it asks for one."""
     children = []
 
-    def start(deed, *arguments, wall=None, limits=LIMITS, environment=None, **more):
+    def start(deed, *arguments, sandbox=None, limits=LIMITS, environment=None, **more):
         if "way" in request.fixturenames:
             more["preloaded"] = request.getfixturevalue("way").preloaded
         child = spawn(
             "untrusted", arguments=[deed, *map(str, arguments)],
             environment=scrubbed(environment or os.environ), private=folders / "private",
-            repository=folders / "repository", limits=limits, wall=wall, **more,
+            repository=folders / "repository", limits=limits, sandbox=sandbox, **more,
         )
         children.append(child)
         return child

@@ -1,4 +1,4 @@
-"""Children forked from a process that has imported already: behind the same wall, with nothing of the server's left."""
+"""Children forked from a process that has imported already: behind the same sandbox, with nothing of the server's left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.sandbox import fork_client
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import Limits
 from harness.sandbox.spawn import spawn
-from harness.sandbox.strongest import NO_WALL, Wall, best_wall
+from harness.sandbox.strongest import NO_SANDBOX, Sandbox, strongest_sandbox
 
 pytestmark = pytest.mark.processes
 
@@ -36,9 +36,9 @@ def repository(tmp_path):
 
 @pytest.fixture
 def server():
-    found = fork_client.server_for(best_wall(), scrubbed(os.environ), MODULES)
+    found = fork_client.server_for(strongest_sandbox(), scrubbed(os.environ), MODULES)
     if found is None:
-        pytest.skip("this machine's wall is none that a fork can build")
+        pytest.skip("this machine's sandbox is none that a fork can build")
     return found
 
 
@@ -98,30 +98,30 @@ def test_a_server_that_has_died_is_followed_by_another_and_its_childrens_ends_ar
     child.kill()
     assert child.poll() == -signal.SIGKILL
     assert start("exits_seven").wait(10) == 7
-    assert fork_client.server_for(best_wall(), scrubbed(os.environ), MODULES).pid != server.pid
+    assert fork_client.server_for(strongest_sandbox(), scrubbed(os.environ), MODULES).pid != server.pid
 
 
 def test_what_libraries_read_when_they_load_has_a_server_of_its_own(server):
-    same = fork_client.server_for(best_wall(), scrubbed(os.environ, {"MAX_JOBS": "7"}), MODULES)
-    other = fork_client.server_for(best_wall(), scrubbed(os.environ, {"OMP_NUM_THREADS": "1"}), MODULES)
+    same = fork_client.server_for(strongest_sandbox(), scrubbed(os.environ, {"MAX_JOBS": "7"}), MODULES)
+    other = fork_client.server_for(strongest_sandbox(), scrubbed(os.environ, {"OMP_NUM_THREADS": "1"}), MODULES)
     assert same is server
     assert other.pid != server.pid
 
 
-@pytest.mark.parametrize("wall", [NO_WALL, Wall("unshare", ("user", "mount")), Wall("bubblewrap", ("user", "pid"))])
-def test_behind_a_wall_that_does_not_hide_the_server_nothing_is_forked(wall):
-    assert fork_client.server_for(wall, scrubbed(os.environ), MODULES) is None
+@pytest.mark.parametrize("sandbox", [NO_SANDBOX, Sandbox("unshare", ("user", "mount")), Sandbox("bubblewrap", ("user", "pid"))])
+def test_behind_a_sandbox_that_does_not_hide_the_server_nothing_is_forked(sandbox):
+    assert fork_client.server_for(sandbox, scrubbed(os.environ), MODULES) is None
 
 
-def test_where_a_fork_may_not_build_the_wall_the_child_is_started_anew(start, server, monkeypatch):
+def test_where_a_fork_may_not_build_the_sandbox_the_child_is_started_anew(start, server, monkeypatch):
     """As on a system that allows namespaces to the tool `unshare` and not to Python."""
     monkeypatch.setattr(fork_client, "ForkServer", lambda environment, modules: server)
     monkeypatch.setattr(server, "close", lambda: None)
-    assert fork_client._tried(best_wall(), {}, MODULES) is server
+    assert fork_client._tried(strongest_sandbox(), {}, MODULES) is server
     monkeypatch.setattr(fork_client, "REPOSITORY", Path("/nowhere"))  # nothing can be mounted there
-    assert fork_client._tried(best_wall(), {}, MODULES) is None
+    assert fork_client._tried(strongest_sandbox(), {}, MODULES) is None
     monkeypatch.setattr(fork_client, "_tried", lambda *_: None)
-    assert fork_client.server_for(best_wall(), scrubbed(os.environ), ("string",)) is None
+    assert fork_client.server_for(strongest_sandbox(), scrubbed(os.environ), ("string",)) is None
     assert start("exits_seven", preloaded=("string",)).wait(10) == 7
 
 
@@ -142,25 +142,25 @@ def test_a_server_that_was_begun_is_the_one_that_is_asked_for(server):
     environment = {**scrubbed(os.environ), "OMP_BEGUN": "1"}
     fork_client.begin(environment, MODULES)
     (begun,) = fork_client._begun.values()
-    assert fork_client.server_for(best_wall(), environment, MODULES) is begun
+    assert fork_client.server_for(strongest_sandbox(), environment, MODULES) is begun
     fork_client.begin(environment, MODULES)
     assert not fork_client._begun
 
 
-def test_a_server_that_was_begun_ends_where_the_wall_turns_out_to_be_none_for_it():
+def test_a_server_that_was_begun_ends_where_the_sandbox_turns_out_to_be_none_for_it():
     environment = {**scrubbed(os.environ), "OMP_BEGUN": "2"}
     fork_client.begin(environment, MODULES)
     (begun,) = fork_client._begun.values()
-    assert fork_client.server_for(NO_WALL, environment, MODULES) is None
+    assert fork_client.server_for(NO_SANDBOX, environment, MODULES) is None
     assert not begun.is_alive
 
 
 def test_a_process_that_ends_waits_for_no_server_that_is_still_importing(tmp_path):
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(30)\n")
     script = (
-        "import threading, time\nfrom harness.sandbox import fork_client as forking\nfrom harness.sandbox.strongest import best_wall\n"
+        "import threading, time\nfrom harness.sandbox import fork_client as forking\nfrom harness.sandbox.strongest import strongest_sandbox\n"
         f"environment = {{'PYTHONPATH': {str(tmp_path)!r}}}\n"
-        "threading.Thread(target=forking.server_for, args=(best_wall(), environment, ['slow']), daemon=True).start()\n"
+        "threading.Thread(target=forking.server_for, args=(strongest_sandbox(), environment, ['slow']), daemon=True).start()\n"
         "while not forking._living: time.sleep(0.01)\n"
     )
     began = time.monotonic()
@@ -169,7 +169,7 @@ def test_a_process_that_ends_waits_for_no_server_that_is_still_importing(tmp_pat
 
 
 def test_a_module_that_cannot_be_imported_makes_no_server_and_the_child_is_started_anew(start):
-    assert fork_client.server_for(best_wall(), scrubbed(os.environ), ("no_such_module",)) is None
+    assert fork_client.server_for(strongest_sandbox(), scrubbed(os.environ), ("no_such_module",)) is None
     assert start("exits_seven", preloaded=("no_such_module",)).wait(10) == 7
 
 
@@ -178,8 +178,8 @@ def test_the_server_ends_with_a_harness_that_is_killed(server):
         import os, time
         from harness.sandbox import fork_client as forking
         from harness.sandbox.environment import scrubbed
-        from harness.sandbox.strongest import best_wall
-        print(forking.server_for(best_wall(), scrubbed(os.environ), {MODULES!r}).pid, flush=True)
+        from harness.sandbox.strongest import strongest_sandbox
+        print(forking.server_for(strongest_sandbox(), scrubbed(os.environ), {MODULES!r}).pid, flush=True)
         time.sleep(60)
     """)
     harness = subprocess.Popen([sys.executable, "-c", program], cwd=HARNESS, stdout=subprocess.PIPE)
@@ -221,7 +221,7 @@ def test_a_server_that_answers_late_is_ended_and_its_answer_is_nobodys(start, se
     server._control.settimeout(0.3)
     assert start("exits_seven").wait(10) == 7  # started anew
     assert not server.is_alive
-    another = fork_client.server_for(best_wall(), scrubbed(os.environ), MODULES)
+    another = fork_client.server_for(strongest_sandbox(), scrubbed(os.environ), MODULES)
     assert another is not server
     assert start("exits_seven").wait(10) == 7
 

@@ -75,7 +75,7 @@ def test_a_pipe_or_a_link_in_a_locks_place_is_refused_at_once(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="leases and /proc are Linux's")
 @pytest.mark.processes
-def test_a_child_can_lock_nothing_that_the_harness_locks_or_writes_to(start, wall, tmp_path, monkeypatch):
+def test_a_child_can_lock_nothing_that_the_harness_locks_or_writes_to(start, sandbox, tmp_path, monkeypatch):
     monkeypatch.setattr("harness.device.choice.OF_THE_MACHINE", tmp_path / "machine")
     (tmp_path / "machine").mkdir()
     cache, lease = Cache(tmp_path / "cache"), Lease(tmp_path / "cache")
@@ -87,9 +87,9 @@ def test_a_child_can_lock_nothing_that_the_harness_locks_or_writes_to(start, wal
     assert len(locked) == 3
     readable = tmp_path / "readable"
     readable.touch()
-    child = start("locks_files", *locked, files.jsonl_path, readable, wall=wall)
+    child = start("locks_files", *locked, files.jsonl_path, readable, sandbox=sandbox)
     found = child.channel.receive(30)
-    if not wall.read_only_repository:
+    if not sandbox.read_only_repository:
         # It can do what its user can; the lease's lock is held.
         assert {str(path) for path in locked if path != lease._path} <= set(found["locked"])
         return

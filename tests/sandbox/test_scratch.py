@@ -42,12 +42,12 @@ def used(start, way, below_tmp):
     """What a child found in /tmp that may read one folder of the machine's and not the one beside it."""
     paths = [below_tmp.candidates, below_tmp.candidates / "file.py", below_tmp.other / "file.py"]
     readable = [below_tmp.candidates / "file.py"]
-    child = start("uses_scratch", NAME, *paths, wall=way.wall, limits=OF_ITS_OWN, readable=readable)
+    child = start("uses_scratch", NAME, *paths, sandbox=way.sandbox, limits=OF_ITS_OWN, readable=readable)
     return child.channel.receive(30)
 
 
-def test_it_is_empty_but_for_what_the_child_needs_and_may_be_written_to(used, wall, folders, below_tmp):
-    if not wall.hides_neighbours:
+def test_it_is_empty_but_for_what_the_child_needs_and_may_be_written_to(used, sandbox, folders, below_tmp):
+    if not sandbox.hides_neighbours:
         pytest.skip("without namespaces /tmp is the machine's")
     needed = [below_tmp.candidates, folders, sys.prefix, *map(Path, sys.path), *map(Path, named_in(os.environ))]
     tops = {Path(place).parts[2] for place in map(os.path.abspath, needed) if place.startswith(f"{SCRATCH}/")}
@@ -56,8 +56,8 @@ def test_it_is_empty_but_for_what_the_child_needs_and_may_be_written_to(used, wa
     assert not Path(SCRATCH, NAME).exists()
 
 
-def test_of_the_machines_it_sees_what_it_was_given_and_writes_to_none_of_it(used, wall, below_tmp):
-    if not wall.hides_neighbours:
+def test_of_the_machines_it_sees_what_it_was_given_and_writes_to_none_of_it(used, sandbox, below_tmp):
+    if not sandbox.hides_neighbours:
         pytest.skip("without namespaces /tmp is the machine's")
     assert used["seen"] == [str(below_tmp.candidates), str(below_tmp.candidates / "file.py")]
     assert not {str(below_tmp.candidates / "file.py"), str(below_tmp.other / "file.py")} & set(used["written"])
@@ -65,34 +65,34 @@ def test_of_the_machines_it_sees_what_it_was_given_and_writes_to_none_of_it(used
     assert not used["unmounted"]
 
 
-def test_it_is_held_to_a_size(used, wall):
-    if not wall.hides_neighbours:
+def test_it_is_held_to_a_size(used, sandbox):
+    if not sandbox.hides_neighbours:
         pytest.skip("without namespaces /tmp is the machine's")
     assert used["bytes"] == SCRATCH_BYTES
 
 
 def test_it_is_gone_with_the_child_and_no_other_sees_it(start, way):
     for _ in range(2):
-        child = start("uses_scratch", NAME, wall=way.wall, limits=OF_ITS_OWN)
+        child = start("uses_scratch", NAME, sandbox=way.sandbox, limits=OF_ITS_OWN)
         found = child.channel.receive(30)
         child.kill()
-        if way.wall.hides_neighbours:
+        if way.sandbox.hides_neighbours:
             assert found["made"] and NAME not in found["found"]
         else:
             Path(SCRATCH, NAME, "was-here").unlink()
             Path(SCRATCH, NAME).rmdir()
 
 
-def test_a_child_that_asks_for_none_has_the_machines_which_the_wall_makes_read_only(start, way):
-    found = start("uses_scratch", NAME, wall=way.wall).channel.receive(30)
-    if way.wall.read_only_repository:
+def test_a_child_that_asks_for_none_has_the_machines_which_the_sandbox_makes_read_only(start, way):
+    found = start("uses_scratch", NAME, sandbox=way.sandbox).channel.receive(30)
+    if way.sandbox.read_only_repository:
         assert not found["made"]
     else:
         Path(SCRATCH, NAME, "was-here").unlink()
         Path(SCRATCH, NAME).rmdir()
 
 
-def test_builders_and_players_ask_for_one():
+def test_builders_and_workers_ask_for_one():
     assert default_limits().own_scratch and default_limits(gpu=False).own_scratch
 
 

@@ -1,4 +1,4 @@
-"""Children that misbehave, run for real behind the wall of this machine and behind the weakest one: how they end."""
+"""Children that misbehave, run for real behind the sandbox of this machine and behind the weakest one: how they end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.sandbox.environment import scrubbed
 from harness.sandbox.limits import Limits
 from harness.sandbox.output import HEAD_BYTES, TAIL_BYTES
 from harness.sandbox.spawn import spawn
-from harness.sandbox.strongest import NO_WALL, best_wall
+from harness.sandbox.strongest import NO_SANDBOX, strongest_sandbox
 
 pytestmark = pytest.mark.processes
 
@@ -33,21 +33,21 @@ def is_still_touched(path: Path) -> bool:
     return path.read_text() != before
 
 
-def test_a_child_that_exits_with_status_zero_says_so(start, wall):
-    child = start("exits_zero", wall=wall)
+def test_a_child_that_exits_with_status_zero_says_so(start, sandbox):
+    child = start("exits_zero", sandbox=sandbox)
     assert child.wait(10) == 0
     assert child.death() == "exited with status 0"
 
 
-def test_an_exit_status_is_passed_on(start, wall):
-    child = start("exits_seven", wall=wall)
+def test_an_exit_status_is_passed_on(start, sandbox):
+    child = start("exits_seven", sandbox=sandbox)
     assert child.wait(10) == 7
     assert child.death() == "exited with status 7"
 
 
 @pytest.mark.parametrize(("deed", "name", "number"), [("segfaults", "SIGSEGV", 11), ("aborts", "SIGABRT", 6)])
-def test_a_fatal_signal_is_named(start, wall, deed, name, number):
-    child = start(deed, wall=wall)
+def test_a_fatal_signal_is_named(start, sandbox, deed, name, number):
+    child = start(deed, sandbox=sandbox)
     assert child.wait(10) == -number
     assert child.death() == f"killed by {name}"
 
@@ -62,9 +62,9 @@ def test_a_module_that_does_not_exist_is_seen_in_the_output(start, folders):
     assert "No module named no_such_module" in child.output()
 
 
-def test_a_flood_of_a_gigabyte_neither_blocks_nor_fills_the_memory(start, wall):
+def test_a_flood_of_a_gigabyte_neither_blocks_nor_fills_the_memory(start, sandbox):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    child = start("flood", wall=wall)
+    child = start("flood", sandbox=sandbox)
     assert child.wait(60) == 0
     child.kill()
     text = child.output()
@@ -74,8 +74,8 @@ def test_a_flood_of_a_gigabyte_neither_blocks_nor_fills_the_memory(start, wall):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
-def test_a_child_that_ignores_sigterm_is_killed(start, wall):
-    child = start("ignores_sigterm", wall=wall)
+def test_a_child_that_ignores_sigterm_is_killed(start, sandbox):
+    child = start("ignores_sigterm", sandbox=sandbox)
     assert child.channel.receive(10) == {"ready": True}
     assert child.poll() is None and child.death() == "still running"
     began = time.monotonic()
@@ -85,16 +85,16 @@ def test_a_child_that_ignores_sigterm_is_killed(start, wall):
     assert child.death() == "killed by SIGKILL"
 
 
-def test_kill_may_be_called_again(start, wall):
-    child = start("ignores_sigterm", wall=wall)
+def test_kill_may_be_called_again(start, sandbox):
+    child = start("ignores_sigterm", sandbox=sandbox)
     child.kill()
     child.kill()
     assert not Path(f"/proc/{child.pid}").exists()
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no room"), KeyboardInterrupt()])
-def test_what_is_done_meanwhile_may_fail_and_the_child_is_gone_all_the_same(start, wall, error):
-    child, asked = start("ignores_sigterm", wall=wall), []
+def test_what_is_done_meanwhile_may_fail_and_the_child_is_gone_all_the_same(start, sandbox, error):
+    child, asked = start("ignores_sigterm", sandbox=sandbox), []
 
     def meanwhile():
         asked.append(child)
@@ -110,9 +110,9 @@ def test_what_is_done_meanwhile_may_fail_and_the_child_is_gone_all_the_same(star
 
 
 @linux
-def test_a_daemon_of_a_living_child_is_gone_after_kill(start, folders, wall):
+def test_a_daemon_of_a_living_child_is_gone_after_kill(start, folders, sandbox):
     touched = folders / "private" / "touched"
-    child = start("daemon_and_stay", touched, wall=wall)
+    child = start("daemon_and_stay", touched, sandbox=sandbox)
     child.channel.receive(10)
     assert is_still_touched(touched)
     child.kill()
@@ -121,9 +121,9 @@ def test_a_daemon_of_a_living_child_is_gone_after_kill(start, folders, wall):
 
 
 @linux
-def test_a_daemon_of_a_child_that_has_left_is_gone_with_it(start, folders, wall):
+def test_a_daemon_of_a_child_that_has_left_is_gone_with_it(start, folders, sandbox):
     touched = folders / "private" / "touched"
-    child = start("daemon_and_leave", touched, wall=wall)
+    child = start("daemon_and_leave", touched, sandbox=sandbox)
     assert child.wait(10) == 0
     assert not is_still_touched(touched)
 
@@ -137,11 +137,11 @@ def test_nothing_survives_a_harness_that_is_killed(folders, way):
         from harness.sandbox.environment import scrubbed
         from harness.sandbox.limits import Limits
         from harness.sandbox.spawn import spawn
-        from harness.sandbox.strongest import NO_WALL, best_wall
+        from harness.sandbox.strongest import NO_SANDBOX, strongest_sandbox
         child = spawn("untrusted", arguments=["touches_forever", {str(touched)!r}],
             environment=scrubbed(os.environ), private=Path({str(folders / "private")!r}),
             repository=Path({str(folders / "repository")!r}),
-            limits=Limits(file_bytes=1 << 30), wall={"NO_WALL" if way.wall == NO_WALL else "best_wall()"},
+            limits=Limits(file_bytes=1 << 30), sandbox={"NO_SANDBOX" if way.sandbox == NO_SANDBOX else "strongest_sandbox()"},
             preloaded={way.preloaded!r})
         print("started", flush=True)
         time.sleep(60)
@@ -158,17 +158,17 @@ def test_nothing_survives_a_harness_that_is_killed(folders, way):
     assert not is_still_touched(touched)
 
 
-def test_a_file_longer_than_the_limit_is_refused(start, folders, wall):
+def test_a_file_longer_than_the_limit_is_refused(start, folders, sandbox):
     path = folders / "private" / "long"
-    child = start("writes_long_file", path, wall=wall, limits=Limits(file_bytes=1 << 20))
+    child = start("writes_long_file", path, sandbox=sandbox, limits=Limits(file_bytes=1 << 20))
     assert child.channel.receive(10) == {"error": errno.EFBIG}
     assert path.stat().st_size <= 1 << 20
 
 
-def test_a_child_without_a_gpu_gets_no_more_memory_than_its_address_space(start, folders, wall):
-    child = start("takes_memory", 256 << 20, wall=wall, limits=Limits(file_bytes=1 << 20, address_bytes=1 << 30))
+def test_a_child_without_a_gpu_gets_no_more_memory_than_its_address_space(start, folders, sandbox):
+    child = start("takes_memory", 256 << 20, sandbox=sandbox, limits=Limits(file_bytes=1 << 20, address_bytes=1 << 30))
     assert child.channel.receive(10) == {"taken": 256 << 20}
-    child = start("takes_memory", 2 << 30, wall=wall, limits=Limits(file_bytes=1 << 20, address_bytes=1 << 30))
+    child = start("takes_memory", 2 << 30, sandbox=sandbox, limits=Limits(file_bytes=1 << 20, address_bytes=1 << 30))
     assert child.channel.receive(10) == {"error": "MemoryError"}
 
 
@@ -178,7 +178,7 @@ def test_a_child_holds_the_files_it_is_to_inherit(folders, way):
     (folders / "repository" / "inheritor.py").write_text(program)
     child = spawn(
         "inheritor", arguments=[str(write_fd)], environment=scrubbed(os.environ), private=folders / "private",
-        repository=folders / "repository", inherit=[write_fd], limits=LIMITS, wall=way.wall, preloaded=way.preloaded,
+        repository=folders / "repository", inherit=[write_fd], limits=LIMITS, sandbox=way.sandbox, preloaded=way.preloaded,
     )
     os.close(write_fd)
     assert os.read(read_fd, 100) == b"here"
@@ -188,20 +188,20 @@ def test_a_child_holds_the_files_it_is_to_inherit(folders, way):
     os.close(read_fd)
 
 
-def test_no_file_descriptor_is_left_behind(start, wall):
-    start("exits_zero", wall=wall).kill()
+def test_no_file_descriptor_is_left_behind(start, sandbox):
+    start("exits_zero", sandbox=sandbox).kill()
     before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
     for _ in range(3):
-        start("exits_zero", wall=wall).kill()
+        start("exits_zero", sandbox=sandbox).kill()
     after = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
     assert after == before
 
 
 @linux
-def test_a_wall_that_cannot_be_built_starts_nothing(start, folders, monkeypatch):
-    if not best_wall().mounts_from_inside:
-        pytest.skip("this machine's wall makes no mounts from inside")
+def test_a_sandbox_that_cannot_be_built_starts_nothing(start, folders, monkeypatch):
+    if not strongest_sandbox().mounts_from_inside:
+        pytest.skip("this machine's sandbox makes no mounts from inside")
     child = start("daemon_and_leave", folders / "private" / "touched", writable=[folders / "missing"])
     child.wait(10)
-    assert "the wall could not be built" in child.death()
+    assert "the sandbox could not be built" in child.death()
     assert not (folders / "private" / "touched").exists()

@@ -1,4 +1,4 @@
-"""What the wall says of itself, and the environment and limits it is built from."""
+"""What the sandbox says of itself, and the environment and limits it is built from."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ import pytest
 from harness.sandbox import limits
 from harness.sandbox.environment import private_places, scrubbed
 from harness.sandbox.mounts import WRITE
-from harness.sandbox.strongest import NO_WALL, Wall, best_wall, why_no_wall
+from harness.sandbox.strongest import NO_SANDBOX, Sandbox, strongest_sandbox, why_no_sandbox
 
 pytestmark = pytest.mark.processes
 
 
-def test_the_text_of_a_full_wall_names_its_parts():
-    wall = Wall("unshare", ("user", "pid", "mount", "ipc", "net"), True, True, True)
-    assert wall.text == "unshare: user,pid,mount,ipc,net; repository read-only; neighbours hidden; cgroup"
+def test_the_text_of_a_full_sandbox_names_its_parts():
+    sandbox = Sandbox("unshare", ("user", "pid", "mount", "ipc", "net"), True, True, True)
+    assert sandbox.text == "unshare: user,pid,mount,ipc,net; repository read-only; neighbours hidden; cgroup"
 
 
-def test_the_text_of_the_weakest_wall_says_that_it_is_no_more():
-    assert NO_WALL.text == "process group only; neighbours readable; no memory limit"
+def test_the_text_of_the_weakest_sandbox_says_that_it_is_no_more():
+    assert NO_SANDBOX.text == "process group only; neighbours readable; no memory limit"
 
 
-def test_the_best_wall_is_looked_for_once():
-    assert best_wall() is best_wall()
+def test_the_best_sandbox_is_looked_for_once():
+    assert strongest_sandbox() is strongest_sandbox()
 
 
 def test_bubblewrap_binds_what_may_be_written_after_the_read_only_root():
-    wall = Wall("bubblewrap", ("user", "pid", "mount", "ipc", "net"), True, False)
-    words = wall.command(Path("/repository"), [(WRITE, "/private")])
+    sandbox = Sandbox("bubblewrap", ("user", "pid", "mount", "ipc", "net"), True, False)
+    words = sandbox.command(Path("/repository"), [(WRITE, "/private")])
     assert words.index("--bind") > words.index("--ro-bind")
     assert words[words.index("--bind"):][:3] == ["--bind", "/private", "/private"]
     assert "--unshare-net" in words and "--die-with-parent" in words and words[-1] == "--"
 
 
-def test_a_wall_of_fewer_namespaces_asks_for_no_others():
-    words = Wall("unshare", ("mount",), True, False).command(Path("/repository"), [])
+def test_a_sandbox_of_fewer_namespaces_asks_for_no_others():
+    words = Sandbox("unshare", ("mount",), True, False).command(Path("/repository"), [])
     assert words[1:] == ["--mount", "--"]
 
 
@@ -94,9 +94,9 @@ def test_a_machine_without_a_sandbox_is_told_what_it_lacks(monkeypatch, tmp_path
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    said = why_no_wall(NO_WALL)
+    said = why_no_sandbox(NO_SANDBOX)
     assert lacks in said and "apt install bubblewrap" in said
 
 
 def test_of_a_sandbox_that_is_there_nothing_is_told():
-    assert why_no_wall(Wall("unshare", ("user", "mount"))) is None
+    assert why_no_sandbox(Sandbox("unshare", ("user", "mount"))) is None

@@ -16,7 +16,7 @@ import pytest
 from harness.model.places import REPOSITORY, SHIPPED
 from harness.sandbox import strongest
 from harness.sandbox.mounts import COVER, EMPTY, SCRATCH, SHOW, WRITE
-from harness.sandbox.strongest import Wall
+from harness.sandbox.strongest import Sandbox
 from harness.sandbox.view import machine_places, users_places, view, view_for
 from tests.sandbox.conftest import LIMITS
 
@@ -119,16 +119,16 @@ def test_a_child_reads_what_it_was_given_and_nothing_beside_it(start, way, place
     files = [place / name for name in ("candidates/mine.py", "candidates/other.py", "results/1.csv", "entries/mine/a.so",
                                        "entries/other/a.so")]
     given = [files[0], place / "entries" / "mine"]
-    child = start("reads", *files, wall=way.wall, limits=ALONE, readable=given, hidden=[place])
-    expected = [files[0], files[3]] if way.wall.hides_neighbours else files
+    child = start("reads", *files, sandbox=way.sandbox, limits=ALONE, readable=given, hidden=[place])
+    expected = [files[0], files[3]] if way.sandbox.hides_neighbours else files
     assert child.channel.receive(30)["read"] == list(map(str, expected))
 
 
 @pytest.mark.processes
 def test_a_child_reads_neither_homes_nor_the_harnesss_candidates_and_problems(start, way):
     theirs = ["/root", "/home", "/var/tmp", "/run/lock", "/var/run/lock", "/run/user", SHIPPED / "candidates", SHIPPED / "problems", SHIPPED / "configs"]
-    found = start("reads", *filter(os.path.isdir, theirs), wall=way.wall, limits=ALONE).channel.receive(30)["read"]
-    if not way.wall.hides_neighbours:
+    found = start("reads", *filter(os.path.isdir, theirs), sandbox=way.sandbox, limits=ALONE).channel.receive(30)["read"]
+    if not way.sandbox.hides_neighbours:
         assert str(SHIPPED / "candidates") in found
         return
     # A home may be there, as the folder that an interpreter lies in.
@@ -141,28 +141,28 @@ def test_a_child_still_reads_what_compilers_libraries_and_cuda_need(start, way):
     needed = ["/etc/ld.so.cache", "/usr/lib", "/proc/self/maps", "/sys/devices", "/dev/null", torch.__file__, sys.executable,
               ssl.get_default_verify_paths().cafile or "/etc/ssl/certs", *map(str, Path("/dev").glob("nvidia*"))]
     needed = [each for each in needed if os.path.exists(each)]
-    assert start("reads", *needed, wall=way.wall, limits=ALONE).channel.receive(30)["read"] == needed
+    assert start("reads", *needed, sandbox=way.sandbox, limits=ALONE).channel.receive(30)["read"] == needed
 
 
 @pytest.mark.processes
 def test_what_is_covered_may_not_be_written_to(start, way):
-    if not way.wall.hides_neighbours:
+    if not way.sandbox.hides_neighbours:
         pytest.skip("nothing is covered here")
     covered = [each for each in users_places() if os.path.isdir(each) and each != SCRATCH]
-    assert start("uses_scratch", "none", *covered, wall=way.wall, limits=ALONE).channel.receive(30)["written"] == []
+    assert start("uses_scratch", "none", *covered, sandbox=way.sandbox, limits=ALONE).channel.receive(30)["written"] == []
 
 
 def test_the_record_says_whether_neighbours_are_readable():
-    wall = Wall("unshare", ("user", "pid", "mount"), True)
-    assert "neighbours readable" in wall.text and "neighbours readable" in strongest.NO_WALL.text
-    assert "neighbours hidden" in replace(wall, hides_neighbours=True).text
+    sandbox = Sandbox("unshare", ("user", "pid", "mount"), True)
+    assert "neighbours readable" in sandbox.text and "neighbours readable" in strongest.NO_SANDBOX.text
+    assert "neighbours hidden" in replace(sandbox, hides_neighbours=True).text
 
 
 def test_bubblewrap_takes_the_steps_in_their_order_and_closes_what_it_covered(place, monkeypatch):
     monkeypatch.setattr(strongest, "_tmpfs_of_a_size", lambda: ("--size", "7", "--tmpfs"))
-    wall = Wall("bubblewrap", ("user", "pid", "mount", "ipc", "net"), True, False, True)
+    sandbox = Sandbox("bubblewrap", ("user", "pid", "mount", "ipc", "net"), True, False, True)
     steps = [(COVER, "/home"), (SHOW, "/home/u/venv"), (EMPTY, "/tmp"), (WRITE, "/tmp/private")]
-    words = " ".join(wall.command(Path("/repository"), steps))
+    words = " ".join(sandbox.command(Path("/repository"), steps))
     assert words.endswith(
         "--size 7 --tmpfs /home --ro-bind /home/u/venv /home/u/venv --size 7 --tmpfs /tmp "
         "--bind /tmp/private /tmp/private --remount-ro /home --"

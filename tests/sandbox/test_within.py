@@ -20,7 +20,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux
 
 @pytest.fixture
 def looked(folders, way):
-    """What a child behind `wall` saw when it looked around."""
+    """What a child behind `sandbox` saw when it looked around."""
     listener = socket.create_server(("127.0.0.1", 0))
     secret = {"HF_TOKEN": "secret", "LD_PRELOAD": "/nowhere.so", "PYTHONSTARTUP": "/nowhere.py"}
     child = spawn(
@@ -31,7 +31,7 @@ def looked(folders, way):
         ],
         environment=scrubbed({**os.environ, **secret}, {"TEST_PORT": str(listener.getsockname()[1])}),
         private=folders / "private", writable=[folders / "writable"], repository=folders / "repository",
-        limits=LIMITS, wall=way.wall, preloaded=way.preloaded,
+        limits=LIMITS, sandbox=way.sandbox, preloaded=way.preloaded,
     )
     frame = child.channel.receive(20)
     child.kill()
@@ -43,9 +43,9 @@ def test_a_child_may_write_into_its_own_folders(looked):
     assert looked["private"] and looked["writable"]
 
 
-def test_the_repository_and_the_machine_are_read_only_where_the_wall_says_so(looked, wall):
+def test_the_repository_and_the_machine_are_read_only_where_the_sandbox_says_so(looked, sandbox):
     places = ("new_in_repository", "changed_in_repository", "beside_repository", "interpreter")
-    if wall.read_only_repository:
+    if sandbox.read_only_repository:
         assert {place: looked[place] for place in places} == dict.fromkeys(places, False)
         assert not looked["remounted"]
         assert not looked["disks"]
@@ -53,16 +53,16 @@ def test_the_repository_and_the_machine_are_read_only_where_the_wall_says_so(loo
         assert looked["new_in_repository"]
 
 
-def test_a_child_sees_no_network_where_the_wall_says_so(looked, wall):
-    assert looked["network"] == ("net" not in wall.namespaces)
+def test_a_child_sees_no_network_where_the_sandbox_says_so(looked, sandbox):
+    assert looked["network"] == ("net" not in sandbox.namespaces)
 
 
-def test_a_child_sees_and_signals_no_process_outside_where_the_wall_says_so(looked, wall):
-    if "pid" in wall.namespaces:
+def test_a_child_sees_and_signals_no_process_outside_where_the_sandbox_says_so(looked, sandbox):
+    if "pid" in sandbox.namespaces:
         assert len(looked["pids"]) <= 4
         assert not looked["signals_outside"]
         # The first process of bubblewrap is its own and has no more power than the child.
-        assert not looked["parent_files"] or wall.name == "bubblewrap"
+        assert not looked["parent_files"] or sandbox.name == "bubblewrap"
     else:
         assert os.getpid() in looked["pids"]
 
@@ -82,16 +82,16 @@ def test_a_child_starts_in_the_repository_with_nothing_to_read(looked, folders):
 
 
 @linux
-def test_a_child_makes_no_user_namespaces_of_which_a_machine_has_only_so_many(start, wall):
-    if "user" not in wall.namespaces or wall.name == "bubblewrap":
+def test_a_child_makes_no_user_namespaces_of_which_a_machine_has_only_so_many(start, sandbox):
+    if "user" not in sandbox.namespaces or sandbox.name == "bubblewrap":
         pytest.skip("what is not of our making has the machine's own limit")
-    assert start("makes_namespaces", 3, wall=wall).channel.receive(30) == {"held": 0}
+    assert start("makes_namespaces", 3, sandbox=sandbox).channel.receive(30) == {"held": 0}
 
 
 @linux
-def test_a_childs_root_changes_no_setting_of_the_machine_and_leaves_nothing_beside_its_devices(start, wall):
-    if not wall.read_only_repository or wall.name == "bubblewrap":
+def test_a_childs_root_changes_no_setting_of_the_machine_and_leaves_nothing_beside_its_devices(start, sandbox):
+    if not sandbox.read_only_repository or sandbox.name == "bubblewrap":
         pytest.skip("there are no mounts of our making here")
     places = ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger", "/dev/null")
-    found = start("changes_the_machine", *places, wall=wall).channel.receive(30)
+    found = start("changes_the_machine", *places, sandbox=sandbox).channel.receive(30)
     assert found == {"opened": ["/dev/null"], "made": False}

@@ -1,4 +1,4 @@
-"""Programs that misbehave, run behind the wall by the tests: ``python -m untrusted FD DEED ARGUMENTS``.
+"""Programs that misbehave, run behind the sandbox by the tests: ``python -m untrusted FD DEED ARGUMENTS``.
 
 Copied by the tests into a repository of their own; `FD` is the channel.
 """

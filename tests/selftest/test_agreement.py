@@ -22,7 +22,7 @@ def test_each_clock_is_said_to_be_as_far_off_as_it_is_at_most():
         Seen(row("itself"), ThreeClocks(2000.0, 2020.0, 2010.0)), Seen(row("twice"), ThreeClocks(4000.0, 4010.0, 3990.0)),
     ]
     assert agreement.sentences(seen) == [
-        "Other clocks beside the events: the profiler's at most 1.0 % (20.0 µs) off in 2 calls, the referee's own at most "
+        "Other clocks beside the events: the profiler's at most 1.0 % (20.0 µs) off in 2 calls, the judge's own at most "
         "0.50 % (10.0 µs) off in 2 calls."
     ]
 

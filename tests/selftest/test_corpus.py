@@ -14,7 +14,7 @@ def test_a_header_is_read_field_by_field_over_lines_that_go_on(tmp_path):
     path = folder / "side_stream.py"
     path.write_text(
         '# a comment first\n"""Launches on a side stream\nand never joins it.\n\n'
-        "Mechanism: the events stand on another stream;\n  the referee's clock does not.\n"
+        "Mechanism: the events stand on another stream;\n  the judge's clock does not.\n"
         "Expected: rejected/clocks_disagree or incorrect/wrong_values\n"
         'Fools: clock\nDevice: cuda\nKind: library or mixed\nProblem: matmul_transposed_a\n"""\nimport torch\n',
         encoding="utf-8",
@@ -22,7 +22,7 @@ def test_a_header_is_read_field_by_field_over_lines_that_go_on(tmp_path):
     (case,) = read_corpus(tmp_path)
     assert (case.path, case.name, case.group) == (path, "side_stream", "clock")
     assert case.sentence == "Launches on a side stream and never joins it."
-    assert case.mechanism == "the events stand on another stream; the referee's clock does not."
+    assert case.mechanism == "the events stand on another stream; the judge's clock does not."
     assert case.expected == ("rejected/clocks_disagree", "incorrect/wrong_values")
     assert (case.fools, case.devices, case.kinds) == ("clock", ("cuda",), ("library", "mixed"))
     assert (case.problem, case.is_honest) == ("matmul_transposed_a", False)
@@ -101,7 +101,7 @@ def test_a_library_behind_a_decoy_may_be_ok_when_its_kind_is_named(write_case):
     assert (case.expected, case.kinds) == (("ok/",), ("library",))
 
 
-def test_a_fault_that_comes_to_nothing_behind_the_wall_may_be_ok(write_case):
+def test_a_fault_that_comes_to_nothing_behind_the_sandbox_may_be_ok(write_case):
     case = read_case(write_case("machine/kills_its_parent", expected="ok/ or crashed/signal", fools="nothing"))
     assert case.expected == ("ok/", "crashed/signal")
 

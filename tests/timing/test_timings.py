@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from harness.launch.conversation import Launch
-from harness.timing.timings import Part, Timing
+from harness.timing.timings import HalfRound, Timing
 
 
 def launch(time_us, wall_us, cooling_us=None):
     return Launch(time_us, 3.0, wall_us, None, [], cooling_us=cooling_us)
 
 
-def test_on_a_cpu_the_referees_clock_starts_as_the_window_opens():
-    part = Part([launch(500.0, 21_000.0, 20_000.0), launch(700.0, 21_500.0, 20_100.0)], [])
+def test_on_a_cpu_the_judges_clock_starts_as_the_window_opens():
+    part = HalfRound([launch(500.0, 21_000.0, 20_000.0), launch(700.0, 21_500.0, 20_100.0)], [])
     assert part.wall_us == [21_000.0, 21_500.0]
     assert (part.wall_less_time_us, part.cooling_us) == ([500.0, 700.0], [20_000.0, 20_100.0])
 
 
 def test_elsewhere_it_starts_as_a_launch_may_go():
-    part = Part([launch(500.0, 740.0), launch(500.0, None)], [])
+    part = HalfRound([launch(500.0, 740.0), launch(500.0, None)], [])
     assert (part.wall_less_time_us, part.cooling_us) == ([240.0], [])
 
 

@@ -1,4 +1,4 @@
-"""How many graphs torch.compile has compiled in a player: asked before and after a baseline is timed."""
+"""How many graphs torch.compile has compiled in a worker: asked before and after a baseline is timed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import threading
 import torch
 
 from harness.protocol.frames import Channel, channel_pair
-from harness.worker.__main__ import Player
+from harness.worker.__main__ import Worker
 
 
 def test_a_compilation_is_counted_once_and_a_new_shape_again():
     near, far = channel_pair()
-    player = Player(Channel(far), None)
-    threading.Thread(target=lambda: _serve(player), daemon=True).start()
+    worker = Worker(Channel(far), None)
+    threading.Thread(target=lambda: _serve(worker), daemon=True).start()
 
     def counted() -> int:
         near.send({"op": "compilations"}, 5.0)
@@ -29,8 +29,8 @@ def test_a_compilation_is_counted_once_and_a_new_shape_again():
     near.close()
 
 
-def _serve(player: Player) -> None:
+def _serve(worker: Worker) -> None:
     try:
-        player.serve()
+        worker.serve()
     except Exception:
         pass  # the test has closed its end

@@ -1,4 +1,4 @@
-"""What a player on a CPU sets before it loads anything."""
+"""What a worker on a CPU sets before it loads anything."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_what_no_compiler_took_raises_and_is_not_asked_for_again(compile_calls):
     assert extensions.asked() == []
 
 
-def test_more_than_a_player_may_tell_is_not_asked_for(compile_calls):
+def test_more_than_a_worker_may_tell_is_not_asked_for(compile_calls):
     extensions.install({}, "/candidates", may_ask=True)
     with pytest.raises(extensions.NotBuilt):
         compile_calls.load_inline(name="large", cpp_sources="x" * (1 << 20))

@@ -51,7 +51,7 @@ def older():
     strict._get = strict._set = None
     strict._OPERATORS = strict._KEPT = ()
 
-torch.backends.cudnn.allow_tf32 = False  # as a player begins
+torch.backends.cudnn.allow_tf32 = False  # as a worker begins
 for way, code in json.loads(sys.argv[1]).items():
     if os.fork():
         os.wait()

@@ -14,7 +14,8 @@ from harness.cli.diagnosis.finding import NOTE, Finding
 def bytecode_finding() -> Finding | None:
     """A note with the command that compiles PyTorch's bytecode where it is missing; None where it is there.
 
-    What stands for the rest is a module that only candidates' processes import: the wall keeps those from writing any.
+    What stands for the rest is a module that only candidates' processes import: the sandbox keeps those from writing
+    any.
     """
     folder = _torch_folder()
     source = None if folder is None else Path(folder, "_inductor", "compile_fx.py")

@@ -1,7 +1,7 @@
 """PyTorch and its GPUs, tried out: `python -m harness.cli.diagnosis.gpu` prints its findings as JSON, one a line.
 
-The trial of a GPU is the real thing: a bench is opened, a stream is held back and let go, and a player behind the
-wall maps the referee's memory. `examine` runs it all in a child process with a time limit.
+The trial of a GPU is the real thing: a bench is opened, a stream is held back and let go, and a worker behind the
+sandbox maps the judge's memory. `examine` runs it all in a child process with a time limit.
 """
 
 from __future__ import annotations
@@ -145,9 +145,9 @@ def _trial_findings(index: int, label: str) -> Iterator[Finding]:
     if bench is None:
         return
     hint = "the driver must offer cuStreamWriteValue32 and mapped host memory; a newer one may"
-    yield _tried(f"{label} held streams", lambda: _hold_and_release(bench), hint)
+    yield _tried(f"{label} held streams", lambda: _gate_and_release(bench), hint)
     timers: list[str] = []
-    yield _tried(f"{label} CUDA IPC", lambda: _share_with_player(bench, timers.append), _NO_IPC_HINT)
+    yield _tried(f"{label} CUDA IPC", lambda: _share_with_worker(bench, timers.append), _NO_IPC_HINT)
     if timers:
         yield _stopwatch_finding(label, timers[0])
 
@@ -164,12 +164,12 @@ def _stopwatch_finding(label: str, timer: str) -> Finding:
     from harness.protocol.clocks.gpu_stopwatch import NativeEvents
 
     if timer == NativeEvents.name:
-        return Finding(f"{label} stopwatch", OK, f"{timer}: a player has the one that the host compiler builds")
-    text = f"{timer}: the native one could not be built, or a player could not load it"
+        return Finding(f"{label} stopwatch", OK, f"{timer}: a worker has the one that the host compiler builds")
+    text = f"{timer}: the native one could not be built, or a worker could not load it"
     return Finding(f"{label} stopwatch", NOTE, text, _NO_COMPILER_HINT)
 
 
-def _hold_and_release(bench: Any) -> str:
+def _gate_and_release(bench: Any) -> str:
     """Hold a stream on a word of host memory and let it go. Raises RuntimeError when it will not be held or let go."""
     import torch
 
@@ -201,17 +201,17 @@ def _hold_and_release(bench: Any) -> str:
     return "a stream waits for host memory, goes on when told, and writes back"
 
 
-def _share_with_player(bench: Any, tell_timer: Callable[[str], None]) -> str:
-    """Let a player behind the wall open the device and this process's memory, and tell the name of its stopwatch.
+def _share_with_worker(bench: Any, tell_timer: Callable[[str], None]) -> str:
+    """Let a worker behind the sandbox open the device and this process's memory, and tell the name of its stopwatch.
 
     Raises RuntimeError with its words.
     """
-    from harness.launch.worker_launcher import PlayerStarter
+    from harness.launch.worker_launcher import WorkerLauncher
     from harness.protocol.layout import REGION_BYTES
-    from harness.sandbox.strongest import best_wall
+    from harness.sandbox.strongest import strongest_sandbox
 
     with tempfile.TemporaryDirectory(prefix="kernel-referee-doctor-") as warm:
-        starter = PlayerStarter(bench, best_wall(), Path(warm))
+        starter = WorkerLauncher(bench, strongest_sandbox(), Path(warm))
         child = starter.start()
         try:
             _answer(child, "hello")
@@ -222,7 +222,7 @@ def _share_with_player(bench: Any, tell_timer: Callable[[str], None]) -> str:
         finally:
             child.kill()
             starter.close()
-    return "a player behind the wall opens the referee's memory"
+    return "a worker behind the sandbox opens the judge's memory"
 
 
 def _answer(child: Any, expected: str) -> dict[str, Any]:
@@ -233,9 +233,9 @@ def _answer(child: Any, expected: str) -> dict[str, Any]:
     except ChannelClosed:
         child.wait(2.0)
         last = (child.output().strip().splitlines() or [""])[-1]
-        raise RuntimeError(f"the player {child.death()}{f': {last}' if last else ''}") from None
+        raise RuntimeError(f"the worker {child.death()}{f': {last}' if last else ''}") from None
     if expected not in reply:
-        raise RuntimeError(f"the player answered {str(reply)[:200]}")
+        raise RuntimeError(f"the worker answered {str(reply)[:200]}")
     return reply
 
 

@@ -1,4 +1,4 @@
-"""The parts of the machine that can be looked at without torch: compilers, the wall, the cache, the disk.
+"""The parts of the machine that can be looked at without torch: compilers, the sandbox, the cache, the disk.
 
 Each function looks at one thing and returns its finding; none raises.
 """
@@ -19,7 +19,7 @@ from harness.attribution.device_code import find_cuobjdump
 from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
 from harness.build.toolchain import NVCC_HINT, Toolchain
 from harness.cli.diagnosis.finding import MISSING, NOTE, OK, Finding
-from harness.sandbox.strongest import NO_WALL, NO_WALL_HINT, best_wall
+from harness.sandbox.strongest import NO_SANDBOX, NO_SANDBOX_HINT, strongest_sandbox
 from harness.tools.counters import ncu as counters
 from harness.tools.sanitizer.compute_sanitizer import HINT, find_tool
 
@@ -30,7 +30,7 @@ _VERSION_TIMEOUT_S = 30
 def python_finding() -> Finding:
     text = f"{platform.python_version()} at {sys.executable}, on {platform.system()} {platform.machine()}"
     if sys.platform != "linux":
-        return Finding("Python", MISSING, text, "the referee needs Linux: it shares memory by sealed anonymous files")
+        return Finding("Python", MISSING, text, "the judge needs Linux: it shares memory by sealed anonymous files")
     if not Path(sysconfig.get_paths()["include"], "Python.h").is_file():
         hint = "extensions and Triton compile against it: apt install python3-dev"
         return Finding("Python", MISSING, f"{text}, without Python.h", hint)
@@ -113,14 +113,14 @@ def profiler_finding(*, on_gpu: bool) -> Finding | None:
     return Finding("ncu", OK, f"{version or 'of unknown version'} at {program}, for `profile`")
 
 
-def wall_finding() -> Finding:
-    wall = best_wall()
-    if wall.name == NO_WALL.name:
-        return Finding("sandbox wall", NOTE, f"{wall.text}; candidates can read and write what you can", NO_WALL_HINT)
-    if not wall.cgroup:
+def sandbox_finding() -> Finding:
+    sandbox = strongest_sandbox()
+    if sandbox.name == NO_SANDBOX.name:
+        return Finding("sandbox", NOTE, f"{sandbox.text}; candidates can read and write what you can", NO_SANDBOX_HINT)
+    if not sandbox.cgroup:
         hint = "a candidate's memory is held only where this user may write a cgroup (version 2)"
-        return Finding("sandbox wall", NOTE, wall.text, hint)
-    return Finding("sandbox wall", OK, wall.text)
+        return Finding("sandbox", NOTE, sandbox.text, hint)
+    return Finding("sandbox", OK, sandbox.text)
 
 
 def cache_finding() -> Finding:

@@ -17,7 +17,7 @@ from harness.report.comparison_text import letter
 from harness.results.absolute_figures import Figure, figures_named
 from harness.results.comparison import Compared, Gate, Tripped, tripped
 from harness.results.joined_runs import JOINS, is_forcible, join
-from harness.results.result_files import Run, find_runs, is_readable
+from harness.results.result_files import ResultFile, find_runs, is_readable
 
 EXIT_REFUSED, EXIT_GATE = 2, 3
 
@@ -146,7 +146,7 @@ def drawn(
     return forms[form](compared, show)
 
 
-def _only_one(run: Run, named: Path, notes: list[str]) -> InputError:
+def _only_one(run: ResultFile, named: Path, notes: list[str]) -> InputError:
     beside = [each for each in sorted(run.path.parent.glob("*.csv")) if each.name != run.path.name]
     others = [each for each in beside if is_readable(each)]
     if others:

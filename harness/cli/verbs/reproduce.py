@@ -20,7 +20,7 @@ from harness.reference.evidence import Evidence
 from harness.report.evidence_text import evidence_lines
 from harness.results.lookup import Found, find_record
 from harness.results.samples import evidence_in, read_samples
-from harness.sandbox.prestart import start_ahead
+from harness.sandbox.prestart import prestart
 
 if TYPE_CHECKING:
     from harness.runs.reproduction import Reproduction
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("there is no such folder to write to", path.parent, hint="Choose another file with --out FILE")
     notes = _changed(found, problem, candidate)
     require_torch()
-    start_ahead()
+    prestart()
     from harness.report.progress import open_progress
     from harness.runs.reproduction import reproduce
 

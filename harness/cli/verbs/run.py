@@ -11,7 +11,7 @@ from typing import Any
 from harness.build.toolchain import check_architectures, find_toolchain, parse_architectures
 from harness.cli.diagnosis.bytecode import advice_on_bytecode
 from harness.device.choice import check_device_name, check_device_names, check_ray, ray_words, require_torch
-from harness.device.early_context import open_ahead
+from harness.device.early_context import open_context_early
 from harness.model.candidate import find_candidates, rivals_of
 from harness.model.errors import NothingToRun
 from harness.model.files.text_files import shown
@@ -19,7 +19,7 @@ from harness.model.places import PROGRAM, own
 from harness.model.problem import at_sizes, find_problem, in_mode, load_problem, over_baseline, with_baselines
 from harness.model.settings import check_one_size, extra_words, extras_of, load_settings, size_words
 from harness.results.own_baseline import fault_of
-from harness.sandbox.prestart import import_ahead, start_ahead, uncollected
+from harness.sandbox.prestart import import_ahead, prestart, uncollected
 from harness.tools.sanitizer.compute_sanitizer import require_tool
 
 EXIT_STRICT, EXIT_HARNESS_FAILED, EXIT_NOTHING_RAN = 1, 1, 4
@@ -46,9 +46,9 @@ def run(options: argparse.Namespace) -> int:
     require_torch()
     if options.ray:
         return _reported(options, _judged_on_cluster(options, problem, candidates, settings, archs))
-    start_ahead()
+    prestart()
     if not options.devices:
-        open_ahead(options.device)  # not before: a mistake would be told half a second later, with the GPU put away
+        open_context_early(options.device)  # not before: a mistake would be told half a second later, with the GPU put away
     from harness.device.choice import devices_of
     from harness.report.progress import open_progress
     from harness.runs.fleet.judge_process import likely_devices, started
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     with started(likely_devices(names)) as early, open_progress(silent=options.json) as progress:
         with uncollected():
             from harness.judge.run import RunRequest
-            from harness.runs.fleet.parent import run as judge_all  # imports torch, as the referees do meanwhile
+            from harness.runs.fleet.parent import run as judge_all  # imports torch, as the judges do meanwhile
 
         request = RunRequest(
             problem, candidates, options.device, settings, options.out, options.sanitize, _command(options),

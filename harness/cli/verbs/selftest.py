@@ -21,7 +21,7 @@ from harness.model.settings import load_settings
 from harness.report import terminal
 from harness.report.progress import open_progress
 from harness.report.table import Column, fitted, table_text
-from harness.sandbox.prestart import start_ahead
+from harness.sandbox.prestart import prestart
 from harness.selftest import matrix_page
 from harness.selftest.corpus import CORPUS, Case, read_corpus
 from harness.selftest.matrix import AS_EXPECTED, HEADINGS, NOT_RUN, Row, cells
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("torch") is None:
         raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type {PROGRAM} doctor")
     if not options.ray:
-        start_ahead()
+        prestart()
     return _adversarial(options, cases) if options.adversarial else _timing(options)
 
 

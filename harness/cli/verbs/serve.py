@@ -20,7 +20,7 @@ from typing import Any, TextIO
 from harness.device.choice import check_device_name, check_ray, require_torch
 from harness.model.errors import HarnessError, InputError
 from harness.model.spelling import hint_for
-from harness.sandbox.prestart import start_ahead
+from harness.sandbox.prestart import prestart
 
 _KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline", "check_only", "budget_s")
 
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     require_torch()
     if options.ray:
         return _serve_cluster(options)
-    start_ahead()
+    prestart()
     with _answers_alone_on_stdout() as answers:
         from harness.report.progress import open_progress
         from harness.runs.evaluation import Referee
@@ -60,9 +60,9 @@ def _serve_cluster(options: argparse.Namespace) -> int:
 
         with open_progress(silent=not options.verbose) as progress, Referees(
             options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
-        ) as referees:
+        ) as judges:
             sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-            serve_together(sys.stdin, answers, referees.evaluate, options.config)
+            serve_together(sys.stdin, answers, judges.evaluate, options.config)
     return 0
 
 

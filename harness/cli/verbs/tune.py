@@ -21,7 +21,7 @@ from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.progress import outcome_text
 from harness.report.table import Column, table_text
-from harness.sandbox.prestart import start_ahead
+from harness.sandbox.prestart import prestart
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -61,12 +61,12 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"{candidate.name} is shipped, and its values would be written beside it", hint=hint)
     require_torch()
     if not options.ray:
-        start_ahead()
+        prestart()
     from harness.report.progress import open_progress
     from harness.runs.tuning.search import tune, write, yaml_text
 
     with open_progress(silent=options.json) as progress:
-        tuned = tune(problem, candidate, settings, options.trials, progress, _referees(options, progress))
+        tuned = tune(problem, candidate, settings, options.trials, progress, _judges(options, progress))
     path = candidate.path.with_suffix(".yaml")
     if tuned.why_not_written is None:
         write(path, yaml_text(candidate, tuned, _command(options)))
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _referees(options: argparse.Namespace, progress: Progress) -> AbstractContextManager[Judging]:
+def _judges(options: argparse.Namespace, progress: Progress) -> AbstractContextManager[Judging]:
     """What judges the trials. Raises InputError for a cluster with GPUs of several models: a speedup is one model's."""
     if not options.ray:
         from harness.runs.evaluation import Referee
@@ -86,14 +86,14 @@ def _referees(options: argparse.Namespace, progress: Progress) -> AbstractContex
         return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)
     from harness.runs.cluster.referees import Referees
 
-    referees = Referees(
+    judges = Referees(
         options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
     )
-    if len(referees.models) > 1:
-        referees.close()
-        hint = f"Choose one with --accelerator {referees.models[0]}"
-        raise InputError(f"the cluster has GPUs of several models: {', '.join(referees.models)}", hint=hint)
-    return referees
+    if len(judges.models) > 1:
+        judges.close()
+        hint = f"Choose one with --accelerator {judges.models[0]}"
+        raise InputError(f"the cluster has GPUs of several models: {', '.join(judges.models)}", hint=hint)
+    return judges
 
 
 def _candidate(problem: Problem, named: str) -> Candidate:

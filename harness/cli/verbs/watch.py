@@ -26,13 +26,13 @@ from harness.report import terminal
 from harness.report.leaderboard import rank, render, render_row
 from harness.results.record import Record
 from harness.runs.saved_files import SavedFiles
-from harness.sandbox.prestart import start_ahead
+from harness.sandbox.prestart import prestart
 
 if TYPE_CHECKING:
     from harness.runs.candidate_queue import CandidateQueue
     from harness.runs.evaluation import Evaluation
 
-_LOOK_S = 0.25
+_POLL_S = 0.25
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     with suppress(NothingToRun):  # says which names collide
         rivals_of(problem.baseline, find_candidates(problem.candidate_folders, form=problem.form))
     require_torch()
-    start_ahead()
+    prestart()
     from harness.report.progress import open_progress
     from harness.runs.evaluation import Referee
 
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         options.device, out_dir=options.out, progress=progress, wait_s=options.wait
     ) as referee:
         watch = _Watch(
-            SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _LOOK_S, form=problem.form),
+            SavedFiles((problem.candidates_dir, *problem.more_candidates), find, _POLL_S, form=problem.form),
             lambda: referee.queue(problem, load_settings(options.config)),
             LiveLeaderboard(problem, options.json), tell=lambda text: None if options.json else progress.note(text),
         )
@@ -101,7 +101,7 @@ class _Watch:
             if changed or not is_told:
                 self._tell(while_waiting)
                 is_told = True
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def judge(self, changed: Sequence[Candidate]) -> None:
         """Judge these, and what is saved meanwhile, with it in the place of what it said before."""
@@ -117,7 +117,7 @@ class _Watch:
 
     def _judge_next(self, queue: CandidateQueue[Evaluation]) -> None:
         try:
-            found = queue.judge_next(within_s=_LOOK_S)
+            found = queue.judge_next(within_s=_POLL_S)
         except HarnessError as error:
             self._tell(str(error))
             return
@@ -132,7 +132,7 @@ class _Watch:
         """What was saved since the last look; a file that is seen to change is looked at a second time."""
         changed = self._saved.changed()
         if self._saved.is_moving:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
             changed += self._saved.changed()
         return changed
 

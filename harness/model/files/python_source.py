@@ -1,6 +1,6 @@
 """Python files read with `ast` and never imported: whether they parse, and which names they define where.
 
-References and candidates are other people's code; what runs them is the player, behind the wall. This module
+References and candidates are other people's code; what runs them is the worker, behind the sandbox. This module
 only looks.
 """
 

@@ -2,7 +2,7 @@
 
 On a GPU a buffer of twice the L2 is written and another read (`protocol.flush_kernels`), so that neither the inputs nor
 dirty lines of the buffer are in the cache when the timed window opens. On a CPU the last-level cache is written over
-once. Both happen under a word that the referee gives for each launch, so that it can look whether they did.
+once. Both happen under a word that the judge gives for each launch, so that it can look whether they did.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The stopwatch of a GPU in machine code: a mark is one call from Python, and no part of it is Python's or PyTorch's.
 
 It is a page of C++ without a header of CUDA's, so that the host compiler alone builds it, in a fraction of a second.
-The referee does that once a run; a player gets it as bytes and loads it before anything of a candidate's.
+The judge does that once a run; a worker gets it as bytes and loads it before anything of a candidate's.
 """
 
 from __future__ import annotations

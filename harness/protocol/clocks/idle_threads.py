@@ -1,4 +1,4 @@
-"""How long the idle threads of OpenMP and OpenBLAS spin: short, and the same in referee and player.
+"""How long the idle threads of OpenMP and OpenBLAS spin: short, and the same in judge and worker.
 
 By default OpenMP's spin for several milliseconds after a parallel region, and OpenBLAS's, which come with NumPy, for
 104 ms after a product (on two cores; by 2¹⁶ cycles, as here, for less than one). On a CPU that is two processes

@@ -23,7 +23,7 @@ _DRAWN_PIECES = 64 * MOST_PIECES
 
 
 @dataclass(frozen=True)
-class Incomplete:
+class DeferredInputs:
     """What lies in the slot of launch `index` at first, and what belongs there.
 
     `places` (int64, N) are numbers of 16-byte pieces, `pieces` (int64, N×2) what belongs there, and `others` what another
@@ -50,7 +50,7 @@ class Incomplete:
         return torch.cat([self.places.unsqueeze(1), torch.zeros_like(self.places).unsqueeze(1), self.pieces], dim=1)
 
 
-def incomplete(inputs: Inputs, other: Inputs, index: int) -> Incomplete | None:
+def deferred_inputs(inputs: Inputs, other: Inputs, index: int) -> DeferredInputs | None:
     """`inputs` for launch `index` with pieces of `other`, another draw, in some places; None where no two draws differ.
     """
     count = inputs.size_bytes // PIECE_BYTES
@@ -64,12 +64,12 @@ def incomplete(inputs: Inputs, other: Inputs, index: int) -> Incomplete | None:
         found = torch.cat([_differing(inputs, other, part)[:MOST_PIECES] + part.start for part in parts])
         return _of_those(found, found.numel(), inputs, other, index)
     chosen = _some_of(differing, count)
-    return Incomplete(index, drawn.to(chosen.device)[chosen], own[chosen], others[chosen])
+    return DeferredInputs(index, drawn.to(chosen.device)[chosen], own[chosen], others[chosen])
 
 
-def _of_those(differing: torch.Tensor, of: int, inputs: Inputs, other: Inputs, index: int) -> Incomplete | None:
+def _of_those(differing: torch.Tensor, of: int, inputs: Inputs, other: Inputs, index: int) -> DeferredInputs | None:
     places = _some_of(differing, min(of, differing.numel()))
-    return Incomplete(index, places, _pieces_at(inputs, places), _pieces_at(other, places)) if places.numel() else None
+    return DeferredInputs(index, places, _pieces_at(inputs, places), _pieces_at(other, places)) if places.numel() else None
 
 
 def _differing(inputs: Inputs, other: Inputs, part: slice) -> torch.Tensor:

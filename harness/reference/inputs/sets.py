@@ -1,7 +1,7 @@
-"""One launch's inputs, drawn afresh and packed into the bytes that cross the wall.
+"""One launch's inputs, drawn afresh and packed into the bytes that cross the sandbox.
 
 A set is drawn on the device itself, by the reference's own `get_inputs`, under a seed of its own from the operating
-system. The seed stays beside the inputs in the referee, so that a launch that failed can be made again afterwards.
+system. The seed stays beside the inputs in the judge, so that a launch that failed can be made again afterwards.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def digest_of(region: torch.Tensor) -> str:
 
 @dataclass(frozen=True)
 class InputSet(Inputs):
-    """Inputs that the referee keeps a copy of. `overlapping` is whether the elements of one overlapped as it was drawn, which
-    has no overlap here.
+    """Inputs that the judge keeps a copy of. `overlapping` is whether the elements of one overlapped as it was drawn,
+    which has no overlap here.
     """
 
     skeleton: Any

@@ -14,7 +14,7 @@ from harness.report.html.sources import Source
 from harness.results.joined_runs import newest_rows
 from harness.results.ranking import grouped, place_in_table
 from harness.results.record import Record
-from harness.results.result_files import Run
+from harness.results.result_files import ResultFile
 
 Question = tuple[str, str, str]  # problem, dtype, mode
 
@@ -45,7 +45,7 @@ class Case:
     anchor: str
     device: str
     sizes: str
-    run: Run
+    run: ResultFile
     runs: int
     entries: tuple[Entry, ...]
     gone: tuple[Record, ...]
@@ -87,10 +87,10 @@ class Problem:
 
 
 def problems_of(
-    runs: Sequence[Run], sources: Mapping[str, Source], note: Callable[[str], None] = lambda text: None
+    runs: Sequence[ResultFile], sources: Mapping[str, Source], note: Callable[[str], None] = lambda text: None
 ) -> list[Problem]:
     """The runs, given from the oldest to the newest, as problems sorted by name."""
-    by_question: dict[Question, dict[tuple[str, frozenset[str]], list[tuple[Run, list[Record]]]]] = {}
+    by_question: dict[Question, dict[tuple[str, frozenset[str]], list[tuple[ResultFile, list[Record]]]]] = {}
     for run in runs:
         for group in grouped(run.records):
             first = group[0]
@@ -100,36 +100,36 @@ def problems_of(
     found = []
     for number, (question, places) in enumerate(sorted(by_question.items()), start=1):
         cases = [
-            _case(f"p{number}c{position}", device, played, sources, note)
-            for position, ((device, _), played) in enumerate(sorted(places.items(), key=_gpus_first), start=1)
+            _case(f"p{number}c{position}", device, with_records, sources, note)
+            for position, ((device, _), with_records) in enumerate(sorted(places.items(), key=_gpus_first), start=1)
         ]
         found.append(Problem(f"p{number}", *question, tuple(cases)))
     return found
 
 
-def device_of(record: Record, run: Run) -> str:
+def device_of(record: Record, run: ResultFile) -> str:
     return record.device_name or record.device_kind or run.path.parent.name
 
 
-def _gpus_first(item: tuple[tuple[str, frozenset[str]], list[tuple[Run, list[Record]]]]) -> tuple[object, ...]:
-    (device, sizes), played = item
-    return played[-1][1][0].on_cpu, device, sorted(sizes)
+def _gpus_first(item: tuple[tuple[str, frozenset[str]], list[tuple[ResultFile, list[Record]]]]) -> tuple[object, ...]:
+    (device, sizes), with_records = item
+    return with_records[-1][1][0].on_cpu, device, sorted(sizes)
 
 
 def _case(
     anchor: str,
     device: str,
-    played: Sequence[tuple[Run, list[Record]]],
+    with_records: Sequence[tuple[ResultFile, list[Record]]],
     sources: Mapping[str, Source],
     note: Callable[[str], None],
 ) -> Case:
-    run = played[-1][0]
-    cards = {_card_of(record, run) for record in played[-1][1]}
-    comparable = [(each, [record for record in records if _card_of(record, each) in cards]) for each, records in played]
+    run = with_records[-1][0]
+    cards = {_card_of(record, run) for record in with_records[-1][1]}
+    comparable = [(each, [record for record in records if _card_of(record, each) in cards]) for each, records in with_records]
     rows = sorted(newest_rows(comparable), key=lambda row: place_in_table(row[1]))
     samples = {path: read_samples(path, note) for path in sorted({each.path for each, _ in rows})}
     history: dict[tuple[str, str], list[Record]] = {}
-    for _, records in played:
+    for _, records in with_records:
         for record in records:
             history.setdefault((record.candidate, record.role), []).append(record)
     entries, rank = [], 0
@@ -143,11 +143,11 @@ def _case(
             tuple(history.pop(key, [record])), is_earlier=own_run is not run,
         ))
     gone = tuple(records[-1] for records in history.values())
-    return Case(anchor, device, rows[0][1].sizes, run, len(played), tuple(entries), gone)
+    return Case(anchor, device, rows[0][1].sizes, run, len(with_records), tuple(entries), gone)
 
 
-def _card_of(record: Record, run: Run) -> tuple[object, ...]:
-    return Run(run.path, (record,)).known_device
+def _card_of(record: Record, run: ResultFile) -> tuple[object, ...]:
+    return ResultFile(run.path, (record,)).known_device
 
 
 def _labels(records: Iterable[Record]) -> list[str]:

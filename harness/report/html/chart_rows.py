@@ -72,7 +72,7 @@ def place(case: Case) -> str:
 
 def rounds(entry: Entry, most: int) -> list[Row]:
     """The speedup of each round over eager, and one row of kind "interval" with what they were estimated at."""
-    ratios = [ratio for player in entry.samples.players for ratio in player.ratios if abs(ratio) < 50]
+    ratios = [ratio for worker in entry.samples.players for ratio in worker.ratios if abs(ratio) < 50]
     rows: list[Row] = [
         {"kind": "round", "round": number, "x": math.exp(ratio)} for number, ratio in enumerate(ratios, 1)
     ]

@@ -95,7 +95,7 @@ def _device(record: Record) -> Rows:
 
 
 def method(case: Case) -> list[tuple[str, str]]:
-    """What all rows of the case's run share: settings, versions, the wall, the device."""
+    """What all rows of the case's run share: settings, versions, the sandbox, the device."""
     first = case.first
     timed = next((record for record in case.records if record.l2_policy), first)
     dirty = ", with uncommitted changes" if first.dirty else ""

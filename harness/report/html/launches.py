@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 
 from harness.report.html.chart_rows import Row, thinned
-from harness.report.html.raw_samples import Player, Samples
+from harness.report.html.raw_samples import Samples, Worker
 
 _BINS = 40
 _WIDEST_SPREADS = 5.0  # bins span this many times the distance from the 10th to the 90th percentile, at most
@@ -22,18 +22,18 @@ def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
     At most `most` launches of each arm are kept, evenly spaced; what is on the time axis depends on whether the
     times of the readings were recorded.
     """
-    timed_s = bool(samples.players) and all(_ends(player, True) for player in samples.players)
+    timed_s = bool(samples.players) and all(_ends(worker, True) for worker in samples.players)
     rows: list[Row] = []
     for arm in ("candidate", "eager"):
-        launches = [each for player in samples.players for each in _arm(player, arm)]
+        launches = [each for worker in samples.players for each in _arm(worker, arm)]
         if not launches:
             continue
         middle = statistics.median(launches)
         points: list[Row] = []
         start = 0.0
-        for player in samples.players:
-            edges = _ends(player, timed_s) or [float(number + 1) for number in range(len(player.log_ratios))]
-            for at, time_us in _placed(_arm(player, arm), edges):
+        for worker in samples.players:
+            edges = _ends(worker, timed_s) or [float(number + 1) for number in range(len(worker.log_ratios))]
+            for at, time_us in _placed(_arm(worker, arm), edges):
                 points.append({"at": start + at, "off": 100 * (time_us / middle - 1), "us": time_us, "arm": arm})
             start += edges[-1] if edges else 0.0
         rows += thinned(points, most)
@@ -42,13 +42,13 @@ def drift(samples: Samples, most: int) -> tuple[str, list[Row]]:
 
 def clocks(samples: Samples) -> list[Row]:
     """SM clock, power and temperature of each reading on the axis of `drift`; empty where no clock was recorded."""
-    timed_s = bool(samples.players) and all(_ends(player, True) for player in samples.players)
+    timed_s = bool(samples.players) and all(_ends(worker, True) for worker in samples.players)
     rows: list[Row] = []
     start = 0.0
-    for player in samples.players:
+    for worker in samples.players:
         end = start
-        for number, reading in enumerate(player.readings):
-            end = start + (reading.at_s if timed_s else (number + 1) / _per_round(player, usually=True))
+        for number, reading in enumerate(worker.readings):
+            end = start + (reading.at_s if timed_s else (number + 1) / _per_round(worker, usually=True))
             if reading.sm_mhz is not None:
                 rows.append(
                     {
@@ -66,16 +66,16 @@ def clocks(samples: Samples) -> list[Row]:
 
 def against_clock(samples: Samples, most: int) -> list[Row]:
     """The median of the candidate's launches before each reading, in per cent from that of all, with the clock read."""
-    launches = [each for player in samples.players for each in player.candidate_us]
+    launches = [each for worker in samples.players for each in worker.candidate_us]
     rows: list[Row] = []
-    for player in samples.players:
-        kept = [reading for reading in player.readings if reading.kept is not False]
-        if not _per_round(player) or not player.candidate_us or len(player.candidate_us) % len(kept):
+    for worker in samples.players:
+        kept = [reading for reading in worker.readings if reading.kept is not False]
+        if not _per_round(worker) or not worker.candidate_us or len(worker.candidate_us) % len(kept):
             continue
-        before = len(player.candidate_us) // len(kept)
+        before = len(worker.candidate_us) // len(kept)
         for number, reading in enumerate(kept):
             if reading.sm_mhz is not None:
-                time_us = statistics.median(player.candidate_us[number * before : (number + 1) * before])
+                time_us = statistics.median(worker.candidate_us[number * before : (number + 1) * before])
                 off = 100 * (time_us / statistics.median(launches) - 1)
                 rows.append({"sm_mhz": reading.sm_mhz, "off": off, "us": time_us})
     return thinned(rows, most)
@@ -85,7 +85,7 @@ def distribution(samples: Samples) -> list[Row]:
     """Shares of the launches in bins of per cent from the arm's own median; the outermost bins hold all beyond."""
     offs: dict[str, list[float]] = {}
     for arm in ("candidate", "eager"):
-        launches = [each for player in samples.players for each in _arm(player, arm)]
+        launches = [each for worker in samples.players for each in _arm(worker, arm)]
         if len(launches) >= 2 and (middle := statistics.median(launches)) > 0:
             offs[arm] = [100 * (each / middle - 1) for each in launches]
     if "candidate" not in offs:
@@ -113,32 +113,32 @@ def distribution(samples: Samples) -> list[Row]:
     return rows
 
 
-def _arm(player: Player, arm: str) -> tuple[float, ...]:
-    return player.candidate_us if arm == "candidate" else player.baseline_us
+def _arm(worker: Worker, arm: str) -> tuple[float, ...]:
+    return worker.candidate_us if arm == "candidate" else worker.baseline_us
 
 
-def _per_round(player: Player, *, usually: bool = False) -> int:
+def _per_round(worker: Worker, *, usually: bool = False) -> int:
     """Readings of each round that was kept: one, or in older files two; where that cannot be told 0, or what is usual in
     files that do not say which rounds were kept, and in others.
     """
-    rounds, kept = len(player.log_ratios), sum(reading.kept is not False for reading in player.readings)
+    rounds, kept = len(worker.log_ratios), sum(reading.kept is not False for reading in worker.readings)
     if rounds and kept in (rounds, 2 * rounds):
         return kept // rounds
-    return 0 if not usually else 2 if any(reading.kept is None for reading in player.readings) else 1
+    return 0 if not usually else 2 if any(reading.kept is None for reading in worker.readings) else 1
 
 
-def _ends(player: Player, timed_s: bool) -> list[float]:
+def _ends(worker: Worker, timed_s: bool) -> list[float]:
     """Where each kept round ended: in seconds, or in rounds from the start; empty where that cannot be told."""
-    per_round = _per_round(player)
+    per_round = _per_round(worker)
     if not per_round:
         return []
-    places = [number for number, reading in enumerate(player.readings) if reading.kept is not False]
+    places = [number for number, reading in enumerate(worker.readings) if reading.kept is not False]
     last = places[per_round - 1 :: per_round]
     if not timed_s:
         return [(number + 1) / per_round for number in last]
-    if any(reading.at_s is None for reading in player.readings):
+    if any(reading.at_s is None for reading in worker.readings):
         return []
-    return [player.readings[number].at_s for number in last]
+    return [worker.readings[number].at_s for number in last]
 
 
 def _placed(launches: Sequence[float], edges: Sequence[float]) -> list[tuple[float, float]]:

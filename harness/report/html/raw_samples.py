@@ -31,29 +31,30 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Player:
+class Worker:
     """What one process of the candidate was timed at: µs per launch, in order, and a log-ratio per round.
 
-    `inside_log_ratios` are over the baseline in that same process, where it was timed there too; `shift` is the log of the
-    baseline's mean over several processes less that of its time beside the candidate, where the speedup is over that mean.
+    `in_worker_log_ratios` are over the baseline in that same process, where it was timed there too; `shift` is the log
+    of the baseline's mean over several processes less that of its time beside the candidate, where the speedup is over
+    that mean.
     """
 
     candidate_us: tuple[float, ...]
     baseline_us: tuple[float, ...]
     log_ratios: tuple[float, ...]
     readings: tuple[Reading, ...]
-    inside_log_ratios: tuple[float, ...] = ()
+    in_worker_log_ratios: tuple[float, ...] = ()
     shift: float | None = None
 
     @property
     def ratios(self) -> tuple[float, ...]:
         """The log-ratios that the speedup comes from."""
-        inside, outside = self.inside_log_ratios, self.log_ratios
+        in_worker, outside = self.in_worker_log_ratios, self.log_ratios
         if self.shift is not None:
             return tuple(each + self.shift for each in outside)
-        if not inside or len(inside) != len(outside) or not self.baseline_us:
+        if not in_worker or len(in_worker) != len(outside) or not self.baseline_us:
             return outside
-        return inside if baselines_agree(inside, outside, typical_us(self.baseline_us)) else outside
+        return in_worker if baselines_agree(in_worker, outside, typical_us(self.baseline_us)) else outside
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class BuildReport:
 class Samples:
     """Everything kept beside one row; `build` None where no report was recorded."""
 
-    players: tuple[Player, ...] = ()
+    players: tuple[Worker, ...] = ()
     errors: tuple[FamilyError, ...] = ()
     kernels: tuple[RanKernel, ...] = ()
     build: BuildReport | None = None
@@ -146,7 +147,7 @@ def read_samples(csv_path: Path, note: Callable[[str], None]) -> dict[Key, Sampl
 def _samples(body: Mapping[str, Any]) -> Samples:
     build = body.get("build")
     return Samples(
-        players=tuple(_player(each) for each in _mappings(body.get("players"))),
+        players=tuple(_worker(each) for each in _mappings(body.get("players"))),
         errors=tuple(_error(each) for each in _mappings(body.get("errors"))),
         kernels=tuple(
             RanKernel(str(each[0]), _number(each[1]), str(each[2]))
@@ -157,7 +158,7 @@ def _samples(body: Mapping[str, Any]) -> Samples:
     )
 
 
-def _player(body: Mapping[str, Any]) -> Player:
+def _worker(body: Mapping[str, Any]) -> Worker:
     at_s, kept = _items(body.get("read_at_s")), _items(body.get("read_kept"))
     readings = []
     for position, each in enumerate(_mappings(body.get("telemetry"))):
@@ -172,7 +173,7 @@ def _player(body: Mapping[str, Any]) -> Player:
                 bool(kept[position]) if position < len(kept) else None,
             )
         )
-    return Player(
+    return Worker(
         _numbers(body.get("candidate_us")),
         _numbers(body.get("baseline_us")),
         _numbers(body.get("log_ratios")),

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.model.errors import InputError
 from harness.model.places import PROGRAM
 from harness.results.reader import read_records
-from harness.results.result_files import Run
+from harness.results.result_files import ResultFile
 
 _HINT = f"`{PROGRAM} PROBLEM` writes some"
 
@@ -21,7 +21,7 @@ _HINT = f"`{PROGRAM} PROBLEM` writes some"
 class Gathered:
     """The runs from the oldest to the newest, and a sentence for each file that was passed over."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[ResultFile, ...]
     notes: tuple[str, ...]
 
 
@@ -31,7 +31,7 @@ def gather(paths: Iterable[Path | str]) -> Gathered:
     Raises InputError for a path that is missing, for a named file that is no CSV of ours, and when there is no record
     at all. A file below a folder that cannot be read is passed over with a note: nobody named it.
     """
-    runs: dict[Path, Run] = {}
+    runs: dict[Path, ResultFile] = {}
     notes: list[str] = []
     paths = [Path(path) for path in paths]
     for path in paths:
@@ -48,7 +48,7 @@ def gather(paths: Iterable[Path | str]) -> Gathered:
                 notes.append(f"passed over {error}")
                 continue
             if records:
-                runs[file.resolve()] = Run(file, tuple(records))
+                runs[file.resolve()] = ResultFile(file, tuple(records))
             else:
                 notes.append(f"passed over {file}: it has a header and no records")
     if not runs:

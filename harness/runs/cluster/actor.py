@@ -1,6 +1,6 @@
-"""What Ray places on a node, beside one device: it starts the referee there and passes on what is said.
+"""What Ray places on a node, beside one device: it starts the judge there and passes on what is said.
 
-Nothing of a candidate's runs in this process, nor does PyTorch: the referee is a process of its own, as on one machine,
+Nothing of a candidate's runs in this process, nor does PyTorch: the judge is a process of its own, as on one machine,
 and its candidates are in that machine's sandbox.
 """
 
@@ -24,9 +24,9 @@ from harness.model.errors import HarnessError
 from harness.results.assembly import harness_hash
 from harness.runs.cluster.messages import Carried, Unpacker
 from harness.runs.cluster.parcel import Shelf
-from harness.runs.fleet.judge_process import RefereeProcess
+from harness.runs.fleet.judge_process import JudgeProcess
 
-# What only says how far a referee is waits so long for more, so that a candidate takes a few messages and not ten.
+# What only says how far a judge is waits so long for more, so that a candidate takes a few messages and not ten.
 _LINGER_S = 0.25
 _OF_THE_WAY = ("stage", "note")
 # The last of several that come together.
@@ -34,13 +34,13 @@ _LAST = ("free", "answer", "gone", "failed", "device", "until quiet")
 
 
 class RefereeActor:
-    """One device of a node, and the referee process on it, which runs `program`."""
+    """One device of a node, and the judge process on it, which runs `program`."""
 
     def __init__(self, program: str, device: str) -> None:
         self._said: queue.SimpleQueue[tuple] = queue.SimpleQueue()
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-node-"))
         self._unpacker = Unpacker(Shelf(self._folder))
-        self._referee = RefereeProcess(device, program)
+        self._referee = JudgeProcess(device, program)
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
@@ -59,7 +59,7 @@ class RefereeActor:
         })
 
     def hear(self, timeout_s: float) -> list[str]:
-        """Return what the referee has said since, each as JSON; wait for it up to `timeout_s`."""
+        """Return what the judge has said since, each as JSON; wait for it up to `timeout_s`."""
         said: list[str] = []
         until = time.monotonic() + timeout_s
         while True:
@@ -73,7 +73,7 @@ class RefereeActor:
             until = time.monotonic() + _LINGER_S
 
     def send(self, text: str, *builds: Carried | str | dict) -> None:
-        """Tell the referee what `text` says; `builds` are the texts and files of those that it counts, one after the other."""
+        """Tell the judge what `text` says; `builds` are the texts and files of those that it counts, one after the other."""
         pairs: Sequence[Carried] = list(zip(builds[::2], builds[1::2]))
         try:
             self._referee.pipe.send(self._unpacker.said(text, pairs))
@@ -81,11 +81,11 @@ class RefereeActor:
             self._said.put(("failed", 1, str(error)))
 
     def interrupt(self) -> None:
-        """Have the referee put its workers away and end."""
+        """Have the judge put its workers away and end."""
         self._referee.interrupt()
 
     def end(self) -> None:
-        """Wait some seconds for the referee's end, then make one; its files go."""
+        """Wait some seconds for the judge's end, then make one; its files go."""
         with suppress(OSError), socket.socket(fileno=os.dup(self._referee.pipe.fileno())) as pipe:
             pipe.shutdown(socket.SHUT_RDWR)  # a thread of this process still listens to it, so that closing it tells nobody
         self._referee.end()

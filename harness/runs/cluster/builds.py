@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # What two nodes must agree in for one to load what the other built; one processor too, for what is built for that of its node.
 _OF_BOTH = ("torch", "torch_cuda", "nvcc_version", "nvcc_build", "cxx_version", "python", "arch", "compile_only", "more_archs")
 _FOR_ITS_HOST = "march=native"
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _RETRIES = 3
 
 
@@ -44,7 +44,7 @@ def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, st
     """
     from harness.build.cache import Cache
     from harness.judge.build_pool import queue_for, toolchain_for
-    from harness.sandbox.strongest import best_wall
+    from harness.sandbox.strongest import strongest_sandbox
 
     asked = json.loads(common) | json.loads(request)
     device = DeviceIdentity(**asked["device"])
@@ -57,7 +57,7 @@ def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, st
         problem, candidate = shelf.problem(asked["problem"]), shelf.candidate(asked["candidate"])
         queue = queue_for(
             problem, [candidate], toolchain_for(device.sm, asked["archs"]), settings_of(asked["settings"]), device, Cache(),
-            best_wall(),
+            strongest_sandbox(),
         )
         with queue:
             values, files = packed_build(queue.result(candidate))
@@ -158,7 +158,7 @@ class ClusterBuilds:
 
     def look(self) -> None:
         """See what has been built, and begin more; nothing happens where that was done a moment ago."""
-        if time.monotonic() - self._looked_s < _LOOK_S:
+        if time.monotonic() - self._looked_s < _POLL_S:
             return
         import ray
 

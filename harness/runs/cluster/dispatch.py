@@ -33,9 +33,9 @@ from harness.runs.fleet.judge_process import error_of
 from harness.runs.fleet.work_queue import Sharing
 
 AHEAD = 8  # jobs for each device that are under way at once, so that builds are ready when it is free
-_LOOK_S = 0.05
+_POLL_S = 0.05
 _MOST_PACKED = 64
-_WARM = 4  # problems that a referee keeps warm, as `evaluation.Referee` does
+_WARM = 4  # problems that a judge keeps warm, as `evaluation.Referee` does
 
 
 @dataclass(eq=False)
@@ -65,7 +65,7 @@ class _Model:
     @property
     def share(self) -> float:
         """How many jobs there are for each device."""
-        return self.jobs / max(1, len(self.sharing.referees))
+        return self.jobs / max(1, len(self.sharing.judges))
 
 
 class Dispatcher:
@@ -108,7 +108,7 @@ class Dispatcher:
         return asked.answer
 
     def close(self) -> None:
-        """End the referees. What was not judged has a HarnessError for its answer."""
+        """End the judges. What was not judged has a HarnessError for its answer."""
         self._is_over = True
         self._thread.join()
 
@@ -119,7 +119,7 @@ class Dispatcher:
             while not self._is_over:
                 if not (self._places.open or self._places.expects_more):
                     raise self._why_none or HarnessError("no device of the cluster is left")
-                for number, said in self._places.hear(_LOOK_S):
+                for number, said in self._places.hear(_POLL_S):
                     self._take(number, *said)
                 self._admit()
                 for builds in self._all_builds():
@@ -129,7 +129,7 @@ class Dispatcher:
                         self._give(number)
                 self._answer_until_quiet()
             self._places.end_all(list(self._places.open))
-            raise HarnessError("these referees were closed before it was judged")
+            raise HarnessError("these judges were closed before it was judged")
         except BaseException as error:  # whoever waits must hear of it
             fault = error if isinstance(error, HarnessError) else HarnessError(f"{type(error).__name__}: {error}")
             with self._lock:
@@ -160,7 +160,7 @@ class Dispatcher:
         elif kind == "answer":
             self._answered(number, *said)
         else:
-            why = f"the referee on {label} {said[0]}" if kind == "gone" else str(error_of(*said))
+            why = f"the judge on {label} {said[0]}" if kind == "gone" else str(error_of(*said))
             self._lose(number, why)
 
     def _join(self, number: int, device: DeviceIdentity) -> None:
@@ -174,7 +174,7 @@ class Dispatcher:
 
     def _admit(self) -> None:
         """Take what has come: a job goes to the model with the fewest for each of its devices, until all have enough."""
-        models = [each for each in self._models.values() if each.sharing.referees]
+        models = [each for each in self._models.values() if each.sharing.judges]
         while models:
             model = min(models, key=lambda each: each.share)
             with self._lock:
@@ -185,7 +185,7 @@ class Dispatcher:
             self._where[number] = model
             model.jobs += 1
             model.sharing.add([number])
-            # Compilers would take the very cores of a CPU that are timed: its referee builds, and then times.
+            # Compilers would take the very cores of a CPU that are timed: its judge builds, and then times.
             if model.device.kind == "cpu" or asked.candidate.fault is not None:
                 model.ready.add(number)
             else:
@@ -291,7 +291,7 @@ class Dispatcher:
             asked = self._asked[number]
             self._finish(number)
             asked.answer.set_result(self._lost(asked, model, why))
-        if not model.sharing.referees:
+        if not model.sharing.judges:
             self._move_all(model)
 
     def _move_all(self, model: _Model) -> None:

@@ -1,4 +1,4 @@
-"""What a run says to a referee on another machine, as JSON: the words of `runs.fleet.places`, packed here and unpacked
+"""What a run says to a judge on another machine, as JSON: the words of `runs.fleet.places`, packed here and unpacked
 there.
 
 A job of `Referees` has a form of its own, with everything that it needs in it. Builds travel beside the text, by number.
@@ -40,7 +40,7 @@ def text_of(said: Any) -> tuple[str, list[Any]]:
 
 
 class Unpacker:
-    """On a node: makes of the text what the referee there is told, its files on a shelf."""
+    """On a node: makes of the text what the judge there is told, its files on a shelf."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf

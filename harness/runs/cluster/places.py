@@ -27,10 +27,10 @@ from harness.runs.cluster.messages import text_of
 from harness.runs.fleet.device_judge import Assignment, Delivery
 
 _PROGRAM = "harness.runs.fleet.device_judge"
-_LOOK_S = 5.0  # for nodes that have joined
-_HEAR_S = 30.0  # a call that waits for a referee's words ends without any after so long
+_POLL_S = 5.0  # for nodes that have joined
+_HEAR_S = 30.0  # a call that waits for a judge's words ends without any after so long
 _BREATH_S = 0.02
-_PATIENCE_S = 30.0  # for the end of a referee
+_PATIENCE_S = 30.0  # for the end of a judge
 _UNTOLD_S = 10.0  # so long a device is waited for without a word
 
 
@@ -109,20 +109,20 @@ class RayPlaces:
         if self._stopped.is_set():
             raise KeyboardInterrupt
 
-        if time.monotonic() - self._looked_s > _LOOK_S:
+        if time.monotonic() - self._looked_s > _POLL_S:
             self._look()
         # What comes within a moment is heard together: looking costs as much for one as for many.
         time.sleep(max(0.0, self._heard_s + _BREATH_S - time.monotonic()))
         calls = {place.heard: number for number, place in self._places.items() if place.heard is not None} | self._sent
         if calls and not self._said:
-            wait_s = min(_LOOK_S if timeout_s is None else timeout_s, _LOOK_S)
+            wait_s = min(_POLL_S if timeout_s is None else timeout_s, _POLL_S)
             done, left = ray.wait(list(calls), num_returns=len(calls), timeout=0)
             if not done:
                 done, _ = ray.wait(left, num_returns=1, timeout=wait_s)
             for call in done:
                 self._take(calls[call], call)
         elif not self._said:
-            time.sleep(min(_LOOK_S if timeout_s is None else timeout_s, 1.0))
+            time.sleep(min(_POLL_S if timeout_s is None else timeout_s, 1.0))
         said, self._said = self._said, deque()
         self._heard_s = time.monotonic()
         return said

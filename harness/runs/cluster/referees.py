@@ -80,7 +80,7 @@ class Referees:
         self.close()
 
     def close(self) -> None:
-        """End every referee. What was not judged has a HarnessError for its answer."""
+        """End every judge. What was not judged has a HarnessError for its answer."""
         self._dispatcher.close()
         self._stack.close()
 

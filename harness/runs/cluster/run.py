@@ -20,7 +20,7 @@ from harness.runs.cluster.referees import WARM_PROGRAM
 from harness.runs.fleet.parent import Fleet
 
 _PATIENCE_S = 60.0  # for devices that other jobs have, when they are only asked what they are
-_LOOK_S = 1.0
+_POLL_S = 1.0
 
 
 def run(
@@ -40,7 +40,7 @@ def identities(link: Link, progress: Progress) -> list[DeviceIdentity]:
     until, known = time.monotonic() + _PATIENCE_S, set()
     with RayPlaces(link, program=WARM_PROGRAM) as places:
         while (places.open or places.expects_more) and time.monotonic() < until:
-            for number, (kind, *said) in places.hear(_LOOK_S):
+            for number, (kind, *said) in places.hear(_POLL_S):
                 if kind == "here":
                     places.send(number, {"device": places.device_inside(number)})
                 elif kind == "device":
@@ -101,7 +101,7 @@ class ClusterJudges:
         try:
             while self._pool is not None and seat is None:
                 seat = self._pool.take()
-                if seat is None and self._stopped.wait(_LOOK_S):
+                if seat is None and self._stopped.wait(_POLL_S):
                     return
             with open_progress(silent=self._silent, device=seat and seat.label) as progress:
                 results = run(request, self._link, progress, None if seat is None else [seat], self._stopped)

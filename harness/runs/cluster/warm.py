@@ -1,4 +1,4 @@
-"""A referee that stays, on a node: it judges the jobs of `Referees` one after the other, each with all that it needs.
+"""A judge that stays, on a node: it judges the jobs of `Referees` one after the other, each with all that it needs.
 
 Device, references and control stay warm for the last problems, as in `evaluation.Referee`, which this is. A fault of
 whoever asks, or of this machine, is the answer to its job.
@@ -14,7 +14,7 @@ from typing import Any
 from harness.model.candidate import rivals_of
 from harness.model.errors import HarnessError
 from harness.runs.fleet.device_judge import DeliveredBuilds, Told
-from harness.sandbox.prestart import start_ahead, uncollected
+from harness.sandbox.prestart import prestart, uncollected
 
 
 def main(descriptor: int) -> None:
@@ -22,14 +22,14 @@ def main(descriptor: int) -> None:
     pipe = Connection(descriptor)
     try:
         device = pipe.recv()["device"]
-        start_ahead()
+        prestart()
         with uncollected():
             from harness.runs.evaluation import Referee  # and PyTorch with it
 
-        with Referee(device, progress=Told(pipe)) as referee:
-            pipe.send(("device", asdict(referee.identity)))
+        with Referee(device, progress=Told(pipe)) as judge:
+            pipe.send(("device", asdict(judge.identity)))
             while (said := pipe.recv()) is not None:
-                pipe.send(_answer(referee, pipe, said[1]))
+                pipe.send(_answer(judge, pipe, said[1]))
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
         pass  # the parent has ended
     except HarnessError as error:
@@ -38,7 +38,7 @@ def main(descriptor: int) -> None:
         pipe.send(("failed", 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"))
 
 
-def _answer(referee: Any, pipe: Connection, job: Mapping[str, Any]) -> tuple[Any, ...]:
+def _answer(judge: Any, pipe: Connection, job: Mapping[str, Any]) -> tuple[Any, ...]:
     """The answer to `job`: its number, record and samples, or no record and the exit code and text of an error; and why the
     device can judge nothing more, if that is so.
     """
@@ -48,9 +48,9 @@ def _answer(referee: Any, pipe: Connection, job: Mapping[str, Any]) -> tuple[Any
         builds.take(job["builds"], job["quiet"])
     try:
         candidates = rivals_of(job["problem"].baseline, [job["candidate"]])
-        [found] = referee.judge(
+        [found] = judge.judge(
             job["problem"], candidates, job["settings"], check_only=job["check_only"], budget_s=job["budget_s"], builds=builds
         )
     except HarnessError as error:
-        return "answer", job["number"], None, (error.exit_code, str(error)), referee.lost
-    return "answer", job["number"], found.record.to_json(), dict(found.samples), referee.lost
+        return "answer", job["number"], None, (error.exit_code, str(error)), judge.lost
+    return "answer", job["number"], found.record.to_json(), dict(found.samples), judge.lost

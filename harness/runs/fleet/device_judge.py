@@ -1,4 +1,4 @@
-"""One referee of several: a process of its own, with one GPU, an interpreter and a contest to itself.
+"""One judge of several: a process of its own, with one GPU, an interpreter and a device run to itself.
 
 It asks the parent for entry after entry and sends each record back; what a candidate does to it costs the entry that
 it had in hand. Both ends are trusted, so objects go over the pipe; records go as the plain values of the results.
@@ -24,13 +24,13 @@ from harness.report.progress import Progress
 from harness.results.record import Record
 from harness.results.writer import jsonable
 from harness.runs.fleet.work_queue import Job
-from harness.sandbox.prestart import start_ahead, uncollected
+from harness.sandbox.prestart import prestart, uncollected
 
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What all referees of a run are told at the start. `device` is as this process counts; whoever asks `has_lock` where
+    """What all judges of a run are told at the start. `device` is as this process counts; whoever asks `has_lock` where
     it holds the device's lock itself.
     """
 
@@ -142,43 +142,43 @@ def main(descriptor: int) -> None:
 
 
 def _take_part(pipe: Connection, assigned: Assignment) -> None:
-    start_ahead()
+    prestart()
     from harness.device.choice import open_bench
     from harness.device.lock import alone_on
-    from harness.judge.build_pool import Workshop
-    from harness.judge.device_run import Contest
+    from harness.judge.build_pool import BuildPool
+    from harness.judge.device_run import DeviceRun
     from harness.judge.sanitize import open_examiner
-    from harness.sandbox.strongest import best_wall
+    from harness.sandbox.strongest import strongest_sandbox
     from harness.tools.sanitizer.compute_sanitizer import require_tool
 
     progress, builds = Told(pipe), DeliveredBuilds(pipe)
     bench = open_bench(assigned.device)
     pipe.send(("device", asdict(bench.identity)))
-    examiner = open_examiner(require_tool(bench.kind), bench, best_wall()) if assigned.sanitize else None
+    examiner = open_examiner(require_tool(bench.kind), bench, strongest_sandbox()) if assigned.sanitize else None
     problem, settings = assigned.problem, assigned.settings
-    workshop = Workshop(problem, [], bench, settings, assigned.archs, builds)
+    build_pool = BuildPool(problem, [], bench, settings, assigned.archs, builds)
     if bench.limits.is_host:  # whose compilers would take the very cores
-        workshop.wait_until_quiet()
+        build_pool.wait_until_quiet()
     # On a CPU, where all would share the one lock, the parent has it by now.
     lock = nullcontext() if assigned.has_lock else alone_on(bench, progress, assigned.wait_s)
-    with workshop, lock:
-        contest = Contest(
-            problem, settings, bench, workshop, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
+    with build_pool, lock:
+        device_run = DeviceRun(
+            problem, settings, bench, build_pool, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
             assigned.extras,
         )
-        contest.judge_each(_asked_for(pipe, builds, contest))
+        device_run.judge_each(_asked_for(pipe, builds, device_run))
 
 
 def _asked_for(
-    pipe: Connection, builds: DeliveredBuilds, contest: Any
+    pipe: Connection, builds: DeliveredBuilds, device_run: Any
 ) -> Iterator[tuple[Baseline | Candidate, Baseline | Candidate | None]]:
     """Entry after entry as the parent gives them out, each with the one that follows it, if that is known.
 
-    One that followed is the same object when its turn comes: its player has been started by it.
+    One that followed is the same object when its turn comes: its worker has been started by it.
     """
     known: dict[int, Baseline | Candidate] = {}
     while True:
-        pipe.send(("free", contest.lost))
+        pipe.send(("free", device_run.lost))
         delivery = pipe.recv()
         if delivery is None:
             return

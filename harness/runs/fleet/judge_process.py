@@ -1,4 +1,4 @@
-"""Starting the referee of one GPU as a process of its own, and ending it."""
+"""Starting the judge of one GPU as a process of its own, and ending it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ except KeyboardInterrupt:
 _PATIENCE_S = 20.0
 
 
-class RefereeProcess:
-    """The referee on `device` ("cuda:1", "cpu"), which sees that one and no other, and the pipe to it: the `main` of the
+class JudgeProcess:
+    """The judge on `device` ("cuda:1", "cpu"), which sees that one and no other, and the pipe to it: the `main` of the
     module `program`.
     """
 
@@ -57,7 +57,7 @@ class RefereeProcess:
         return "cpu" if self.device == "cpu" else "cuda:0"
 
     def interrupt(self) -> None:
-        """Tell it to put its players away and end, whatever it is doing."""
+        """Tell it to put its workers away and end, whatever it is doing."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 
@@ -85,30 +85,30 @@ def visible_alone(device: str, environment: Mapping[str, str]) -> dict[str, str]
 
 
 def error_of(exit_code: int, text: str) -> HarnessError:
-    """The error that a referee reported, as it would have been raised here."""
+    """The error that a judge reported, as it would have been raised here."""
     kinds = {each.exit_code: each for each in (InputError, NothingToRun)}
     return kinds.get(exit_code, HarnessError)(text)
 
 
 @contextmanager
-def started(devices: Sequence[str]) -> Iterator[list[RefereeProcess]]:
-    """A referee on each device; none is left when this ends, however it does."""
-    referees: list[RefereeProcess] = []
+def started(devices: Sequence[str]) -> Iterator[list[JudgeProcess]]:
+    """A judge on each device; none is left when this ends, however it does."""
+    judges: list[JudgeProcess] = []
     try:
         for device in devices:
-            referees.append(RefereeProcess(device))
-        yield referees
+            judges.append(JudgeProcess(device))
+        yield judges
     finally:
-        for referee in referees:
-            referee.interrupt()
-        for referee in referees:
-            referee.end()
+        for judge in judges:
+            judge.interrupt()
+        for judge in judges:
+            judge.end()
 
 
 def likely_devices(names: Sequence[str]) -> tuple[str, ...]:
     """What `--devices` will turn out to mean, without the seconds that asking PyTorch takes; () where one cannot tell.
 
-    Whoever starts referees on these looks at `choose.devices_of` before they are used.
+    Whoever starts judges on these looks at `choose.devices_of` before they are used.
     """
     devices = tuple(f"cuda:{index}" for index in range(visible_gpus())) if tuple(names) == ("all",) else tuple(names)
     return devices if len(devices) > 1 and len(set(devices)) == len(devices) else ()

@@ -1,4 +1,4 @@
-"""A run on several devices: starts a referee on each, builds once, shares out the entries, gathers the records.
+"""A run on several devices: starts a judge on each, builds once, shares out the entries, gathers the records.
 
 Devices of one model are one team, with one file of results and one table. Which entry goes where is `work_queue`'s.
 """
@@ -12,25 +12,25 @@ from datetime import datetime, timezone
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
-from harness.device.lock import Turn
-from harness.judge.run import RunRequest, RunResult, note_no_wall, run as run_on_one
+from harness.device.lock import DeviceLock
+from harness.judge.run import RunRequest, RunResult, note_no_sandbox, run as run_on_one
 from harness.model.errors import DeviceBusy, HarnessError, InputError
 from harness.report.progress import Progress, name_on
 from harness.results.record import Record
 from harness.runs.fleet.device_judge import Assignment
-from harness.runs.fleet.judge_process import RefereeProcess, error_of, started
+from harness.runs.fleet.judge_process import JudgeProcess, error_of, started
 from harness.runs.fleet.places import LocalPlaces, Places
 from harness.runs.fleet.team import Team
 
-_LOOK_S = 0.05  # for builds that have become ready
+_POLL_S = 0.05  # for builds that have become ready
 
 
 def run(
-    request: RunRequest, devices: Sequence[str], progress: Progress, early: Sequence[RefereeProcess] = ()
+    request: RunRequest, devices: Sequence[str], progress: Progress, early: Sequence[JudgeProcess] = ()
 ) -> list[RunResult]:
     """Judge everything that `request` names on `devices`; a result for each model among them.
 
-    Of the referees that were started `early` those that fit are used; they are the caller's to end. Raises HarnessError
+    Of the judges that were started `early` those that fit are used; they are the caller's to end. Raises HarnessError
     for what is the user's or the machine's fault.
     """
     if len(devices) == 1:
@@ -40,14 +40,14 @@ def run(
     with ExitStack() as stack:
         fitting = {each.device: each for each in early if each.device in devices}
         missing = [device for device in devices if device not in fitting]
-        referees = [*fitting.values(), *stack.enter_context(started(missing))]
-        progress.note(f"opening {len(referees)} devices, a referee on each")
-        places = LocalPlaces(sorted(referees, key=lambda each: devices.index(each.device)))
+        judges = [*fitting.values(), *stack.enter_context(started(missing))]
+        progress.note(f"opening {len(judges)} devices, a judge on each")
+        places = LocalPlaces(sorted(judges, key=lambda each: devices.index(each.device)))
         return Fleet(request, places, progress, stack).run()
 
 
 class Fleet:
-    """The parent of one run's referees, which are at `places` and known by their numbers there."""
+    """The parent of one run's judges, which are at `places` and known by their numbers there."""
 
     def __init__(self, request: RunRequest, places: Places, progress: Progress, stack: ExitStack) -> None:
         self._request, self._places, self._progress, self._stack = request, places, progress, stack
@@ -56,16 +56,16 @@ class Fleet:
         self._team_of: dict[int, Team] = {}
         self._waiting: dict[int, str | None] = {}  # who asked for an entry, and why it is lost, if it is
         self._until_quiet: set[int] = set()  # who waits for the compilers to end
-        # All referees on the CPU share its one lock, which is taken once the first is about to time there.
-        self._turn: Turn | None = Turn(None, "this CPU", progress, wait_s=request.wait_s)
+        # All judges on the CPU share its one lock, which is taken once the first is about to time there.
+        self._turn: DeviceLock | None = DeviceLock(None, "this CPU", progress, wait_s=request.wait_s)
         self._faults: list[HarnessError] = []
 
     def run(self) -> list[RunResult]:
         """Judge everything; a result for each model. Raises HarnessError where nothing was judged."""
         places = self._places
-        note_no_wall(self._progress)
+        note_no_sandbox(self._progress)
         while (places.open or places.expects_more) and not self._all_is_judged():
-            for number, said in places.hear(_LOOK_S if self._waiting or self._until_quiet else None):
+            for number, said in places.hear(_POLL_S if self._waiting or self._until_quiet else None):
                 self._take(number, *said)
             for number in list(self._waiting):
                 self._answer(number)
@@ -100,7 +100,7 @@ class Fleet:
         if kind == "here":
             self._places.send(number, self._assignment(number))
         elif kind == "gone":
-            self._lose(number, HarnessError(f"the referee on {label} {said[0]}"))
+            self._lose(number, HarnessError(f"the judge on {label} {said[0]}"))
         elif kind == "device":
             self._join(number, DeviceIdentity(**said[0]))
         elif kind == "stage":
@@ -134,9 +134,9 @@ class Fleet:
         team.join(number, device)
 
     def _answer(self, number: int) -> None:
-        """Give a referee that waits its next entry, as soon as one is ready."""
+        """Give a judge that waits its next entry, as soon as one is ready."""
         team, lost = self._team_of[number], self._waiting[number]
-        if lost and len(team.referees) > 1:
+        if lost and len(team.judges) > 1:
             self._lose(number, HarnessError(f"{self._places.label(number)} judges nothing more: {lost}"))
             return
         delivery = team.next(number)
@@ -183,7 +183,7 @@ class Fleet:
         self._faults.append(fault)
 
     def _dismiss_all(self) -> None:
-        """Let all referees go, side by side: giving a GPU back takes each a second."""
+        """Let all judges go, side by side: giving a GPU back takes each a second."""
         left = list(self._places.open)
         for number in left:
             if number in self._waiting:

@@ -1,4 +1,4 @@
-"""Where the referees of a run are: processes of this machine, or what stands in their place on other machines.
+"""Where the judges of a run are: processes of this machine, or what stands in their place on other machines.
 
 A run knows them by numbers. What it says to one is an `Assignment`, then a `Delivery` for each entry, "quiet" where it
 asked for that, and None at the end; what it hears are tuples whose first word says what they are.
@@ -15,8 +15,8 @@ from harness.build.cache import Cache
 from harness.device.identity import DeviceIdentity
 from harness.judge.build_pool import Builds, queue_for, sound_of, toolchain_for
 from harness.judge.run import RunRequest
-from harness.runs.fleet.judge_process import RefereeProcess
-from harness.sandbox.strongest import best_wall
+from harness.runs.fleet.judge_process import JudgeProcess
+from harness.sandbox.strongest import strongest_sandbox
 
 
 class Places(Protocol):
@@ -39,7 +39,7 @@ class Places(Protocol):
         ...
 
     def device_inside(self, number: int) -> str:
-        """Return what the referee there calls its device: "cpu" or "cuda:0"."""
+        """Return what the judge there calls its device: "cpu" or "cuda:0"."""
         ...
 
     def hear(self, timeout_s: float | None) -> Sequence[tuple[int, tuple[Any, ...]]]:
@@ -77,46 +77,46 @@ class LocalPlaces:
     share_cpu = True
     expects_more = False
 
-    def __init__(self, referees: Sequence[RefereeProcess]) -> None:
-        self._referees = dict(enumerate(referees))
-        names = [each.device for each in referees]
+    def __init__(self, judges: Sequence[JudgeProcess]) -> None:
+        self._judges = dict(enumerate(judges))
+        names = [each.device for each in judges]
         is_clear = len(set(names)) == len(names)
         self._labels = {number: name if is_clear else f"{name}#{number}" for number, name in enumerate(names)}
-        self._new = deque(self._referees)
+        self._new = deque(self._judges)
 
     @property
     def open(self) -> Collection[int]:
-        return self._referees.keys()
+        return self._judges.keys()
 
     def label(self, number: int) -> str:
         return self._labels[number]
 
     def device_inside(self, number: int) -> str:
-        return self._referees[number].device_inside
+        return self._judges[number].device_inside
 
     def hear(self, timeout_s: float | None) -> Sequence[tuple[int, tuple[Any, ...]]]:
         if self._new:
             return [(self._new.popleft(), ("here",))]
-        pipes = {referee.pipe: number for number, referee in self._referees.items()}
+        pipes = {judge.pipe: number for number, judge in self._judges.items()}
         return [(pipes[pipe], self._said(pipes[pipe])) for pipe in wait(list(pipes), timeout_s)]
 
     def _said(self, number: int) -> tuple[Any, ...]:
         try:
-            return self._referees[number].pipe.recv()
+            return self._judges[number].pipe.recv()
         except (EOFError, OSError):
-            return "gone", self._referees[number].how_it_ended()
+            return "gone", self._judges[number].how_it_ended()
 
     def send(self, number: int, said: Any) -> None:
         try:
-            self._referees[number].pipe.send(said)
+            self._judges[number].pipe.send(said)
         except OSError:
             pass
 
     def interrupt(self, number: int) -> None:
-        self._referees[number].interrupt()
+        self._judges[number].interrupt()
 
     def end(self, number: int) -> None:
-        self._referees.pop(number).end()
+        self._judges.pop(number).end()
 
     def end_all(self, numbers: Collection[int]) -> None:
         for number in numbers:
@@ -126,5 +126,5 @@ class LocalPlaces:
         problem = request.problem
         return queue_for(
             problem, sound_of(problem, request.candidates), toolchain_for(device.sm, request.archs), request.settings,
-            device, Cache(), best_wall(),
+            device, Cache(), strongest_sandbox(),
         )

@@ -28,8 +28,8 @@ _OF_THE_MOMENT = (
 
 
 class Team:
-    """Referees that are known by their numbers, and the `builds` of their candidates, which are its own from now on; use it
-    in a `with`.
+    """Judges that are known by their numbers, and the `builds` of their candidates, which are its own from now on; use
+    it in a `with`.
     """
 
     def __init__(self, request: RunRequest, device: DeviceIdentity, utc: str, builds: Builds) -> None:
@@ -54,12 +54,12 @@ class Team:
         self._files.remove_if_empty()
 
     @property
-    def referees(self) -> Collection[int]:
-        return self._sharing.referees
+    def judges(self) -> Collection[int]:
+        return self._sharing.judges
 
     @property
     def is_over(self) -> bool:
-        return self._sharing.is_over or not self._sharing.referees
+        return self._sharing.is_over or not self._sharing.judges
 
     @property
     def is_quiet(self) -> bool:
@@ -81,12 +81,12 @@ class Team:
         return None
 
     def next(self, number: int) -> Delivery | None:
-        """What a free referee judges now, with its build; None while nothing is ready."""
+        """What a free judge judges now, with its build; None while nothing is ready."""
         if self._limits.is_host and not self._builds.is_idle:
             return None  # compilers would take the very cores that are about to be timed
         own = self._request.problem.baseline
         if own is not None and not self._builds.is_ready(own):
-            return None  # each referee judges it after its control, and holds all else against it
+            return None  # each judge judges it after its control, and holds all else against it
         job = self._sharing.next(number, self._is_ready, time.monotonic())
         if job is None:
             return None
@@ -103,12 +103,12 @@ class Team:
         return self._files.append(record, samples)
 
     def lose(self, number: int, why: str) -> Record | None:
-        """A referee is gone. Returns the row of what it had in hand, if it had anything."""
+        """A judge is gone. Returns the row of what it had in hand, if it had anything."""
         entry = self._sharing.lose(number)
         return None if entry is None else self._lost(entry, why, self._devices[number].uuid)
 
     def give_up(self, faults: Sequence[HarnessError]) -> None:
-        """Give every entry that no referee is left for its row. Raises the first fault where nothing was judged."""
+        """Give every entry that no judge is left for its row. Raises the first fault where nothing was judged."""
         if not self._last and self._sharing.left and faults:
             raise faults[0]
         for entry in self._sharing.left:

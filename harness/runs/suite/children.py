@@ -17,7 +17,7 @@ from typing import Any
 from harness.device.identity import DeviceIdentity
 from harness.model.errors import HarnessError, NothingToRun
 from harness.report.progress import open_progress
-from harness.sandbox.prestart import start_ahead
+from harness.sandbox.prestart import prestart
 
 
 Work = Callable[[], Any]
@@ -59,7 +59,7 @@ def judging(asked: Mapping[str, Any], devices: Sequence[str], *, silent: bool, l
     `label` names the device in what is told meanwhile, where other children tell of theirs.
     """
     def carry_out() -> list[str]:
-        start_ahead()  # here: a process that has threads, or shares the one it forks from, must not be forked
+        prestart()  # here: a process that has threads, or shares the one it forks from, must not be forked
         from harness.judge.run import RunRequest
         from harness.runs.fleet.parent import run  # imports torch
 
@@ -131,7 +131,7 @@ def _judging_all(
 
     def carry_out() -> Iterator[tuple[list[str], str | None, bool]]:
         parents_end.close()  # so that the parent's end is seen
-        start_ahead()
+        prestart()
         from harness.device.choice import open_bench
         from harness.judge.run import RunRequest, run  # imports torch
         from harness.runs.suite.torch_defaults import torch_defaults
@@ -218,7 +218,7 @@ class Child:
         return said
 
     def interrupt(self) -> None:
-        """End it as Ctrl-C does, if it has not had the same signal already, and wait while it puts its players away."""
+        """End it as Ctrl-C does, if it has not had the same signal already, and wait while it puts its workers away."""
         if self._process.is_alive():
             os.kill(self._process.pid, signal.SIGINT)
         self._process.join(60)

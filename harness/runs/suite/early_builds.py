@@ -21,7 +21,7 @@ from harness.model.candidate import Candidate
 from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.runs.suite.children import Child, in_child
-from harness.sandbox.prestart import start_ahead
+from harness.sandbox.prestart import prestart
 
 Wanted = Sequence[tuple[Problem, Sequence[Candidate]]]
 
@@ -41,7 +41,7 @@ def building_ahead(wanted: Wanted, device: str, settings: Settings) -> Iterator[
         parents_end.close()
         identity = in_child(lambda: _gpu(device))
         if identity is not None:
-            start_ahead()
+            prestart()
             _end_with(lifeline)  # a thread, before which everything was forked
             build_in_order(wanted, identity, settings)
 
@@ -59,17 +59,17 @@ def build_in_order(wanted: Wanted, device: DeviceIdentity, settings: Settings) -
     from harness.build.cache import Cache
     from harness.build.queue import builders_at_once
     from harness.judge.build_pool import queue_for, toolchain_for
-    from harness.sandbox.strongest import best_wall
+    from harness.sandbox.strongest import strongest_sandbox
 
     builders = max(1, builders_at_once() // 2)
-    toolchain, cache, wall = toolchain_for(device.sm, ()), Cache(), best_wall()
+    toolchain, cache, sandbox = toolchain_for(device.sm, ()), Cache(), strongest_sandbox()
     under_way = deque()
     with ThreadPoolExecutor(builders, thread_name_prefix="builder") as pool:
         try:
             for problem, candidates in wanted:
                 sound = [each for each in candidates if each.fault is None]
                 for at_one in problem.each_size():
-                    under_way.append(queue_for(at_one, sound, toolchain, settings, device, cache, wall, pool=pool))
+                    under_way.append(queue_for(at_one, sound, toolchain, settings, device, cache, sandbox, pool=pool))
                 while len(under_way) > _PROBLEMS_AHEAD * builders:
                     under_way[0].wait_until_idle()
                     under_way.popleft().close()

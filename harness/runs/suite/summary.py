@@ -15,7 +15,7 @@ from harness.report import terminal
 from harness.report.score_table import score_json, score_text
 from harness.report.table import Column, table_text
 from harness.results.record import Record
-from harness.results.result_files import Run
+from harness.results.result_files import ResultFile
 from harness.results.scores import DeviceScores, scores_of
 
 _LONGEST_NAME = 44
@@ -39,7 +39,7 @@ class Outcome:
 
 def scores(outcomes: Sequence[Outcome]) -> list[DeviceScores]:
     """KernelBench's scores; a problem without a candidate counts as not solved, one that failed to load not at all."""
-    runs = [Run(each.csv_path, each.records) for each in outcomes if each.records and each.csv_path]
+    runs = [ResultFile(each.csv_path, each.records) for each in outcomes if each.records and each.csv_path]
     return scores_of(runs, [each.name for each in outcomes if each.without_candidate])
 
 

@@ -1,4 +1,4 @@
-"""A whole search: batches of trials through one warm referee, the best once more, and the file of the winner."""
+"""A whole search: batches of trials through one warm judge, the best once more, and the file of the winner."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JUDGED_AGAIN = 3
 
 
 class Judging(Protocol):
-    """What judges the trials: the referee of one device, or those of a cluster's devices of one model."""
+    """What judges the trials: the judge of one device, or those of a cluster's devices of one model."""
 
     @property
     def at_once(self) -> int:
@@ -42,7 +42,7 @@ class Judging(Protocol):
 
 @dataclass(frozen=True)
 class Trial:
-    """Values, and what the referee said of the candidate with them."""
+    """Values, and what the judge said of the candidate with them."""
 
     values: Mapping[str, Value]
     record: Record
@@ -82,9 +82,10 @@ class Tuned:
 
 def tune(
     problem: Problem, candidate: Candidate, settings: Settings, trials: int, progress: Progress,
-    referees: AbstractContextManager[Judging],
+    judges: AbstractContextManager[Judging],
 ) -> Tuned:
-    """Search the `PARAMETERS` of `candidate` (read without its tuned values) in up to `trials` trials, judged by `referees`.
+    """Search the `PARAMETERS` of `candidate` (read without its tuned values) in up to `trials` trials, judged by
+    `judges`.
 
     Raises HarnessError when no choice of values is ok.
     """
@@ -94,7 +95,7 @@ def tune(
         raise InputError("declares no PARAMETERS to tune", shown(candidate.path), hint=hint)
     search = search_for(allowed, trials)
     made: list[Trial] = []
-    with referees as referee:
+    with judges as referee:
         def judged(choices: Sequence[Mapping[str, Value]]) -> list[Trial]:
             variants = [candidate.with_parameters(values) for values in choices]
             records = {found.record.source_hash: found.record for found in referee.judge(problem, variants, settings)}

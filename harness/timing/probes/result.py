@@ -3,12 +3,12 @@
 Work begun on another stream, in a thread or by a kernel that lies in wait is missing inside the window, so the call
 looks faster the longer the inputs have been there, and slower where a few pieces of them come with the window. A
 segment with open inputs beside one as usual tells the first, one launch among others the second, and one launch with
-other values whether the call goes by those. Where a GPU's queue is not held, an honest call too gains by a window that
+other values whether the call goes by those. Where a GPU's queue is not gated, an honest call too gains by a window that
 opens late, since the host runs ahead meanwhile: there all launches of a segment lie open, and the second tells both.
 
-What looks so is looked at again, because on a busy machine one look proves nothing, and the weakest of them counts. How
-many looked so counts too: a load on the machine hides an early start now and then, and who begins early by chance hides
-it by himself.
+What looks so is looked at again, because on a busy machine one probe proves nothing, and the weakest of them counts.
+How many looked so counts too: a load on the machine hides an early start now and then, and who begins early by chance
+hides it by himself.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from harness.model.device_limits import CUDA, ProbeLimits
 # For how long the inputs lie open: twice the call, in these bounds.
 _LEAST_S, _MOST_S = 1e-3, 20e-3
 _TRIES = 5
-# So many findings among all that one player showed are a doubt, whatever stands beside them: of 92 looks at honest
-# contestants on two cores, with one load beside them and with three, 3 were findings.
+# So many findings among all that one worker showed are a doubt, whatever stands beside them: of 92 looks at honest
+# entries on two cores, with one load beside them and with three, 3 were findings.
 _OFTEN = 3
 # Of a few launches on a GPU: their inputs lie open for twice the call, so that what was begun is over. Honest calls have
 # faster and slower launches, too, and not so much faster.
@@ -33,15 +33,15 @@ Segment = Callable[[float], Sequence[float]]
 
 
 @dataclass(frozen=True)
-class EarlyLook:
+class ProbeResult:
     """What a call takes, and what it takes where its inputs are there earlier, or as given and not others, in µs.
 
     Of several launches of one kind it is the quartile that says less of a gain. Not the fastest and the slowest: one
     slow launch of many would hide what the others gain. Where a few launches with open inputs took far less than any
     usual one, it is the slowest of the fastest eighth of either: who begins some of them early, drawn by chance. Of one
     launch among others its time is `usual_us`, and theirs `early_us`. `gained_beside_us` is what was gained over launches
-    made for this right after, where those of `early_us` were made a while before. `findings` counts the looks, of all those
-    that this one stands for, that were such. `limits` are those at that look: who loses his
+    made for this right after, where those of `early_us` were made a while before. `findings` counts the probes, of all
+    those that this one stands for, that were such. `limits` are those at that probe: who loses his
     queue later is not acquitted by it of what was seen before.
     """
 
@@ -90,7 +90,7 @@ def open_s(usual_us: Sequence[float]) -> float:
     return min(max(2 * statistics.median(usual_us) / 1e6, _LEAST_S), _MOST_S)
 
 
-def look(segment: Segment, limits: ProbeLimits, usual_us: Sequence[float]) -> EarlyLook:
+def probe(segment: Segment, limits: ProbeLimits, usual_us: Sequence[float]) -> ProbeResult:
     """The weakest of five pairs of segments, one as usual and one with open inputs; one pair where that is no finding.
 
     On a GPU, whose times hold from one segment to the next, the first one with open inputs is held against `usual_us`,
@@ -101,12 +101,12 @@ def look(segment: Segment, limits: ProbeLimits, usual_us: Sequence[float]) -> Ea
     """
     early_s = open_s(usual_us)
 
-    def against(times_us: Sequence[float]) -> EarlyLook:
+    def against(times_us: Sequence[float]) -> ProbeResult:
         opened_us = segment(early_s)
-        found = EarlyLook(_lower_quartile(times_us), _upper_quartile(opened_us), limits=limits)
+        found = ProbeResult(_lower_quartile(times_us), _upper_quartile(opened_us), limits=limits)
         if not limits.is_steady or found.is_finding:
             return found
-        some = EarlyLook(_lower_eighth(times_us), _lower_eighth(opened_us), limits=limits)
+        some = ProbeResult(_lower_eighth(times_us), _lower_eighth(opened_us), limits=limits)
         begun_before = some.is_finding and some.gained_us > _SHARE_OF_SOME * some.usual_us
         return some if begun_before else found
 
@@ -117,39 +117,39 @@ def look(segment: Segment, limits: ProbeLimits, usual_us: Sequence[float]) -> Ea
         return first
     beside: list[float] = []
 
-    def pair() -> EarlyLook:
+    def pair() -> ProbeResult:
         beside[:] = segment(0.0)
         return against(beside)
 
     found = _weakest(pair)
-    is_slower = EarlyLook(_lower_quartile(beside), _upper_quartile(usual_us), limits=limits).is_finding
+    is_slower = ProbeResult(_lower_quartile(beside), _upper_quartile(usual_us), limits=limits).is_finding
     findings = 1 + found.findings
     if is_slower and not found.is_finding:
         return replace(first, gained_beside_us=found.gained_us, findings=findings)
     return replace(found, findings=findings)
 
 
-def look_at_one(
+def probe_one(
     launches: Callable[[], tuple[float, Sequence[float]]], limits: ProbeLimits, usual_us: Sequence[float],
     beside: Callable[[], Sequence[float]],
-) -> EarlyLook:
+) -> ProbeResult:
     """The weakest of five segments in each of which the inputs of one launch are complete only with its window, or have
     other values; one segment where that is no finding.
 
     `launches()` makes such a segment, verified, and returns the time of that launch and those of the ones before it, in
     µs. On a GPU it is held against `usual_us` too, the times of the segment before: who was found out might be slow in
     all that follows. A finding over those alone is one also over what was made beside it, which `beside()` makes where
-    nothing was. Where a GPU's queue is not held, times hold for no longer than their segment, and `beside()` alone stands in
-    where nothing was before it.
+    nothing was. Where a GPU's queue is not gated, times hold for no longer than their segment, and `beside()` alone
+    stands in where nothing was before it.
     """
 
-    def one() -> EarlyLook:
+    def one() -> ProbeResult:
         one_us, before = launches()
         if limits.waits_for_host:
-            return EarlyLook(one_us, _upper_quartile(before or beside()), limits=limits)
-        found = EarlyLook(one_us, _upper_quartile(before or usual_us), limits=limits)
+            return ProbeResult(one_us, _upper_quartile(before or beside()), limits=limits)
+        found = ProbeResult(one_us, _upper_quartile(before or usual_us), limits=limits)
         if before and limits.is_steady and not found.is_finding:
-            over_usual = EarlyLook(one_us, _upper_quartile(usual_us), found.gained_us, limits=limits)
+            over_usual = ProbeResult(one_us, _upper_quartile(usual_us), found.gained_us, limits=limits)
             found = over_usual if over_usual.is_finding else found
         elif not before and found.is_finding:
             found = replace(found, gained_beside_us=one_us - _upper_quartile(beside()))
@@ -158,24 +158,24 @@ def look_at_one(
     return _weakest(one)
 
 
-def worse(known: EarlyLook | None, found: EarlyLook) -> EarlyLook:
-    """Of two looks the one that says more against the candidate: what is certain, else what shows more of a gain.
+def worse(known: ProbeResult | None, found: ProbeResult) -> ProbeResult:
+    """Of two probes the one that says more against the candidate: what is certain, else what shows more of a gain.
 
     It counts the findings of both.
     """
     if known is None:
         return found
-    more = max(known, found, key=lambda look: (look.is_certain, look.gained_us))
+    more = max(known, found, key=lambda probe: (probe.is_certain, probe.gained_us))
     return replace(more, findings=known.findings + found.findings)
 
 
-def _weakest(look_once: Callable[[], EarlyLook]) -> EarlyLook:
-    looks = [look_once()]
-    if looks[0].is_finding:
-        looks += [look_once() for _ in range(_TRIES - 1)]
-    beside = [each.gained_beside_us for each in looks if each.gained_beside_us is not None]
-    weakest = min(looks, key=lambda each: each.gained_us)
-    findings = sum(each.is_finding for each in looks)
+def _weakest(probe_once: Callable[[], ProbeResult]) -> ProbeResult:
+    probes = [probe_once()]
+    if probes[0].is_finding:
+        probes += [probe_once() for _ in range(_TRIES - 1)]
+    beside = [each.gained_beside_us for each in probes if each.gained_beside_us is not None]
+    weakest = min(probes, key=lambda each: each.gained_us)
+    findings = sum(each.is_finding for each in probes)
     return replace(weakest, gained_beside_us=min(beside) if beside else weakest.gained_beside_us, findings=findings)
 
 

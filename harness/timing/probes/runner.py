@@ -1,4 +1,4 @@
-"""Segments as long as any other, made to see what a player does outside its timed windows.
+"""Segments as long as any other, made to see what a worker does outside its timed windows.
 
 In one the flush is inspected, in another the inputs lie open for a while, in one the last pieces of a launch's inputs
 come as its window opens, and in one a launch has inputs of another family: who knows how they are drawn could do with
@@ -20,13 +20,13 @@ from harness.launch.conversation import Launches
 from harness.launch.failures import Failed
 from harness.launch.session import Session
 from harness.model.verdict import ReasonCode, Status
-from harness.reference.inputs.deferred import Incomplete, incomplete
+from harness.reference.inputs.deferred import DeferredInputs, deferred_inputs
 from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
-from harness.timing.deferred_work import Backlog
+from harness.timing.deferred_work import DeferredWork
 from harness.timing.probes import result
-from harness.timing.probes.result import EarlyLook, worse
-from harness.timing.probes.schedule import Look
+from harness.timing.probes.result import ProbeResult, worse
+from harness.timing.probes.schedule import Probe
 
 # How often in a row an output has to be wrong where its inputs were completed late, and right elsewhere.
 _WRONG_EACH_TIME = 3
@@ -39,100 +39,100 @@ class Verifier(Protocol):
 
 
 @dataclass(frozen=True)
-class _Incomplete:
+class _WithDeferred:
     """Inputs for launch `index` of a segment, and what they lack until its window; None where no two draws differ."""
 
     inputs: InputSet
     index: int
-    lacking: Incomplete | None
+    lacking: DeferredInputs | None
 
 
-class Looking:
-    """Looks at the player of one candidate; `opened`, `completed` and `valued` are what says most against it so far, and
-    `recorded` the launches of which the kernels were recorded.
+class ProbeRunner:
+    """Looks at the worker of one candidate; `early_read_probe`, `late_input_probe` and `input_value_probe` are what
+    says most against it so far, and `recorded` the launches of which the kernels were recorded.
 
-    `take` gives inputs for one segment that nobody has seen. What a look takes besides is worked out long before: a
-    segment that took longer to begin would be told by that. Outputs are verified by `backlog` while the player makes the
-    segment after them.
+    `take` gives inputs for one segment that nobody has seen. What a probe takes besides is worked out long before: a
+    segment that took longer to begin would be told by that. Outputs are verified by `deferred_work` while the worker
+    makes the segment after them.
     """
 
     def __init__(
-        self, session: Session, bench: Bench, reference: Reference, verify: Verifier, backlog: Backlog,
+        self, session: Session, bench: Bench, reference: Reference, verify: Verifier, deferred_work: DeferredWork,
         take: Callable[[], list[InputSet]],
     ) -> None:
         self._session, self._bench, self._reference = session, bench, reference
-        self._verify, self._backlog, self._take = verify, backlog, take
+        self._verify, self._deferred, self._take = verify, deferred_work, take
         self._given: list[InputSet] | None = None
-        self._ready: _Incomplete | None = None
+        self._ready: _WithDeferred | None = None
         self._other: InputSet | None = None
-        self._hold = False
-        self.opened: EarlyLook | None = None
-        self.completed: EarlyLook | None = None
-        self.valued: EarlyLook | None = None
+        self._gate = False
+        self.early_read_probe: ProbeResult | None = None
+        self.late_input_probe: ProbeResult | None = None
+        self.input_value_probe: ProbeResult | None = None
         self.recorded: list[Launches] = []
 
     def prepare(self, inputs: InputSet, count: int) -> None:
         """Have `inputs` ready as the incomplete ones of a segment of `count` launches, and a set of another family; and
         others whenever they were used.
         """
-        self._prepare_incomplete(inputs, count)
+        self._prepare_deferred(inputs, count)
         self._prepare_other()
 
-    def _prepare_incomplete(self, inputs: InputSet, count: int) -> None:
+    def _prepare_deferred(self, inputs: InputSet, count: int) -> None:
         if not self._reference.memory.tight:  # there, it is worked out when it is used
-            self._ready = self._incomplete(inputs, count)
+            self._ready = self._deferred_inputs(inputs, count)
 
-    def at(self, what: Look, drawn: list[InputSet], usual_us: Sequence[float], *, hold: bool) -> None:
+    def at(self, what: Probe, drawn: list[InputSet], usual_us: Sequence[float], *, gate: bool) -> None:
         """Look at `what`, in a segment on the inputs `drawn`, of which what is ready may take the place of one.
 
         There are two of them at least. `usual_us` are times of calls in the segment before; where there are none it is
         made. Raises Failed where a flush was left out or an output is not right.
         """
-        self._given, self._hold = drawn, hold
-        limits = self._bench.limits.probe if hold else self._bench.limits.ungated_probe
-        if what is Look.FLUSH:
+        self._given, self._gate = drawn, gate
+        limits = self._bench.limits.probe if gate else self._bench.limits.ungated_probe
+        if what is Probe.FLUSH:
             self._segment(0.0, inspect=True)
             return
-        if what is Look.KERNELS:
+        if what is Probe.KERNELS:
             self._segment(0.0, record=True)
             return
         usual_us = usual_us or self._segment(0.0)
         # Where the device waits for the host in each call, a window that opens late lets the host run ahead.
         early_s = result.open_s(usual_us) if limits.waits_for_host else 0.0
 
-        def at_one(launches: Callable[[float], tuple[float, Sequence[float]]]) -> EarlyLook:
-            return result.look_at_one(lambda: launches(early_s), limits, usual_us, lambda: self._segment(early_s))
+        def at_one(launches: Callable[[float], tuple[float, Sequence[float]]]) -> ProbeResult:
+            return result.probe_one(lambda: launches(early_s), limits, usual_us, lambda: self._segment(early_s))
 
-        if what is Look.VALUES:
-            self.valued = worse(self.valued, at_one(self._of_other_values))
-        elif what is Look.LATE or limits.waits_for_host:
-            self.completed = worse(self.completed, at_one(self._completed_late))
+        if what is Probe.INPUT_VALUE:
+            self.input_value_probe = worse(self.input_value_probe, at_one(self._of_other_values))
+        elif what is Probe.LATE_INPUT or limits.waits_for_host:
+            self.late_input_probe = worse(self.late_input_probe, at_one(self._late_inputs))
         else:
-            self.opened = worse(self.opened, result.look(self._segment, limits, usual_us))
+            self.early_read_probe = worse(self.early_read_probe, result.probe(self._segment, limits, usual_us))
 
     def _next(self) -> list[InputSet]:
         given, self._given = self._given, None
         return self._take() if given is None else given
 
-    def _incomplete(self, inputs: InputSet, count: int) -> _Incomplete:
+    def _deferred_inputs(self, inputs: InputSet, count: int) -> _WithDeferred:
         index = 1 + secrets.randbelow(count - 1)
-        return _Incomplete(inputs, index, incomplete(inputs, self._reference.draw(), index))
+        return _WithDeferred(inputs, index, deferred_inputs(inputs, self._reference.draw(), index))
 
     def _launch(self, sets: list[InputSet], **how: Any) -> Launches:
         self._bench.synchronize()
-        made = self._backlog.settling(
-            lambda: self._session.launch(sets, hold=self._hold, meanwhile=self._backlog.work, **how)
+        made = self._deferred.settling(
+            lambda: self._session.launch(sets, gate=self._gate, meanwhile=self._deferred.work, **how)
         )
-        self._backlog.settle()
+        self._deferred.settle()
         return made
 
     def _segment(self, early_s: float, **how: Any) -> list[float]:
         sets = self._next()
         made = self._launch(sets, early_s=early_s, **how)
         self.recorded += [made] if made.recording is not None else []
-        self._backlog.add(lambda: self._verify(sets, made))
+        self._deferred.add(lambda: self._verify(sets, made))
         if self._reference.memory.tight:
-            self._backlog.settle()
+            self._deferred.settle()
         return [launch.time_us for launch in made.launches[1:]]
 
     def _prepare_other(self) -> None:
@@ -151,12 +151,12 @@ class Looking:
         sets = [*drawn[:index], ready or self._draw_other(), *drawn[index + 1 :]]
         made = self._launch(sets, early_s=early_s)
         if ready is not None:
-            self._backlog.add(self._prepare_other)
+            self._deferred.add(self._prepare_other)
         self._verify(sets, made)
         times_us = [launch.time_us for launch in made.launches]
         return times_us[index], times_us[1:index]
 
-    def _completed_late(self, early_s: float) -> tuple[float, Sequence[float]]:
+    def _late_inputs(self, early_s: float) -> tuple[float, Sequence[float]]:
         """The time of the one launch, which is drawn but never the lead-in, and those of the ones before it. What of the
         inputs is there before their window lies open for `early_s`.
 
@@ -166,12 +166,12 @@ class Looking:
         failure = None
         for _ in range(_WRONG_EACH_TIME):
             drawn, ready, self._ready = self._next(), self._ready, None
-            used = ready or self._incomplete(self._reference.draw(), len(drawn))
+            used = ready or self._deferred_inputs(self._reference.draw(), len(drawn))
             index = used.index
             sets = [*drawn[:index], used.inputs, *drawn[index + 1 :]]
-            made = self._launch(sets, early_s=early_s, incomplete=used.lacking)
+            made = self._launch(sets, early_s=early_s, deferred_inputs=used.lacking)
             if ready is not None:  # those in whose place they came have been seen by nobody
-                self._backlog.add(functools.partial(self._prepare_incomplete, drawn[index], len(drawn)))
+                self._deferred.add(functools.partial(self._prepare_deferred, drawn[index], len(drawn)))
             self._verify(sets, made, [other for other in range(len(sets)) if other != index])
             try:
                 self._verify(sets, made, [index])

@@ -1,4 +1,4 @@
-"""Which segments of a candidate have one before them in which it is looked at, and for what: drawn for each player.
+"""Which segments of a candidate have one before them in which it is looked at, and for what: drawn for each worker.
 
 What precedes such a segment is what precedes any of the candidate's, and it is as long as any. So nobody can tell it
 from one that is timed before it runs; and of when the next one comes nobody knows more than that each kind comes early.
@@ -16,32 +16,32 @@ _FIRST_SEGMENTS = 8
 _CHANCE_OF = 9
 
 
-class Look(enum.Enum):
-    """What a candidate is looked at for."""
+class Probe(enum.Enum):
+    """What a probe is to show of a candidate."""
 
     FLUSH = "whether the cache is made cold, and whether outputs are written to afterwards"
-    OPEN = "what a call gains by inputs that lie readable before its window"
-    LATE = "what a call loses by inputs that are complete only with its window"
-    VALUES = "what a call loses by inputs with other values"
+    EARLY_READ = "what a call gains by inputs that lie readable before its window"
+    LATE_INPUT = "what a call loses by inputs that are complete only with its window"
+    INPUT_VALUE = "what a call loses by inputs with other values"
     KERNELS = "which kernels a call launches"
 
 
 # Once more right after the last round. Work that was begun early shows in the late ones whatever it does about its times.
-_LAST = (Look.LATE, Look.LATE, Look.OPEN, Look.FLUSH, Look.VALUES, Look.KERNELS)
+_LAST = (Probe.LATE_INPUT, Probe.LATE_INPUT, Probe.EARLY_READ, Probe.FLUSH, Probe.INPUT_VALUE, Probe.KERNELS)
 
 
-class DrawnLooks:
-    """When a player is looked at: each of `kinds` early on, any by chance now and then, and one at the end."""
+class ProbeSchedule:
+    """When a worker is looked at: each of `kinds` early on, any by chance now and then, and one at the end."""
 
-    def __init__(self, kinds: Sequence[Look] = tuple(Look)) -> None:
+    def __init__(self, kinds: Sequence[Probe] = tuple(Probe)) -> None:
         self._kinds = tuple(kinds)
         self._first = dict(zip(_DRAWN.sample(range(_FIRST_SEGMENTS), len(self._kinds)), self._kinds))
 
-    def before(self, segment: int) -> Look | None:
+    def before(self, segment: int) -> Probe | None:
         """What is looked at right before the candidate's segment of this number, counted from 0 through the rounds."""
         by_chance = _DRAWN.choice(self._kinds) if secrets.randbelow(_CHANCE_OF) == 0 else None
         return self._first.get(segment, by_chance)
 
-    def last(self) -> Look:
+    def last(self) -> Probe:
         """What is looked at when the rounds have ended, in the place of one more segment."""
         return _DRAWN.choice([what for what in _LAST if what in self._kinds])

@@ -8,9 +8,9 @@ says when to look and when to stop, `call` puts the interval into one word. Noth
 from __future__ import annotations
 
 from harness.timing.stats.call import MARGINS, call, margin, width_for
-from harness.timing.stats.interim_checks import confidence_at, look_of, next_look, should_stop
+from harness.timing.stats.interim_checks import check_of, confidence_at, next_check, should_stop
 from harness.timing.stats.process_spread import (
-    UNCOUNTED, OverProcesses, eager_share, is_pooled, lowered, process_share, shifted, with_share,
+    UNCOUNTED, PooledBaseline, eager_share, is_pooled, lowered, process_share, shifted, with_share,
 )
 from harness.timing.stats.rotation_fit import log_ratios
 from harness.timing.stats.round_order import log_ratio, median, order_of_round, typical_us
@@ -21,9 +21,9 @@ from harness.timing.stats.trimmed_mean import (
 from harness.timing.stats.two_baselines import baselines_agree, may_be_processes, narrows_by, reaching, spanning, unseen
 
 __all__ = [
-    "MARGINS", "UNCOUNTED", "Interval", "OverProcesses", "baselines_agree", "call", "confidence_at", "eager_share",
-    "estimate_log_ratio", "estimate_speedup", "is_pooled", "load_ahead", "log_ratio", "log_ratios", "look_of", "lowered",
-    "margin", "may_be_processes", "median", "narrows_by", "next_look", "order_of_round", "process_share", "reach_of",
+    "MARGINS", "UNCOUNTED", "Interval", "PooledBaseline", "baselines_agree", "call", "confidence_at", "eager_share",
+    "estimate_log_ratio", "estimate_speedup", "is_pooled", "load_ahead", "log_ratio", "log_ratios", "check_of", "lowered",
+    "margin", "may_be_processes", "median", "narrows_by", "next_check", "order_of_round", "process_share", "reach_of",
     "reaching", "shifted", "should_stop", "spanning", "trimmed_mean", "tukey_mclaughlin", "typical_us", "unseen",
     "width_for", "winsorised_variance", "with_share",
 ]

@@ -32,10 +32,10 @@ _MOST_SHARE = 10.0
 
 
 @dataclass(frozen=True)
-class OverProcesses:
-    """A baseline's mean time over `processes`, the referee's among them: `shift` is its log less that of the time in the
-    referee, `deviation` the standard deviation of the logs, each process's (0 of one). `usual_us` is the time in the referee
-    beside those others.
+class PooledBaseline:
+    """A baseline's mean time over `processes`, the judge's among them: `shift` is its log less that of the time in the
+    judge, `deviation` the standard deviation of the logs, each process's (0 of one). `usual_us` is the time in the
+    judge beside those others.
     """
 
     shift: float
@@ -44,10 +44,10 @@ class OverProcesses:
     usual_us: float = math.inf
 
     @staticmethod
-    def of(shifts: Sequence[float], usual_us: float = math.inf) -> OverProcesses:
-        """From the log of the time in each other process less that of the time in the referee in the same rounds."""
+    def of(shifts: Sequence[float], usual_us: float = math.inf) -> PooledBaseline:
+        """From the log of the time in each other process less that of the time in the judge in the same rounds."""
         logs = [0.0, *shifts]
-        return OverProcesses(statistics.fmean(logs), len(logs), statistics.stdev(logs) if shifts else 0.0, usual_us)
+        return PooledBaseline(statistics.fmean(logs), len(logs), statistics.stdev(logs) if shifts else 0.0, usual_us)
 
 
 def is_pooled(baseline_us: float) -> bool:
@@ -60,7 +60,7 @@ def is_pooled(baseline_us: float) -> bool:
 
 
 def process_share(
-    candidate_us: float, baseline_us: float, confidence: float, baseline: OverProcesses | None = None,
+    candidate_us: float, baseline_us: float, confidence: float, baseline: PooledBaseline | None = None,
     kernels: int = UNCOUNTED, baseline_kernels: int = UNCOUNTED,
 ) -> float:
     """By how much of itself the ratio of two functions may be another in another process, one-sided, at `confidence`.
@@ -73,7 +73,7 @@ def process_share(
 
 
 def eager_share(
-    baseline_us: float, confidence: float, baseline: OverProcesses | None = None, kernels: int = UNCOUNTED
+    baseline_us: float, confidence: float, baseline: PooledBaseline | None = None, kernels: int = UNCOUNTED
 ) -> float:
     """The part of `process_share` that is the baseline's, of so many `kernels`.
 
@@ -102,14 +102,14 @@ def with_share(interval: Interval, share: float) -> Interval:
     return Interval(interval.estimate, interval.estimate * math.exp(-down), interval.estimate * math.exp(up))
 
 
-def shifted(interval: Interval, baseline: OverProcesses) -> Interval:
-    """The speedup over the baseline in the referee as one over its mean of several processes."""
+def shifted(interval: Interval, baseline: PooledBaseline) -> Interval:
+    """The speedup over the baseline in the judge as one over its mean of several processes."""
     by = math.exp(baseline.shift)
     return Interval(interval.estimate * by, interval.lo * by, interval.hi * by)
 
 
-def lowered(interval: Interval, baseline: OverProcesses, baseline_us: float) -> Interval:
-    """`interval`, over a baseline that took `baseline_us` in the referee, with the low end that it would have over what it
-    usually takes there, where that is less: who slows the baseline beside it gains nothing there.
+def lowered(interval: Interval, baseline: PooledBaseline, baseline_us: float) -> Interval:
+    """`interval`, over a baseline that took `baseline_us` in the judge, with the low end that it would have over what
+    it usually takes there, where that is less: who slows the baseline beside it gains nothing there.
     """
     return Interval(interval.estimate, interval.lo * min(1.0, baseline.usual_us / baseline_us), interval.hi)

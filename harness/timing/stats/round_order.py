@@ -13,11 +13,11 @@ from harness.timing.stats.trimmed_mean import middle_half, trimmed_mean
 
 # A segment of whole rotations has launches of a faster and a slower kind, half of them each (wire/rotation.py).
 _WHOLE_ROTATION = 16
-# So few of a segment, two of sixteen, are not seen where a candidate is looked at (referee/early.py): they must count for
+# So few of a segment, two of sixteen, are not seen where a candidate is looked at (judge/early.py): they must count for
 # nothing either. An eighth would scatter by 3 % less (7 controls of 16 µs on an H200).
 _HALF_TRIM = 0.25
 # In halves, with one segment of A each. Joined, BB is one segment of twice as many launches, which saves a lead-in; not AA,
-# since a queue that is longer than others would tell a player that it is none of those in which it is looked at.
+# since a queue that is longer than others would tell a worker that it is none of those in which it is looked at.
 ORDER, ORDER_JOINED = (("AB", "BA"), ("BA", "AB")), (("ABB", "A"), ("A", "BBA"))
 # With the baseline timed beside the candidate in its process too (I). The estimate is over that one, and the one outside
 # is its guard, for which a segment in the middle of each round is enough: it takes as long as either of the others.

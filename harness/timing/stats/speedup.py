@@ -13,14 +13,14 @@ from harness.timing.stats.trimmed_mean import Interval, tukey_mclaughlin
 
 
 def estimate_log_ratio(log_ratios: Sequence[float], confidence: float = 0.99) -> Interval:
-    """20 % trimmed mean of the rounds' log-ratios with its interval; what `looks.should_stop` asks for."""
+    """20 % trimmed mean of the rounds' log-ratios with its interval; what `interim_checks.should_stop` asks for."""
     return tukey_mclaughlin(log_ratios, confidence)
 
 
 def estimate_speedup(log_ratios: Sequence[float], confidence: float = 0.99) -> Interval:
     """Speedup as a ratio (2.0 = twice as fast) with its interval at `confidence`.
 
-    `confidence` is that of the look at which the rounds ended (`looks.confidence_at`). Raises ValueError for
+    `confidence` is that of the look at which the rounds ended (`interim_checks.confidence_at`). Raises ValueError for
     fewer than two rounds.
     """
     interval = estimate_log_ratio(log_ratios, confidence)

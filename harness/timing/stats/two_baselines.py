@@ -1,11 +1,11 @@
-"""One candidate against the same baseline in two processes: its own, and the referee's.
+"""One candidate against the same baseline in two processes: its own, and the judge's.
 
 What a process adds to each launch of a kernel is its own for life (on an H200 up to 0.2 µs a launch, from 8 processes
-of the same kernels). In the candidate's process it falls on both arms and leaves the ratio; in the referee's it does
-not. But only the referee's baseline is out of the candidate's reach. So the first gives the estimate, as long as the
+of the same kernels). In the candidate's process it falls on both arms and leaves the ratio; in the judge's it does
+not. But only the judge's baseline is out of the candidate's reach. So the first gives the estimate, as long as the
 two agree to what processes differ by, and the interval reaches to where the second says it is. Its low end, on which
-the word FASTER hangs, is never above what the second alone would say: nothing is gained by slowing the baseline inside
-down.
+the word FASTER hangs, is never above what the second alone would say: nothing is gained by slowing the baseline in the
+worker down.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from harness.timing.stats.trimmed_mean import Interval, reach_of, trimmed_mean, 
 # baseline that was slowed down inside would lift the estimate by all that is allowed here.
 APART_SHARE, APART_LEAST_US = 0.03, 1.0
 _LONG_US = 1000.0
-# Of 119 processes with a call of 16 µs on an H200 two were apart from the referee's by 1.1 and 1.3 µs; the second one
+# Of 119 processes with a call of 16 µs on an H200 two were apart from the judge's by 1.1 and 1.3 µs; the second one
 # alone called eager 7 % faster and 7 % slower than itself.
 _BARELY = 3
 
 
-def baselines_agree(inside: Sequence[float], outside: Sequence[float], baseline_us: float, times: float = 1) -> bool:
-    """Whether log-ratios over the baseline `inside` and `outside` the candidate's process are apart by no more than two
-    processes may be, or than `times` as much.
+def baselines_agree(in_worker: Sequence[float], outside: Sequence[float], baseline_us: float, times: float = 1) -> bool:
+    """Whether log-ratios over the baseline `in_worker` and `outside` the candidate's process are apart by no more than
+    two processes may be, or than `times` as much.
     """
-    apart = abs(math.expm1(trimmed_mean(inside) - trimmed_mean(outside)))
+    apart = abs(math.expm1(trimmed_mean(in_worker) - trimmed_mean(outside)))
     return apart <= times * _most_apart(baseline_us)
 
 
@@ -39,14 +39,14 @@ def _most_apart(baseline_us: float) -> float:
     return max(APART_SHARE, APART_LEAST_US / baseline_us)
 
 
-def may_be_processes(inside: Sequence[float], outside: Sequence[float], baseline_us: float) -> bool:
+def may_be_processes(in_worker: Sequence[float], outside: Sequence[float], baseline_us: float) -> bool:
     """Whether baselines that do not agree are still no further apart than two processes might be."""
-    return baselines_agree(inside, outside, baseline_us, _BARELY)
+    return baselines_agree(in_worker, outside, baseline_us, _BARELY)
 
 
-def spanning(inside: Interval, outside: Interval) -> Interval:
+def spanning(in_worker: Interval, outside: Interval) -> Interval:
     """The estimate over the baseline outside, with an interval that holds both intervals."""
-    return Interval(outside.estimate, min(inside.lo, outside.lo), max(inside.hi, outside.hi))
+    return Interval(outside.estimate, min(in_worker.lo, outside.lo), max(in_worker.hi, outside.hi))
 
 
 def unseen(outside: Interval, shorter_us: float) -> Interval:
@@ -56,20 +56,21 @@ def unseen(outside: Interval, shorter_us: float) -> Interval:
     return Interval(outside.estimate, outside.lo / by, outside.hi * by)
 
 
-def reaching(inside: Interval, outside: Interval) -> Interval:
-    """The interval over the baseline inside, down to the low end of that over the one outside and up to its estimate.
+def reaching(in_worker: Interval, outside: Interval) -> Interval:
+    """The interval over the baseline in the worker, down to the low end of that over the one outside and up to its
+    estimate.
     """
-    return Interval(inside.estimate, min(inside.lo, outside.lo), max(inside.hi, outside.estimate))
+    return Interval(in_worker.estimate, min(in_worker.lo, outside.lo), max(in_worker.hi, outside.estimate))
 
 
-def narrows_by(inside: Sequence[float], outside: Sequence[float], rounds: int, confidence: float) -> float:
+def narrows_by(in_worker: Sequence[float], outside: Sequence[float], rounds: int, confidence: float) -> float:
     """By which share `reaching` would be narrower after `rounds` rounds than after those so far, at `confidence`.
 
     Were they to scatter alike: then both intervals shrink about their estimates, and what lies between the two
     estimates stays. Raises ValueError as `tukey_mclaughlin` does.
     """
-    both = [tukey_mclaughlin(each, confidence) for each in (inside, outside)]
-    shrunk = reach_of(rounds, confidence) / reach_of(len(inside), confidence)
+    both = [tukey_mclaughlin(each, confidence) for each in (in_worker, outside)]
+    shrunk = reach_of(rounds, confidence) / reach_of(len(in_worker), confidence)
     reaches = [(each.estimate, shrunk * each.half_width) for each in both]
     later = [Interval(centre, centre - reach, centre + reach) for centre, reach in reaches]
     now = reaching(*both).half_width

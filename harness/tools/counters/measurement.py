@@ -1,4 +1,4 @@
-"""One launch of a candidate under ncu, in a process of its own behind the wall."""
+"""One launch of a candidate under ncu, in a process of its own behind the sandbox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.model.places import REPOSITORY
 from harness.sandbox.leftovers import content_of, remove_tree
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import spawn
-from harness.sandbox.strongest import Wall
+from harness.sandbox.strongest import Sandbox
 from harness.tools import launch_files
 from harness.tools.counters.ncu_output import Read, read_log
 from harness.tools.counters.start_ncu import REPORT
@@ -20,7 +20,7 @@ _LARGEST_REPORT_BYTES = 16 << 20
 
 
 def measure(
-    program: str, launch: launch_files.SmallLaunch, environment: Mapping[str, str], wall: Wall | None, limit_s: float,
+    program: str, launch: launch_files.SmallLaunch, environment: Mapping[str, str], sandbox: Sandbox | None, limit_s: float,
     triton_cache: Path | None = None,
 ) -> Read:
     """What ncu (`program`) counts in the second call of `launch`, or why it could not.
@@ -39,7 +39,7 @@ def measure(
         child = spawn(
             "harness.tools.counters.start_ncu", arguments=[str(private), program], environment=environment, private=private,
             writable=writable, readable=[*launch.places, program, Path(program).resolve().parent], hidden=launch.hidden,
-            repository=REPOSITORY, limits=default_limits(), wall=wall,
+            repository=REPOSITORY, limits=default_limits(), sandbox=sandbox,
         )
         try:
             ended = child.wait(limit_s) is not None

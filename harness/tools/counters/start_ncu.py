@@ -1,6 +1,6 @@
-"""`python -m harness.tools.counters.start_ncu FD FOLDER PROGRAM`: become ncu, behind the wall.
+"""`python -m harness.tools.counters.start_ncu FD FOLDER PROGRAM`: become ncu, behind the sandbox.
 
-What is started behind the wall is a module of ours; this one hands its process over to the tool, which starts the
+What is started behind the sandbox is a module of ours; this one hands its process over to the tool, which starts the
 program that it watches.
 """
 

@@ -1,4 +1,4 @@
-"""`python -m harness.tools.counters.watched_call FOLDER`: load a candidate as a player does, call it twice, the second
+"""`python -m harness.tools.counters.watched_call FOLDER`: load a candidate as a worker does, call it twice, the second
 time between the profiler's start and stop.
 
 This is what ncu watches. The first call is for what is compiled or tuned when it first runs.

@@ -19,7 +19,7 @@ from harness.model.verdict import Status, Verdict
 from harness.sandbox.leftovers import content_of, remove_tree
 from harness.sandbox.limits import default_limits
 from harness.sandbox.spawn import spawn
-from harness.sandbox.strongest import Wall
+from harness.sandbox.strongest import Sandbox
 from harness.tools import launch_files
 from harness.tools.sanitizer.compute_sanitizer import TOOLS
 from harness.tools.sanitizer.sanitizer_output import Finding, Report, read_report
@@ -69,15 +69,15 @@ class Examination:
 
 
 class Examiner:
-    """Runs the tools of `program` over launches, each in a process of its own behind `wall`.
+    """Runs the tools of `program` over launches, each in a process of its own behind `sandbox`.
 
     `environment` is the child's (scrubbed, with the device it may see).
     """
 
     def __init__(
-        self, program: str, environment: Mapping[str, str], wall: Wall | None = None, limit_s: float = _LIMIT_S
+        self, program: str, environment: Mapping[str, str], sandbox: Sandbox | None = None, limit_s: float = _LIMIT_S
     ) -> None:
-        self._program, self._environment, self._wall, self._limit_s = program, dict(environment), wall, limit_s
+        self._program, self._environment, self._sandbox, self._limit_s = program, dict(environment), sandbox, limit_s
 
     def examine(
         self, launch: launch_files.SmallLaunch, uses: Uses, tell: Callable[[str], None], triton_cache: Path | None = None
@@ -121,7 +121,7 @@ class Examiner:
         child = spawn(
             "harness.tools.sanitizer.start_sanitizer", arguments=[str(private), tool, self._program], environment=environment,
             private=private, writable=writable, readable=[*launch.places, self._program, Path(self._program).resolve().parent],
-            hidden=launch.hidden, repository=REPOSITORY, limits=default_limits(), wall=self._wall,
+            hidden=launch.hidden, repository=REPOSITORY, limits=default_limits(), sandbox=self._sandbox,
         )
         try:
             if child.wait(self._limit_s) is None:

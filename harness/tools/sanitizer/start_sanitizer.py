@@ -1,7 +1,7 @@
 """`python -m harness.tools.sanitizer.start_sanitizer FD FOLDER TOOL PROGRAM`: become compute-sanitizer, behind the
-wall.
+sandbox.
 
-What is started behind the wall is a module of ours; this one hands its process over to the tool, which starts the
+What is started behind the sandbox is a module of ours; this one hands its process over to the tool, which starts the
 program that it watches.
 """
 

@@ -1,4 +1,4 @@
-"""`python -m harness.tools.sanitizer.watched_call FOLDER`: load a candidate as a player does and call it once.
+"""`python -m harness.tools.sanitizer.watched_call FOLDER`: load a candidate as a worker does and call it once.
 
 This is what compute-sanitizer watches. The inputs are copied to the device by the driver and not by a kernel, so that
 the kernels which run are the candidate's doing.

@@ -47,7 +47,7 @@ def toolchain(**changes: object) -> Toolchain:
 def test_without_a_gpu_it_says_so_and_that_problems_run_on_the_cpu():
     ran = run_doctor(CUDA_VISIBLE_DEVICES="")
     assert ran.returncode == 0, ran.stderr
-    for name in ("Python", "PyTorch", "CPU", "GPU", "nvcc", "C++ compiler", "ninja", "Triton", "sandbox wall", "cache"):
+    for name in ("Python", "PyTorch", "CPU", "GPU", "nvcc", "C++ compiler", "ninja", "Triton", "sandbox", "cache"):
         assert any(line[9:].startswith(name) for line in ran.stdout.splitlines()), name
     assert "Problems run on the CPU here. Next: python run.py problems/tril_matmul.yaml" in ran.stdout
     assert ran.stderr == ""
@@ -173,7 +173,7 @@ def test_without_the_native_stopwatch_it_says_what_times_instead_and_what_is_mis
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_streams_are_held_and_memory_is_shared_with_a_player_behind_the_wall():
+def test_on_a_gpu_streams_are_held_and_memory_is_shared_with_a_worker_behind_the_sandbox():
     report = json.loads(run_doctor("--json").stdout)
     states = {each["name"]: each["state"] for each in report["findings"]}
     texts = {each["name"]: each["text"] for each in report["findings"]}

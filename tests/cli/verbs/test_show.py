@@ -46,7 +46,7 @@ def test_a_wrong_candidate_is_shown_with_where_it_is_wrong(results, capsys):
         assert words in out
 
 
-@pytest.mark.parametrize(("kind", "said"), [("cpu", "1.00 ms by the player's clock"), ("cuda", "1.00 ms by events")])
+@pytest.mark.parametrize(("kind", "said"), [("cpu", "1.00 ms by the worker's clock"), ("cuda", "1.00 ms by events")])
 def test_a_call_is_told_by_the_clock_that_the_device_has(tmp_path, capsys, kind, said):
     files = RunFiles.create(tmp_path, "tril", "here", "2026-05-01T12:00:00Z")
     record = Record(

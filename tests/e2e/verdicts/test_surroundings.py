@@ -50,7 +50,7 @@ def test_no_file_of_the_repository_or_of_another_candidate_has_changed(judged):
     assert judged.changed_files() == []
 
 
-def test_only_the_referee_writes_results(judged):
+def test_only_the_judge_writes_results(judged):
     written = {path.with_suffix("") for path in judged.end.results.rglob("*") if path.is_file()}
     assert written == {judged.end.csv_path.with_suffix("")}
 

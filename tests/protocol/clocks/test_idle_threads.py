@@ -57,7 +57,7 @@ def test_the_threads_of_numpys_products_rest_soon_after_them():
     "from harness.cli import main; main(['serve', '--device', 'cpu'])",
 ])
 @pytest.mark.processes
-def test_programs_that_keep_a_referee_shorten_it_before_pytorch_is_there(program):
+def test_programs_that_keep_a_judge_shorten_it_before_pytorch_is_there(program):
     watching = (
         "import os, sys\n"
         "def heed(event, arguments):\n"

@@ -48,8 +48,8 @@ def h200(make_record):
     return make
 
 
-def player(rounds: int = 4, launches: int = 2, *, times: bool = True, clocks=None) -> dict:
-    """What the JSON lines keep of one player: `launches` of each arm in each half of a round, with a reading after it.
+def worker(rounds: int = 4, launches: int = 2, *, times: bool = True, clocks=None) -> dict:
+    """What the JSON lines keep of one worker: `launches` of each arm in each half of a round, with a reading after it.
     """
     pairs = 2 * rounds
     clocks = clocks or [1980 - 30 * (number // 2) for number in range(pairs)]
@@ -71,7 +71,7 @@ def player(rounds: int = 4, launches: int = 2, *, times: bool = True, clocks=Non
 
 def samples(**changes) -> dict:
     body = {
-        "players": [player()],
+        "players": [worker()],
         "errors": [
             {
                 "sizes": "M=4096",
@@ -134,8 +134,8 @@ def write_run(folder: Path, stem: str, rows: list[tuple[Record, dict | None]]) -
 
 @pytest.fixture
 def recorded() -> SimpleNamespace:
-    """`samples(**changes)` and `player(...)` as JSON bodies, and `write_run(folder, stem, rows)`."""
-    return SimpleNamespace(samples=samples, player=player, write_run=write_run)
+    """`samples(**changes)` and `worker(...)` as JSON bodies, and `write_run(folder, stem, rows)`."""
+    return SimpleNamespace(samples=samples, worker=worker, write_run=write_run)
 
 
 @pytest.fixture

@@ -47,12 +47,12 @@ def test_each_round_has_its_speedup_and_the_whole_its_interval(case):
 
 def test_the_rounds_are_those_that_the_speedup_comes_from(case):
     """Where eager was timed in the candidate's process too, over that one, unless the two are apart."""
-    (player,) = case.best.samples.players
+    (worker,) = case.best.samples.players
     for added, shown in ((0.0005, True), (1.0, False)):
-        inside = tuple(ratio + added for ratio in player.log_ratios)
-        timed = replace(case.best.samples, players=(replace(player, inside_log_ratios=inside),))
+        inside = tuple(ratio + added for ratio in worker.log_ratios)
+        timed = replace(case.best.samples, players=(replace(worker, in_worker_log_ratios=inside),))
         rows = chart_rows.rounds(replace(case.best, samples=timed), most=1000)
-        expected = inside if shown else player.log_ratios
+        expected = inside if shown else worker.log_ratios
         assert [row["x"] for row in rows[:-1]] == pytest.approx([math.exp(ratio) for ratio in expected])
 
 

@@ -28,14 +28,14 @@ def test_launches_are_placed_in_seconds_where_those_were_recorded(read, recorded
 
 
 def test_launches_are_placed_in_rounds_in_older_files(read, recorded):
-    older = read(recorded.samples(players=[recorded.player(times=False)]))
+    older = read(recorded.samples(players=[recorded.worker(times=False)]))
     unit, rows = launches.drift(older, most=1000)
     assert unit == "rounds" and max(row["at"] for row in rows) < 4
     assert launches.clocks(older)[-1]["at"] == 4
 
 
-def test_beside_eager_in_the_player_the_referees_own_stands_once_in_each_round(read, recorded):
-    body = recorded.player()
+def test_beside_eager_in_the_worker_the_judges_own_stands_once_in_each_round(read, recorded):
+    body = recorded.worker()
     rounds = len(body["log_ratios"])
     body |= {"inside_log_ratios": body["log_ratios"], "baseline_us": [2000.0] * 3 * rounds}
     rows = launches.drift(read(recorded.samples(players=[body])), most=1000)[1]
@@ -49,7 +49,7 @@ def once_a_round(body):
 
 
 def test_with_one_reading_after_each_round_launches_are_spread_over_it(read, recorded):
-    older, body = recorded.player(), once_a_round(recorded.player())
+    older, body = recorded.worker(), once_a_round(recorded.worker())
     unit, rows = launches.drift(read(recorded.samples(players=[body])), most=1000)
     assert unit == "seconds"
     assert rows == launches.drift(read(recorded.samples(players=[older])), most=1000)[1]
@@ -61,7 +61,7 @@ def test_with_one_reading_after_each_round_launches_are_spread_over_it(read, rec
 
 
 def test_a_dropped_round_with_one_reading_keeps_its_place_too(read, recorded):
-    body = once_a_round(recorded.player(rounds=4))
+    body = once_a_round(recorded.worker(rounds=4))
     body["read_kept"][1] = False
     for name in ("candidate_us", "baseline_us"):
         body[name] = body[name][:4] + body[name][8:]
@@ -73,13 +73,13 @@ def test_a_dropped_round_with_one_reading_keeps_its_place_too(read, recorded):
 
 
 def test_of_an_older_file_that_does_not_say_which_rounds_were_dropped_two_readings_are_a_round(read, recorded):
-    body = recorded.player(times=False)
+    body = recorded.worker(times=False)
     body["log_ratios"] = body["log_ratios"][:3]
     assert launches.clocks(read(recorded.samples(players=[body])))[-1]["at"] == 4
 
 
-def test_a_player_without_launches_and_a_reading_without_its_time_are_passed_over(read, recorded):
-    empty, body = recorded.player(), recorded.player()
+def test_a_worker_without_launches_and_a_reading_without_its_time_are_passed_over(read, recorded):
+    empty, body = recorded.worker(), recorded.worker()
     empty["candidate_us"] = []
     assert len(launches.against_clock(read(recorded.samples(players=[empty, body])), most=1000)) == 8
     body["read_at_s"][2] = None
@@ -87,15 +87,15 @@ def test_a_player_without_launches_and_a_reading_without_its_time_are_passed_ove
     assert launches.drift(odd, most=1000)[0] == "rounds" and launches.clocks(odd)[-1]["at"] == 4
 
 
-def test_several_players_follow_each_other_on_the_axis(read, recorded):
-    two = read(recorded.samples(players=[recorded.player(), recorded.player()]))
+def test_several_workers_follow_each_other_on_the_axis(read, recorded):
+    two = read(recorded.samples(players=[recorded.worker(), recorded.worker()]))
     places = [row["at"] for row in launches.drift(two, most=1000)[1] if row["arm"] == "candidate"]
     assert places == sorted(places) and max(places) > 4
     assert [row["at"] for row in launches.clocks(two)] == [0.5 * number for number in range(1, 17)]
 
 
 def test_a_dropped_round_keeps_its_place_and_lends_its_clock_to_no_launch(read, recorded):
-    body = recorded.player(rounds=4)
+    body = recorded.worker(rounds=4)
     body["read_kept"][2:4] = [False, False]
     for name in ("candidate_us", "baseline_us"):
         body[name] = body[name][:4] + body[name][8:]
@@ -113,13 +113,13 @@ def test_time_against_clock_sets_each_segments_median_beside_the_clock_read_afte
 
 
 def test_a_device_without_a_clock_has_no_clock_chart(read, recorded):
-    none = read(recorded.samples(players=[recorded.player(clocks=[None] * 8)]))
+    none = read(recorded.samples(players=[recorded.worker(clocks=[None] * 8)]))
     assert launches.clocks(none) == [] and launches.against_clock(none, most=100) == []
     assert launches.drift(none, most=100)[1]
 
 
 def test_shares_of_a_distribution_come_to_a_hundred_per_cent_outliers_included(read, recorded):
-    body = recorded.player()
+    body = recorded.worker()
     body["candidate_us"][3] = 1e6
     rows = launches.distribution(read(recorded.samples(players=[body])))
     for arm in ("candidate", "eager"):
@@ -128,7 +128,7 @@ def test_shares_of_a_distribution_come_to_a_hundred_per_cent_outliers_included(r
 
 
 def test_launches_that_all_took_the_same_time_have_a_distribution_too(read, recorded):
-    body = recorded.player()
+    body = recorded.worker()
     body["candidate_us"] = body["baseline_us"] = [5.0] * 16
     assert sum(row["launches"] for row in launches.distribution(read(recorded.samples(players=[body])))) == 32
 

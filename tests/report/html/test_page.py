@@ -136,7 +136,7 @@ def test_a_page_with_everything_is_well_below_the_limit(results):
 
 
 def test_what_would_be_too_large_is_left_out_and_said(tmp_path, h200, recorded):
-    many = recorded.samples(players=[recorded.player(rounds=100, launches=10)])
+    many = recorded.samples(players=[recorded.worker(rounds=100, launches=10)])
     rows = [(h200(candidate=f"kernel_{number:03}"), many) for number in range(60)]
     recorded.write_run(tmp_path, "run", rows)
     made = rendered(tmp_path)

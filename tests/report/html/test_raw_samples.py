@@ -33,7 +33,7 @@ def test_everything_that_was_recorded_comes_back(tmp_path, recorded):
 
 
 def test_a_file_from_before_a_part_was_recorded_lacks_that_part_only(tmp_path, recorded):
-    body = recorded.samples(players=[recorded.player(times=False)])
+    body = recorded.samples(players=[recorded.worker(times=False)])
     del body["build"]
     one = read(tmp_path, line(body))[0]["tiled", "candidate"]
     assert one.build is None and one.players[0].readings[0].at_s is None and one.players[0].readings[0].kept is None

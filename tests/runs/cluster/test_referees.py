@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def referees(nodes):
+def judges(nodes):
     with Referees(link=Link("cpu")) as opened:
         yield opened
 
@@ -41,9 +41,9 @@ def job_of(request_for):
     return of
 
 
-def test_of_equal_sources_one_is_judged_and_each_has_the_answer_under_its_name(referees, job_of):
+def test_of_equal_sources_one_is_judged_and_each_has_the_answer_under_its_name(judges, job_of):
     jobs = [job_of(name="a"), job_of(name="b"), job_of("[0]", name="wrong"), job_of(name="c")]
-    found = {job.name: answer for job, answer in referees.map(jobs)}
+    found = {job.name: answer for job, answer in judges.map(jobs)}
     assert {name: each.record.status.value for name, each in found.items()} == {
         "a": "checked", "b": "checked", "c": "checked", "wrong": "incorrect",
     }
@@ -53,13 +53,13 @@ def test_of_equal_sources_one_is_judged_and_each_has_the_answer_under_its_name(r
     assert found["wrong"].evidence is None or found["wrong"].evidence.recipe
 
 
-def test_what_is_wrong_with_a_job_is_its_answer_and_nothing_else_waits_for_it(referees, job_of):
+def test_what_is_wrong_with_a_job_is_its_answer_and_nothing_else_waits_for_it(judges, job_of):
     jobs = [Job("no such problem", "x"), job_of("  # well")]
-    kinds = {type(answer) for _, answer in referees.map(jobs)}
+    kinds = {type(answer) for _, answer in judges.map(jobs)}
     assert InputError in kinds and len(kinds) == 2
 
 
-def test_no_more_is_taken_than_keeps_the_devices_busy(referees, job_of):
+def test_no_more_is_taken_than_keeps_the_devices_busy(judges, job_of):
     taken = []
 
     def endless():
@@ -69,29 +69,29 @@ def test_no_more_is_taken_than_keeps_the_devices_busy(referees, job_of):
             yield job_of(f"  # {number}")
             number += 1
 
-    first = list(islice(referees.map(endless()), 2))
+    first = list(islice(judges.map(endless()), 2))
     assert len(first) == 2 and len(taken) <= 8 * 2 + 2
 
 
-def test_asyncio_has_the_same(referees, job_of):
+def test_asyncio_has_the_same(judges, job_of):
     async def both():
-        one = await referees.evaluate_async(job_of().problem, RIGHT.format(more=""), config="quick", check_only=True)
-        return one, [found async for found in referees.map_async([job_of(), job_of("[1]")])]
+        one = await judges.evaluate_async(job_of().problem, RIGHT.format(more=""), config="quick", check_only=True)
+        return one, [found async for found in judges.map_async([job_of(), job_of("[1]")])]
 
     one, several = asyncio.run(both())
     assert one.record.status.value == "checked"
     assert sorted(found.record.status.value for _, found in several) == ["checked", "incorrect"]
 
 
-def test_a_timed_job_has_a_time_and_a_budget_ends_one(referees, job_of):
-    found = {job.name: answer.record for job, answer in referees.map([
+def test_a_timed_job_has_a_time_and_a_budget_ends_one(judges, job_of):
+    found = {job.name: answer.record for job, answer in judges.map([
         job_of(name="timed", check_only=False), job_of("  # late", name="late", budget_s=0.0),
     ])}
     assert found["timed"].status.value == "ok" and found["timed"].time_us > 0 and found["timed"].speedup_lo
     assert (found["late"].status.value, found["late"].blame) == ("timed_out", "candidate")
 
 
-def test_a_referee_that_dies_costs_the_job_in_its_hand_and_the_others_go_on(nodes, job_of):
+def test_a_judge_that_dies_costs_the_job_in_its_hand_and_the_others_go_on(nodes, job_of):
     killed = []
 
     class Killing(NullProgress):
@@ -123,7 +123,7 @@ def test_when_all_are_gone_every_job_hears_of_it(nodes, job_of):
 
 
 def pid_of(place) -> int:
-    """The process of the referee behind a place, which is one of this machine here."""
+    """The process of the judge behind a place, which is one of this machine here."""
     import json
 
     import ray

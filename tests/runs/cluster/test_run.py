@@ -198,7 +198,7 @@ class Slow:
 
 
 def test_a_gpu_that_another_driver_has_is_waited_for_and_given_up_after_the_wait(nodes, monkeypatch):
-    monkeypatch.setattr(places, "_LOOK_S", 0.2)
+    monkeypatch.setattr(places, "_POLL_S", 0.2)
     monkeypatch.setattr(places, "_UNTOLD_S", 0.5)
     node = nodes.cluster.add_node(num_cpus=1, num_gpus=1, object_store_memory=80 << 20)
     link = Link("cuda", actor=Slow)

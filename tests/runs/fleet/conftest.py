@@ -1,4 +1,4 @@
-"""Fleets whose referees are scripted threads; no device is opened and nothing is built."""
+"""Fleets whose judges are scripted threads; no device is opened and nothing is built."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ class Listening(NullProgress):
 
 @dataclass
 class ScriptedFleet:
-    """A run of a small problem with the candidates "mine" and "other" on these referees; `told` is what was said."""
+    """A run of a small problem with the candidates "mine" and "other" on these judges; `told` is what was said."""
 
     request: RunRequest
-    referees: list
+    judges: list
     told: Listening = field(default_factory=Listening)
 
     def run(self):
-        return parent.run(self.request, [each.device for each in self.referees], self.told, early=self.referees)
+        return parent.run(self.request, [each.device for each in self.judges], self.told, early=self.judges)
 
 
 @pytest.fixture
 def fleet_of(tmp_path, monkeypatch):
-    """`fleet_of(referees, builds)`: a `ScriptedFleet`; `builds` are those of each model by its name."""
+    """`fleet_of(judges, builds)`: a `ScriptedFleet`; `builds` are those of each model by its name."""
 
-    def make(referees, builds=None, names=("mine", "other")):
+    def make(judges, builds=None, names=("mine", "other")):
         known = builds or {}
         monkeypatch.setattr(
             "harness.runs.fleet.places.queue_for",
             lambda problem, sound, toolchain, settings, device, *_: known.get(device.name) or FakeBuilds(),
         )
-        monkeypatch.setattr("harness.runs.fleet.parent.note_no_wall", lambda progress: None)
-        monkeypatch.setattr("harness.runs.fleet.places.best_wall", lambda: None)
+        monkeypatch.setattr("harness.runs.fleet.parent.note_no_sandbox", lambda progress: None)
+        monkeypatch.setattr("harness.runs.fleet.places.strongest_sandbox", lambda: None)
         problem = problem_in(tmp_path)
         for name in names:
             (tmp_path / f"{name}.py").write_text(f"{PRODUCT}\nModelNew = Model\n")
         candidates = [read_candidate(tmp_path / f"{name}.py") for name in names]
-        return ScriptedFleet(RunRequest(problem, candidates, "auto", SETTINGS, tmp_path / "results"), list(referees))
+        return ScriptedFleet(RunRequest(problem, candidates, "auto", SETTINGS, tmp_path / "results"), list(judges))
 
     return make

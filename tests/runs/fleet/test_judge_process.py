@@ -1,4 +1,4 @@
-"""Which GPU a referee's process sees, and what its end is called."""
+"""Which GPU a judge's process sees, and what its end is called."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from harness.model.errors import HarnessError, InputError, NothingToRun
 from harness.runs.fleet import judge_process
-from harness.runs.fleet.judge_process import RefereeProcess, error_of, likely_devices, started, visible_alone
+from harness.runs.fleet.judge_process import JudgeProcess, error_of, likely_devices, started, visible_alone
 
 
 @pytest.mark.parametrize(("device", "visible", "alone"), [
     ("cuda:2", None, "2"), ("cuda:1", "4,6", "6"), ("cuda:0", "GPU-a, GPU-b", "GPU-a"), ("cuda:1", "GPU-a, GPU-b", "GPU-b"),
 ])
-def test_a_referee_sees_its_own_gpu_alone_as_its_parent_counts(device, visible, alone):
+def test_a_judge_sees_its_own_gpu_alone_as_its_parent_counts(device, visible, alone):
     environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
     assert visible_alone(device, environment) == {"CUDA_VISIBLE_DEVICES": alone}
 
@@ -32,25 +32,25 @@ def test_an_error_keeps_its_exit_code_over_the_pipe(kind):
 
 @pytest.mark.processes
 def test_a_process_that_was_killed_is_told_by_its_signal():
-    referee = RefereeProcess("cpu")
-    os.kill(referee.pid, signal.SIGKILL)
-    assert referee.how_it_ended() == "ended by SIGKILL"
-    referee.end()
+    judge = JudgeProcess("cpu")
+    os.kill(judge.pid, signal.SIGKILL)
+    assert judge.how_it_ended() == "ended by SIGKILL"
+    judge.end()
 
 
 @pytest.mark.processes
 def test_one_that_is_interrupted_before_it_heard_anything_ends_quietly(capfd):
-    referee = RefereeProcess("cpu")
-    referee.interrupt()
-    referee.end()
+    judge = JudgeProcess("cpu")
+    judge.interrupt()
+    judge.end()
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.processes
 def test_one_whose_parent_hangs_up_ends_quietly(capfd):
-    referee = RefereeProcess("cpu")
-    referee.end()
-    assert referee.how_it_ended() == "ended with code 0"
+    judge = JudgeProcess("cpu")
+    judge.end()
+    assert judge.how_it_ended() == "ended with code 0"
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -58,15 +58,15 @@ def test_one_whose_parent_hangs_up_ends_quietly(capfd):
     (("all",), 3, ("cuda:0", "cuda:1", "cuda:2")), (("all",), 1, ()), (("all",), 0, ()), (("auto",), 4, ()),
     (("cuda:0", "cuda:2"), 0, ("cuda:0", "cuda:2")), (("cpu", "cpu"), 0, ()),
 ])
-def test_where_several_gpus_are_likely_referees_may_start_early(monkeypatch, names, gpus, likely):
+def test_where_several_gpus_are_likely_judges_may_start_early(monkeypatch, names, gpus, likely):
     monkeypatch.setattr(judge_process, "visible_gpus", lambda: gpus)
     assert likely_devices(names) == likely
 
 
 @pytest.mark.processes
 def test_none_is_left_when_what_they_were_started_for_fails():
-    with pytest.raises(KeyError), started(["cpu", "cpu"]) as referees:
+    with pytest.raises(KeyError), started(["cpu", "cpu"]) as judges:
         raise KeyError
-    for referee in referees:
+    for judge in judges:
         with pytest.raises(ProcessLookupError):
-            os.kill(referee.pid, 0)
+            os.kill(judge.pid, 0)

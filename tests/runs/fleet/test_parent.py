@@ -1,4 +1,4 @@
-"""Two referees on the CPU of this machine: one table, every candidate once, and a referee that dies costs one row."""
+"""Two judges on the CPU of this machine: one table, every candidate once, and a judge that dies costs one row."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def request_for(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def judged(request_for):
-    """One run by two referees: its result, and what was told of it."""
+    """One run by two judges: its result, and what was told of it."""
     told = Listening()
     [result] = parent.run(request_for(), ["cpu", "cpu"], told)
     return result, told
@@ -90,7 +90,7 @@ def test_both_are_at_work_and_named(judged):
     assert Counter(name for _, name in told.outcomes)["eager"] == len({device for device, _ in told.outcomes})
 
 
-def test_all_rows_lie_in_one_csv_and_those_of_one_referee_are_one_run(judged):
+def test_all_rows_lie_in_one_csv_and_those_of_one_judge_are_one_run(judged):
     result, told = judged
     devices = {device for device, _ in told.outcomes}
     with result.csv_path.open(newline="", encoding="utf-8") as file:
@@ -102,20 +102,20 @@ def test_all_rows_lie_in_one_csv_and_those_of_one_referee_are_one_run(judged):
     assert len({(line["run_id"], line["candidate"]) for line in lines}) == len(rows)
 
 
-def test_a_referee_that_is_killed_costs_the_candidate_in_its_hand_and_no_other(request_for, monkeypatch):
+def test_a_judge_that_is_killed_costs_the_candidate_in_its_hand_and_no_other(request_for, monkeypatch):
     """What becomes of the others that may die, and when, is `test_losing`'s."""
-    killed, referees = [], []
+    killed, judges = [], []
 
     @contextmanager
     def watched(devices):
         with started(devices) as made:
-            referees.extend(made)
+            judges.extend(made)
             yield made
 
     def kill_once(name, text):
         if not killed and not name.endswith("eager"):
             killed.append(name)
-            os.kill(referees[int(name[len("cpu#")])].pid, signal.SIGKILL)
+            os.kill(judges[int(name[len("cpu#")])].pid, signal.SIGKILL)
 
     monkeypatch.setattr(parent, "started", watched)
     told = Listening(kill_once)
@@ -127,7 +127,7 @@ def test_a_referee_that_is_killed_costs_the_candidate_in_its_hand_and_no_other(r
     assert any("SIGKILL" in note for note in told.notes)
 
 
-def test_what_every_referee_finds_wrong_with_the_input_is_the_users_error_once(request_for):
+def test_what_every_judge_finds_wrong_with_the_input_is_the_users_error_once(request_for):
     asked = request_for()
     broken = replace(asked.problem, check_sizes=({"M": -1},))
     told = Listening()

@@ -1,4 +1,4 @@
-"""A referee whose clock is in doubt asks the parent, where the compilers are, to say when they have ended."""
+"""A judge whose clock is in doubt asks the parent, where the compilers are, to say when they have ended."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def test_it_is_answered_once_nothing_is_compiled_for_any_model(fleet_of):
     builds = {"H100": FakeBuilds(is_idle=False), "H200": FakeBuilds(is_idle=False)}
     heard = []
 
-    def doubts(referee):
-        referee.judge(referee.next_entry())
-        referee.far.send(("until quiet",))
+    def doubts(judge):
+        judge.judge(judge.next_entry())
+        judge.far.send(("until quiet",))
         for model in builds:
-            heard.append(referee.far.poll(0.3))
+            heard.append(judge.far.poll(0.3))
             builds[model].is_idle = True
-        heard.append(referee.far.recv())
-        judges_all(referee)
-        heard.append(referee.far.poll(0.0))
+        heard.append(judge.far.recv())
+        judges_all(judge)
+        heard.append(judge.far.poll(0.0))
 
     results = fleet_of(
         [FakeReferee("cuda:0", judges_all, "H100"), FakeReferee("cuda:1", doubts, "H200")], builds=builds,

@@ -17,14 +17,14 @@ def always(_: int) -> bool:
     return True
 
 
-def joined(entries: int, referees: int) -> Sharing:
+def joined(entries: int, judges: int) -> Sharing:
     sharing = Sharing(range(1, entries + 1), CONTROL)
-    for referee in range(referees):
-        sharing.join(referee)
+    for judge in range(judges):
+        sharing.join(judge)
     return sharing
 
 
-def test_every_referee_judges_its_own_control_first_and_hears_already_what_follows():
+def test_every_judge_judges_its_own_control_first_and_hears_already_what_follows():
     sharing = joined(6, 2)
     assert sharing.next(0, always) == Job(CONTROL, 1)
     assert sharing.next(1, always) == Job(CONTROL, 2)
@@ -34,8 +34,8 @@ def test_every_referee_judges_its_own_control_first_and_hears_already_what_follo
 
 def test_the_first_that_is_free_takes_the_next():
     sharing = joined(6, 2)
-    for referee in (0, 1):
-        sharing.next(referee, always)
+    for judge in (0, 1):
+        sharing.next(judge, always)
     taken = [sharing.next(0, always).entry for _ in range(3)]
     assert taken == [1, 3, 4]
     assert sharing.next(1, always).entry == 2
@@ -62,25 +62,25 @@ def test_what_is_built_first_is_judged_first():
     assert sharing.next(0, built.__contains__).entry == 3
 
 
-def test_a_lost_referee_costs_what_it_had_in_hand_and_gives_back_what_it_was_promised():
+def test_a_lost_judge_costs_what_it_had_in_hand_and_gives_back_what_it_was_promised():
     sharing = joined(6, 2)
-    for referee in (0, 1, 0):
-        sharing.next(referee, always)
+    for judge in (0, 1, 0):
+        sharing.next(judge, always)
     assert sharing.lose(0) == 1
-    assert sharing.referees == {1}
+    assert sharing.judges == {1}
     assert list(sharing.left)[0] == 3
     judged = [sharing.next(1, always).entry for _ in range(5)]
     assert judged == [2, 3, 4, 5, 6]
     assert sharing.next(1, always) is None and sharing.is_over
 
 
-def test_a_referee_that_never_came_to_its_control_loses_nothing():
+def test_a_judge_that_never_came_to_its_control_loses_nothing():
     sharing = joined(2, 2)
     assert sharing.lose(1) is None
     assert list(sharing.left) == [1, 2]
 
 
-def test_it_is_over_once_all_is_judged_although_a_late_referee_still_times_its_control():
+def test_it_is_over_once_all_is_judged_although_a_late_judge_still_times_its_control():
     sharing = joined(1, 1)
     sharing.next(0, always)
     sharing.next(0, always)
@@ -108,23 +108,23 @@ def test_without_a_control_the_entries_alone_are_shared_out():
 
 
 @given(
-    entries=st.integers(0, 12), referees=st.integers(1, 4), steps=st.lists(st.tuples(st.integers(0, 3), st.booleans())),
+    entries=st.integers(0, 12), judges=st.integers(1, 4), steps=st.lists(st.tuples(st.integers(0, 3), st.booleans())),
 )
-def test_whoever_is_free_or_lost_whenever_every_entry_is_given_out_once(entries, referees, steps):
-    sharing, given_out, lost = joined(entries, referees), Counter(), []
-    everybody = list(range(referees))
-    for referee, is_lost in [*((number % referees, gone) for number, gone in steps), *((0, False),) * (entries + 2)]:
-        if referee not in sharing.referees:
+def test_whoever_is_free_or_lost_whenever_every_entry_is_given_out_once(entries, judges, steps):
+    sharing, given_out, lost = joined(entries, judges), Counter(), []
+    everybody = list(range(judges))
+    for judge, is_lost in [*((number % judges, gone) for number, gone in steps), *((0, False),) * (entries + 2)]:
+        if judge not in sharing.judges:
             continue
-        if is_lost and len(sharing.referees) > 1 and referee != 0:
-            lost.append(sharing.lose(referee))
+        if is_lost and len(sharing.judges) > 1 and judge != 0:
+            lost.append(sharing.lose(judge))
             continue
-        job = sharing.next(referee, always)
+        job = sharing.next(judge, always)
         if job is not None:
             given_out[job.entry] += 1
-    for referee in everybody[1:]:
-        if referee in sharing.referees:
-            lost.append(sharing.lose(referee))
+    for judge in everybody[1:]:
+        if judge in sharing.judges:
+            lost.append(sharing.lose(judge))
     while (job := sharing.next(0, always)) is not None:
         given_out[job.entry] += 1
     del given_out[CONTROL]
@@ -137,9 +137,9 @@ def test_forty_equal_entries_are_shared_out_evenly(count):
     sharing = joined(40, count)
     judged: Counter[int] = Counter()
     for _ in range(11 if count == 4 else 41):
-        for referee in range(count):
-            job = sharing.next(referee, always)
-            judged[referee] += job is not None and job.entry != CONTROL
+        for judge in range(count):
+            job = sharing.next(judge, always)
+            judged[judge] += job is not None and job.entry != CONTROL
     assert set(judged.values()) == {40 // count}
 
 

@@ -16,7 +16,7 @@ from harness.model.problem import load_problem
 from harness.model.settings import load_settings
 from harness.runs.suite import early_builds as ahead
 from harness.runs.suite.children import Child
-from harness.sandbox.strongest import best_wall
+from harness.sandbox.strongest import strongest_sandbox
 
 pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")]
 
@@ -61,7 +61,7 @@ def kept(wanted, device):
     counts = []
     for problem, candidates in wanted:
         with queue_for(
-            problem, candidates, toolchain_for(None, ()), load_settings("quick"), device, Cache(), best_wall()
+            problem, candidates, toolchain_for(None, ()), load_settings("quick"), device, Cache(), strongest_sandbox()
         ) as queue:
             counts.append(sum(each in queue._done for each in candidates))
     return counts

@@ -1,4 +1,4 @@
-"""A player that is looked at, and a referee that looks, with known times and inputs on the CPU."""
+"""A worker that is looked at, and a judge that looks, with known times and inputs on the CPU."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from harness.model.device_limits import CUDA
 from harness.model.verdict import ReasonCode, Status
 from harness.reference.inputs.families import GIVEN, family_named
 from harness.reference.inputs.sets import draw_set
-from harness.timing.deferred_work import Backlog
+from harness.timing.deferred_work import DeferredWork
 from harness.timing.probes import runner
-from harness.timing.probes.runner import Looking
-from harness.timing.probes.schedule import Look
+from harness.timing.probes.runner import ProbeRunner
+from harness.timing.probes.schedule import Probe
 
 USUAL_US = 100.0
 BENCH = SimpleNamespace(limits=CUDA, synchronize=lambda: None)
 
 
 class Session:
-    """A player whose calls take `call_us`, and so much longer where the inputs were completed late or have signs."""
+    """A worker whose calls take `call_us`, and so much longer where the inputs were completed late or have signs."""
 
     def __init__(self, later_us=0.0, call_us=USUAL_US, signed_us=0.0):
-        self.later_us, self.call_us, self.lacking, self.looked, self.seen = later_us, call_us, [], [], []
+        self.later_us, self.call_us, self.lacking, self.probed, self.seen = later_us, call_us, [], [], []
         self.signed_us = signed_us
 
-    def launch(self, sets, *, hold, early_s=0.0, inspect=False, incomplete=None, meanwhile=None, record=False):
+    def launch(self, sets, *, gate, early_s=0.0, inspect=False, deferred_inputs=None, meanwhile=None, record=False):
         if meanwhile is not None:
             meanwhile()
-        self.index = None if incomplete is None else incomplete.index
+        self.index = None if deferred_inputs is None else deferred_inputs.index
         self.seen += sets
-        self.looked.append((inspect, early_s > 0, incomplete is not None))
+        self.probed.append((inspect, early_s > 0, deferred_inputs is not None))
         times = [self.call_us] * len(sets)
-        if incomplete is not None:
-            self.lacking.append((len(sets), incomplete.index))
-            times[incomplete.index] += self.later_us
+        if deferred_inputs is not None:
+            self.lacking.append((len(sets), deferred_inputs.index))
+            times[deferred_inputs.index] += self.later_us
         for index, inputs in enumerate(sets):
             times[index] += self.signed_us * (inputs.family.name == "signs")
         launches = [Launch(time_us, 3.0, None, None, []) for time_us in times]
@@ -59,19 +59,19 @@ def reference_of(get_inputs=lambda: [torch.rand(32, 32)], timed=("signs",)):
     )
 
 
-def looking_of(session, verify=lambda sets, made, only=None: None, *, count=5, reference=None):
-    reference, backlog = reference or reference_of(), Backlog(BENCH.synchronize)
-    looker = Looking(session, BENCH, reference, verify, backlog, lambda: [reference.draw() for _ in range(count)])
-    looker.settle = backlog.settle
-    return looker
+def probe_runner_of(session, verify=lambda sets, made, only=None: None, *, count=5, reference=None):
+    reference, deferred_work = reference or reference_of(), DeferredWork(BENCH.synchronize)
+    probe_runner = ProbeRunner(session, BENCH, reference, verify, deferred_work, lambda: [reference.draw() for _ in range(count)])
+    probe_runner.settle = deferred_work.settle
+    return probe_runner
 
 
-def look(session, verify=lambda sets, made, only=None: None, *, count=5, reference=None, what=Look.LATE, usual_us=(USUAL_US,)):
+def probe(session, verify=lambda sets, made, only=None: None, *, count=5, reference=None, what=Probe.LATE_INPUT, usual_us=(USUAL_US,)):
     reference = reference or reference_of()
-    looker = looking_of(session, verify, count=count, reference=reference)
-    looker.at(what, [reference.draw() for _ in range(count)], usual_us, hold=True)
-    looker.settle()
-    return looker
+    probe_runner = probe_runner_of(session, verify, count=count, reference=reference)
+    probe_runner.at(what, [reference.draw() for _ in range(count)], usual_us, gate=True)
+    probe_runner.settle()
+    return probe_runner
 
 
 def wrong():

@@ -9,15 +9,15 @@ import torch
 
 from harness.launch.failures import Failed
 from harness.model.verdict import ReasonCode, Status
-from harness.timing.probes.result import EarlyLook
+from harness.timing.probes.result import ProbeResult
 
-from .conftest import USUAL_US, Session, look, reference_of, wrong
+from .conftest import USUAL_US, Session, probe, reference_of, wrong
 
 
 @pytest.mark.parametrize("count", [2, 5])
 def test_a_call_that_takes_as_long_whenever_its_inputs_come_is_looked_at_once(count):
     session = Session()
-    assert look(session, count=count).completed == EarlyLook(USUAL_US, USUAL_US)
+    assert probe(session, count=count).late_input_probe == ProbeResult(USUAL_US, USUAL_US)
     (launches, index), = session.lacking
     assert launches == count and 1 <= index < count
 
@@ -25,7 +25,7 @@ def test_a_call_that_takes_as_long_whenever_its_inputs_come_is_looked_at_once(co
 def test_one_that_takes_longer_then_is_looked_at_five_times(chosen):
     chosen(2)
     session = Session(later_us=50.0)
-    assert look(session).completed == EarlyLook(USUAL_US + 50, USUAL_US)
+    assert probe(session).late_input_probe == ProbeResult(USUAL_US + 50, USUAL_US)
     assert len(session.lacking) == 5
 
 
@@ -34,8 +34,8 @@ def test_a_machine_that_is_busier_than_it_was_is_doubted_and_nobody_is_blamed_fo
     chosen(3)
     for index in (3, 1):  # of the second no launch before it counts
         chosen(index)
-        found = look(session, count=5).completed
-        assert found == EarlyLook(3 * USUAL_US, USUAL_US, 0.0)
+        found = probe(session, count=5).late_input_probe
+        assert found == ProbeResult(3 * USUAL_US, USUAL_US, 0.0)
         assert found.is_finding and not found.is_certain
 
 
@@ -43,8 +43,8 @@ def test_a_machine_that_is_busier_than_it_was_is_doubted_and_nobody_is_blamed_fo
 def test_work_begun_before_is_certain_where_calls_beside_show_it_too(chosen, count, index, beside_us):
     chosen(index)
     session = Session(later_us=50.0)
-    found = look(session, count=count).completed
-    assert found == EarlyLook(USUAL_US + 50, USUAL_US, beside_us) and found.is_certain
+    found = probe(session, count=count).late_input_probe
+    assert found == ProbeResult(USUAL_US + 50, USUAL_US, beside_us) and found.is_certain
     assert session.lacking == 5 * [(count, index)]
 
 
@@ -54,15 +54,15 @@ def test_who_is_as_slow_for_the_rest_of_the_segment_is_found_out_all_the_same(ch
     session = Session(later_us=50.0)
     launch = session.launch
 
-    def padding(sets, *, incomplete=None, **how):
-        made = launch(sets, incomplete=incomplete, **how)
-        if incomplete is not None:
+    def padding(sets, *, deferred_inputs=None, **how):
+        made = launch(sets, deferred_inputs=deferred_inputs, **how)
+        if deferred_inputs is not None:
             slow = [replace(each, time_us=USUAL_US + 50) for each in made.launches[session.index:]]
             made.launches[session.index:] = slow
         return made
 
     session.launch = padding
-    found = look(session).completed
+    found = probe(session).late_input_probe
     assert (found.usual_us, found.early_us) == (USUAL_US + 50, USUAL_US) and found.is_certain
 
 
@@ -70,15 +70,15 @@ def test_who_is_slow_for_a_while_after_such_a_launch_is_doubted_still():
     session = Session(later_us=50.0)
     launch = session.launch
 
-    def slow_after(sets, *, incomplete=None, **how):
-        was_looked_at, session.call_us = bool(session.lacking), USUAL_US
-        if incomplete is None and was_looked_at:
+    def slow_after(sets, *, deferred_inputs=None, **how):
+        was_probed, session.call_us = bool(session.lacking), USUAL_US
+        if deferred_inputs is None and was_probed:
             session.call_us += 50.0
-        return launch(sets, incomplete=incomplete, **how)
+        return launch(sets, deferred_inputs=deferred_inputs, **how)
 
     session.launch = slow_after
-    found = look(session, count=2).completed
-    assert found == EarlyLook(USUAL_US + 50, USUAL_US, 0.0)
+    found = probe(session, count=2).late_input_probe
+    assert found == ProbeResult(USUAL_US + 50, USUAL_US, 0.0)
     assert found.is_finding and not found.is_certain
 
 
@@ -95,8 +95,8 @@ def test_who_is_honest_for_a_dozen_queues_once_it_was_found_out_is_doubted(chose
         return launch(sets, **how)
 
     session.launch = warned
-    found = look(session).completed
-    assert found == EarlyLook(USUAL_US + 50, USUAL_US, 0.0)
+    found = probe(session).late_input_probe
+    assert found == ProbeResult(USUAL_US + 50, USUAL_US, 0.0)
     assert found.is_finding and not found.is_certain
 
 
@@ -113,14 +113,14 @@ def test_after_a_finding_all_five_are_made_and_each_finding_counts(chosen, slowe
         return launch(sets, **how)
 
     session.launch = by_chance
-    found = look(session).completed
+    found = probe(session).late_input_probe
     assert (len(session.lacking), found.findings, found.is_finding) == (launches, findings, findings == 5)
 
 
 def test_inputs_of_which_no_two_draws_differ_are_complete_from_the_start():
     session = Session()
-    found = look(session, reference=reference_of(lambda: [torch.ones(8, 8)]))
-    assert session.lacking == [] and found.completed == EarlyLook(USUAL_US, USUAL_US)
+    found = probe(session, reference=reference_of(lambda: [torch.ones(8, 8)]))
+    assert session.lacking == [] and found.late_input_probe == ProbeResult(USUAL_US, USUAL_US)
 
 
 def test_an_output_that_is_wrong_each_time_its_inputs_are_completed_late_was_begun_before():
@@ -131,7 +131,7 @@ def test_an_output_that_is_wrong_each_time_its_inputs_are_completed_late_was_beg
             raise wrong()
 
     with pytest.raises(Failed) as caught:
-        look(session, verify)
+        probe(session, verify)
     assert caught.value.verdict.reason_code is ReasonCode.CLOCKS_DISAGREE
     assert "wrong each time" in caught.value.verdict.reason and "element [0] is 1" in caught.value.verdict.reason
     assert len(session.lacking) == 3
@@ -145,7 +145,7 @@ def test_one_that_is_wrong_now_and_then_is_wrong_and_not_accused():
             raise wrong()
 
     with pytest.raises(Failed) as caught:
-        look(session, verify)
+        probe(session, verify)
     assert caught.value.verdict.status is Status.INCORRECT
     assert caught.value.verdict.reason == wrong().verdict.reason + "; a part of the inputs came as the timed window opened"
 
@@ -158,5 +158,5 @@ def test_another_launch_that_is_wrong_is_wrong():
             raise wrong()
 
     with pytest.raises(Failed) as caught:
-        look(session, verify)
+        probe(session, verify)
     assert caught.value.verdict == wrong().verdict and len(session.lacking) == 1

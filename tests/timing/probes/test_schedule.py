@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from harness.timing.probes.schedule import DrawnLooks, Look
+from harness.timing.probes.schedule import Probe, ProbeSchedule
 
 
 def test_each_thing_is_looked_at_in_the_first_four_rounds_and_by_chance_besides():
-    places, later, last, by_chance = {what: set() for what in Look}, set(), set(), 0
+    places, later, last, by_chance = {what: set() for what in Probe}, set(), set(), 0
     for _ in range(300):
-        drawn = DrawnLooks()
+        drawn = ProbeSchedule()
         first = [drawn.before(segment) for segment in range(8)]
-        assert set(first) >= set(Look)
+        assert set(first) >= set(Probe)
         for segment, what in enumerate(first):
             if what:
                 places[what].add(segment)
         again = [drawn.before(segment) for segment in range(8)]
-        by_chance += sum(what is not None for what in first + again) - 2 * len(Look)
+        by_chance += sum(what is not None for what in first + again) - 2 * len(Probe)
         later |= {drawn.before(segment) for segment in range(8, 24)}
         last.add(drawn.last())
     assert all(seen == set(range(8)) for seen in places.values())
-    assert later == {None, *Look} and last == set(Look)
-    assert 140 < by_chance < 260  # of 300 players' 8 segments that are not among the first, one in nine
+    assert later == {None, *Probe} and last == set(Probe)
+    assert 140 < by_chance < 260  # of 300 workers' 8 segments that are not among the first, one in nine
 
 
 def test_what_cannot_be_looked_at_never_is():
     for _ in range(100):
-        drawn = DrawnLooks([Look.FLUSH, Look.OPEN])
-        assert {drawn.before(segment) for segment in range(24)} >= {None, Look.FLUSH, Look.OPEN}
-        assert not {drawn.last(), *map(drawn.before, range(24))} & {Look.LATE, Look.VALUES}
+        drawn = ProbeSchedule([Probe.FLUSH, Probe.EARLY_READ])
+        assert {drawn.before(segment) for segment in range(24)} >= {None, Probe.FLUSH, Probe.EARLY_READ}
+        assert not {drawn.last(), *map(drawn.before, range(24))} & {Probe.LATE_INPUT, Probe.INPUT_VALUE}

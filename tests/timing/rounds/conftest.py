@@ -1,4 +1,4 @@
-"""Rounds on a scripted player and device: known times in, and a log of who launched how much when."""
+"""Rounds on a scripted worker and device: known times in, and a log of who launched how much when."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.timing.rounds import Rounds
 
 
 class ScriptedSession:
-    """A player whose launches take what `time_us(number of the segment)` says; the first of a segment is slow."""
+    """A worker whose launches take what `time_us(number of the segment)` says; the first of a segment is slow."""
 
     def __init__(self, time_us, log, hidden=None, steps_us=40.0):
         self._time_us, self._log, self._hidden, self._steps_us = time_us, log, hidden, steps_us
@@ -35,28 +35,28 @@ class ScriptedSession:
     def draw_places(self):
         self._log.append(("places",))
 
-    late_inside, insides = (), 0
-    inside_us = None  # what the baseline takes in the player; None where it cannot be constructed there
+    late_in_worker, in_workers = (), 0
+    in_worker_us = None  # what the baseline takes in the worker; None where it cannot be constructed there
 
     def load_reference(self, reference):
-        return self.inside_us is not None
+        return self.in_worker_us is not None
 
-    def time_reference(self, sets, *, hold, meanwhile=None):
+    def time_reference(self, sets, *, gate, meanwhile=None):
         if meanwhile is not None:
             meanwhile()
-        self._log.append(("I", len(sets), hold))
-        if isinstance(self.inside_us, Exception):
-            raise self.inside_us
-        if self.inside_us == "raises":
+        self._log.append(("I", len(sets), gate))
+        if isinstance(self.in_worker_us, Exception):
+            raise self.in_worker_us
+        if self.in_worker_us == "raises":
             return "raised RuntimeError: patched"
-        times = [1000 * self.inside_us] + [self.inside_us] * (len(sets) - 1)
-        hidden = self._inside_hidden() and len(sets) <= self.room if hold else None
+        times = [1000 * self.in_worker_us] + [self.in_worker_us] * (len(sets) - 1)
+        hidden = self._in_worker_hidden() and len(sets) <= self.room if gate else None
         return Launches([Launch(each, 3.0, each, None, []) for each in times], 1.0, hidden, [True] * len(sets))
 
-    def _inside_hidden(self):
-        """Whether the queue of the baseline was held: not the one whose number `late_inside` has, from 1."""
-        self.insides += 1
-        return self.insides not in self.late_inside
+    def _in_worker_hidden(self):
+        """Whether the queue of the baseline was gated: not the one whose number `late_in_worker` has, from 1."""
+        self.in_workers += 1
+        return self.in_workers not in self.late_in_worker
 
     synchronised = 0
 
@@ -64,7 +64,7 @@ class ScriptedSession:
         self._log.append(("helpers",))
 
     def launch(
-        self, sets, *, hold, timeout_s=None, early_s=None, inspect=False, incomplete=None, meanwhile=None,
+        self, sets, *, gate, timeout_s=None, early_s=None, inspect=False, deferred_inputs=None, meanwhile=None,
         synchronised=False, record=False,
     ):
         if meanwhile is not None:
@@ -72,32 +72,32 @@ class ScriptedSession:
         if synchronised:
             self.synchronised += 1
         self.early_s = max(early_s or 0.0, self.early_s)
-        if incomplete is not None:
-            self._log.append(("completed", len(sets), hold))
+        if deferred_inputs is not None:
+            self._log.append(("completed", len(sets), gate))
             times = [self._time_us(self.segments)] * len(sets)
-            times[incomplete.index] += self.completed_later_us
+            times[deferred_inputs.index] += self.completed_later_us
             return Launches([Launch(each, 3.0, 1.0, None, []) for each in times], 1.0, None, [True] * len(sets))
         if any(inputs.family is not GIVEN for inputs in sets):
-            self._log.append(("valued", len(sets), hold))
+            self._log.append(("valued", len(sets), gate))
             times = [self._time_us(self.segments) + self.valued_later_us * (each.family is not GIVEN) for each in sets]
             return Launches([Launch(each, 3.0, 1.0, None, []) for each in times], 1.0, None, [True] * len(sets))
         if early_s is not None:  # a look at early inputs, of which every other segment is as usual
-            self._log.append(("recorded" if record else "inspected" if inspect else "early", len(sets), hold))
+            self._log.append(("recorded" if record else "inspected" if inspect else "early", len(sets), gate))
             time_us = self.early_us if early_s else self._time_us(self.segments)
             launches = [Launch(time_us, 3.0, 1.0, None, [])] * len(sets)
             return Launches(launches, 1.0, None, [True] * len(sets))
         time_us = self._time_us(self.segments)
         self.segments += 1
-        self._log.append(("A", len(sets), hold))
+        self._log.append(("A", len(sets), gate))
         times = [1000 * time_us] + [time_us] * (len(sets) - 1) if len(sets) > 1 else [time_us]
         launches = [Launch(each, 3.0, each + self._steps_us, None, []) for each in times]
         hidden = self._hidden(self.segments) if callable(self._hidden) else self._hidden
         hidden = hidden if len(sets) <= self.room else False
-        return Launches(launches, self.end_to_end_us, hidden if hold else None, [True] * len(sets))
+        return Launches(launches, self.end_to_end_us, hidden if gate else None, [True] * len(sets))
 
 
 class ScriptedBench:
-    """The referee's own arm on the same script, and telemetry from a list."""
+    """The judge's own arm on the same script, and telemetry from a list."""
 
     room = 100  # as the session's
 
@@ -109,10 +109,10 @@ class ScriptedBench:
     def synchronize(self):
         self._log.append(("synchronize",))
 
-    def local_launches(self, model, sets, *, hold):
-        self._log.append(("B", len(sets), hold))
+    def local_launches(self, model, sets, *, gate):
+        self._log.append(("B", len(sets), gate))
         times_us = [1000 * self._time_us] + [self._time_us] * (len(sets) - 1)
-        return LocalTimes(times_us, 50.0, hidden=(len(sets) <= self.room) if hold else None)
+        return LocalTimes(times_us, 50.0, hidden=(len(sets) <= self.room) if gate else None)
 
     def violations(self):
         return Violations(5_000_000 * self.readings, None)
@@ -156,19 +156,19 @@ def rounds_of(small_regions, reference_of, settings):
 
 @pytest.fixture
 def beside(small_regions, reference_of, settings):
-    """`beside(a_us, inside_us, b_us, **fields)`: (Timing, log) of a GPU on which the baseline can be timed in the player
-    too, with such settings. What is timed is the control, if nothing else is said.
+    """`beside(a_us, in_worker_us, b_us, **fields)`: (Timing, log) of a GPU on which the baseline can be timed in the
+    worker too, with such settings. What is timed is the control, if nothing else is said.
     """
 
-    def make(a_us, inside_us, b_us, *, is_control=True, over_processes=None, **fields):
+    def make(a_us, in_worker_us, b_us, *, is_control=True, pooled_baseline=None, **fields):
         log = []
         session = ScriptedSession(lambda _: a_us, log)
-        session.inside_us = inside_us
+        session.in_worker_us = in_worker_us
         bench = ScriptedBench(b_us, log, "cuda")
         wanted = replace(settings, **fields)
         rounds = Rounds(
             session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}, is_control=is_control,
-            over_processes=over_processes,
+            pooled_baseline=pooled_baseline,
         )
         return rounds.run(), log
 

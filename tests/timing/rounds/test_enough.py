@@ -60,10 +60,10 @@ def test_whether_enough_is_known_is_asked_at_the_looks_and_of_short_calls_once_b
 def test_whether_more_rounds_are_worth_it_is_said_of_a_look_that_is_well_ahead(wanted, monkeypatch, rounds, compared):
     """A share that is spent right before a look would end any rounds: the few until then narrow nothing."""
     asked = []
-    monkeypatch.setattr(estimate, "narrows_by", lambda inside, outside, later, confidence: asked.append(later) or 0.3)
+    monkeypatch.setattr(estimate, "narrows_by", lambda in_worker, outside, later, confidence: asked.append(later) or 0.3)
     timing = timing_of((30 * WIDE)[:rounds], 16.0, 1.42)
-    timing.inside_log_ratios = (30 * [0.02, 0.018, 0.022])[:rounds]  # known, and narrower than is asked for
-    timing.inside_us = [16.0] * rounds
+    timing.in_worker_log_ratios = (30 * [0.02, 0.018, 0.022])[:rounds]  # known, and narrower than is asked for
+    timing.in_worker_us = [16.0] * rounds
     monkeypatch.setattr(Timing, "agreeing", property(lambda self: True))
     monkeypatch.setattr(estimate, "width_for", lambda half_width, time_us: 0.0)
     assert not estimate._is_known(timing, replace(wanted, looks=(10, 20, 40, 80)))

@@ -1,4 +1,4 @@
-"""Queues that are held until they are full: when, and what becomes of one that is late."""
+"""Queues that are gated until they are full: when, and what becomes of one that is late."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.timing.probes.runner import Looking
-from harness.timing.probes.schedule import Look
+from harness.timing.probes.runner import ProbeRunner
+from harness.timing.probes.schedule import Probe
 from harness.timing.rounds import Rounds, fewer_that_fit
 
 
@@ -29,8 +29,8 @@ def test_on_a_gpu_rounds_are_held_and_a_look_at_the_size_is_not(rounds_of):
 def test_a_candidate_that_synchronises_is_no_longer_held_and_the_record_says_so(rounds_of):
     timing, log, *_ = rounds_of(1000.0, kind="cuda", hidden=False)
     assert timing.launch_hidden is False
-    held = [entry[1] for entry in log if entry[0] == "A" and entry[2]]
-    assert held == [timing.launches_per_segment, 2], "and, to be sure of it, the shortest"
+    gated = [entry[1] for entry in log if entry[0] == "A" and entry[2]]
+    assert gated == [timing.launches_per_segment, 2], "and, to be sure of it, the shortest"
 
 
 def test_a_machine_that_stands_still_once_costs_a_round_and_not_the_queues_after_it(rounds_of):
@@ -46,8 +46,8 @@ def test_a_machine_that_stands_still_once_costs_a_round_and_not_the_queues_after
 
 
 def test_who_is_late_a_second_time_is_held_no_longer(rounds_of):
-    """Else it would choose which of its rounds count. Those that were held before count no more: what is allowed of the
-    others would be allowed of all.
+    """Else it would choose which of its rounds count. Those that were gated before count no more: what is allowed of
+    the others would be allowed of all.
     """
     took_us = lambda segment: 1000.0 if segment < 14 else 900.0  # noqa: E731
     timing, log, *_ = rounds_of(took_us, kind="cuda", hidden=lambda segment: segment not in (8, 14))
@@ -65,16 +65,16 @@ def test_one_that_was_never_held_in_a_round_has_no_exception(rounds_of):
 
 def test_the_times_of_a_queue_that_ran_dry_are_nobodys_usual_ones(rounds_of, monkeypatch):
     """What is looked at next would be held against them: the segment before it was late, and in no ratio."""
-    usual, at = [], Looking.at
+    usual, at = [], ProbeRunner.at
 
-    def looking(self, look, drawn, usual_us, **how):
+    def probe_runner(self, probe, drawn, usual_us, **how):
         usual.append(list(usual_us))
-        return at(self, look, drawn, usual_us, **how)
+        return at(self, probe, drawn, usual_us, **how)
 
-    monkeypatch.setattr(Looking, "at", looking)
-    looks = {3: Look.FLUSH, 4: Look.FLUSH}  # the second segment of the second round is late: number 3
+    monkeypatch.setattr(ProbeRunner, "at", probe_runner)
+    looks = {3: Probe.FLUSH, 4: Probe.FLUSH}  # the second segment of the second round is late: number 3
     monkeypatch.setattr(
-        "harness.timing.rounds.DrawnLooks", lambda kinds: SimpleNamespace(before=looks.get, last=lambda: Look.FLUSH)
+        "harness.timing.rounds.ProbeSchedule", lambda kinds: SimpleNamespace(before=looks.get, last=lambda: Probe.FLUSH)
     )
     took_us = lambda segment: 5000.0 if segment == 7 else 1000.0  # noqa: E731
     timing, *_ = rounds_of(took_us, kind="cuda", hidden=lambda segment: segment != 8)
@@ -91,7 +91,7 @@ def many_kernels(scripted, small_regions, reference_of, settings):
     def make(whose, room, *, a_us=16.0, b_us=16.0):
         log = []
         session, bench = scripted.Session(lambda _: a_us, log, True), scripted.Bench(b_us, log, "cuda")
-        session.inside_us = b_us
+        session.in_worker_us = b_us
         if whose == "B":
             bench.room = room
         elif whose == "A":
@@ -99,9 +99,9 @@ def many_kernels(scripted, small_regions, reference_of, settings):
         else:
             plain = session.time_reference
 
-            def time_reference(sets, *, hold, **how):
-                made = plain(sets, hold=hold, **how)
-                return replace(made, hidden=len(sets) <= room) if hold else made
+            def time_reference(sets, *, gate, **how):
+                made = plain(sets, gate=gate, **how)
+                return replace(made, hidden=len(sets) <= room) if gate else made
 
             session.time_reference = time_reference
         rounds = Rounds(session, bench, reference_of(), replace(settings, segment_ms=3.0), lambda *given, **named: None, {1})

@@ -20,35 +20,35 @@ pytestmark = pytest.mark.usefixtures("small_regions")
 def test_below_a_millisecond_the_speedup_is_over_the_baseline_in_the_candidates_process(beside):
     timing, log = beside(20.0, 20.0, 20.4)
     assert timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
-    assert timing.speedup.hi == pytest.approx(1.02), "the interval reaches to the referee's own baseline"
+    assert timing.speedup.hi == pytest.approx(1.02), "the interval reaches to the judge's own baseline"
     assert timing.speedup.lo == pytest.approx(1.0)
     rounds = "".join(entry[0] for entry in log if entry[0] in "ABI")
     assert "AIBIA" + "IABAI" + "AIBIA" in rounds
 
 
-def test_baselines_that_disagree_are_a_note_and_the_referees_own_counts(beside):
+def test_baselines_that_disagree_are_a_note_and_the_judges_own_counts(beside):
     timing, _ = beside(20.0, 40.0, 20.0)
     assert not timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
     assert timing.speedup.lo == pytest.approx(1 / 1.05) and timing.speedup.hi == pytest.approx(1.05)
     assert timing.notes == [
-        "eager took 40.0 µs in its process and 20.0 µs in the referee's, more than processes differ by: the speedup is over "
-        "the referee's, and its interval 1 µs wider at either end for what a process adds to a call"
+        "eager took 40.0 µs in its process and 20.0 µs in the judge's, more than processes differ by: the speedup is over "
+        "the judge's, and its interval 1 µs wider at either end for what a process adds to a call"
     ]
 
 
-@pytest.mark.parametrize(("inside_us", "a_us", "b_us"), [(15.49, 15.49, 16.56), (16.70, 16.70, 15.43)])
-def test_an_unusual_process_makes_nobody_faster_or_slower_than_itself(beside, inside_us, a_us, b_us):
+@pytest.mark.parametrize(("in_worker_us", "a_us", "b_us"), [(15.49, 15.49, 16.56), (16.70, 16.70, 15.43)])
+def test_an_unusual_process_makes_nobody_faster_or_slower_than_itself(beside, in_worker_us, a_us, b_us):
     """The two of 119 in which eager was called so, on an H200."""
-    timing, _ = beside(a_us, inside_us, b_us)
+    timing, _ = beside(a_us, in_worker_us, b_us)
     assert not timing.agreeing and timing.speedup.estimate == pytest.approx(b_us / a_us)
     assert timing.speedup.lo <= 1.0 <= timing.speedup.hi and timing.word == "UNSURE"
     assert "its interval spans both" in timing.notes[0]
 
 
-def test_longer_calls_and_players_that_cannot_have_the_baseline_inside(beside):
+def test_longer_calls_and_workers_that_cannot_have_the_baseline_inside(beside):
     assert "I" not in {entry[0] for entry in beside(5000.0, 5000.0, 5000.0)[1]}
     timing, log = beside(20.0, None, 20.0)
-    assert not timing.inside_us and "I" not in {entry[0] for entry in log}
+    assert not timing.in_worker_us and "I" not in {entry[0] for entry in log}
     assert "it cannot be loaded there" in timing.notes[0] and timing.speedup.hi == pytest.approx(1.05)
 
 
@@ -56,7 +56,7 @@ def test_beside_a_long_call_it_counts_where_both_are_as_long_and_a_narrow_interv
     timing, log = beside(2720.5, 2720.5, 2720.0, half_width=0.001)
     assert "I" in {entry[0] for entry in log}
     assert timing.agreeing and timing.speedup.estimate == pytest.approx(1.0)
-    assert timing.speedup.lo == pytest.approx(2720.0 / 2720.5), "down to what the referee's own baseline says"
+    assert timing.speedup.lo == pytest.approx(2720.0 / 2720.5), "down to what the judge's own baseline says"
     assert "I" not in {entry[0] for entry in beside(500.0, 2720.5, 2720.0, half_width=0.001)[1]}
     assert "I" not in {entry[0] for entry in beside(2720.5, 2720.5, 2720.0, half_width=0.002)[1]}
 
@@ -77,33 +77,33 @@ def test_a_baseline_that_fails_inside_is_left_at_that(beside):
 def test_one_that_fails_later_is_said_to_and_not_that_it_took_another_time(scripted, reference_of, settings):
     log = []
     session, bench = scripted.Session(lambda _: 20.0, log), scripted.Bench(20.0, log, "cuda")
-    session.inside_us, plain = 20.0, session.time_reference
+    session.in_worker_us, plain = 20.0, session.time_reference
 
     def time_reference(sets, **how):
         if [entry[0] for entry in log].count("I") == 4:
-            session.inside_us = "raises"
+            session.in_worker_us = "raises"
         return plain(sets, **how)
 
     session.time_reference = time_reference
     timing = Rounds(
         session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}, is_control=True
     ).run()
-    assert not timing.agreeing and timing.inside_us
+    assert not timing.agreeing and timing.in_worker_us
     assert len(timing.notes) == 1 and "could not be timed in its process in all rounds" in timing.notes[0]
     assert timing.speedup.lo == pytest.approx(1 / 1.05) and timing.speedup.hi == pytest.approx(1.05)
 
 
 @pytest.fixture
 def late(scripted, reference_of, settings):
-    """`late(*which)`: the timing of eager beside itself, whose queues of these numbers in the player were not held. The
-    candidate's own segments between the eighth of them and the ninth take another time.
+    """`late(*which)`: the timing of eager beside itself, whose queues of these numbers in the worker were not gated.
+    The candidate's own segments between the eighth of them and the ninth take another time.
     """
 
     def make(*which):
         log = []
-        session = scripted.Session(lambda _: 15.6 if session.insides != 8 else 9.0, log)
+        session = scripted.Session(lambda _: 15.6 if session.in_workers != 8 else 9.0, log)
         bench = scripted.Bench(15.1, log, "cuda")
-        session.inside_us, session.late_inside = 15.6, which
+        session.in_worker_us, session.late_in_worker = 15.6, which
         wanted = replace(settings, half_width=1e-6)
         rounds = Rounds(
             session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}, is_control=True
@@ -117,18 +117,18 @@ def test_one_late_queue_of_the_baseline_costs_its_round_and_no_more(late):
     whole, _ = late()
     timing, _ = late(9)
     assert 9.0 in whole.candidate_us and set(timing.candidate_us) == {15.6}
-    assert timing.agreeing and len(timing.log_ratios) == len(whole.log_ratios) and timing.inside_fault is None
+    assert timing.agreeing and len(timing.log_ratios) == len(whole.log_ratios) and timing.in_worker_fault is None
     assert timing.notes == ["a round was left out: a queue of it was not full in time, as all before it had been"]
     assert timing.dropped == 0, "which is said of heat"
     assert not timing.deserves_another_process
 
 
-def test_two_of_them_leave_the_baseline_to_the_referee_and_what_a_process_adds_in_the_interval(late):
+def test_two_of_them_leave_the_baseline_to_the_judge_and_what_a_process_adds_in_the_interval(late):
     """One control of 208 at 16 µs on an H200 was called 4 % slower than itself, with an interval of 0.7 %."""
     timing, _ = late(9, 12)
     assert not timing.agreeing and timing.speedup.estimate == pytest.approx(15.1 / 15.6)
     assert timing.speedup.lo < 1 < timing.speedup.hi and timing.word == "UNSURE"
-    assert "in all rounds (its queue was not full in time): the speedup is over the referee's" in timing.notes[1]
+    assert "in all rounds (its queue was not full in time): the speedup is over the judge's" in timing.notes[1]
     assert timing.deserves_another_process
 
 
@@ -143,27 +143,27 @@ def test_why_it_was_given_up_outlasts_a_round_that_was_left_out(scripted, refere
     log = []
     session = scripted.Session(lambda _: 20.0, log, lambda segment: segment != 12)
     bench = scripted.Bench(20.0, log, "cuda")
-    session.inside_us = "raises"
+    session.in_worker_us = "raises"
     timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}).run()
     assert timing.launch_hidden is True and "was left out" in timing.notes[0]
-    assert timing.inside_fault == "raised RuntimeError: patched" and "patched" in timing.notes[1]
+    assert timing.in_worker_fault == "raised RuntimeError: patched" and "patched" in timing.notes[1]
 
 
 def test_eager_that_raises_in_a_round_with_a_late_queue_is_not_excused(scripted, reference_of, settings):
     log = []
     session = scripted.Session(lambda _: 20.0, log)
     bench, plain = scripted.Bench(20.0, log, "cuda"), session.time_reference
-    session.inside_us = 20.0
-    session._hidden = lambda segment: session.insides != 7  # in whose round the candidate is late too
+    session.in_worker_us = 20.0
+    session._hidden = lambda segment: session.in_workers != 7  # in whose round the candidate is late too
 
     def time_reference(sets, **how):
-        if session.insides == 7:
-            session.inside_us = "raises"
+        if session.in_workers == 7:
+            session.in_worker_us = "raises"
         return plain(sets, **how)
 
     session.time_reference = time_reference
     timing = Rounds(session, bench, reference_of(), settings, lambda sets, made, only=None: None, {1}).run()
-    assert timing.inside_fault == "raised RuntimeError: patched" and not any("left out" in note for note in timing.notes)
+    assert timing.in_worker_fault == "raised RuntimeError: patched" and not any("left out" in note for note in timing.notes)
 
 
 def test_the_first_round_is_nobodys_exception(late):
@@ -196,16 +196,16 @@ def test_rounds_end_early_where_the_distance_between_the_baselines_is_most_of_th
     # By the number of the segment: looks come when chance says, and have no part in this.
     log, wobble = [], [100.0, 100.02, 99.985, 100.01, 99.99, 100.03, 99.97]
     session, bench = scripted.Session(lambda segment: wobble[segment % len(wobble)], log), scripted.Bench(b_us, log, "cuda")
-    session.inside_us = 100.0
+    session.in_worker_us = 100.0
     wanted = replace(settings, half_width=1e-6, budget_s=600.0)
     timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, {1}).run()
     assert len(timing.log_ratios) == rounds and timing.agreeing
 
 
-@pytest.mark.parametrize(("a_us", "inside_us", "b_us"), [(22.0, 15.5, 15.5), (30.0, 1200.0, 1200.0), (160.0, 2720.0, 2720.0)])
-def test_other_code_than_eager_is_another_number_in_another_process(beside, a_us, inside_us, b_us):
+@pytest.mark.parametrize(("a_us", "in_worker_us", "b_us"), [(22.0, 15.5, 15.5), (30.0, 1200.0, 1200.0), (160.0, 2720.0, 2720.0)])
+def test_other_code_than_eager_is_another_number_in_another_process(beside, a_us, in_worker_us, b_us):
     """No round of these differs from another, so all of the interval is that. The control has none of it."""
-    timing, _ = beside(a_us, inside_us, b_us, is_control=False)
+    timing, _ = beside(a_us, in_worker_us, b_us, is_control=False)
     share = process_share(a_us, b_us, 0.99)
     assert timing.speedup.estimate == pytest.approx(b_us / a_us)
     assert timing.speedup.lo == pytest.approx(b_us / a_us * math.exp(-share))

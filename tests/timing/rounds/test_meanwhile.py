@@ -1,4 +1,4 @@
-"""What the referee does while a player makes a queue that is held: the last outputs, and the next inputs."""
+"""What the judge does while a worker makes a queue that is gated: the last outputs, and the next inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from harness.launch.failures import Failed, failed
 from harness.model.verdict import ReasonCode, Status
-from harness.timing.probes.schedule import Look
+from harness.timing.probes.schedule import Probe
 from harness.timing.rounds import Rounds
 
 # How the log names a segment of the candidate's: one that is timed, or a look.
@@ -18,29 +18,29 @@ SEGMENTS = ("A", "early", "inspected", "completed", "valued", "recorded")
 
 @pytest.fixture
 def watched(small_regions, scripted, reference_of, settings):
-    """`watched(kind, inside_us, verify)`: the log of a whole run, in which "making A" and "made A" are around what the
-    referee does while the player makes that queue; with it the launches that were verified, by the number of their A.
+    """`watched(kind, in_worker_us, verify)`: the log of a whole run, in which "making A" and "made A" are around what
+    the judge does while the worker makes that queue; with it the launches that were verified, by the number of their A.
     """
 
-    def run(kind="cuda", inside_us=None, verify=lambda number: None):
+    def run(kind="cuda", in_worker_us=None, verify=lambda number: None):
         log, made_by, verified = [], {}, []
         run.log = log
         session, bench = scripted.Session(lambda _: 10.0, log), scripted.Bench(10.0, log, kind)
-        session.inside_us = inside_us
+        session.in_worker_us = in_worker_us
         plain = {"A": session.launch, "I": session.time_reference}
 
         def around(arm):
-            def launch(sets, *, hold, meanwhile=None, **how):
+            def launch(sets, *, gate, meanwhile=None, **how):
                 def work():
-                    log.append((f"making {arm}", len(sets), hold))
+                    log.append((f"making {arm}", len(sets), gate))
                     if meanwhile is not None:
                         meanwhile()
-                    log.append((f"made {arm}", len(sets), hold))
+                    log.append((f"made {arm}", len(sets), gate))
 
-                if meanwhile is not None and not hold:  # beforehand, as a session does
+                if meanwhile is not None and not gate:  # beforehand, as a session does
                     meanwhile()
                     meanwhile = None
-                made = plain[arm](sets, hold=hold, meanwhile=work, **how)
+                made = plain[arm](sets, gate=gate, meanwhile=work, **how)
                 made_by[id(made)] = len(made_by), made  # kept, so that no other gets its number
                 return made
 
@@ -69,8 +69,8 @@ def watched(small_regions, scripted, reference_of, settings):
     return run
 
 
-def inside(log, step):
-    """Of each `step` in the log the arm whose queue is being made, and whether that is held; None outside."""
+def in_worker(log, step):
+    """Of each `step` in the log the arm whose queue is being made, and whether that is gated; None outside."""
     found, making = [], None
     for entry in log:
         if entry[0].startswith("making"):
@@ -82,42 +82,42 @@ def inside(log, step):
     return found
 
 
-def held_rounds(log):
-    """The log from the first held queue to the last pair."""
+def gated_rounds(log):
+    """The log from the first gated queue to the last pair."""
     first = next(at for at, entry in enumerate(log) if entry[0] == "making A" and entry[2])
     last = max(at for at, entry in enumerate(log) if entry[0] == "B")
     return log[first:last]
 
 
 def test_outputs_are_verified_while_the_first_queue_of_the_next_pair_is_made(watched):
-    log, _ = watched(inside_us=10.0)
-    found = inside(held_rounds(log), "verify")
+    log, _ = watched(in_worker_us=10.0)
+    found = in_worker(gated_rounds(log), "verify")
     within = [each for each in found if each is not None]
     assert {arm for arm, _ in within} == {"A", "I"}
-    assert all(held for _, held in within)
+    assert all(gated for _, gated in within)
     assert len(within) >= 6
 
 
 def test_inputs_of_the_next_pair_are_drawn_while_the_last_queue_of_this_one_is_made(watched):
-    log, _ = watched(inside_us=10.0)
-    assert {each for each in inside(held_rounds(log), "draw") if each is not None} == {("A", True), ("I", True)}
+    log, _ = watched(in_worker_us=10.0)
+    assert {each for each in in_worker(gated_rounds(log), "draw") if each is not None} == {("A", True), ("I", True)}
 
 
 def test_nothing_is_done_beside_a_queue_that_runs_at_once(watched):
     log, _ = watched(kind="cpu")
-    assert set(inside(log, "verify")) == {None} and set(inside(log, "draw")) == {None}
+    assert set(in_worker(log, "verify")) == {None} and set(in_worker(log, "draw")) == {None}
 
 
-@pytest.mark.parametrize("what", list(Look))
-@pytest.mark.parametrize(("kind", "inside_us"), [("cuda", None), ("cuda", 10.0), ("cpu", None)])
-def test_as_much_is_drawn_for_a_look_as_for_the_segment_whose_place_it_takes(watched, monkeypatch, kind, inside_us, what):
-    """Before its queue where that is not held, and else beside it: whoever waits for it sees how long that takes."""
+@pytest.mark.parametrize("what", list(Probe))
+@pytest.mark.parametrize(("kind", "in_worker_us"), [("cuda", None), ("cuda", 10.0), ("cpu", None)])
+def test_as_much_is_drawn_for_a_look_as_for_the_segment_whose_place_it_takes(watched, monkeypatch, kind, in_worker_us, what):
+    """Before its queue where that is not gated, and else beside it: whoever waits for it sees how long that takes."""
 
     def drawn_for(looks):
         monkeypatch.setattr(
-            "harness.timing.rounds.DrawnLooks", lambda kinds: SimpleNamespace(before=looks.get, last=lambda: what)
+            "harness.timing.rounds.ProbeSchedule", lambda kinds: SimpleNamespace(before=looks.get, last=lambda: what)
         )
-        log, _ = watched(kind, inside_us)
+        log, _ = watched(kind, in_worker_us)
         found, draws, is_making = [], 0, False
         for entry in log:
             if entry[0] == "draw":
@@ -143,19 +143,19 @@ def test_as_much_is_drawn_for_a_look_as_for_the_segment_whose_place_it_takes(wat
     assert at_places == [plain[place] for place in (*places, 0)], "the last stands at the start of an even round"
 
 
-def test_without_eager_in_the_player_no_arm_follows_the_others_checking_more_often(watched, monkeypatch):
-    looks = SimpleNamespace(before=lambda segment: None, last=lambda: Look.FLUSH)
-    monkeypatch.setattr("harness.timing.rounds.DrawnLooks", lambda kinds: looks)
+def test_without_eager_in_the_worker_no_arm_follows_the_others_checking_more_often(watched, monkeypatch):
+    looks = SimpleNamespace(before=lambda segment: None, last=lambda: Probe.FLUSH)
+    monkeypatch.setattr("harness.timing.rounds.ProbeSchedule", lambda kinds: looks)
     log, _ = watched()
-    rounds = [entry[0] for entry in held_rounds(log) if entry[0] in ("verify", "made A", "B")]
+    rounds = [entry[0] for entry in gated_rounds(log) if entry[0] in ("verify", "made A", "B")]
     after = [rounds[at + 1] for at, step in enumerate(rounds[:-1]) if step == "verify" and rounds[at + 1] != "verify"]
     assert abs(after.count("B") - after.count("made A")) <= 3  # those of the warm-up follow A
     assert len(after) >= 8
 
 
 def test_each_queue_is_verified_once_and_before_the_next_outputs_are_taken(watched):
-    for inside_us in (None, 10.0):
-        log, verified = watched(inside_us=inside_us)
+    for in_worker_us in (None, 10.0):
+        log, verified = watched(in_worker_us=in_worker_us)
         queues = [entry[0] for entry in log if entry[0] in SEGMENTS]
         # The one launch whose inputs were completed late is verified apart from the others.
         assert len(verified) == len(queues) + queues.count("completed")
@@ -168,15 +168,15 @@ def test_each_queue_is_verified_once_and_before_the_next_outputs_are_taken(watch
                 taken = None
 
 
-@pytest.mark.parametrize("inside_us", [None, 10.0])
+@pytest.mark.parametrize("in_worker_us", [None, 10.0])
 @pytest.mark.parametrize("number", [0, 3, 9, 16])
-def test_a_wrong_output_ends_the_rounds_wherever_it_is_found(watched, number, inside_us):
+def test_a_wrong_output_ends_the_rounds_wherever_it_is_found(watched, number, in_worker_us):
     def verify(found):
         if found >= number:
             raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, f"number {found}")
 
     with pytest.raises(Failed) as caught:
-        watched(inside_us=inside_us, verify=verify)
+        watched(in_worker_us=in_worker_us, verify=verify)
     assert caught.value.verdict.status is Status.INCORRECT
 
 
@@ -184,7 +184,7 @@ def test_what_is_wrong_with_the_last_pair_is_found_before_anything_is_estimated(
     def pairs():  # not the looks, which come by chance, nor the single calls at the end
         return sum(entry[0] == "A" and entry[1] > 1 for entry in watched.log)
 
-    watched(inside_us=10.0)
+    watched(in_worker_us=10.0)
     all_pairs = pairs()
 
     def verify(found):
@@ -192,7 +192,7 @@ def test_what_is_wrong_with_the_last_pair_is_found_before_anything_is_estimated(
             raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "the last")
 
     with pytest.raises(Failed, match="the last"):
-        watched(inside_us=10.0, verify=verify)
+        watched(in_worker_us=10.0, verify=verify)
     assert not any(entry[0] == "A" and entry[1] == 1 for entry in watched.log)
 
 
@@ -201,7 +201,7 @@ def test_what_was_found_wrong_meanwhile_comes_before_the_death_in_the_queue_unde
     small_regions, scripted, reference_of, settings, arm
 ):
     session, bench = scripted.Session(lambda _: 10.0, []), scripted.Bench(10.0, [], "cuda")
-    session.inside_us, worked = 10.0, []
+    session.in_worker_us, worked = 10.0, []
     plain = {"A": session.launch, "I": session.time_reference}
 
     def wrong(sets, made, only=None):
@@ -209,12 +209,12 @@ def test_what_was_found_wrong_meanwhile_comes_before_the_death_in_the_queue_unde
             raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "wrong before")
 
     def dying(own):
-        def launch(sets, *, hold, meanwhile=None, **how):
-            if hold and meanwhile is not None and own == arm:
+        def launch(sets, *, gate, meanwhile=None, **how):
+            if gate and meanwhile is not None and own == arm:
                 worked.append(own)
                 meanwhile()
                 raise failed(Status.CRASHED, ReasonCode.SIGNAL, "killed")
-            return plain[own](sets, hold=hold, meanwhile=meanwhile, **how)
+            return plain[own](sets, gate=gate, meanwhile=meanwhile, **how)
 
         return launch
 
@@ -235,6 +235,6 @@ def test_a_wrong_output_ends_the_pair_in_which_it_is_found(watched, number):
             raise failed(Status.INCORRECT, ReasonCode.WRONG_VALUES, "wrong")
 
     with pytest.raises(Failed, match="wrong"):
-        watched(inside_us=10.0, verify=verify)
+        watched(in_worker_us=10.0, verify=verify)
     later = [entry[0] for entry in watched.log[found_at[0]:]]
     assert later.count("A") <= 1 and later.count("B") <= 1

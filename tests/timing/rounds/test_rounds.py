@@ -95,7 +95,7 @@ def test_rounds_go_abba_with_one_segment_for_bb_and_where_that_is_too_long_abba_
     expected = 2 * (even + odd) + even  # five rounds
     assert any(arms[at:at + len(expected)] == expected for at in range(len(arms)))
     assert timing.input_sets == max(count for _, count in expected)
-    assert timing.timer == "scripted"  # as the player says
+    assert timing.timer == "scripted"  # as the worker says
     assert len(timing.candidate_us) == len(timing.log_ratios) * 2 * (even[0][1] - 1)
     of_baseline = sum(count - 1 for arm, count in odd if arm == "B")
     assert len(timing.baseline_us) == len(timing.log_ratios) * of_baseline
@@ -136,7 +136,7 @@ def test_end_to_end_time_is_the_median_of_single_calls_apart_from_the_rounds(rou
     assert [entry[1] for entry in log if entry[0] == "A"][-5:] == [1] * 5
 
 
-def test_what_the_wall_clock_saw_beyond_the_reported_time_is_kept(rounds_of):
+def test_what_the_sandbox_clock_saw_beyond_the_reported_time_is_kept(rounds_of):
     timing, *_ = rounds_of(1000.0)
     assert timing.wall_overhead_us == pytest.approx(40)
     assert Timing().wall_overhead_us is None

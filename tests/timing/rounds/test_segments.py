@@ -11,7 +11,7 @@ import torch
 
 from harness.launch.failures import Failed, failed
 from harness.model.verdict import ReasonCode, Status
-from harness.timing.probes.runner import Looking
+from harness.timing.probes.runner import ProbeRunner
 from harness.timing.rounds import Rounds, launches_wanted
 
 
@@ -21,7 +21,7 @@ def test_the_slow_lead_in_of_each_segment_is_thrown_away(rounds_of):
     assert set(timing.baseline_us) == {2000.0}
 
 
-LOOKED = ("inspected", "early", "completed", "valued")
+PROBED = ("inspected", "early", "completed", "valued")
 
 
 def test_all_of_a_part_of_a_round_has_run_before_its_outputs_are_judged(rounds_of):
@@ -39,19 +39,19 @@ def test_all_of_a_part_of_a_round_has_run_before_its_outputs_are_judged(rounds_o
 
 def test_what_is_compared_has_one_choice_of_places_and_so_has_what_is_looked_at_between(rounds_of):
     _, log, *_ = rounds_of(1000.0)
-    steps = [entry[0] for entry in log if entry[0] in ("A", "B", "places", *LOOKED)]
+    steps = [entry[0] for entry in log if entry[0] in ("A", "B", "places", *PROBED)]
     halves = [half.split() for half in " ".join(steps).split("places")[1:]]
     arms = [[step for step in half if step in ("A", "B")] for half in halves[:-1]]
     assert {tuple(each) for each in arms} == {("A", "B"), ("B", "A"), ("A",)}
-    looked_at = [half for half in halves[:-1] if len(half) > half.count("A") + half.count("B")]
-    assert looked_at and all("A" in half[half.index(next(step for step in half if step not in "AB")):] for half in looked_at)
+    probed_at = [half for half in halves[:-1] if len(half) > half.count("A") + half.count("B")]
+    assert probed_at and all("A" in half[half.index(next(step for step in half if step not in "AB")):] for half in probed_at)
 
 
 @pytest.mark.parametrize("drawn", [0, 1, 3])
 def test_every_launch_is_judged_but_of_the_lead_ins_of_timed_segments_one_in_four(rounds_of, monkeypatch, drawn):
     monkeypatch.setattr("harness.timing.segments.secrets.randbelow", lambda most: min(drawn, most - 1))
     _, log, *_ = rounds_of(1000.0)
-    made = sum(entry[1] for entry in log if entry[0] in ("A", *LOOKED))
+    made = sum(entry[1] for entry in log if entry[0] in ("A", *PROBED))
     judged = sum(entry[1] for entry in log if entry[0] == "verify")
     timed = sum(entry[0] == "A" and entry[1] > 1 for entry in log)
     assert judged == made - (timed if drawn else 0)
@@ -119,7 +119,7 @@ def test_a_segment_has_two_launches_at_least_and_seventeen_at_most(rounds_of, ti
 
 
 @pytest.mark.usefixtures("small_regions")
-def test_a_clock_that_says_next_to_nothing_makes_no_long_segments_by_the_referees_own(scripted, reference_of, settings):
+def test_a_clock_that_says_next_to_nothing_makes_no_long_segments_by_the_judges_own(scripted, reference_of, settings):
     log, wanted = [], replace(settings, segment_ms=1.0)
     session, bench = scripted.Session(lambda _: 0.001, log, steps_us=5000.0), scripted.Bench(2000.0, log)
     timing = Rounds(session, bench, reference_of(), wanted, lambda sets, made, only=None: None, set()).run()
@@ -130,9 +130,9 @@ def test_a_small_memory_makes_segments_shorter_and_a_look_ready_all_the_same(
     scripted, reference_of, settings, monkeypatch
 ):
     log, ready = [], []
-    prepare = Looking.prepare
+    prepare = ProbeRunner.prepare
     monkeypatch.setattr(
-        Looking, "prepare", lambda self, inputs, count: ready.append((len(log), count)) or prepare(self, inputs, count)
+        ProbeRunner, "prepare", lambda self, inputs, count: ready.append((len(log), count)) or prepare(self, inputs, count)
     )
     session, bench = scripted.Session(lambda _: 10.0, log), scripted.Bench(10.0, log)
     reference = reference_of()
@@ -179,13 +179,13 @@ def test_where_the_harness_takes_most_of_a_launch_rounds_are_short_enough_for_a_
 
 
 @pytest.mark.usefixtures("small_regions")
-@pytest.mark.parametrize(("unheld_us", "opened", "launches"), [(700.0, [2, 3, 5], 5), (199.0, [2, 9], 9), (390.0, [2, 4], 4)])
+@pytest.mark.parametrize(("ungated_us", "opened", "launches"), [(700.0, [2, 3, 5], 5), (199.0, [2, 9], 9), (390.0, [2, 4], 4)])
 def test_a_call_that_takes_less_than_half_once_it_is_queued_ahead_gets_longer_segments(
-    scripted, reference_of, settings, unheld_us, opened, launches
+    scripted, reference_of, settings, ungated_us, opened, launches
 ):
     """Of 0.2 ms when held: the host's time may have been in the first look at it."""
     log = []
-    session, bench = scripted.Session(lambda segment: unheld_us if segment < 1 else 200.0, log, True), scripted.Bench(
+    session, bench = scripted.Session(lambda segment: ungated_us if segment < 1 else 200.0, log, True), scripted.Bench(
         3000.0, log, kind="cuda"
     )
     timing = Rounds(

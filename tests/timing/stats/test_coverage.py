@@ -12,7 +12,7 @@ import random
 
 import pytest
 
-from harness.timing.stats import confidence_at, estimate_log_ratio, look_of, next_look, should_stop, tukey_mclaughlin
+from harness.timing.stats import check_of, confidence_at, estimate_log_ratio, next_check, should_stop, tukey_mclaughlin
 
 TRIALS = 3000
 TRUTH = 0.25
@@ -43,15 +43,15 @@ def test_the_interval_is_several_times_narrower_than_the_plain_means(n):
     assert trimmed < 0.75 * plain
 
 
-@pytest.mark.parametrize("looks", [(10, 20, 40, 80), (10, 20, 30, 60), (8, 12, 16)])
+@pytest.mark.parametrize("interim_checks", [(10, 20, 40, 80), (10, 20, 30, 60), (8, 12, 16)])
 @pytest.mark.parametrize("half_width", [0.5, 1.0, 2.0])
-def test_stopping_at_the_first_look_that_is_narrow_enough_keeps_the_confidence(half_width, looks):
+def test_stopping_at_the_first_look_that_is_narrow_enough_keeps_the_confidence(half_width, interim_checks):
     confidence, rng, missed = 0.99, random.Random(11), 0
     for _ in range(TRIALS):
         ratios: list[float] = []
-        while (rounds := next_look(len(ratios), looks)) is not None:
+        while (rounds := next_check(len(ratios), interim_checks)) is not None:
             ratios += contaminated(rng, rounds - len(ratios))
-            interval = estimate_log_ratio(ratios, confidence_at(look_of(rounds, looks), looks, confidence))
+            interval = estimate_log_ratio(ratios, confidence_at(check_of(rounds, interim_checks), interim_checks, confidence))
             if should_stop(interval, half_width):
                 break
         missed += not interval.lo <= TRUTH <= interval.hi

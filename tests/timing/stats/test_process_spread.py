@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from harness.timing.stats import Interval, OverProcesses, eager_share, lowered, process_share, shifted, with_share
+from harness.timing.stats import Interval, PooledBaseline, eager_share, lowered, process_share, shifted, with_share
 
 
 def test_the_share_is_of_both_calls_and_less_of_longer_ones():
@@ -57,10 +57,10 @@ def test_a_time_that_is_none_has_an_interval_all_the_same():
 def test_over_the_mean_of_several_processes_it_holds_it_as_well_and_is_narrower(processes, kernels):
     draw, held, of, widths = random.Random(processes), 0, 2000, []
     for _ in range(of):
-        eagers = [15.5 + draw.gauss(0, 0.15 * kernels) for _ in range(processes)]  # the first is the referee's
-        over = OverProcesses.of([math.log(each / eagers[0]) for each in eagers[1:]])
-        found = eagers[0] / (22.0 + draw.gauss(0, 0.15))
-        share = process_share(22.0, eagers[0], 0.99, over, kernels=1, baseline_kernels=kernels)
+        baseline_pool = [15.5 + draw.gauss(0, 0.15 * kernels) for _ in range(processes)]  # the first is the judge's
+        over = PooledBaseline.of([math.log(each / baseline_pool[0]) for each in baseline_pool[1:]])
+        found = baseline_pool[0] / (22.0 + draw.gauss(0, 0.15))
+        share = process_share(22.0, baseline_pool[0], 0.99, over, kernels=1, baseline_kernels=kernels)
         interval = with_share(shifted(Interval(found, found, found), over), share)
         held += interval.lo <= 15.5 / 22.0 <= interval.hi
         widths.append(share)
@@ -74,7 +74,7 @@ def test_what_many_kernels_add_is_taken_for_independent_beyond_what_was_seen():
 
 
 def test_who_slows_the_baseline_beside_it_raises_the_estimate_and_not_the_low_end():
-    over = OverProcesses.of([0.01], usual_us=15.5)
+    over = PooledBaseline.of([0.01], usual_us=15.5)
     honest = Interval(1.0, 0.97, 1.03)
     assert lowered(honest, over, 15.5) == honest == lowered(honest, over, 14.0)
     assert lowered(Interval(1.2, 1.164, 1.236), over, 18.6).lo == pytest.approx(0.97)
@@ -82,12 +82,12 @@ def test_who_slows_the_baseline_beside_it_raises_the_estimate_and_not_the_low_en
 
 
 def test_processes_that_are_further_apart_than_was_seen_before_widen_it():
-    usual, wild = OverProcesses.of([0.01, -0.01, 0.02]), OverProcesses.of([0.1, -0.1, 0.2])
+    usual, wild = PooledBaseline.of([0.01, -0.01, 0.02]), PooledBaseline.of([0.1, -0.1, 0.2])
     assert eager_share(15.5, 0.99, usual) == pytest.approx(2.5758 * 0.3 / 15.5 / 2, rel=1e-4)
     assert eager_share(15.5, 0.99, wild) == pytest.approx(2.5758 * wild.deviation / 2, rel=1e-4)
     assert wild.deviation > 0.1
 
 
 def test_the_mean_of_one_process_is_its_own():
-    assert OverProcesses.of([]) == OverProcesses(0.0, 1, 0.0)
-    assert eager_share(15.5, 0.99, OverProcesses.of([])) == eager_share(15.5, 0.99)
+    assert PooledBaseline.of([]) == PooledBaseline(0.0, 1, 0.0)
+    assert eager_share(15.5, 0.99, PooledBaseline.of([])) == eager_share(15.5, 0.99)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from harness.timing.stats import (
-    Interval, baselines_agree, confidence_at, estimate_log_ratio, look_of, may_be_processes, narrows_by, next_look,
+    Interval, baselines_agree, check_of, confidence_at, estimate_log_ratio, may_be_processes, narrows_by, next_check,
     reaching, spanning, unseen,
 )
 from harness.timing.stats.trimmed_mean import reach_of
@@ -20,8 +20,8 @@ from harness.timing.stats.trimmed_mean import reach_of
      (0.0009, 5000.0, True), (-0.0011, 5000.0, False)],
 )
 def test_they_agree_to_three_per_cent_or_a_microsecond_and_long_calls_to_the_least_of_it(apart, baseline_us, agree):
-    inside = [0.7 + apart, 0.701 + apart, 0.699 + apart]
-    assert baselines_agree(inside, [0.7, 0.701, 0.699], baseline_us) is agree
+    in_worker = [0.7 + apart, 0.701 + apart, 0.699 + apart]
+    assert baselines_agree(in_worker, [0.7, 0.701, 0.699], baseline_us) is agree
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ def test_they_agree_to_three_per_cent_or_a_microsecond_and_long_calls_to_the_lea
      (0.0029, 2000.0, True), (0.0031, 2000.0, False)],
 )
 def test_beyond_that_they_may_be_processes_up_to_three_times_as_much(apart, baseline_us, may_be):
-    inside = [0.7 + apart, 0.701 + apart, 0.699 + apart]
-    assert may_be_processes(inside, [0.7, 0.701, 0.699], baseline_us) is may_be
+    in_worker = [0.7 + apart, 0.701 + apart, 0.699 + apart]
+    assert may_be_processes(in_worker, [0.7, 0.701, 0.699], baseline_us) is may_be
 
 
 def test_an_interval_that_spans_both_is_about_the_baseline_outside():
-    inside, outside = Interval(1.0, 0.996, 1.004), Interval(1.067, 1.063, 1.071)
-    assert spanning(inside, outside) == Interval(1.067, 0.996, 1.071)
-    assert spanning(outside, inside) == Interval(1.0, 0.996, 1.071)
+    in_worker, outside = Interval(1.0, 0.996, 1.004), Interval(1.067, 1.063, 1.071)
+    assert spanning(in_worker, outside) == Interval(1.067, 0.996, 1.071)
+    assert spanning(outside, in_worker) == Interval(1.0, 0.996, 1.071)
 
 
 def test_what_no_baseline_shows_of_a_process_is_a_microsecond_of_the_shorter_call():
@@ -46,10 +46,10 @@ def test_what_no_baseline_shows_of_a_process_is_a_microsecond_of_the_shorter_cal
 
 
 def test_the_interval_holds_both_and_the_estimate_is_that_of_the_first():
-    inside = Interval(1.0, 0.999, 1.001)
-    assert reaching(inside, Interval(1.02, 1.01, 1.03)) == Interval(1.0, 0.999, 1.02)
-    assert reaching(inside, Interval(0.98, 0.97, 0.99)) == Interval(1.0, 0.97, 1.001)
-    assert reaching(inside, Interval(1.0005, 1.0, 1.001)) == inside
+    in_worker = Interval(1.0, 0.999, 1.001)
+    assert reaching(in_worker, Interval(1.02, 1.01, 1.03)) == Interval(1.0, 0.999, 1.02)
+    assert reaching(in_worker, Interval(0.98, 0.97, 0.99)) == Interval(1.0, 0.97, 1.001)
+    assert reaching(in_worker, Interval(1.0005, 1.0, 1.001)) == in_worker
 
 
 def test_the_low_end_is_never_above_that_of_the_baseline_outside():
@@ -84,16 +84,16 @@ def test_stopping_where_rounds_no_longer_narrow_keeps_the_confidence():
     """
     rng, missed, rounds = random.Random(5), 0, []
     for _ in range(1500):
-        between, inside, outside = rng.gauss(0, 0.006), [], []
-        while (at := next_look(len(inside))) is not None:
-            inside += scattered(rng, at - len(inside), 0.0)
+        between, in_worker, outside = rng.gauss(0, 0.006), [], []
+        while (at := next_check(len(in_worker))) is not None:
+            in_worker += scattered(rng, at - len(in_worker), 0.0)
             outside += scattered(rng, at - len(outside), between)
-            level = confidence_at(look_of(at))
-            later = next_look(at)
-            if later is None or narrows_by(inside, outside, later, level) < 0.2:
+            level = confidence_at(check_of(at))
+            later = next_check(at)
+            if later is None or narrows_by(in_worker, outside, later, level) < 0.2:
                 break
-        rounds.append(len(inside))
-        found = reaching(estimate_log_ratio(inside, level), estimate_log_ratio(outside, level))
+        rounds.append(len(in_worker))
+        found = reaching(estimate_log_ratio(in_worker, level), estimate_log_ratio(outside, level))
         missed += not found.lo <= 0.0 <= found.hi
     assert missed <= 0.01 * 1500
     assert sum(rounds) / len(rounds) < 45, "of 80"

@@ -1,4 +1,4 @@
-"""One launch under a program in ncu's place, behind the wall: what becomes of its log, its silence and its end."""
+"""One launch under a program in ncu's place, behind the sandbox: what becomes of its log, its silence and its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.model.errors import NothingToRun
 from harness.report.progress import NullProgress
 from harness.runs import profile
 from harness.sandbox.environment import scrubbed
-from harness.sandbox.strongest import best_wall
+from harness.sandbox.strongest import strongest_sandbox
 from harness.tools.counters.measurement import measure
 from harness.tools.launch_files import SmallLaunch
 
@@ -52,7 +52,7 @@ def measured(program: str, candidate: str, tmp_path: Path, limit_s: float = 60.0
     path = tmp_path / "candidate.py"
     path.write_text(candidate, encoding="utf-8")
     launch = SmallLaunch(str(path), {}, 0, [], [torch.ones(4)], "cpu")
-    return measure(program, launch, scrubbed(os.environ, {}), best_wall(), limit_s)
+    return measure(program, launch, scrubbed(os.environ, {}), strongest_sandbox(), limit_s)
 
 
 WELL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
@@ -92,5 +92,5 @@ def test_a_real_call_on_a_gpu_is_counted_or_the_reason_is_told(tmp_path):
     path.write_text(WELL.replace("return x", "return x + 1"), encoding="utf-8")
     launch = SmallLaunch(str(path), {}, 0, [], [torch.ones(1 << 20)], "cuda:0")
     extra = {"CUDA_VISIBLE_DEVICES": "0", "NV_COMPUTE_PROFILER_LOCAL_CONNECTION_OVERRIDE": "uds"}
-    read = measure(found, launch, scrubbed(os.environ, extra), best_wall(), 120.0)
+    read = measure(found, launch, scrubbed(os.environ, extra), strongest_sandbox(), 120.0)
     assert (read.trouble is None) == (len(read.kernels) == 1), read.trouble

@@ -1,4 +1,4 @@
-"""A small launch under a stand-in for the tool, behind the real wall; which findings hold; real findings on a GPU."""
+"""A small launch under a stand-in for the tool, behind the real sandbox; which findings hold; real findings on a GPU."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_nothing_is_left_in_the_temporary_folder(examiner, tmp_path, monkeypatch
 
 
 @pytest.mark.skipif(find_tool() is None, reason="there is no compute-sanitizer here")
-def test_the_real_tool_starts_behind_the_wall_and_sees_that_nothing_was_launched(tmp_path):
+def test_the_real_tool_starts_behind_the_sandbox_and_sees_that_nothing_was_launched(tmp_path):
     examiner = Examiner(find_tool(), scrubbed(os.environ, {"CUDA_VISIBLE_DEVICES": ""}))
     found, _ = examined(examiner, candidate(tmp_path))
     assert found.verdict is None

@@ -1,4 +1,4 @@
-"""A launch under the real profiler, without a referee: what the player lists of a model's call."""
+"""A launch under the real profiler, without a judge: what the worker lists of a model's call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIZE = 512
 
 
 class Stage:
-    """A stage without a referee: a turn is there when it is asked for."""
+    """A stage without a judge: a turn is there when it is asked for."""
 
     stream = None
 

@@ -28,7 +28,7 @@ def test_patches_of_torchs_profiler_are_too_late(listed, monkeypatch):
 
 
 def test_a_traced_launch_waits_for_its_window_as_a_timed_one_does(steps_of):
-    """What waits for it says to the referee that the cache is cold, and without that word the launch is none."""
+    """What waits for it says to the judge that the cache is cold, and without that word the launch is none."""
     assert steps_of(lambda a: a + 1, 5) == ["turn 5", "fill", "window 5", "end 6"]
 
 
