@@ -20,7 +20,7 @@ HARNESS = REPOSITORY / "harness"
 
 # From the front door down. A room may import rooms of a later line only.
 LAYERS = (
-    ("cli",),
+    ("cli", "cluster", "errors"),
     ("selftest",),
     ("runs",),
     ("judge",),

@@ -175,12 +175,12 @@ class FakeBench:
     def outbox(self, index: int) -> torch.Tensor:
         return self._taken[index]
 
-    def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, hold: bool) -> LocalTimes:
+    def local_launches(self, model: torch.nn.Module, sets: Sequence[InputSet], *, gate: bool) -> LocalTimes:
         beside = self.worker is not None and self.worker.is_alive
         time_us = self.worker.script.slows_eager * self.eager_us if beside else self.eager_us
         self.clock.pass_us(time_us * len(sets))
         self.log.append("eager is timed" if beside else "eager is timed alone")
-        return LocalTimes([time_us] * len(sets), time_us + 10.0, hidden=True if hold else None)
+        return LocalTimes([time_us] * len(sets), time_us + 10.0, hidden=True if gate else None)
 
     def synchronize(self) -> None:
         """Nothing is queued here."""

@@ -13,7 +13,7 @@ from harness.model.device_limits import CPU, CUDA, limits_of
 from harness.model.places import REPOSITORY
 
 HARNESS = REPOSITORY / "harness"
-JUDGING = [*HARNESS.glob("judge/*.py"), *HARNESS.glob("device run/*.py"), HARNESS / "pipeline.py", HARNESS / "workshop.py"]
+JUDGING = [path for room in ("judge", "timing", "audit") for path in sorted((HARNESS / room).rglob("*.py"))]
 # What a candidate is written in, and where PyTorch has a tensor.
 OTHER_QUESTIONS = {"language", "type"}
 
