@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.attribution.demangling import demangled_names
-from harness.attribution.kinds import Span
+from harness.attribution.kernel_ownership import Span
 from harness.protocol.markers import Markers
 from harness.protocol.recorder import COPY, FILL, GRAPH_LAUNCH, KERNEL, LAUNCH, RECORD, WORD_BYTES
 

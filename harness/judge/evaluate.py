@@ -15,12 +15,12 @@ from dataclasses import replace
 
 import torch
 
-from harness.attribution.kinds import Provenance, claiming_least
+from harness.attribution.kernel_ownership import Provenance, claiming_least
 from harness.attribution.recording import Unproven
 from harness.audit.clock_audit import check_baseline, check_times
 from harness.device.bench import Bench
 from harness.judge import check, extras
-from harness.judge.attribute import recorded_launches, timed_windows, trace
+from harness.judge.kernel_trace import recorded_launches, timed_windows, trace
 from harness.judge.judgement import Judgement, Prepared
 from harness.judge.loader import Loader, blaming_the_state
 from harness.launch.conversation import Launches

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.attribution.kinds import Provenance
+from harness.attribution.kernel_ownership import Provenance
 from harness.judge.extras import Extras
 from harness.model.verdict import OK, Verdict
 from harness.reference.accuracy.classes import ErrorFigures, classify, worst

@@ -1,7 +1,7 @@
 """The record: everything that is kept about one candidate or baseline of one run, each field declared once.
 
 `FIELDS` is the order of the columns and the source of the documentation. Writing and reading are the business
-of `writer` and `reader`; who fills the fields in is the business of the pipeline.
+of `writer` and `reader`; who fills the fields in is the business of `assembly`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from harness.timing.stats.two_baselines import APART_LEAST_US
 from harness.timing.timings import Timing
 
 _FEWEST_ROUNDS = 4  # in which each kind of interim check comes once, so that no row has fewer
-# Stop at a interim check where the rounds to the next one would narrow the interval by less than this: noise alone
+# Stop at an interim check where the rounds to the next one would narrow the interval by less than this: noise alone
 # would let half as many again by a quarter, and as many again by a third. Simulated with what was seen on an H200
 # (rounds that scatter by 0.43 % at 16 µs and 0.25 % at 43 µs, baselines 0.5 or 1.5 % apart) and looks at 10, 20, 40 and
 # 80, a budget of 33 rounds ends after 29 or 24 and 25 or 18, with an interval wider by 4 or 5 and 7 or 14 %, which

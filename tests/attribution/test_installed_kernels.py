@@ -8,7 +8,7 @@ import pytest
 
 from harness.attribution import installed_kernels
 from harness.attribution.installed_kernels import brought_by_packages, kernels_of
-from harness.attribution.kinds import Span, kind_on_gpu, owners_of
+from harness.attribution.kernel_ownership import Span, kind_on_gpu, owners_of
 from harness.attribution.source_names import SourceNames
 from harness.attribution.symbols import Evidence
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.attribution.kinds import Provenance, TracedKernel
+from harness.attribution.kernel_ownership import Provenance, TracedKernel
 from harness.judge.judgement import Judgement, Prepared
 from harness.judge.sanitize import sanitize, small_reference
 from harness.model.verdict import ReasonCode, Status, Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.attribution.kinds import Provenance
+from harness.attribution.kernel_ownership import Provenance
 from harness.judge.device_run import with_suspicions
 from harness.judge.judgement import Judgement
 from harness.model.verdict import OK, ReasonCode, Status, Verdict

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 
 _perf_counter_ns = time.perf_counter_ns
-MARKS = 1024  # no queue of launches takes more (judge.room); a timed one takes a tenth
+MARKS = 1024  # no queue of launches takes more; a timed one takes a tenth
 
 
 class Stopwatch(Protocol):

@@ -8,7 +8,7 @@ import numpy
 import pytest
 import torch
 
-from harness.attribution.kinds import kind_on_cpu
+from harness.attribution.kernel_ownership import kind_on_cpu
 from harness.worker import extensions
 
 pytestmark = pytest.mark.processes

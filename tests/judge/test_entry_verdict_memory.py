@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from harness.judge.judgement import Prepared
-from harness.judge.retries import EntryJudge
+from harness.judge.entry_verdict import EntryJudge
 from harness.launch import failures
 from harness.model.device_limits import CUDA
 from harness.model.verdict import OK, ReasonCode, Status

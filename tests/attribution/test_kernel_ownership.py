@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from harness.attribution.kinds import Provenance, Span, claiming_least, kind_on_cpu, kind_on_gpu, owners_of
+from harness.attribution.kernel_ownership import Provenance, Span, claiming_least, kind_on_cpu, kind_on_gpu, owners_of
 from harness.attribution.source_names import SourceNames
 from harness.attribution.symbols import Evidence
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness.attribution.kinds import (
+from harness.attribution.kernel_ownership import (
     Owners, Provenance, Span, busy_us, kind_on_cpu, kind_on_gpu, least_claim, middle_claim, owners_of,
 )
 from harness.attribution.linked import foreign_functions

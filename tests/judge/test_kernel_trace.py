@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.attribution.kinds import owners_of
+from harness.attribution.kernel_ownership import owners_of
 from harness.attribution.recording import Call, Ran, Recording
-from harness.judge import attribute
-from harness.judge.attribute import trace, unlike_timed
+from harness.judge import kernel_trace
+from harness.judge.kernel_trace import trace, unlike_timed
 from harness.judge.judgement import Prepared
 from harness.launch import failures
 from harness.launch.conversation import Launch, Launches
@@ -121,9 +121,9 @@ def traced(tmp_path, monkeypatch):
             if wrong is not None:
                 raise wrong
 
-        monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
-        monkeypatch.setattr(attribute.check, "decide", decide)
-        monkeypatch.setattr(attribute, "owners_of", lambda *given: owners_of(*given, lambda names: (), lambda names: {}))
+        monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
+        monkeypatch.setattr(kernel_trace.check, "decide", decide)
+        monkeypatch.setattr(kernel_trace, "owners_of", lambda *given: owners_of(*given, lambda names: (), lambda names: {}))
         prepared = Prepared("x", str(path), {}, (), None, "fp32", "cuda")
         return trace(session, CUDA, reference, prepared, timing(100.0, recorded=recorded, hidden=hidden))
 
@@ -216,8 +216,8 @@ def test_a_process_of_its_own_on_the_gpu_makes_the_kind_unknown(traced):
     [{}, {"total_us": "long"}, {"total_us": 1.0, "operators": 7, "others_us": 0.0}, {"total_us": None, "others_us": 0.0}],
 )
 def test_a_listing_that_is_none_is_unknown(tmp_path, monkeypatch, listing):
-    monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
-    monkeypatch.setattr(attribute.check, "decide", lambda *_: None)
+    monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
     session = Session(listing)
     session.core_time_beside_us = lambda: 0.0
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (), None, "fp32", "cpp")
@@ -244,9 +244,9 @@ def on_a_cpu(own_share):
          "its own at once", "then it died", "then a listing that is none", "of two the lesser"],
 )
 def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tmp_path, monkeypatch, own_shares, kind):
-    monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
-    monkeypatch.setattr(attribute.check, "decide", lambda *_: None)
-    monkeypatch.setattr(attribute, "foreign_functions", lambda path: [])
+    monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
+    monkeypatch.setattr(kernel_trace, "foreign_functions", lambda path: [])
     reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
     session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
     session.core_time_beside_us = lambda: 0.0
@@ -258,9 +258,9 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
 def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_takes_longer_is_unknown(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
-    monkeypatch.setattr(attribute.check, "decide", lambda *_: None)
-    monkeypatch.setattr(attribute, "foreign_functions", lambda path: [])
+    monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
+    monkeypatch.setattr(kernel_trace, "foreign_functions", lambda path: [])
     reference = SimpleNamespace(draw=lambda: None)
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
     paused = {**on_a_cpu(0.99), "total_us": 9000.0}
@@ -279,9 +279,9 @@ def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_ta
     ids=["a pause", "no pause", "a library's at once", "a pause beside an extension"],
 )
 def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, library_us, built, kind, left):
-    monkeypatch.setattr(attribute, "judge_launch", lambda *_: None)
-    monkeypatch.setattr(attribute.check, "decide", lambda *_: None)
-    monkeypatch.setattr(attribute, "foreign_functions", lambda path: [])
+    monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
+    monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
+    monkeypatch.setattr(kernel_trace, "foreign_functions", lambda path: [])
     reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
     session = Session(*[
         {**on_a_cpu(0.0), "own_us": 0.0, "operators": [{"name": "aten::mm", "us": us}]} for us in library_us
