@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from pathlib import Path
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
