@@ -1,5 +1,4 @@
-"""Stand-ins for `load_inline` and `load` that note each call, build it where we want it, and keep what was
-printed. What a call is built from is read in `load_recorder`.
+"""Stand-ins for `load_inline` and `load` that note each call, build it where we want it, and keep what was printed.
 
 Installed by `builder` before a candidate is imported, inside the untrusted child. A call is built with the stand-in
 for PyTorch's headers first (`stand_in_headers`), and as it was written where that fails.
