@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from fake_worker import PRODUCT
 
 from harness.device.cpu import CpuBench
 from harness.launch.session import Session
@@ -21,24 +22,6 @@ from harness.model.problem import AccuracyRule, Problem
 from harness.model.settings import Settings
 from harness.protocol.frames import channel_pair
 from harness.reference.reference_model import Reference
-
-PRODUCT = """
-import torch
-M = 16
-
-
-class Model(torch.nn.Module):
-    def forward(self, A, B):
-        return torch.matmul(A, B)
-
-
-def get_inputs():
-    return [torch.rand(M, M), torch.rand(M, M)]
-
-
-def get_init_inputs():
-    return []
-"""
 
 UNDESCRIBED = """
 import torch

@@ -14,13 +14,14 @@ from typing import Any
 from harness.model.candidate import rivals_of
 from harness.model.errors import HarnessError
 from harness.runs.fleet.device_judge import DeliveredBuilds, Told
+from harness.runs.fleet.judge_process import errors_sent
 from harness.sandbox.prestart import prestart, uncollected
 
 
 def main(descriptor: int) -> None:
     """Judge until the parent has nothing more, or is gone."""
     pipe = Connection(descriptor)
-    try:
+    with errors_sent(pipe):
         device = pipe.recv()["device"]
         prestart()
         with uncollected():
@@ -30,12 +31,6 @@ def main(descriptor: int) -> None:
             pipe.send(("device", asdict(judge.identity)))
             while (said := pipe.recv()) is not None:
                 pipe.send(_answer(judge, pipe, said[1]))
-    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
-        pass  # the parent has ended
-    except HarnessError as error:
-        pipe.send(("failed", error.exit_code, str(error)))
-    except Exception as error:  # a reference runs in here, and may raise anything
-        pipe.send(("failed", 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"))
 
 
 def _answer(judge: Any, pipe: Connection, job: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -17,15 +17,14 @@ from typing import Any
 from harness.build.product import Build
 from harness.model.baselines import BASELINES, Baseline
 from harness.model.candidate import Candidate
-from harness.model.errors import HarnessError
 from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.report.progress import Progress
 from harness.results.record import Record
 from harness.results.writer import jsonable
+from harness.runs.fleet.judge_process import errors_sent
 from harness.runs.fleet.work_queue import Job
 from harness.sandbox.prestart import prestart, uncollected
-
 
 
 @dataclass(frozen=True)
@@ -128,17 +127,11 @@ class Told(Progress):
 def main(descriptor: int) -> None:
     """Take part in a run until the parent has nothing more, or is gone."""
     pipe = Connection(descriptor)
-    try:
+    with errors_sent(pipe):
         with uncollected():
             import harness.judge.device_run  # noqa: F401  and PyTorch with it, before there is anything to do
 
         _take_part(pipe, pipe.recv())
-    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
-        pass  # the parent has ended
-    except HarnessError as error:
-        pipe.send(("failed", error.exit_code, str(error)))
-    except Exception as error:  # a reference runs in here, and may raise anything
-        pipe.send(("failed", 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"))
 
 
 def _take_part(pipe: Connection, assigned: Assignment) -> None:

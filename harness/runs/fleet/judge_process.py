@@ -84,6 +84,19 @@ def visible_alone(device: str, environment: Mapping[str, str]) -> dict[str, str]
     return {"CUDA_VISIBLE_DEVICES": str(index) if visible is None else visible.split(",")[index].strip()}
 
 
+@contextmanager
+def errors_sent(pipe: Connection) -> Iterator[None]:
+    """Send what a judge's process ends with to its parent, for `error_of`; end in silence where the parent has ended."""
+    try:
+        yield
+    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+        pass  # the parent has ended
+    except HarnessError as error:
+        pipe.send(("failed", error.exit_code, str(error)))
+    except Exception as error:  # a reference runs in a judge's process, and may raise anything
+        pipe.send(("failed", 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"))
+
+
 def error_of(exit_code: int, text: str) -> HarnessError:
     """The error that a judge reported, as it would have been raised here."""
     kinds = {each.exit_code: each for each in (InputError, NothingToRun)}

@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from listening import Listening
 
 from harness.model.candidate import read_candidate
 from harness.model.errors import DeviceBusy, HarnessError, NothingToRun
 from harness.model.places import REPOSITORY
-from harness.report.progress import NullProgress
 from harness.runs.cluster import places, run
 from harness.runs.cluster.link import Link, connected
 
@@ -53,24 +53,6 @@ class ModelNew(torch.nn.Module):
 """
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
-
-
-class Listening(NullProgress):
-    """Keeps what it is told, and does `when` told of a stage."""
-
-    def __init__(self, when=lambda name, text: None):
-        super().__init__()
-        self.stages, self.notes, self.outcomes, self._when = [], [], [], when
-
-    def stage(self, candidate, text):
-        self.stages.append((candidate, text))
-        self._when(candidate, text)
-
-    def note(self, text):
-        self.notes.append(text)
-
-    def done(self, record, device=None):
-        self.outcomes.append((device, record.candidate))
 
 
 def own(result):

@@ -7,28 +7,11 @@ from dataclasses import dataclass, field
 import pytest
 from fake_fleet import FakeBuilds
 from fake_worker import PRODUCT, SETTINGS, problem_in
+from listening import Listening
 
 from harness.judge.run import RunRequest
 from harness.model.candidate import read_candidate
-from harness.report.progress import NullProgress
 from harness.runs.fleet import parent
-
-
-class Listening(NullProgress):
-    """Keeps what it is told."""
-
-    def __init__(self):
-        super().__init__()
-        self.stages, self.notes, self.outcomes = [], [], []
-
-    def stage(self, candidate, text):
-        self.stages.append((candidate, text))
-
-    def note(self, text):
-        self.notes.append(text)
-
-    def done(self, record, device=None):
-        self.outcomes.append((device, record.candidate))
 
 
 @dataclass

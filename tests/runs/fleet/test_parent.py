@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from listening import Listening
 
 from harness.build.cache import ENVIRONMENT_VARIABLE
 from harness.judge.run import RunRequest
@@ -19,7 +20,6 @@ from harness.model.errors import InputError
 from harness.model.places import REPOSITORY
 from harness.model.problem import load_problem
 from harness.model.settings import load_settings
-from harness.report.progress import NullProgress
 from harness.runs.fleet import parent
 from harness.runs.fleet.judge_process import started
 
@@ -31,24 +31,6 @@ EXPECTED = {
 }
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
-
-
-class Listening(NullProgress):
-    """Keeps what it is told, and does `when` told of a stage."""
-
-    def __init__(self, when=lambda name, text: None):
-        super().__init__()
-        self.stages, self.notes, self.outcomes, self._when = [], [], [], when
-
-    def stage(self, candidate, text):
-        self.stages.append((candidate, text))
-        self._when(candidate, text)
-
-    def note(self, text):
-        self.notes.append(text)
-
-    def done(self, record, device=None):
-        self.outcomes.append((device, record.candidate))
 
 
 @pytest.fixture(scope="module")
