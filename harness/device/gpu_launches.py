@@ -62,7 +62,7 @@ class OwnLaunches:
         first = self._end + 1
         self._end = end = first + len(sets)
         passes.notice_backward(model, lambda: halves.append(self._stopwatch.stop(mark)))
-        self._placement.gate([each.nbytes for each in self._taken], any_choice())
+        self._placement.hold([each.nbytes for each in self._taken], any_choice())
         cuda_driver.reset_persisting_l2()
         self._cache.draw_word()
         if gate:
