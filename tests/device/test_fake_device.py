@@ -39,3 +39,15 @@ def test_its_clock_stands_until_somebody_waits(fake_clock):
     time.sleep(2.5)
     fake_clock.pass_us(500_000.0)
     assert time.monotonic() - began == pytest.approx(3.0) and time.perf_counter_ns() - began_ns == 3 * 10**9
+
+
+def test_another_threads_sleep_moves_no_time(fake_clock):
+    """One that an earlier test left behind would make a control old within a run."""
+    import threading
+    import time
+
+    began = time.monotonic()
+    other = threading.Thread(target=lambda: time.sleep(0.01))
+    other.start()
+    other.join()
+    assert time.monotonic() == began
