@@ -220,14 +220,13 @@ def spawn(
     """
     sandbox = strongest_sandbox() if sandbox is None else sandbox
     private, repository = private.resolve(), repository.resolve()
-    folders = [private, *(path.resolve() for path in writable)]
     places = private_places(private)
     for place in places.values():
         Path(place).mkdir(parents=True, exist_ok=True)
-    view = [(WRITE, str(folder)) for folder in folders]
+    folders = [str(private), *(str(path.resolve()) for path in writable)]
+    view = [(WRITE, folder) for folder in folders]
     if limits.own_scratch and sandbox.hides_neighbours:
-        shown = [*map(str, readable), *named_in(environment)]
-        view = view_for(repository, shown, [str(folder) for folder in folders], map(str, hidden))
+        view = view_for(repository, [*map(str, readable), *named_in(environment)], folders, map(str, hidden))
     words = sandbox.command(repository, view, limits.own_shared_memory)
     channel, far = channel_pair()
     status_read, status_write = os.pipe()

@@ -1,4 +1,4 @@
-"""What the floor, the judge's clock, early inputs and the baseline's own time say against a reported time."""
+"""What the floor and the judge's clock say against a reported time."""
 
 from __future__ import annotations
 
@@ -6,35 +6,16 @@ import math
 from dataclasses import replace
 
 import pytest
+from audited_timings import CONTROL, timing_of, verdict_on
 
-from harness.audit.clock_audit import check_baseline, check_times
+from harness.audit.clock_audit import check_times
 from harness.launch.failures import Failed
 from harness.model.device_limits import CPU, CUDA, limits_of
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.control import LESS_SHARE, Control, reconcile
-from harness.timing.probes.result import ProbeResult
 from harness.timing.stats import Interval
 from harness.timing.three_clocks import ThreeClocks
 from harness.timing.timings import Timing
-
-CONTROL = Control(overhead_us=40.0, ungated_overhead_us=340.0, baseline_us=1000.0)
-
-
-PROBES = {each.clock: each for each in (CUDA.probe, CUDA.ungated_probe, CPU.probe)}
-
-
-def timing_of(time_us=1000.0, *, overhead_us=40.0, host_us=5.0, hidden=True, early_us=None, baseline_us=1000.0, kind="cuda"):
-    return Timing(
-        candidate_us=[time_us] * 20, baseline_us=[baseline_us] * 20, wall_less_time_us=[overhead_us] * 20,
-        host_us=[host_us] * 20, launch_hidden=hidden,
-        early_read_probe=None if early_us is None else ProbeResult(time_us, early_us, limits=PROBES[kind]),
-    )
-
-
-def verdict_on(timing, *, kind="cuda", floor_us=None, control=CONTROL):
-    with pytest.raises(Failed) as caught:
-        check_times(timing, limits_of(kind), floor_us, control)
-    return caught.value.verdict
 
 
 def test_clocks_that_agree_and_a_time_above_the_floor_are_believed():
@@ -98,7 +79,7 @@ def test_what_a_worker_says_of_the_hosts_time_explains_nothing(kind, hidden):
     ("cuda", 16.0, None), ("cuda", 14.0, "unsure"), ("cuda", -9.0, "unsure"), ("cuda", -34.0, "rejected"),
     ("cpu", 1500.0, None), ("cpu", 1600.0, "unsure"), ("cpu", 9000.0, "rejected"), ("cpu", -9000.0, "unsure"),
 ])
-def test_sandbox_time_may_lie_a_little_apart_is_doubted_further_off_and_disbelieved_far_off(kind, overhead_us, status):
+def test_wall_time_may_lie_a_little_apart_is_doubted_further_off_and_disbelieved_far_off(kind, overhead_us, status):
     timing = timing_of(1000.0, overhead_us=overhead_us)
     if status is None:
         check_times(timing, limits_of(kind), None, CONTROL)
@@ -310,177 +291,6 @@ def test_steps_around_a_shorter_control_explain_no_more_around_a_long_call(longe
     control = Control(overhead_us=40.0, ungated_overhead_us=40.0, baseline_us=100.0)
     verdict = verdict_on(timing_of(1000.0, overhead_us=40.0 + longer_us, baseline_us=100.0), control=control)
     assert verdict.status is (Status.UNSURE if longer_us < 50 else Status.REJECTED)
-
-
-@pytest.mark.parametrize(("early_us", "kind", "believed"), [
-    (1000.0, "cuda", True), (2000.0, "cuda", True), (955.0, "cuda", True), (945.0, "cuda", False),
-    (10.0, "cuda", False), (601.0, "cpu", True),
-    (901.0, "ungated", True), (850.0, "ungated", False),
-])
-def test_a_time_that_falls_when_inputs_are_readable_early_is_not_believed(early_us, kind, believed):
-    timing, kind = timing_of(early_us=early_us, kind=kind), kind.replace("ungated", "cuda")
-    if believed:
-        check_times(timing, limits_of(kind), None, CONTROL)
-        return
-    verdict = verdict_on(timing, kind=kind)
-    assert verdict.reason_code is ReasonCode.CLOCKS_DISAGREE
-    assert f"{early_us:.1f} µs when its inputs are readable" in verdict.reason
-
-
-@pytest.mark.parametrize(("completed_us", "kind", "believed"), [
-    (1040.0, "cuda", True), (1060.0, "cuda", False), (900.0, "cuda", True), (1060.0, "cpu", True),
-])
-def test_a_time_that_rises_when_inputs_are_complete_at_the_last_moment_is_not_believed(completed_us, kind, believed):
-    timing = timing_of()
-    timing.late_input_probe = ProbeResult(completed_us, 1000.0, limits=PROBES[kind])
-    if believed:
-        check_times(timing, limits_of(kind), 500.0, CONTROL)
-        return
-    verdict = verdict_on(timing, kind=kind)
-    assert f"takes 1000.0 µs, but {completed_us:.1f} µs when the last of its inputs come" in verdict.reason
-
-
-@pytest.mark.parametrize(("usual_us", "early_us", "status"), [
-    (3164.7, 2164.8, None), (3164.7, 1321.3, Status.UNSURE), (15000.0, 10900.0, None), (15000.0, 8000.0, Status.REJECTED),
-])
-def test_on_a_cpu_a_gain_that_another_load_could_make_is_doubted_and_not_blamed(usual_us, early_us, status):
-    timing = timing_of(usual_us, early_us=early_us, baseline_us=usual_us, kind="cpu")
-    if status is None:
-        check_times(timing, CPU, None, CONTROL)
-        return
-    verdict = verdict_on(timing, kind="cpu")
-    assert verdict.status is status
-    assert verdict.reason_code is (ReasonCode.NOISY if status is Status.UNSURE else ReasonCode.CLOCKS_DISAGREE)
-
-
-@pytest.mark.parametrize(("valued_us", "status"), [(1040.0, None), (1060.0, Status.REJECTED)])
-def test_a_call_that_takes_longer_on_other_values_goes_by_them(valued_us, status):
-    timing = timing_of(1000.0)
-    timing.input_value_probe = ProbeResult(valued_us, 1000.0)
-    if status is None:
-        check_times(timing, CUDA, None, CONTROL)
-    else:
-        verdict = verdict_on(timing)
-        assert (verdict.status, verdict.reason_code) == (status, ReasonCode.GOES_BY_VALUES)
-        assert "takes 1000.0 µs, but 1060.0 µs when its inputs have random signs" in verdict.reason
-
-
-def test_where_a_machine_was_busier_nobody_is_rejected_for_values():
-    timing = timing_of(1000.0)
-    timing.input_value_probe = ProbeResult(1500.0, 1000.0, gained_beside_us=0.0, findings=5)
-    assert verdict_on(timing).status is Status.UNSURE
-
-
-@pytest.mark.parametrize("kind", ["cpu", "cuda"])
-@pytest.mark.parametrize("name", ["early_read_probe", "late_input_probe", "input_value_probe"])
-def test_who_begins_early_now_and_then_only_is_doubted(kind, name):
-    for findings, believed in ((2, True), (3, False)):
-        timing = timing_of()
-        setattr(timing, name, ProbeResult(1000.0, 1000.0, findings=findings))
-        if believed:
-            check_times(timing, limits_of(kind), None, CONTROL)
-            continue
-        verdict = verdict_on(timing, kind=kind)
-        assert (verdict.status, verdict.reason_code) == (Status.UNSURE, ReasonCode.NOISY)
-        assert verdict.reason.startswith("3 times, though not each time, a call took ")
-
-
-def test_a_small_call_may_scatter_by_microseconds():
-    check_times(timing_of(10.0, early_us=7.5), CUDA, None, CONTROL)
-
-
-def test_an_eager_that_is_slower_beside_a_candidate_alone_is_the_candidates_doing():
-    def eager_alone_us(held):
-        return 1001.0
-
-    check_baseline(timing_of(baseline_us=1015.0), CUDA, CONTROL, eager_alone_us)
-    with pytest.raises(Failed, match=r"eager took 1500.0 µs while .* 1001.0 µs once it was gone") as caught:
-        check_baseline(timing_of(baseline_us=1500.0), CUDA, CONTROL, eager_alone_us)
-    assert caught.value.verdict.status is Status.REJECTED
-    assert caught.value.beside_control
-
-
-def test_a_small_eager_may_scatter_by_microseconds():
-    check_baseline(timing_of(baseline_us=12.0), CUDA, Control(1.0, 1.0, 10.0), lambda held: 10.0)
-    check_baseline(timing_of(baseline_us=190.0), CPU, Control(1.0, 1.0, 10.0), lambda held: 10.0)
-
-
-def test_an_eager_that_is_a_little_slower_beside_a_candidate_is_doubted_and_not_blamed_on_it():
-    with pytest.raises(Failed) as caught:
-        check_baseline(timing_of(baseline_us=1030.0), CUDA, CONTROL, lambda held: 1000.0)
-    assert caught.value.verdict.status is Status.UNSURE
-    with pytest.raises(Failed) as caught:
-        check_baseline(timing_of(baseline_us=1406.0), CPU, Control(1.0, 1.0, 143.0), lambda held: 143.0)
-    assert caught.value.verdict.status is Status.UNSURE
-
-
-def test_an_eager_that_stays_slow_is_a_disturbed_machine_and_nobodys_fault():
-    with pytest.raises(Failed, match="something else is using this device") as caught:
-        check_baseline(timing_of(baseline_us=1500.0), CUDA, CONTROL, lambda held: 1490.0)
-    assert caught.value.verdict.status is Status.UNSURE
-
-
-@pytest.mark.parametrize(("beside_us", "alone_ungated_us", "status"), [
-    (1500.0, 1600.0, None), (1500.0, 1200.0, Status.UNSURE), (1600.0, 990.0, Status.REJECTED),
-])
-def test_beside_one_that_cannot_be_queued_ahead_eager_is_held_against_itself_as_little_queued(
-    beside_us, alone_ungated_us, status
-):
-    """Of hundreds of short kernels eager takes longer where the host shows; that is nobody's doing."""
-    asked = []
-
-    def eager_alone_us(held):
-        asked.append(held)
-        return 1000.0 if held else alone_ungated_us
-
-    timing = timing_of(baseline_us=beside_us, hidden=False)
-    if status is None:
-        check_baseline(timing, CUDA, CONTROL, eager_alone_us)
-    else:
-        with pytest.raises(Failed) as caught:
-            check_baseline(timing, CUDA, CONTROL, eager_alone_us)
-        assert caught.value.verdict.status is status
-    assert asked == [False]
-
-
-@pytest.mark.parametrize(("is_gated", "beside_us", "status"), [
-    (False, 1300.0, None), (False, 1490.0, None), (False, 1600.0, Status.REJECTED), (True, 1300.0, Status.UNSURE),
-])
-def test_where_the_reference_cannot_be_queued_ahead_the_interval_reaches_its_usual_time(is_gated, beside_us, status):
-    """Eager of 6,244 kernels took 36 ms beside the control and 46 beside its exact copy, on a host that was busy."""
-    control, timing = replace(CONTROL, is_gated=is_gated), timing_of(baseline_us=beside_us, hidden=False)
-    if status is None:
-        check_baseline(timing, CUDA, control, lambda held: pytest.fail("it was timed again without need"))
-        return
-    with pytest.raises(Failed) as caught:
-        check_baseline(timing, CUDA, control, lambda held: 990.0)
-    assert caught.value.verdict.status is status
-
-
-UNEVEN_US = [900.0, 950.0, 1000.0, 1050.0, 1100.0] * 4  # the middle half spans 100
-
-
-@pytest.mark.parametrize("name", ["early_read_probe", "late_input_probe", "input_value_probe"])
-@pytest.mark.parametrize(("gained_us", "control", "status"), [
-    (250.0, replace(CONTROL, is_gated=False), None), (250.0, None, None), (250.0, CONTROL, Status.REJECTED),
-    (350.0, replace(CONTROL, is_gated=False), Status.REJECTED),
-])
-def test_where_the_reference_cannot_be_queued_ahead_a_gain_within_the_scatter_is_chance(name, gained_us, control, status):
-    timing = timing_of(hidden=False, overhead_us=CONTROL.ungated_overhead_us)
-    timing.candidate_us = list(UNEVEN_US)
-    setattr(timing, name, ProbeResult(1000.0, 1000.0 - gained_us, findings=5, limits=CUDA.ungated_probe))
-    if status is None:
-        check_times(timing, CUDA, None, control)
-    else:
-        assert verdict_on(timing, control=control).status is status
-
-
-def test_a_baseline_that_is_as_fast_as_ever_is_not_timed_again():
-    def never(held):
-        raise AssertionError("eager was timed again without need")
-
-    check_baseline(timing_of(baseline_us=900.0), CUDA, CONTROL, never)
-    check_baseline(timing_of(baseline_us=9000.0), CUDA, None, never)
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_end_to_end_time_is_the_median_of_single_calls_apart_from_the_rounds(rou
     assert [entry[1] for entry in log if entry[0] == "A"][-5:] == [1] * 5
 
 
-def test_what_the_sandbox_clock_saw_beyond_the_reported_time_is_kept(rounds_of):
+def test_what_the_wall_clock_saw_beyond_the_reported_time_is_kept(rounds_of):
     timing, *_ = rounds_of(1000.0)
     assert timing.wall_overhead_us == pytest.approx(40)
     assert Timing().wall_overhead_us is None
