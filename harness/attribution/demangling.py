@@ -15,7 +15,7 @@ import sys
 from collections.abc import Collection
 from itertools import accumulate
 
-LONGEST_NAME = 8000  # what the worker lists of a name; CUTLASS's run to thousands of characters
+LONGEST_NAME = 8000  # CUTLASS's run to thousands of characters
 _LONGEST_SYMBOL = 16_000
 # What refers back to a part of the symbol can at most double what stands before it; its number ends in such a line.
 _MOST_LINES = 8
@@ -36,7 +36,7 @@ def demangled_names(symbols: Collection[str]) -> dict[str, str]:
 
     Itself for what is no mangled symbol, and for what lies beyond the limits: of how many there are and how long they
     are together, in their order, and of how long it takes, in which those that cannot be endless come first. A symbol
-    that is left as it is names no kernel that was traced.
+    that is left as it is may name a traced kernel that was left so, too.
     """
     found = {symbol: symbol for symbol in symbols}
     # One with a line break in it would push all that come after it to another's name.

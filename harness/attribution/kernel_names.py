@@ -61,8 +61,13 @@ def is_anonymous(name: str) -> bool:
     return _ANONYMOUS in name
 
 
+def is_copy(name: str) -> bool:
+    """Whether it is PyTorch's kernel that copies between tensors of different strides, as outputs in another order are taken."""
+    return "direct_copy_kernel" in name
+
+
 def is_mangled(name: str) -> bool:
-    """Whether it is a symbol still, as those of more than 1,024 letters are in the profiler's listing."""
+    """Whether it is a symbol still, as those beyond the limits of `demangling` are."""
     return name.startswith("_Z")
 
 

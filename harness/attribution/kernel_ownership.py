@@ -31,7 +31,13 @@ from typing import Any, NamedTuple
 
 from harness.attribution.installed_kernels import brought_by_packages
 from harness.attribution.kernel_names import (
-    bare_name, is_anonymous, is_fill, is_header_template, is_library_like, is_mangled, is_shipped,
+    bare_name,
+    is_anonymous,
+    is_fill,
+    is_header_template,
+    is_library_like,
+    is_mangled,
+    is_shipped,
 )
 from harness.attribution.pytorch_kernels import shipped_by_pytorch
 from harness.attribution.symbols import Evidence
@@ -108,13 +114,17 @@ def claiming_least(earlier: Provenance | None, later: Provenance) -> Provenance:
 
 def middle_claim(found: Sequence[Provenance]) -> Provenance:
     """Of several calls of one process the one in the middle by what it claims as its own, the lesser of two."""
-    ordered = sorted(found, key=lambda each: (_CLAIMS.index(each.kind), each.own_share or 0.0))
+    ordered = sorted(found, key=_claim)
     return ordered[(len(ordered) - 1) // 2]
 
 
 def least_claim(found: Sequence[Provenance]) -> Provenance:
     """Of several calls of one process that which claims least as its own."""
-    return min(found, key=lambda each: (_CLAIMS.index(each.kind), each.own_share or 0.0))
+    return min(found, key=_claim)
+
+
+def _claim(each: Provenance) -> tuple[int, float]:
+    return _CLAIMS.index(each.kind), each.own_share or 0.0
 
 
 def busy_us(spans: Collection[Span]) -> float:

@@ -3,7 +3,7 @@ is proven.
 
 The records are raw ones of CUPTI's. What holds them together: they are numbered; each call that launches a kernel was
 counted where CUPTI calls back, and has its kernel, as each kernel has its call; and each launch comes with the harness's own
-kernels in their order, the two markers under names drawn for the worker. Whose kernels they are is `kinds`'s to say.
+kernels in their order, the two markers under names drawn for the worker. Whose kernels they are is `kernel_ownership`'s to say.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.attribution.demangling import demangled_names
+from harness.attribution.kernel_names import is_copy
 from harness.attribution.kernel_ownership import Span
 from harness.protocol.markers import Markers
 from harness.protocol.recorder import COPY, FILL, GRAPH_LAUNCH, KERNEL, LAUNCH, RECORD, WORD_BYTES
@@ -21,8 +22,7 @@ from harness.protocol.recorder import COPY, FILL, GRAPH_LAUNCH, KERNEL, LAUNCH, 
 # The harness's own kernels of each launch, from its turn to where its window opens.
 _STEPS = ("await_word", "apply_mask", "write_over", "add_up")
 _ASIDE = "step_aside"
-_DRIVERS = {COPY: "Memcpy", FILL: "Memset"}  # as `kinds` knows them
-_COPY_KERNEL = "direct_copy_kernel"  # PyTorch's own, by which outputs in another order are taken
+_DRIVERS = {COPY: "Memcpy", FILL: "Memset"}  # as `kernel_ownership` knows them
 
 
 class Unproven(Exception):
@@ -104,6 +104,8 @@ def windows(recording: Recording, markers: Markers, count: int) -> list[Window]:
     if len(places) != count:
         raise Unproven(f"{len(places)} of {count} windows are in the listing")
     names = demangled_names({each.name for each in recording.ran if each.kind == KERNEL})
+    if any(name.startswith(tuple(_DRIVERS.values())) for name in names.values()):
+        raise Unproven("a kernel is called what the driver's copies and fills are")
     return [_window(recording.ran, opened, closed, end_ns, names) for opened, closed, end_ns in places]
 
 
@@ -163,6 +165,6 @@ def _window(ran: Sequence[Ran], opened: Ran, closed: Ran, end_ns: int, names: di
     late = spans(
         closed.end_ns, end_ns,
         lambda each: each.start_ns >= closed.start_ns and each.kind == KERNEL and each.name not in (*_STEPS, _ASIDE)
-        and _COPY_KERNEL not in each.name,
+        and not is_copy(each.name),
     )
     return Window((closed.start_ns - opened.end_ns) / 1e3, inside, late)

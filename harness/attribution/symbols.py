@@ -11,7 +11,7 @@ How far each goes:
   itself, and no installed package may have a kernel of it, which the judge looks up.
 - For what was compiled at run time by other means there is the source alone.
 
-None of these proves that the kernel of that name is the one that ran: `kinds` decides with the names of libraries in
+None of these proves that the kernel of that name is the one that ran: `kernel_ownership` decides with the names of libraries in
 mind, and the time of the traced launch is held against the timed ones by the judge.
 """
 

@@ -20,8 +20,8 @@ from harness.build.outcome import saved_meanwhile
 from harness.build.product import Build
 from harness.device.bench import Bench
 from harness.judge.build_pool import BuildPool
-from harness.judge.judgement import Judgement, Prepared
 from harness.judge.entry_verdict import EntryJudge
+from harness.judge.judgement import Judgement, Prepared
 from harness.judge.worker_prestart import Entry, WorkerPrestart, is_slow_to_start
 from harness.launch import first_calls
 from harness.model.baselines import BASELINES, baselines_for

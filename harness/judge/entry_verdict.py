@@ -320,12 +320,12 @@ class EntryJudge:
                 f"{dropped} of {dropped + kept} rounds were dropped because the GPU slowed down for heat or its power "
                 "supply; let it cool and run again",
             )
-        first, baseline_pool = judgement.timing, self.baseline_pool.kernels
+        first, baseline_kernels = judgement.timing, self.baseline_pool.kernels
         if judgement.launched:
-            allow_for_other_processes(first, self._settings.confidence, judgement.launched, baseline_pool)
+            allow_for_other_processes(first, self._settings.confidence, judgement.launched, baseline_kernels)
         judgement.speedup, judgement.word = first.speedup, first.word
         if len(timings) > 1:
-            judgement.speedup = published(timings, self._settings.confidence, self._settings.interim_checks, baseline_pool)
+            judgement.speedup = published(timings, self._settings.confidence, self._settings.interim_checks, baseline_kernels)
             judgement.word = call(judgement.speedup, first.shorter_us, first.control_apart)
         if prepared.is_control and judgement.word in ("FASTER", "SLOWER"):
             judgement.word = "UNSURE"

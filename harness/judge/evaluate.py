@@ -10,19 +10,18 @@ import contextlib
 import math
 import statistics
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-
-import torch
 
 from harness.attribution.kernel_ownership import Provenance, claiming_least
 from harness.attribution.recording import Unproven
 from harness.audit.clock_audit import check_baseline, check_times
 from harness.device.bench import Bench
 from harness.judge import check, extras
-from harness.judge.kernel_trace import recorded_launches, timed_windows, trace
 from harness.judge.judgement import Judgement, Prepared
+from harness.judge.kernel_trace import recorded_launches, timed_windows, trace
 from harness.judge.loader import Loader, blaming_the_state
+from harness.judge.moved_state import moves_alike
 from harness.launch.conversation import Launches
 from harness.launch.failures import Failed
 from harness.launch.session import Session
@@ -54,7 +53,7 @@ _READY_SHARE = 1 / 16
 
 
 class Attempt:
-    """Tries entries of one problem on one device, each time in a fresh process; what it is given is a `Judge`'s."""
+    """Tries entries of one problem on one device, each time in a fresh process; what it is given is an `EntryJudge`'s."""
 
     def __init__(
         self, bench: Bench, references: Sequence[Reference], settings: Settings, floor_us: float | None,
@@ -92,7 +91,7 @@ class Attempt:
                 if first:
                     judgement.clocks = reconcile(timing, control, None, self._bench.limits)
                 with told_why_it_scatters(timing, self._bench.limits, lambda: self._count_kernels(session, timing, prepared)):
-                    with _undoubted_where(timing.is_brief), self._settled_by_the_profiler(session, prepared, timing):
+                    with _undoubted_where(timing.is_brief), self._settled_by_its_kernels(session, prepared, timing):
                         check_times(timing, self._bench.limits, self._floor_us, control)
                     # Neither gains anything by it, and a baseline's interval is there to be read.
                     if not (prepared.is_baseline or timing.is_brief):
@@ -143,7 +142,7 @@ class Attempt:
         )
 
     @contextlib.contextmanager
-    def _settled_by_the_profiler(self, session: Session, prepared: Prepared, timing: Timing) -> Iterator[None]:
+    def _settled_by_its_kernels(self, session: Session, prepared: Prepared, timing: Timing) -> Iterator[None]:
         """A doubt about the clock of a candidate whose queue could not be gated, which an honest host may be the cause
         of, is certain where its kernels keep the device busy for longer than its calls are said to take. Raises Failed.
         """
@@ -310,37 +309,3 @@ def compilation_notes(name: str, before: int, after: int) -> list[str]:
     if name == "torch.compile" and not after:
         return ["torch.compile compiled nothing: what was timed is eager"]
     return []
-
-
-# Whether a candidate's call moves its model's state as the reference's does: running statistics in training mode.
-
-# How far from where the reference moves a tensor a candidate's may end, as a share of the way.
-_OFF_SHARE = 0.1
-
-
-def moves_alike(session: Session, reference: Reference, timeout_s: float) -> bool | None:
-    """Have the candidate that is loaded and open make one call, and see what became of its state; None where the
-    reference's call moves none. Raises Failed.
-    """
-    if not reference.moved_state:
-        return None
-    before = session.state(reference)
-    if before is None:
-        return False
-    inputs = reference.draw()
-    session.launch([inputs], gate=False, timeout_s=timeout_s)
-    after = session.state(reference)
-    if after is None:
-        return False
-    wanted = reference.state_after(before, inputs)
-    return all(_moved(before, wanted, after, name) for name in reference.moved_state)
-
-
-def _moved(
-    before: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor], name: str
-) -> bool:
-    if not wanted[name].is_floating_point():
-        return torch.equal(after[name], wanted[name])
-    start, goal, end = (state[name].double() for state in (before, wanted, after))
-    way, off = (start - goal).abs().amax(), (end - goal).abs().amax()
-    return bool(off <= _OFF_SHARE * way)

@@ -15,8 +15,19 @@ from harness.reference.accuracy.classes import ErrorFigures, classify, worst
 from harness.reference.evidence import Evidence
 from harness.reference.memory_plan import MemoryPlan
 from harness.timing.stats import (
-    UNCOUNTED, Interval, confidence_at, eager_share, estimate_log_ratio, lowered, reaching, shifted, spanning,
-    trimmed_mean, tukey_mclaughlin, unseen, with_share,
+    UNCOUNTED,
+    Interval,
+    confidence_at,
+    eager_share,
+    estimate_log_ratio,
+    lowered,
+    reaching,
+    shifted,
+    spanning,
+    trimmed_mean,
+    tukey_mclaughlin,
+    unseen,
+    with_share,
 )
 from harness.timing.three_clocks import ThreeClocks
 from harness.timing.timings import Timing

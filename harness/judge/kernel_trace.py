@@ -17,8 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from harness.attribution.kernel_names import is_copy
 from harness.attribution.kernel_ownership import (
-    Owners, Provenance, Span, busy_us, kind_on_cpu, kind_on_gpu, least_claim, middle_claim, owners_of,
+    Owners,
+    Provenance,
+    Span,
+    busy_us,
+    kind_on_cpu,
+    kind_on_gpu,
+    least_claim,
+    middle_claim,
+    owners_of,
 )
 from harness.attribution.linked import foreign_functions
 from harness.attribution.permitted import is_permitted
@@ -48,7 +57,6 @@ _IDLE_US, _IDLE_EACH_US = 10.0, 3.0
 _NOBODYS_SHARE = 0.05
 _TRIES = 3
 _ARENAS_OWN = "fallocate"  # which the worker itself looks up when memory is given back
-_COPY_KERNEL = "direct_copy_kernel"  # PyTorch's own, for tensors of one dtype and different strides
 
 
 def trace(
@@ -99,9 +107,7 @@ def _trace_on_gpu(
             )
             seen.append(_read(session, made, timing, limits, len(reference.output_specs), owners))
     except Failed as failure:
-        # Everything that counts was right before: what fails now is the tracing.
-        note = f"its kernels could not be traced; when they were: {failure.verdict.reason}"
-        return replace(UNKNOWN, notes=(note,))
+        return _untraced(failure)
     except Unproven as unproven:
         return replace(UNKNOWN, notes=(f"its kernels are not known: {unproven}",))
     found = least_claim([each.found for each in seen])
@@ -114,6 +120,11 @@ def _trace_on_gpu(
             f"so in each of {len(seen)} recorded segments with right outputs",
         )
     return replace(found, kind="unknown", own_share=None, notes=(*found.notes, seen[-1].unlike))
+
+
+def _untraced(failure: Failed) -> Provenance:
+    """What is said where tracing failed: everything that counts was right before."""
+    return replace(UNKNOWN, notes=(f"its kernels could not be traced; when they were: {failure.verdict.reason}",))
 
 
 def recorded_launches(
@@ -157,9 +168,10 @@ def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Prov
     """The kind of one launch. Time in which the GPU waits for the host, beyond what lies between kernels, is nobody's: where
     the host is not waited for it may be as long as its kernels run.
     """
-    own = [span for span in window.spans if span not in _copies_to_order(window.spans, copies)]
+    copied = _copies_to_order(window.spans, copies)
+    spans = [span for span in window.spans if span not in copied]
     busy = busy_us(window.spans)
-    found = replace(kind_on_gpu([*own, *window.late], owners), busy_us=busy, launched=len(window.spans))
+    found = replace(kind_on_gpu([*spans, *window.late], owners), busy_us=busy, launched=len(window.spans))
     each_us = _IDLE_EACH_US if held else _EACH_UNGATED_US
     idle_us = window.open_us - busy - _IDLE_US - each_us * len(window.spans)
     if idle_us <= (_NOBODYS_SHARE * window.open_us if held else busy):
@@ -191,7 +203,7 @@ def _copies_to_order(spans: Sequence[Span], outputs: int) -> list[Span]:
     """
     copies: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start_us, reverse=True)[:outputs]:
-        if _COPY_KERNEL not in span.name:
+        if not is_copy(span.name):
             break
         copies.append(span)
     return copies
@@ -214,9 +226,7 @@ def _trace_on_cpu(
         except Failed as failure:
             if alike:
                 break
-            # Everything that counts was right before the profiler came: what fails now is the tracing.
-            note = f"its kernels could not be traced; when they were: {failure.verdict.reason}"
-            return replace(UNKNOWN, notes=(note,))
+            return _untraced(failure)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
             if alike:
                 break

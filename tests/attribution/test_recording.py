@@ -41,6 +41,12 @@ def test_what_is_called_as_a_step_of_the_harness_is_the_candidates_within_a_wind
     assert names(window.spans) == ["tile", "write_over", "add_up"]
 
 
+@pytest.mark.parametrize("name", ["Memcpy", "MemsetOwn", "_Z8Memcpy_xPf"])
+def test_a_kernel_that_is_called_as_the_drivers_copies_are_proves_nothing(name):
+    """By that name it would be nobody's, and its time would not count."""
+    assert "what the driver's copies and fills are" in refused(recorded(*LAUNCHED[:-1], name, "k1"))
+
+
 def test_what_runs_behind_a_window_is_told_but_for_the_harness_own_copies():
     copy = "void at::native::elementwise_kernel<direct_copy_kernel_cuda>"
     behind = recorded(*LAUNCHED, "Memcpy", copy, "sgemm", *LAUNCHED, "Memset", kinds={"Memcpy": COPY, "Memset": FILL})
