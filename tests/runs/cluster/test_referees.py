@@ -92,7 +92,7 @@ def test_a_timed_job_has_a_time_and_a_budget_ends_one(judges, job_of):
 
 
 def test_a_judge_that_dies_costs_the_job_in_its_hand_and_the_others_go_on(nodes, job_of):
-    killed = []
+    killed = []  # it is timed, so that it is still in hand when its stage is heard
 
     class Killing(NullProgress):
         def stage(self, candidate, text):
@@ -102,7 +102,7 @@ def test_a_judge_that_dies_costs_the_job_in_its_hand_and_the_others_go_on(nodes,
                 os.kill(killed[0], signal.SIGKILL)
 
     with Referees(link=Link("cpu"), progress=Killing()) as opened:
-        jobs = [job_of(name="victim"), *(job_of(f"  # {number}", name=f"c{number}") for number in range(3))]
+        jobs = [job_of(name="victim", check_only=False), *(job_of(f"  # {number}", name=f"c{number}") for number in range(3))]
         found = {job.name: answer.record for job, answer in opened.map(jobs)}
         assert opened.devices == 1
     assert (found["victim"].reason_code.value, found["victim"].blame) == ("device_lost", "machine")
@@ -116,7 +116,8 @@ def test_when_all_are_gone_every_job_hears_of_it(nodes, job_of):
                 os.kill(pid_of(place), signal.SIGKILL)
 
     with Referees(link=Link("cpu"), progress=Killing()) as opened:
-        found = [answer for _, answer in opened.map([job_of(f"  # {number}") for number in range(5)])]
+        jobs = [job_of(f"  # {number}", check_only=False) for number in range(5)]  # timed, so that the first is still in hand
+        found = [answer for _, answer in opened.map(jobs)]
     assert len(found) == 5
     assert all(isinstance(each, HarnessError) or each.record.reason_code.value == "device_lost" for each in found)
     assert any(isinstance(each, HarnessError) for each in found)

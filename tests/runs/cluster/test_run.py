@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from listening import Listening
 
 from harness.model.candidate import read_candidate
 from harness.model.errors import DeviceBusy, HarnessError, NothingToRun
@@ -63,10 +62,10 @@ def statuses(result) -> dict[str, str]:
     return {record.candidate: record.status.value for record in own(result)}
 
 
-def test_every_candidate_is_judged_once_with_the_verdict_that_one_machine_gives(nodes, request_for, tmp_path):
+def test_every_candidate_is_judged_once_with_the_verdict_that_one_machine_gives(nodes, request_for, tmp_path, listening):
     asked, path = request_for(NAMES), tmp_path / "compiled.py"
     path.write_text(COMPILED)
-    told = Listening()
+    told = listening()
     [result] = run.run(replace(asked, candidates=[*asked.candidates, read_candidate(path)]), Link("cpu"), told)
     assert statuses(result) == EXPECTED | {"compiled": "incorrect"}
     assert len(own(result)) == len(NAMES) + 1
@@ -79,7 +78,7 @@ def test_every_candidate_is_judged_once_with_the_verdict_that_one_machine_gives(
     assert paths and all(Path(each["problem"]).resolve() == (CORPUS / "tril_small.yaml").resolve() for each in paths)
 
 
-def test_a_node_that_is_lost_costs_the_candidate_in_its_hand_and_one_that_joins_takes_part(nodes, request_for, tmp_path):
+def test_a_node_that_is_lost_costs_the_candidate_in_its_hand_and_one_that_joins_takes_part(nodes, request_for, tmp_path, listening):
     sleepers = [f"sleeper{number}" for number in range(6)]
     for name in sleepers:
         (tmp_path / f"{name}.py").write_text(SLEEPER)
@@ -93,7 +92,7 @@ def test_a_node_that_is_lost_costs_the_candidate_in_its_hand_and_one_that_joins_
             nodes.remove(next(each for each in nodes.cluster.list_all_nodes() if each.node_id == seat.node))
             nodes.add()
 
-    told = Listening(lose)
+    told = listening(lose)
     asked = request_for(NAMES)
     candidates = [*(read_candidate(tmp_path / f"{name}.py") for name in sleepers), *asked.candidates]
     [result] = run.run(replace(asked, candidates=candidates), Link("cpu"), told)
@@ -105,23 +104,32 @@ def test_a_node_that_is_lost_costs_the_candidate_in_its_hand_and_one_that_joins_
     assert len({device for device, candidate in told.outcomes if candidate in sleepers}) == 3
 
 
-def test_two_runs_at_once_time_one_after_the_other_on_each_device(nodes, request_for, tmp_path):
+def test_two_runs_at_once_time_one_after_the_other_on_each_device(nodes, request_for, tmp_path, listening):
+    """The second begins while the first times, and that goes on once the second has said that it waits."""
     results: dict[str, list] = {}
+    threads: list[threading.Thread] = []
 
-    def judge(name: str) -> None:
-        asked = request_for(NAMES[:2], out_dir=tmp_path / name)
-        results[name] = run.run(asked, Link("cpu"), heard[name])
+    def judge(name: str, told) -> None:
+        results[name] = run.run(request_for(NAMES[:2], out_dir=tmp_path / name), Link("cpu"), told)
 
-    heard = {name: Listening() for name in ("one", "other")}
-    threads = [threading.Thread(target=judge, args=(name,)) for name in heard]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    def begin_another(name: str, text: str) -> None:
+        if text != "timing" or threads:
+            return
+        threads.append(threading.Thread(target=judge, args=("other", other)))
+        threads[0].start()
+        until = time.monotonic() + 90
+        while not waited(other) and time.monotonic() < until:
+            time.sleep(0.1)
+
+    def waited(told) -> bool:
+        return any("is timing on this CPU: waiting" in note for note in told.notes)
+
+    one, other = listening(begin_another), listening()
+    judge("one", one)
+    threads[0].join()
     for [result] in results.values():
         assert statuses(result) == {name: EXPECTED[name] for name in NAMES[:2]}
-    waited = [note for each in heard.values() for note in each.notes if "is timing on this CPU: waiting" in note]
-    assert waited
+    assert waited(other) and not waited(one)
 
 
 def test_a_driver_that_is_killed_loses_nothing_that_was_judged_and_resumes(nodes, tmp_path):
@@ -149,9 +157,9 @@ def test_a_driver_that_is_killed_loses_nothing_that_was_judged_and_resumes(nodes
     assert {row["candidate"]: row["run_id"] for row in rows if row["candidate"] in judged} == judged
 
 
-def test_a_node_with_another_version_of_this_software_is_refused(nodes, request_for, monkeypatch):
+def test_a_node_with_another_version_of_this_software_is_refused(nodes, request_for, monkeypatch, listening):
     monkeypatch.setattr(places, "harness_hash", lambda: "another")
-    told = Listening()
+    told = listening()
     with pytest.raises(HarnessError, match="has another version of this software"):
         run.run(request_for(NAMES[:1]), Link("cpu"), told)
     assert sum("is left out" in note for note in told.notes) == 2
@@ -179,6 +187,14 @@ class Slow:
         pass
 
 
+def open_within(found, seconds):
+    """Hear until a place is open."""
+    until = time.monotonic() + seconds
+    while not found.open and time.monotonic() < until:
+        found.hear(0.5)
+    assert found.open
+
+
 def test_a_gpu_that_another_driver_has_is_waited_for_and_given_up_after_the_wait(nodes, monkeypatch):
     monkeypatch.setattr(places, "_POLL_S", 0.2)
     monkeypatch.setattr(places, "_UNTOLD_S", 0.5)
@@ -187,8 +203,7 @@ def test_a_gpu_that_another_driver_has_is_waited_for_and_given_up_after_the_wait
     try:
         assert len(link.seats()) == 1
         with places.RayPlaces(link) as first:
-            while not first.open:
-                first.hear(0.5)
+            open_within(first, 60)
             with places.RayPlaces(link, wait_s=3.0) as second:
                 said = []
                 with pytest.raises(DeviceBusy, match="other jobs of the cluster"):
@@ -198,10 +213,7 @@ def test_a_gpu_that_another_driver_has_is_waited_for_and_given_up_after_the_wait
                 assert not second.open
             first.end_all(list(first.open))
         with places.RayPlaces(link) as third:
-            until = time.monotonic() + 60
-            while not third.open and time.monotonic() < until:
-                third.hear(0.5)
-            assert third.open
+            open_within(third, 60)
     finally:
         nodes.remove(node)
 
