@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from harness.model.errors import NothingToRun
-from harness.model.files.parameters import Value, combinations, defaults
+from harness.model.files.parameters import Value, combinations
 
 _SEED = 0  # two searches of the same trials propose the same
 _REPEATED = 5  # proposals that were tried before, after which one is drawn at random
@@ -117,8 +117,3 @@ def _is_scale(values: list[Value]) -> bool:
     """Whether these are numbers in order, one way or the other."""
     numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
     return numbers and values in (sorted(values), sorted(values, reverse=True))
-
-
-def is_default(values: Mapping[str, Value], allowed: Mapping[str, list[Value]]) -> bool:
-    """Whether `values` are those that the file has by itself."""
-    return dict(values) == defaults(allowed)

@@ -8,7 +8,8 @@ import pytest
 
 from harness.model.errors import NothingToRun
 from harness.model.files.parameters import combinations
-from harness.runs.tuning.sampler import Exhaustive, Sampled, is_default, search_for
+from harness.model.files.parameters import defaults
+from harness.runs.tuning.sampler import Exhaustive, Sampled, search_for
 
 FEW = {"A": [1, 2], "B": ["x", "y", "z"]}
 MANY = {"A": list(range(8)), "B": list(range(8)), "C": ["p", 2, True, 1.5]}
@@ -19,7 +20,7 @@ def test_few_combinations_are_all_tried_and_need_no_optimiser(monkeypatch):
     search = search_for(FEW, 6)
     assert isinstance(search, Exhaustive)
     found = search.ask(4) + search.ask(4)
-    assert len(found) == 6 and len({str(each) for each in found}) == 6 and is_default(found[0], FEW)
+    assert len(found) == 6 and len({str(each) for each in found}) == 6 and found[0] == defaults(FEW)
     assert search.ask(4) == []
 
 
@@ -48,7 +49,7 @@ def searched():
 
 
 def test_no_choice_is_tried_twice_and_the_defaults_are_first(searched):
-    assert is_default(searched[0], MANY)
+    assert searched[0] == defaults(MANY)
     assert len(searched) == 60 == len({str(each) for each in searched})
     assert all(values["C"] in MANY["C"] for values in searched)
 
