@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
 
 import pytest
 from fake_device import FakeBench
@@ -51,3 +52,11 @@ def test_another_threads_sleep_moves_no_time(fake_clock):
     other.start()
     other.join()
     assert time.monotonic() == began
+
+
+@pytest.mark.processes
+def test_the_standard_librarys_wait_for_a_true_process_moves_no_time(fake_clock):
+    before = fake_clock.monotonic()
+    with subprocess.Popen(["sleep", "0.2"]) as process:
+        process.wait(timeout=30)
+    assert fake_clock.monotonic() == before
