@@ -112,6 +112,9 @@ _OF_DEVICES = {
     "in_worker_us": "in_worker_below_us",
     "clock_share": "wall_share",
     "clock_us": "wall_us",
+    "unseen_share": "unseen_share",
+    "unseen_us": "unseen_us",
+    "longer_us": "longer_us_per_ms",
     "certain": "certain_times",
     "tail_share": "tail_share",
     "tail_us": "tail_us",
@@ -277,12 +280,18 @@ A GPU's figures come first, a CPU's in brackets. Of two figures the larger count
 |---|---|---|
 | the time against the floor | – | below {floor_share:g} of it |
 | its own clock less the worker's, against the control: more | {clock_us[cuda]:g} µs or {clock_share[cuda]:.0%} of the call ({clock_cpu_ms:g} ms or {clock_share[cpu]:.0%}) | {certain[cuda]:g} times that ({certain[cpu]:g} times) |
+| … more, from {unseen_us[cuda]:g} µs or {unseen_share[cuda]:.0%} of the call on ({unseen_us[cpu]:g} µs or {unseen_share[cpu]:.0%}) | – (see `unseen_us` below) | – |
 | … less | {clock_us[cuda]:g} µs or {less_share:.0%} of the call, or {less_share:.0%} of its own steps | {certain[cuda]:g} times that (never) |
 | … of the flush before the window, on a CPU | ({clock_cpu_ms:g} ms or {cooling_share:.0%}, more or less) | (more: {certain[cpu]:g} times) |
 | the report of a segment comes late | {tail_us[cuda]:g} µs or {tail_share[cuda]:.0%} of it ({tail_cpu_ms:g} ms or {tail_share[cpu]:.0%}) | {tail_blamed_ms:g} ms ({tail_blamed_cpu_ms:g} ms) or {certain[cuda]:g} times that ({certain[cpu]:g} times) |
 | eager is slower beside the candidate than beside the control | {slowed_share[cuda]:.0%} or {slowed_us[cuda]:g} µs ({slowed_share[cpu]:.0%} or {slowed_us[cpu]:g} µs) | {certain[cuda]:g} times that ({certain[cpu]:g} times or {slowed_blamed_cpu_ms:g} ms), if eager is fast again once the candidate is gone |
 | the interval is wide | ±{known_to[cuda]:.0%} on a GPU | – |
 | a few launches are far faster than most | {fast_share:.0%} of them, {fewest_fast} at least, on a GPU | – |
+
+**What is not seen counts.** The third row gives no verdict. Such a row has all that its call may take longer in the
+column `unseen_us`, with what either clock is not known to (99 %). The low end of its speedup, its word and its rank are
+those of a call that takes so much longer. The harness's own steps count as the least that a baseline's took, less what
+a longer control's take longer ({longer_us[cuda]:g} µs for each ms).
 
 **Probes** are segments that count for no ratio. Each comes unannounced before a segment of the candidate's. Each kind
 comes in the first four rounds, any of them before one segment in {probe_chance} by lot, and one after the rounds.

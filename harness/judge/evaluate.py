@@ -36,7 +36,7 @@ from harness.sandbox import processes
 from harness.sandbox.spawn import Child
 from harness.timing.control import Control, reconcile
 from harness.timing.doubts import is_references, is_ungated, told_why_it_scatters
-from harness.timing.estimate import span_usual_baseline
+from harness.timing.estimate import count_unseen, span_usual_baseline
 from harness.timing.rounds import Rounds
 from harness.timing.timings import Timing
 from harness.timing.variance import check_evenness, check_spread
@@ -95,6 +95,8 @@ class Attempt:
                         check_times(timing, self._bench.limits, self._floor_us, control)
                     # Neither gains anything by it, and a baseline's interval is there to be read.
                     if not (prepared.is_baseline or timing.is_brief):
+                        if control is not None:
+                            count_unseen(timing, control.unseen_us(timing, self._bench.limits), settings.confidence)
                         check_evenness(timing, self._bench.limits)
                         if not is_hosts:  # an interval is then as wide as it says
                             check_spread(timing, self._bench.limits, settings.half_width)

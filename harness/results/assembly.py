@@ -220,7 +220,8 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
     time_us = typical_us(times_us)
     tflops, gbytes_s = rates(facts.useful_flops, facts.useful_bytes, time_us)
     return {
-        "time_us": time_us, "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
+        "time_us": time_us, "unseen_us": max(timing.unseen_us for timing in timings),
+        "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
         "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
         "players": len(timings), "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",
         **_passes(timings), **_inside(timings), **_pooled(timings), "baseline_us": typical_us(baseline_us),

@@ -18,7 +18,8 @@ _STATUS_ORDER = {status: place for place, status in enumerate(Status)}
 
 
 def rank(records: Iterable[Record], kinds: Sequence[str], precision_class: str | None = None) -> list[Record]:
-    """The records in the order of the table, with ranks: `ok` candidates of an admitted kind by time, from 1.
+    """The records in the order of the table, with ranks: `ok` candidates of an admitted kind from 1, by the time that the
+    judge's own clock vouches for.
 
     A candidate whose precision class is not `precision_class` (by default that of the eager baseline) gets no
     rank, and neither does one of unknown kind, or one whose row does not show its work. Records of different problems or
@@ -70,9 +71,9 @@ def class_of(group: Iterable[Record]) -> str | None:
 
 
 def place_in_table(record: Record) -> tuple[object, ...]:
-    """Timed rows by time, then the rest by status and name; baselines among them in order of time."""
+    """Timed rows by the time that is vouched for, then the rest by status and name; baselines among them."""
     shown = shown_time(record)
-    return (shown is None, shown or 0.0, _STATUS_ORDER[record.status], record.candidate)
+    return (shown is None, (shown or 0.0) + (record.unseen_us or 0.0), _STATUS_ORDER[record.status], record.candidate)
 
 
 def shown_time(record: Record) -> float | None:

@@ -37,7 +37,8 @@ class Control:
     launch's window was opened. `pooled_baseline` is the baseline's mean over several processes, where it was timed in
     any. `others_us` are the first of the harness's other baselines. It `is_gated` where its launches could be queued
     ahead: else nobody has seen what the steps take where the host does not show. Its own speedup over itself, which is
-    one, may by its interval be off that by the factor 1 + `apart`, up or down.
+    one, may by its interval be off that by the factor 1 + `apart`, up or down. `typical_overhead_us` is the overhead of a
+    typical launch, known to `overhead_reach_us`.
     """
 
     overhead_us: float | None
@@ -50,6 +51,8 @@ class Control:
     others_us: tuple[float, ...] = ()
     is_gated: bool = True
     apart: float = 0.0
+    typical_overhead_us: float | None = None
+    overhead_reach_us: float = 0.0
 
     @staticmethod
     def of(timing: Timing) -> Control:
@@ -58,6 +61,7 @@ class Control:
             timing.cooling_overhead_us, synchronised_overhead_us=timing.synchronised_overhead_us,
             is_gated=timing.launch_hidden is not False,
             apart=0.0 if timing.speedup is None else _off_one(timing.speedup),
+            typical_overhead_us=timing.typical_overhead_us, overhead_reach_us=timing.overhead_reach_us,
         )
 
     def and_baseline(self, timing: Timing) -> Control:
@@ -106,6 +110,24 @@ class Control:
         seen = (self.overhead_us, self.ungated_overhead_us, self.synchronised_overhead_us, *self.others_us)
         known = [each for each in seen if each is not None]
         return allowed_us if self.is_gated or not known else allowed_us + min(max(known) - min(known), share_us)
+
+    def unseen_us(self, timing: Timing, limits: Limits) -> float:
+        """How much longer than it says a call may take, for all that the judge's clock shows; 0 where that is no more than
+        each row is allowed, or is not known.
+
+        The harness's own steps take no less around it than the least that a baseline's took, less what a longer control's
+        take longer. Where its queue could not be gated they take as long as the control's do then.
+        """
+        seen_us, steps_us = timing.typical_overhead_us, self.typical_overhead_us
+        if seen_us is None or steps_us is None or self.overhead_us is None:
+            return 0.0
+        if timing.launch_hidden is False:
+            ungated = (self.ungated_overhead_us, self.synchronised_overhead_us)
+            steps_us = max([steps_us, *(each for each in ungated if each is not None)])
+        else:
+            steps_us -= self.overhead_us - min([self.overhead_us, *self.others_us]) + self.longer_us(timing, limits)
+        most_us = seen_us - steps_us + math.hypot(timing.overhead_reach_us, self.overhead_reach_us)
+        return most_us if most_us > max(limits.unseen_share * timing.time_us, limits.unseen_us) else 0.0
 
     @property
     def steps_share_us(self) -> float:

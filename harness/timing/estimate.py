@@ -33,6 +33,10 @@ _LITTLE_BESIDE = 0.3
 # Where launches cannot be queued ahead, the host's time is in them, and four rounds of a long call say little: up to the first
 # look there is this many times the budget.
 _UNGATED_BUDGETS = 4.0
+_UNSEEN = (
+    "by the judge's own clock a call may take longer than its clock says, by what the column unseen_us has: its rank and the "
+    "low end of its speedup count that"
+)
 _BRIEFLY = 2.0  # times as far as what was seen an interval of a few calls reaches
 
 
@@ -146,6 +150,16 @@ def span_usual_baseline(timing: Timing, usual_us: float, confidence: float) -> N
         return
     timing.of_this_process = replace(timing.of_this_process, lo=timing.of_this_process.lo / times)
     allow_for_other_processes(timing, confidence)
+
+
+def count_unseen(timing: Timing, unseen_us: float, confidence: float) -> None:
+    """Have the low end of the interval, and the rank, be those of a call that takes `unseen_us` longer than it says."""
+    if not unseen_us or timing.of_this_process is None:
+        return
+    timing.unseen_us = unseen_us
+    timing.of_this_process = replace(timing.of_this_process, lo=timing.of_this_process.lo / timing.times_unseen)
+    allow_for_other_processes(timing, confidence)
+    timing.notes.append(_UNSEEN)
 
 
 def _share(timing: Timing, confidence: float, kernels: int, baseline_kernels: int = UNCOUNTED) -> float:

@@ -9,10 +9,12 @@ from harness.device.identity import Telemetry, Violations
 from harness.launch.conversation import LATE, Launch, Launches
 from harness.timing.probes.result import ProbeResult
 from harness.timing.stats import (
-    Interval, PooledBaseline, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
+    Interval, PooledBaseline, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, tukey_mclaughlin,
+    typical_us,
 )
 
 OVERHEAD_TRIM = 0.1
+_QUARTER = 0.25
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class Timing:
     is_of_its_process: bool = False
     pooled_baseline: PooledBaseline | None = None  # the baseline's mean, where it was timed in several
     control_apart: float = 0.0  # how far from one the control's own speedup may be
+    unseen_us: float = 0.0  # how much longer a call may take than it says, for all that the judge's clock shows
     is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None
     scattered: Interval | None = None  # the same from the scatter of the rounds alone
@@ -200,6 +203,11 @@ class Timing:
         return typical_us(self.baseline_us)
 
     @property
+    def times_unseen(self) -> float:
+        """How many times as long as it says a call may take, for all that the judge's clock shows."""
+        return 1 + self.unseen_us / self.time_us
+
+    @property
     def shorter_us(self) -> float:
         """Of the two calls: the duration that margins go by."""
         return min(self.time_us, self.baseline_time_us)
@@ -217,6 +225,22 @@ class Timing:
         Not the median: a lie about every third launch would not move it.
         """
         return trimmed_mean(self.wall_less_time_us, OVERHEAD_TRIM) if self.wall_less_time_us else None
+
+    @property
+    def typical_overhead_us(self) -> float | None:
+        """The same of a typical launch: what a call takes by the judge's clock less what it says it takes, both the mean of
+        the middle half. A lie about some of the launches counts here as much as it gains.
+        """
+        if not self.wall_less_time_us or len(self.wall_less_time_us) != len(self.candidate_us):
+            return self.wall_overhead_us
+        walls_us = [time_us + less_us for time_us, less_us in zip(self.candidate_us, self.wall_less_time_us)]
+        return typical_us(walls_us) - self.time_us
+
+    @property
+    def overhead_reach_us(self) -> float:
+        """Half the width of the 99 % interval of that."""
+        known = self.wall_less_time_us
+        return tukey_mclaughlin(known, trim=_QUARTER).half_width if len(known) > 1 else 0.0
 
     @property
     def cooling_overhead_us(self) -> float | None:

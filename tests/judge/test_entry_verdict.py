@@ -8,6 +8,7 @@ import pytest
 from fake_worker import PRODUCT, SETTINGS, Script
 
 from harness.model.verdict import ReasonCode, Status
+from harness.results.ranking import rank
 
 # What one attempt comes to: sound, in doubt beside the control, rejected beside it, and rejected whatever the control
 # left.
@@ -198,3 +199,19 @@ def test_a_baseline_that_asks_for_a_gpu_where_there_is_none_is_wrong(fake_run):
     run = fake_run(kind="cpu", scripts={"eager": Script(raises=words), "mine": Script(raises=words)})
     run.device_run.run([run.candidate("mine")])
     assert [row.status for row in run.rows.all] == [Status.INCORRECT, Status.SKIPPED]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_lie_that_is_too_small_to_be_refused_gains_neither_rank_nor_word(fake_run, workers):
+    """A copy of eager's 100 µs says 80, and an honest one says what it takes, 90."""
+    lies = Script(80.0, beyond_us=20.0)
+    run = fake_run(
+        scripts={"mine": lies, "honest": Script(90.0)}, eager_us=100.0, settings=replace(SETTINGS, players=workers)
+    )
+    run.device_run.run([run.candidate("mine"), run.candidate("honest")])
+    lying, honest = run.rows["mine"], run.rows["honest"]
+    assert (lying.status, honest.status) == (Status.OK, Status.OK)
+    assert lying.speedup == pytest.approx(1.25) and lying.speedup_lo < 1.005 and lying.call == "UNSURE"
+    assert honest.unseen_us == 0.0 and honest.call == "FASTER"
+    assert lying.unseen_us == pytest.approx(20.0, abs=0.5) and "unseen_us" in lying.warnings
+    assert [each.candidate for each in rank([lying, honest], ("custom",), lying.precision_class)] == ["honest", "mine"]

@@ -59,3 +59,11 @@ def test_sizes_are_ranked_apart(make_record):
 def test_ranking_again_takes_old_ranks_away(make_record):
     record = make_record(time_us=1.0, kind="library", rank=1)
     assert [each.rank for each in rank([record], ["custom"])] == [None]
+
+
+def test_a_rank_counts_what_the_judges_clock_does_not_vouch_for(make_record):
+    def ok(name, time_us, unseen_us):
+        return make_record(candidate=name, time_us=time_us, unseen_us=unseen_us, kind="custom", precision_class="fp32")
+
+    records = [ok("claims_less", 80.0, 30.0), ok("plain", 100.0, 0.0), ok("of_before", 105.0, None), ok("slow", 120.0, 0.0)]
+    assert [each.candidate for each in rank(records, ("custom",))] == ["plain", "of_before", "claims_less", "slow"]
