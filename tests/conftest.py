@@ -205,6 +205,16 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
+def compile_calls(monkeypatch):
+    """What a worker puts in the place of PyTorch's compile calls, undone afterwards."""
+    import torch.utils.cpp_extension as cpp_extension
+
+    for name in ("load_inline", "load"):
+        monkeypatch.setattr(cpp_extension, name, getattr(cpp_extension, name))
+    return cpp_extension
+
+
+@pytest.fixture
 def fake_clock(monkeypatch):
     """The clock of everything in the test: it stands still until somebody sleeps or a script says what took how long."""
     from fake_device import FakeClock

@@ -18,7 +18,7 @@ OTHERWISE, NO_ROW = "other verdict", "no row"
 UNSURE, NOT_RUN = "unsure", "not run"
 AS_EXPECTED = frozenset({CAUGHT, RIGHT, NOT_RUN})
 FASTER = 1.3  # the speedup from which on the naive clock counts as fooled
-GAINED = 1.05  # and the one from which on ours does: a case that fools clocks does eager's own work
+GAINED = 1.05  # and the vouched one from which on ours does: a case that fools clocks does eager's own work
 _LEAST_MS = 1e-6
 _AMISS = {OTHERWISE: "not as expected", UNSURE: "not measurable here", NO_ROW: "without a row"}
 HEADINGS = ("group", "case", "fools", "naive judge", "verdict here", "outcome")
@@ -96,7 +96,7 @@ def outcome_of(case: Case, record: Record | None) -> str:
         return NO_ROW
     pair = f"{record.status.value}/{record.reason_code.value}"
     passes = record.status is Status.OK
-    gained = case.fools == "clock" and passes and (record.speedup or 0.0) >= GAINED
+    gained = case.fools == "clock" and passes and vouched_speedup(record.speedup, record.time_us, record.unseen_us) >= GAINED
     as_told = pair in case.expected and (not passes or not case.kinds or record.kind in case.kinds) and not gained
     lost = record.reason_code in (ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE)
     waiting = record.status in WANT_ANOTHER_DEVICE and not lost
@@ -110,6 +110,13 @@ def outcome_of(case: Case, record: Record | None) -> str:
         return RIGHT if case.fools == "nothing" else CAUGHT
     # A library's work may stand in the table as long as it is not taken for a kernel.
     return MISSED if passes and (case.fools != "substance" or record.kind == "custom") else OTHERWISE
+
+
+def vouched_speedup(speedup: float | None, time_us: float | None, unseen_us: float | None) -> float:
+    """Return the `speedup` of a row as its rank counts it: that of a call that takes `unseen_us` longer."""
+    if not (speedup and time_us):
+        return 0.0
+    return speedup * time_us / (time_us + (unseen_us or 0.0))
 
 
 def all_as_expected(rows: Iterable[Row]) -> bool:

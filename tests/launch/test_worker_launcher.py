@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -55,8 +56,10 @@ def test_a_worker_that_was_only_started_is_waited_for_by_nobody_and_greets_at_it
 
 def test_one_that_is_there_already_can_still_be_asked_to_open_the_device(starter):
     starter.prestart()
+    until = time.monotonic() + 60
     while not starter._prestart.channel.readable():
-        pass
+        assert time.monotonic() < until
+        time.sleep(0.01)  # it may have no other core than this one
     starter.prestart(open_device=True)
     assert starter.wait_until_open() == starter._prestart.pid
 

@@ -76,16 +76,6 @@ def test_an_endless_message_is_cut():
     assert describe(RuntimeError(""))["message"] == ""
 
 
-@pytest.fixture
-def compile_calls(monkeypatch):
-    """`install` for a manifest, undone afterwards."""
-    import torch.utils.cpp_extension as cpp_extension
-
-    for name in ("load_inline", "load"):
-        monkeypatch.setattr(cpp_extension, name, getattr(cpp_extension, name))
-    return cpp_extension
-
-
 def test_an_extension_that_the_build_did_not_make_is_not_made_here(compile_calls):
     extensions.install({}, "/candidates")
     with pytest.raises(extensions.NotBuilt, match="'other'"):

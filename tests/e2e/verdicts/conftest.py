@@ -32,7 +32,7 @@ MIDDLE = ("substance", "honest")
 MAY_BE_DOUBTED = ("clock", "substance")
 # What the harness is known to miss, with the device where it does; docs/design/adversarial.md says why. A case that is caught
 # after all passes; take it off the list then.
-KNOWN_MISSES = {"small_lie": ("cpu",)}
+KNOWN_MISSES: dict[str, tuple[str, ...]] = {}
 GPU_MEMORY_BYTES = 64 << 20
 
 
@@ -55,7 +55,7 @@ def shows_nothing(case: Case, row: dict[str, str]) -> bool:
 
 def is_faster_by_chance(row: dict[str, str]) -> bool:
     """Whether it seems to have gained on eager, but by an interval that is so wide that it may have lost."""
-    return row["status"] == "ok" and float(row["speedup"]) >= GAINED and float(row["speedup_lo"]) < 1
+    return row["status"] == "ok" and float(row["speedup"]) >= GAINED and float(row["speedup_lo"]) < 1 and not float(row["unseen_us"])
 
 
 def lanes_on(device: str) -> dict[str, list[Case]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.selftest.corpus import read_corpus
-from harness.selftest.matrix import GAINED
+from harness.selftest.matrix import GAINED, vouched_speedup
+
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 CHEATS = ("clock", "answer", "substance")
@@ -35,7 +36,7 @@ def test_a_case_gets_the_verdict_and_the_kind_that_its_header_expects(
     if case.kinds and row["status"] == "ok":
         assert row["kind"] in case.kinds
     if case.fools == "clock" and row["status"] == "ok":  # what it tried may have come to nothing
-        assert float(row["speedup"]) < GAINED
+        assert vouched_speedup(*(float(row[name] or 0) for name in ("speedup", "time_us", "unseen_us"))) < GAINED
 
 
 def test_no_cheat_is_ok_as_a_custom_kernel_and_every_honest_control_is_ok(judged, device, known_misses):

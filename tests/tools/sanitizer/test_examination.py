@@ -56,7 +56,7 @@ def test_a_launch_crosses_as_it_is(tmp_path):
     assert (read.init, read.seed, read.path, read.device, read.manifest) == ([3.0], 7, "candidate.py", "cpu", {})
 
 
-def test_the_program_under_the_tool_says_whether_it_launched(tmp_path):
+def test_the_program_under_the_tool_says_whether_it_launched(tmp_path, compile_calls):
     launch_files.write(tmp_path, launch(candidate(tmp_path)))
     assert watched_call.main(tmp_path) == 0
     assert (tmp_path / launch_files.OUTCOME).read_text() == '{"launched": true}'
