@@ -101,7 +101,7 @@ class Provenance:
         return any(kernel.owner in ("own", "unknown") for kernel in self.kernels)
 
 
-def claiming_least(earlier: Provenance | None, later: Provenance) -> Provenance:
+def least_of_processes(earlier: Provenance | None, later: Provenance) -> Provenance:
     """Of what two processes of one candidate ran, that which is less its own; the earlier where both are alike."""
     if earlier is None:
         return later
@@ -112,13 +112,13 @@ def claiming_least(earlier: Provenance | None, later: Provenance) -> Provenance:
     return replace(least, notes=(*least.notes, note))
 
 
-def middle_claim(found: Sequence[Provenance]) -> Provenance:
+def middle_of_calls(found: Sequence[Provenance]) -> Provenance:
     """Of several calls of one process the one in the middle by what it claims as its own, the lesser of two."""
     ordered = sorted(found, key=_claim)
     return ordered[(len(ordered) - 1) // 2]
 
 
-def least_claim(found: Sequence[Provenance]) -> Provenance:
+def least_of_calls(found: Sequence[Provenance]) -> Provenance:
     """Of several calls of one process that which claims least as its own."""
     return min(found, key=_claim)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness.launch import failures
-from harness.model.device_limits import Limits
+from harness.model.device_limits import DeviceLimits
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.control import Control
 from harness.timing.doubts import by_chance_us, doubt, is_references, is_ungated
@@ -32,7 +32,7 @@ _FLOOR_SHARE = 0.8
 _HOSTS_SHARE = 0.5
 
 
-def check_times(timing: Timing, limits: Limits, floor_us: float | None, control: Control | None) -> None:
+def check_times(timing: Timing, limits: DeviceLimits, floor_us: float | None, control: Control | None) -> None:
     """Raise Failed where the times of a candidate on a device with these `limits` cannot be what it took."""
     if floor_us is not None and timing.time_us < _FLOOR_SHARE * floor_us:
         raise failures.failed(
@@ -55,7 +55,7 @@ def check_times(timing: Timing, limits: Limits, floor_us: float | None, control:
             raise
 
 
-def _check_wall_clock(timing: Timing, limits: Limits, unexplained_us: float, control: Control) -> None:
+def _check_wall_clock(timing: Timing, limits: DeviceLimits, unexplained_us: float, control: Control) -> None:
     less_us = control.less_us(timing, limits)
     allowed_us = max(limits.wall_share * timing.time_us, limits.wall_us, control.steps_share_us)
     if -less_us <= unexplained_us <= allowed_us:
@@ -77,7 +77,7 @@ def _check_wall_clock(timing: Timing, limits: Limits, unexplained_us: float, con
     _fail(timing, f"its clock says {timing.time_us:.1f} µs a call, but {what}", doing, certain=certain)
 
 
-def _in_most(unexplained_us: float, mean_us: float, each_us: Sequence[float], limits: Limits) -> float:
+def _in_most(unexplained_us: float, mean_us: float, each_us: Sequence[float], limits: DeviceLimits) -> float:
     """How much is unexplained in three of four launches, of which `each_us` has what `mean_us` is the mean of.
 
     On a CPU pauses of tens of milliseconds fall on some launches where many processes wait for its cores, and nobody is
@@ -95,7 +95,7 @@ def _fail(timing: Timing, said: str, doing: str, *, certain: bool, code: ReasonC
     raise failures.failed(Status.UNSURE, ReasonCode.NOISY, doubt(timing, said, doing))
 
 
-def _check_cooling(timing: Timing, limits: Limits, unexplained_us: float, controls_us: float) -> None:
+def _check_cooling(timing: Timing, limits: DeviceLimits, unexplained_us: float, controls_us: float) -> None:
     allowed_us = max(limits.wall_us, _COOLING_SHARE * controls_us)
     if abs(unexplained_us) <= allowed_us:
         return
@@ -108,7 +108,7 @@ def _check_cooling(timing: Timing, limits: Limits, unexplained_us: float, contro
     _fail(timing, said, doing, certain=in_most_us > limits.certain_times * allowed_us)
 
 
-def _check_tail(timing: Timing, limits: Limits, excess_us: float) -> None:
+def _check_tail(timing: Timing, limits: DeviceLimits, excess_us: float) -> None:
     segment_us = timing.launches_per_segment * timing.time_us
     allowed_us = max(limits.tail_share * segment_us, limits.tail_us)
     if excess_us <= allowed_us:
@@ -157,7 +157,7 @@ def _check_probe(
 
 
 def check_baseline(
-    timing: Timing, limits: Limits, control: Control | None, eager_alone_us: Callable[[bool], float]
+    timing: Timing, limits: DeviceLimits, control: Control | None, eager_alone_us: Callable[[bool], float]
 ) -> None:
     """Raise Failed when eager was slowed down beside this candidate.
 
@@ -198,6 +198,6 @@ def check_baseline(
     raise found
 
 
-def _slower_us(usual_us: float, limits: Limits) -> float:
+def _slower_us(usual_us: float, limits: DeviceLimits) -> float:
     """By how much more eager may take beside a candidate."""
     return max(limits.slowed_share * usual_us, limits.slowed_us)

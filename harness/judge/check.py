@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import torch
 
-from harness.judge.check_slices import judge_in_slices
+from harness.judge.launch_figures import figures_of, with_recipe
 from harness.launch import failures
 from harness.launch.conversation import Launches
 from harness.launch.session import Session
@@ -22,10 +22,9 @@ from harness.model.device_limits import limits_of
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import ReasonCode, Status
 from harness.reference.accuracy.classes import ErrorFigures, classify, reason, telling
-from harness.reference.error_figures import Returned, is_drawn, judge_launches, near_eager
-from harness.reference.evidence import Evidence
-from harness.reference.evidence_collector import in_segment, recipe_of
-from harness.reference.inputs.families import GIVEN, Family
+from harness.reference.evidence_collector import in_segment
+from harness.reference.expected_pool import families_checked
+from harness.reference.inputs.families import Family
 from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
 
@@ -89,74 +88,13 @@ def _verify_together(
         sound = [index for index in sound if index == len(made.launches) - 1]  # all have one outbox
     if reference.memory.on_host:
         session.make_room()
-    if reference.is_compared_in_slices:
-        figures = [
-            judge_in_slices(
-                reference, sets[index], session.outputs(reference, index), precision_class,
-                in_part=_is_in_part(reference, sets[index], with_eager),
-            )
-            for index in sound
-        ]
-    else:
-        figures = _judged_whole(session, reference, sets, made, sound, precision_class, with_eager, where)
+    figures = figures_of(session, reference, sets, made, sound, precision_class, with_eager, where)
     if fault is not None:
-        raise _told(reference, sets, batch[len(sound)], fault)
+        raise with_recipe(fault, reference, sets, batch[len(sound)])
     return [
         found if found.evidence is None else replace(found, evidence=in_segment(found.evidence, sets, index))
         for index, found in zip(sound, figures)
     ]
-
-
-def _judged_whole(
-    session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, sound: Sequence[int],
-    precision_class: str, with_eager: bool, where: str,
-) -> list[ErrorFigures]:
-    """The figures of the launches numbered `sound`, each from the whole of its truth, or from what strict eager returns
-    where that is near enough. Raises Failed for plain values.
-    """
-    known = {}
-    for index in sound:
-        if _is_in_part(reference, sets[index], with_eager) and not is_drawn():
-            known[index] = _near_eager(session, reference, sets[index], made, index, precision_class)
-    others = [index for index in sound if known.get(index) is None]
-    returned = []
-    for index, truth in zip(others, reference.truths([sets[index] for index in others], with_eager=with_eager)):
-        values = made.launches[index].values
-        if truth.values is not None and not _same_values(values, truth.values):
-            raise _told(reference, sets, index, failures.failed(
-                Status.INCORRECT, ReasonCode.WRONG_VALUES,
-                f"forward returned the values {values} where the reference returns {truth.values} ({where})",
-            ))
-        returned.append(Returned(sets[index], truth, _outputs(session, reference, index)))
-    known |= dict(zip(others, judge_launches(reference, returned, precision_class)))
-    return [known[index] for index in sound]
-
-
-def _near_eager(
-    session: Session, reference: Reference, inputs: InputSet, made: Launches, index: int, precision_class: str
-) -> ErrorFigures | None:
-    """The figures of launch `index` around strict eager, None where it is not near; nothing of eager's outputs is kept."""
-    beside = Returned(inputs, reference.by_eager(inputs), _outputs(session, reference, index))
-    if beside.truth.values is not None and not _same_values(made.launches[index].values, beside.truth.values):
-        return None
-    return near_eager(reference, [beside], precision_class)[0]
-
-
-def _is_in_part(reference: Reference, inputs: InputSet, with_eager: bool) -> bool:
-    """Whether not all outputs are held against their truth: those of checks, for which eager's errors are wanted too, are."""
-    return not with_eager and inputs.family is GIVEN and reference.is_truth_slow
-
-
-def _outputs(session: Session, reference: Reference, index: int) -> list[torch.Tensor]:
-    return [output.to(reference.device) for output in session.outputs(reference, index)]
-
-
-def _told(
-    reference: Reference, sets: Sequence[InputSet], index: int, failure: failures.Failed
-) -> failures.Failed:
-    """The failure of launch `index`, with the recipe of it."""
-    failure.evidence = Evidence(recipe_of(reference, sets, index))
-    return failure
 
 
 def _fault(made: Launches, index: int, where: str) -> failures.Failed | None:
@@ -187,11 +125,6 @@ def refuse_reordered(made: Launches) -> None:
             "its outputs lie in the reference's order of dimensions in the first call and in another in a timed one; "
             "return them in one order",
         )
-
-
-def families_checked(reference: Reference, launches: int, *, timed: bool) -> list[Family]:
-    """Of each launch that `check_all` makes at the sizes of `reference`, `timed` or not, what its inputs are."""
-    return [*reference.families, *[GIVEN] * (launches - 1 if timed else 0)]
 
 
 def check_all(
@@ -291,17 +224,6 @@ def call_once(
     inputs = [reference.draw()]
     made = session.launch(inputs, gate=False, timeout_s=timeout_s)
     decide(verify(session, reference, inputs, made, precision_class), reference, precision_class)
-
-
-def _same_values(got: Sequence[object], expected: Sequence[object]) -> bool:
-    """Plain values among the outputs: floats to a relative 1e-6, everything else exactly."""
-    if len(got) != len(expected):
-        return False
-    return all(
-        math.isclose(own, other, rel_tol=1e-6) if isinstance(other, float) and isinstance(own, (int, float))
-        else type(own) is type(other) and own == other
-        for own, other in zip(got, expected)
-    )
 
 
 def decide(figures: Sequence[ErrorFigures], reference: Reference, precision_class: str) -> None:

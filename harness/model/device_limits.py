@@ -1,6 +1,6 @@
 """How far clocks may be trusted on each kind of device, and what the judge must do otherwise there.
 
-Each bench carries one `Limits`. Whoever holds a time against another asks it, and never which device it has. Thresholds
+Each bench carries one `DeviceLimits`. Whoever holds a time against another asks it, and never which device it has. Thresholds
 that are the same on every device stand where they are used.
 """
 
@@ -27,7 +27,7 @@ class ProbeLimits:
 
 
 @dataclass(frozen=True)
-class Limits:
+class DeviceLimits:
     """What the judge holds the clocks of one kind of device against. Of a share and µs the larger counts."""
 
     # Launches can be queued behind a gate until all of them are there, and run then without the host. Elsewhere each
@@ -84,7 +84,7 @@ class Limits:
         return self.in_worker_below_us > 0
 
 
-CUDA = Limits(
+CUDA = DeviceLimits(
     gates_queues=True, lists_kernels=True, is_host=False, whose_clock="by events",
     # On an H200 it lay between 219 and 228 µs for 18 entries up to 8 ms, and at 248 for one of 46 ms; a control lay
     # 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended.
@@ -120,7 +120,7 @@ CUDA = Limits(
 
 # On a two-core CPU with four other loads an honest call of 3.2 ms took 1.3 in all five pairs.
 _CPU_PROBE = ProbeLimits("cpu", share=0.4, least_us=1000.0, blamed_us=4000.0)
-CPU = Limits(
+CPU = DeviceLimits(
     gates_queues=False, lists_kernels=False, is_host=True, whose_clock="by the worker's clock",
     # It is counted from the opening of the window, and a turn is a frame that can be late. The flush lies before it.
     wall_share=0.25, wall_us=1500.0,
@@ -144,6 +144,6 @@ CPU = Limits(
 _OF_KIND = {"cuda": CUDA, "cpu": CPU}
 
 
-def limits_of(kind: str) -> Limits:
+def limits_of(kind: str) -> DeviceLimits:
     """Return those of a device of that kind, "cuda" or "cpu", for who has a record and no bench."""
     return _OF_KIND[kind]

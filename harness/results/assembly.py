@@ -8,49 +8,28 @@ import math
 import statistics
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.build.compiler_report import of_each
-from harness.model.physics import Limits, percent_of_sol, rates
+from harness.model.physics import percent_of_sol, rates
 from harness.model.places import IS_INSTALLED, REPOSITORY
 from harness.model.problem_notes import ProblemNote, note_text
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import Verdict
 from harness.results.record import Record
+from harness.results.run_facts import RunFacts
 from harness.timing.stats import typical_us
 
 if TYPE_CHECKING:
     from harness.build.product import Build
     from harness.device.bench import Bench
     from harness.judge.judgement import Judgement
-    from harness.model.problem import Problem
     from harness.timing.timings import Timing
 
 _LOG_CHARACTERS = 20_000
-
-
-@dataclass(frozen=True)
-class RunFacts:
-    """What all records of one run share."""
-
-    run_id: str
-    utc: str
-    config: str
-    config_hash: str
-    command: str | None
-    problem: Problem
-    sizes: dict[str, int]
-    bench: Bench
-    limits: Limits | None
-    useful_flops: float | None
-    useful_bytes: float | None
-    canary_gbps: float
-    canary_tflops: float | None
-    event_floor_us: float
-    sandbox: str
 
 
 def record_of(

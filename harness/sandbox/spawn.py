@@ -26,7 +26,7 @@ from harness.protocol.frames import Channel, channel_pair
 from harness.sandbox import processes
 from harness.sandbox.environment import named_in, private_places
 from harness.sandbox.fork_client import ForkedProcess, server_for
-from harness.sandbox.limits import Group, Limits, new_group
+from harness.sandbox.limits import Group, ResourceLimits, new_group
 from harness.sandbox.mounts import WRITE
 from harness.sandbox.output import OutputTail
 from harness.sandbox.strongest import Sandbox, entry_command, strongest_sandbox
@@ -41,7 +41,7 @@ class Child:
     """An untrusted process behind a sandbox. Made by `spawn`; `kill` it when done, whatever became of it."""
 
     def __init__(
-        self, process: subprocess.Popen | ForkedProcess, channel: Channel, sandbox: Sandbox, limits: Limits,
+        self, process: subprocess.Popen | ForkedProcess, channel: Channel, sandbox: Sandbox, limits: ResourceLimits,
         group: Group | None,
         status_fd: int, lifeline_fd: int,
     ) -> None:
@@ -207,7 +207,7 @@ def _kill_all() -> None:
 def spawn(
     module: str, *, arguments: Sequence[str] = (), environment: Mapping[str, str], private: Path,
     writable: Sequence[Path] = (), readable: Sequence[Path | str] = (), hidden: Sequence[Path | str] = (), repository: Path,
-    inherit: Sequence[int] = (), limits: Limits, sandbox: Sandbox | None = None, preloaded: Sequence[str] = (),
+    inherit: Sequence[int] = (), limits: ResourceLimits, sandbox: Sandbox | None = None, preloaded: Sequence[str] = (),
 ) -> Child:
     """Start ``python -m module CHANNEL_FD *arguments`` behind `sandbox` (default: the best there is).
 
@@ -279,7 +279,7 @@ def _forked(
         return None
 
 
-def _limited_group(limits: Limits) -> Group | None:
+def _limited_group(limits: ResourceLimits) -> Group | None:
     group = new_group() if sys.platform == "linux" else None
     if group is not None:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from harness.model.device_limits import Limits
+from harness.model.device_limits import DeviceLimits
 from harness.timing.stats import Interval, PooledBaseline
 from harness.timing.three_clocks import ThreeClocks
 from harness.timing.timings import Timing
@@ -69,7 +69,7 @@ class Control:
         """What `timing` of the control left, once more, with what the other baselines left before."""
         return replace(Control.of(timing), others_us=self.others_us)
 
-    def allows_more_than(self, other: Control, limits: Limits) -> bool:
+    def allows_more_than(self, other: Control, limits: DeviceLimits) -> bool:
         """Whether the harness's steps took longer around it than around the `other` by what is held against a candidate."""
         if self.overhead_us is None or other.overhead_us is None:
             return self.overhead_us is None
@@ -92,7 +92,7 @@ class Control:
         seen_us = timing.wall_overhead_us
         return None if seen_us is None or not most else seen_us - min(max(seen_us, min(least)), max(most))
 
-    def less_us(self, timing: Timing, limits: Limits) -> float:
+    def less_us(self, timing: Timing, limits: DeviceLimits) -> float:
         """How much less than they must the harness's own steps may seem to take around that call.
 
         Around a control that could not be queued ahead, the host is in what was seen of them, by as much as its readings
@@ -116,7 +116,7 @@ class Control:
         """
         return LESS_SHARE * (self.overhead_us or 0.0)
 
-    def longer_us(self, timing: Timing, limits: Limits) -> float:
+    def longer_us(self, timing: Timing, limits: DeviceLimits) -> float:
         """By how much the harness's own steps may take longer than around that call, where the least was seen, because the
         control's call is longer. Another baseline that had less than the control has shown a part of it.
         """
@@ -130,7 +130,7 @@ def _off_one(speedup: Interval) -> float:
     return max(speedup.hi, 1 / speedup.lo if speedup.lo > 0 else math.inf) - 1
 
 
-def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, limits: Limits) -> ThreeClocks:
+def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, limits: DeviceLimits) -> ThreeClocks:
     """What the three clocks say of a call, within the device's `limits`. `profiler_us` is the time of the traced one, if any."""
     unexplained_us = None if control is None else control.unexplained_us(timing)
     wall_us = None

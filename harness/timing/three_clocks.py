@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.model.device_limits import Limits
+from harness.model.device_limits import DeviceLimits
 
 @dataclass(frozen=True)
 class ThreeClocks:
@@ -23,7 +23,7 @@ class ThreeClocks:
     profiler_us: float | None = None
     wall_us: float | None = None
 
-    def disagreement(self, limits: Limits) -> str | None:
+    def disagreement(self, limits: DeviceLimits) -> str | None:
         """A sentence where another clock is further from the events than chance takes it, else None."""
         others = (
             ("the profiler", self.profiler_us, limits.profiler_apart_us),

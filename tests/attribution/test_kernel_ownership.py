@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from harness.attribution.kernel_ownership import Provenance, Span, claiming_least, kind_on_cpu, kind_on_gpu, owners_of
+from harness.attribution.kernel_ownership import Provenance, Span, least_of_processes, kind_on_cpu, kind_on_gpu, owners_of
 from harness.attribution.source_names import SourceNames
 from harness.attribution.symbols import Evidence
 
@@ -251,12 +251,12 @@ def test_on_a_cpu_a_call_of_no_time_is_unknown(times):
 
 def test_of_several_processes_the_one_that_ran_least_of_its_own_counts_and_the_row_says_so():
     own, library = Provenance("custom", 1.0), Provenance("library", 0.0)
-    assert claiming_least(None, own) is own
-    assert claiming_least(own, Provenance("custom", 0.97)) is own
-    for found in (claiming_least(own, library), claiming_least(library, own)):
+    assert least_of_processes(None, own) is own
+    assert least_of_processes(own, Provenance("custom", 0.97)) is own
+    for found in (least_of_processes(own, library), least_of_processes(library, own)):
         assert (found.kind, found.own_share) == ("library", 0.0)
         assert "did not all run the same" in found.notes[0]
-    assert claiming_least(own, Provenance("unknown", None)).kind == "unknown"
+    assert least_of_processes(own, Provenance("unknown", None)).kind == "unknown"
 
 
 def test_on_a_cpu_an_extension_that_worked_for_longer_than_the_call_did_not():

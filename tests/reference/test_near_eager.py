@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from harness.judge import check, check_slices
+from harness.judge import check, launch_figures
 from harness.launch.conversation import Launch, Launches
 from harness.launch.failures import Failed
 from harness.reference import error_figures
@@ -63,8 +63,7 @@ def truths_made(reference, monkeypatch):
 def draws(monkeypatch):
     """`draws(is_drawn)`: chance has each, or none, held against its truth."""
     def have(is_drawn):
-        for module in (check, check_slices):
-            monkeypatch.setattr(module, "is_drawn", lambda: is_drawn)
+        monkeypatch.setattr(launch_figures, "is_drawn", lambda: is_drawn)
 
     return have
 
@@ -234,7 +233,7 @@ def test_of_slices_a_drawn_part_is_held_against_its_truth(in_slices, monkeypatch
     in_slices.eager_spreads = error_figures._usual_spreads(in_slices)
     monkeypatch.setattr(in_slices._truths, "of", lambda sets, **how: made.append(len(sets)) or truth(sets, **how))
     turns = iter([True, False] * 8)
-    monkeypatch.setattr(check_slices, "is_drawn", lambda: next(turns))
+    monkeypatch.setattr(launch_figures, "is_drawn", lambda: next(turns))
     assert all(map(within, verified(in_slices, in_slices.eager, count=1)))
     assert made == [1] * 4
 
