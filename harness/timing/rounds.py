@@ -19,12 +19,14 @@ from harness.device.nvml import is_thermal
 from harness.launch.conversation import LATE
 from harness.launch.session import Session
 from harness.model.settings import Settings
-from harness.protocol.rotation import PLACES, whole_rotations
 from harness.reference.reference_model import Reference
 from harness.timing.estimate import enough, estimate, estimate_briefly
 from harness.timing.in_worker_baseline import InWorkerBaseline
 from harness.timing.probes.runner import Verifier
 from harness.timing.probes.schedule import Probe, ProbeSchedule
+from harness.timing.segment_length import (
+    MOST_LAUNCHES, SLOWER, fewer_that_fit, is_far_slower, launches_wanted, takes_times, with_lead_ins,
+)
 from harness.timing.segments import SegmentRunner
 from harness.timing.stats import (
     PooledBaseline, confidence_at, estimate_speedup, margin, order_of_round, trimmed_mean, typical_us,
@@ -36,10 +38,6 @@ _STEADY = 0.01
 _END_TO_END_CALLS = 5
 _AS_LONG = 0.1
 _FAR_MORE = 2  # times as many launches: fewer are not worth opening memory anew
-# Rounds take a candidate about so many calls with all that is done around them. One that takes as many times as long as the
-# baseline, or fewer where its row has no time for all, is timed in few calls: no interval is needed to call it SLOWER.
-_CALLS_OF_ROUNDS = 35
-_FAR_SLOWER, _SLOWER = 100.0, 10.0
 _BRIEF_ROUNDS = 3
 
 
@@ -60,11 +58,8 @@ class Rounds:
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
         self._is_control, self._ends_s = is_control, ends_s
         self._runner = SegmentRunner(session, bench, reference, verify)
-        left_out = {
-            *(() if reference.timed_families else (Probe.INPUT_VALUE,)), *(() if bench.limits.lists_kernels else (Probe.KERNELS,)),
-        }
-        kinds = [what for what in Probe if what not in left_out]
-        self._probe_schedule, self._segments = ProbeSchedule(kinds), 0  # so many of the candidate's in rounds
+        self._probe_schedule = ProbeSchedule(self._runner.probe_runner.possible)
+        self._segments = 0  # so many of the candidate's in rounds
         self._stood_still = False  # whether a round was left out because a queue of it was late
         self._is_shortened = False  # whether shorter queues were tried, as the first were late
         self._sizing: HalfRound | None = None  # the first look at both arms, until a queue was gated
@@ -108,8 +103,7 @@ class Rounds:
         timing.violations = self._bench.violations().since(before)
         timing.in_worker_fault = self._runner.in_worker.fault
         self._runner.probe_last(self._order(len(timing.log_ratios) + timing.dropped)[0], self._probe_schedule.last())
-        timing.early_read_probe, timing.late_input_probe = self._runner.probe_runner.early_read_probe, self._runner.probe_runner.late_input_probe
-        timing.input_value_probe, timing.recorded = self._runner.probe_runner.input_value_probe, self._runner.probe_runner.recorded
+        timing.probe_results, timing.recorded = dict(self._runner.probe_runner.results), self._runner.probe_runner.recorded
         estimate(timing, settings)
         self._measure_end_to_end()
         return timing
@@ -142,7 +136,7 @@ class Rounds:
             if was_gated and not self._runner.gate:
                 timing.forget_rounds()  # at most once: from now on no queue is gated
                 continue
-            if not self._takes_times(half, _SLOWER):
+            if not takes_times(half, SLOWER):
                 self._runner.settle()
                 timing.forget_rounds()
                 timing.is_brief, self._runner.lead_ins = False, 1
@@ -159,19 +153,6 @@ class Rounds:
         self._measure_end_to_end(calls=1)
         return True
 
-    @staticmethod
-    def _takes_times(half: HalfRound, times: float) -> bool:
-        """Whether a call of the candidate takes so many times as long as one of the baseline, or longer."""
-        candidate_us, baseline_us = map(statistics.median, (half.candidate_us, half.baseline_us))
-        return candidate_us > times * baseline_us
-
-    def _is_far_slower(self, sizing: HalfRound) -> bool:
-        """Whether a few calls tell all that there is to tell of a candidate."""
-        rounds_s = _CALLS_OF_ROUNDS * statistics.median(sizing.candidate_us) / 1e6
-        if self._takes_times(sizing, _FAR_SLOWER):
-            return rounds_s > self._settings.budget_s
-        return self._takes_times(sizing, _SLOWER) and time.monotonic() + rounds_s > self._ends_s
-
     def _size_segments(self) -> None:
         """Launches per segment from a first, ungated look at both arms; the first of each is thrown away later."""
         self._open(2)
@@ -179,7 +160,7 @@ class Rounds:
             self._runner.lead_ins, self._runner.counts["A"] = 0, 1
         sizing = self._half("AB", gate=False)
         self._runner.lead_ins = 1
-        self.timing.is_brief = not self._is_control and self._is_far_slower(sizing)
+        self.timing.is_brief = not self._is_control and is_far_slower(sizing, self._settings.budget_s, self._ends_s)
         self._size_by(sizing)
 
     def _size_by(self, sizing: HalfRound) -> None:
@@ -201,9 +182,7 @@ class Rounds:
         round_s, most = settings.budget_s / settings.interim_checks[0], self._reference.memory.launches
         wanted = launches_wanted(seen, settings.segment_ms, round_s)
         self.timing.lacked_launches = min(MOST_LAUNCHES, wanted["A"]) > most - 1
-        return {
-            arm: 1 + max(1, min(whole_rotations(min(MOST_LAUNCHES, count)), most - 1)) for arm, count in wanted.items()
-        }
+        return with_lead_ins(wanted, most)
 
     def _open_for(self, counts: Mapping[str, int]) -> None:
         """Have room for segments of so many launches."""
@@ -342,55 +321,3 @@ class Rounds:
             self._verify(sets, made)
             host_us.append(made.end_to_end_us)
         self.timing.end_to_end_us = statistics.median(host_us)
-
-
-# How many launches of either side a segment has, from a first look at both.
-
-# One whole rotation: more rounds of fewer launches say more of their own scatter in the same time.
-MOST_LAUNCHES = 16
-# A segment lasts no longer by the judge's clock than this many times what it should by the candidate's, where the
-# harness's own steps take most of it, or where the candidate's clock says next to nothing.
-_MOST_STRETCH = 20
-# Arms that differ by less by a first look, which on a busy machine says no more, have segments of as many launches: the
-# mean of the middle half of 2 lies 1.7 % above that of 4 where one launch in ten takes 1.3 times as long (simulated).
-_ALIKE = 2.0
-_LEAST_US = 0.5
-_SEGMENTS = 4  # of a round
-
-
-def launches_wanted(sizing: HalfRound, segment_ms: float, round_s: float = math.inf) -> dict[str, int]:
-    """How many launches of each arm, "A" and "B", take `segment_ms`, and not much longer by the judge's clock; nor so
-    long that a round takes more than `round_s`, where fewer launches would have it.
-    """
-    segment_us = segment_ms * 1e3
-    typical_us = {
-        arm: max(statistics.median(times_us), _LEAST_US)
-        for arm, times_us in (("A", sizing.candidate_us), ("B", sizing.baseline_us))
-    }
-    are_alike = max(typical_us.values()) < _ALIKE * min(typical_us.values())
-    if are_alike:
-        typical_us = dict.fromkeys(typical_us, math.sqrt(math.prod(typical_us.values())))
-    wanted = {arm: math.ceil(segment_us / call_us) for arm, call_us in typical_us.items()}
-    if sizing.wall_us:
-        wall_us = statistics.median(sizing.wall_us)
-        most = math.ceil(_MOST_STRETCH * segment_us / wall_us)
-        # Of each segment one launch leads in. A few rounds of more launches have an interval several times as wide.
-        most = max(1, math.floor(min(most, 1e6 * round_s / (_SEGMENTS * wall_us) - 1)))
-        wanted = {arm: min(count, most) if arm == "A" or are_alike else count for arm, count in wanted.items()}
-    return wanted
-
-
-def fewer_that_fit(
-    counts: Mapping[str, int], fits: Callable[[Mapping[str, int]], bool], *, is_shorter: bool = False
-) -> dict[str, int] | None:
-    """As many launches of each arm, lead-ins with them, as `fits` finds a queue to hold where it does not hold `counts`:
-    one or four beside the lead-in; None where it holds none. `is_shorter` where a queue of `counts` is shorter now than the
-    one that was late.
-
-    A stream takes some thousand kernels, and whoever queues more waits until some have run. Two launches are tried
-    first: what synchronises fits in no queue, and is not to cost more than to find that out.
-    """
-    two, five = ({arm: min(count, most) for arm, count in counts.items()} for most in (2, 1 + PLACES))
-    if (two == counts and not is_shorter) or not fits(two):
-        return None
-    return five if five not in (two, counts) and fits(five) else two

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from harness.device.identity import Telemetry, Violations
 from harness.launch.conversation import LATE, Launch, Launches
 from harness.timing.probes.result import ProbeResult
+from harness.timing.probes.schedule import Probe
 from harness.timing.stats import (
     Interval, PooledBaseline, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, typical_us,
 )
@@ -91,9 +92,8 @@ class Timing:
     launch_hidden: bool | None = None
     waits: bool = False  # whether it was the candidate's own queue that could not be gated
     end_to_end_us: float | None = None
-    early_read_probe: ProbeResult | None = None
-    late_input_probe: ProbeResult | None = None
-    input_value_probe: ProbeResult | None = None
+    # Of each probe that holds times against each other, what says most against the candidate.
+    probe_results: dict[Probe, ProbeResult] = field(default_factory=dict)
     recorded: list[Launches] = field(default_factory=list)  # probes among the rounds whose kernels were recorded
     ungated_overhead_us: float | None = None
     synchronised_overhead_us: float | None = None  # the control's, where the device was waited for within each call
@@ -114,6 +114,18 @@ class Timing:
     confidence: float | None = None
     word: str | None = None
     is_brief: bool = False  # whether a few calls were enough, of what takes so much longer than the baseline
+
+    @property
+    def early_read_probe(self) -> ProbeResult | None:
+        return self.probe_results.get(Probe.EARLY_READ)
+
+    @property
+    def late_input_probe(self) -> ProbeResult | None:
+        return self.probe_results.get(Probe.LATE_INPUT)
+
+    @property
+    def input_value_probe(self) -> ProbeResult | None:
+        return self.probe_results.get(Probe.INPUT_VALUE)
 
     def keep(self, *halves: HalfRound) -> None:
         """Add a round of two parts: its log-ratio, and what was read of each launch."""
