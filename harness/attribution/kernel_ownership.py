@@ -40,7 +40,7 @@ from harness.attribution.kernel_names import (
     is_shipped,
 )
 from harness.attribution.pytorch_kernels import shipped_by_pytorch
-from harness.attribution.symbols import Evidence
+from harness.attribution.symbols import OwnNames
 
 OWN_SHARE, LIBRARY_SHARE = 0.95, 0.05
 _CLAIMS = ("library", "unknown", "mixed", "custom")  # from least to most
@@ -140,7 +140,7 @@ class Owners(NamedTuple):
 
 
 def owners_of(
-    names: Collection[str], evidence: Evidence,
+    names: Collection[str], evidence: OwnNames,
     shipped: Callable[[Collection[str]], Collection[str]] = shipped_by_pytorch,
     brought: Callable[[Collection[str]], Mapping[str, str]] = brought_by_packages,
 ) -> Owners:
@@ -227,7 +227,7 @@ def _is_anybodys(name: str) -> bool:
     return is_header_template(name) or is_anonymous(name) or is_mangled(name)
 
 
-def _owner(name: str, evidence: Evidence) -> tuple[str, str]:
+def _owner(name: str, evidence: OwnNames) -> tuple[str, str]:
     """The owner of a kernel, and where an own one was found."""
     if name.startswith(_NEUTRAL_KERNELS) or is_fill(name):
         return "driver", ""

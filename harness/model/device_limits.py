@@ -58,9 +58,9 @@ class DeviceLimits:
     slowed_share: float
     slowed_us: float
     slowed_blamed_us: float
-    # How far the profiler's and the judge's own clock may lie from the time that ranks before it is noted.
+    # How far a traced call's and the judge's own clock may lie from the time that ranks before it is noted.
     apart_share: float
-    profiler_apart_us: float
+    traced_apart_us: float
     wall_apart_us: float
     # What a traced launch may take: shares of a timed one, and so much longer or shorter besides: what the markers around
     # a recorded one take, or one pause of a busy CPU.
@@ -98,9 +98,9 @@ CUDA = DeviceLimits(
     tail_share=0.05, tail_us=300.0, tail_blamed_us=8000.0,
     # Over nine entries on an H200 eager's medians lay within 0.07 % of each other.
     slowed_share=0.02, slowed_us=3.0, slowed_blamed_us=6.0,
-    # On an H200 the profiler's time of 31 candidates from 160 µs to 72 ms lay within 2.9 % of the events', the judge's
+    # On an H200 the traced time of 31 candidates from 160 µs to 72 ms lay within 2.9 % of the events', the judge's
     # within 27 µs, and 44 for one of 46 ms.
-    apart_share=0.1, profiler_apart_us=20.0, wall_apart_us=50.0,
+    apart_share=0.1, traced_apart_us=20.0, wall_apart_us=50.0,
     # On an H100 recorded calls of 72 honest rows from 0.15 to 46 ms took 0.987 to 1.03 of the timed ones.
     traced_least=0.95, traced_most=1.05, traced_slack_us=6.0,
     # Of 374 rows of candidates and baselines on H200s that nobody disturbed the widest interval was ±3.9 % (5 processes at
@@ -131,7 +131,7 @@ CPU = DeviceLimits(
     # 143 µs take 1406.
     slowed_share=0.25, slowed_us=200.0, slowed_blamed_us=2000.0,
     # A busy CPU takes milliseconds from either clock.
-    apart_share=0.5, profiler_apart_us=5000.0, wall_apart_us=5000.0,
+    apart_share=0.5, traced_apart_us=5000.0, wall_apart_us=5000.0,
     traced_least=0.4, traced_most=1.5, traced_slack_us=5000.0,
     # With other loads an interval is as wide as it says.
     known_to=None,

@@ -1,6 +1,6 @@
 """How much an untrusted child may take: size of files, memory, processes, processor time.
 
-Resource limits are set by `entry` inside the child; memory and processes are held by a cgroup (version 2)
+Resource limits are set by `init_process` inside the child; memory and processes are held by a cgroup (version 2)
 where this process may make one. A child that has no GPU is also held to an address space, for machines without such
 groups; one that has is not, since CUDA reserves far more than it uses.
 """

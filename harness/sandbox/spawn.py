@@ -29,7 +29,7 @@ from harness.sandbox.fork_client import ForkedProcess, server_for
 from harness.sandbox.limits import Group, ResourceLimits, new_group
 from harness.sandbox.mounts import WRITE
 from harness.sandbox.output import OutputTail
-from harness.sandbox.strongest import Sandbox, entry_command, strongest_sandbox
+from harness.sandbox.strongest import Sandbox, init_command, strongest_sandbox
 from harness.sandbox.view import view_for
 
 # Freeing the context of a killed process keeps the GPU driver busy for seconds.
@@ -89,7 +89,7 @@ class Child:
         return self._status.closed or bool(select.select([self._status], [], [], 0)[0])
 
     def _code(self) -> int:
-        """Translate what `entry` reported, or without a report how the outermost process ended."""
+        """Translate what `init_process` reported, or without a report how the outermost process ended."""
         if self._report is None:
             self._report = {}
             if not self._status.closed and select.select([self._status], [], [], 0)[0]:
@@ -118,8 +118,8 @@ class Child:
         code = self.poll()
         if code is None:
             return "still running"
-        if self._report and "wall" in self._report:
-            return f"not started: the sandbox could not be built ({self._report['wall']})"
+        if self._report and "refused" in self._report:
+            return f"not started: the sandbox could not be built ({self._report['refused']})"
         if self.ran_out_of_memory:
             gigabytes = (self._limits.memory_bytes or 0) / 1e9
             return f"killed by the system for using more than {gigabytes:.1f} GB of memory"
@@ -248,7 +248,7 @@ def spawn(
         process = _forked(sandbox, plan, {**places, **environment}, descriptors, group, preloaded)
         if process is None:
             process = subprocess.Popen(
-                [*_joining(group), *words, *entry_command(plan)],
+                [*_joining(group), *words, *init_command(plan)],
                 cwd=repository, env={**places, **environment}, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=descriptors,
             )

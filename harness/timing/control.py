@@ -130,11 +130,11 @@ def _off_one(speedup: Interval) -> float:
     return max(speedup.hi, 1 / speedup.lo if speedup.lo > 0 else math.inf) - 1
 
 
-def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, limits: DeviceLimits) -> ThreeClocks:
-    """What the three clocks say of a call, within the device's `limits`. `profiler_us` is the time of the traced one, if any."""
+def reconcile(timing: Timing, control: Control | None, traced_us: float | None, limits: DeviceLimits) -> ThreeClocks:
+    """What the three clocks say of a call, within the device's `limits`. `traced_us` is how long the traced one kept it busy, if any."""
     unexplained_us = None if control is None else control.unexplained_us(timing)
     wall_us = None
     if unexplained_us is not None:
         # What the steps around a longer control take longer is no disagreement either.
         wall_us = timing.time_us + max(unexplained_us, min(0.0, unexplained_us + control.longer_us(timing, limits)))
-    return ThreeClocks(timing.time_us, profiler_us or None, wall_us)
+    return ThreeClocks(timing.time_us, traced_us or None, wall_us)

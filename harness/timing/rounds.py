@@ -20,7 +20,8 @@ from harness.launch.conversation import LATE
 from harness.launch.session import Session
 from harness.model.settings import Settings
 from harness.reference.reference_model import Reference
-from harness.timing.estimate import enough, estimate, estimate_briefly
+from harness.timing import stopping_rule
+from harness.timing.estimate import estimate, estimate_briefly
 from harness.timing.in_worker_baseline import InWorkerBaseline
 from harness.timing.probes.runner import Verifier
 from harness.timing.probes.schedule import Probe, ProbeSchedule
@@ -28,11 +29,8 @@ from harness.timing.segment_length import (
     MOST_LAUNCHES, SLOWER, fewer_that_fit, is_far_slower, launches_wanted, takes_times, with_lead_ins,
 )
 from harness.timing.segments import SegmentRunner
-from harness.timing.stats import (
-    PooledBaseline, confidence_at, estimate_speedup, margin, order_of_round, trimmed_mean, typical_us,
-)
+from harness.timing.stats import PooledBaseline, margin, order_of_round, trimmed_mean, typical_us
 from harness.timing.timings import OVERHEAD_TRIM, HalfRound, Timing
-from harness.timing.variance import is_known
 
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
@@ -62,7 +60,7 @@ class Rounds:
         self._segments = 0  # so many of the candidate's in rounds
         self._stood_still = False  # whether a round was left out because a queue of it was late
         self._is_shortened = False  # whether shorter queues were tried, as the first were late
-        self._sizing: HalfRound | None = None  # the first look at both arms, until a queue was gated
+        self._sizing: HalfRound | None = None  # the first times of both arms, until a queue was gated
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing(
             timer=session.timer, is_of_its_process=bench.limits.process_adds and not is_control, pooled_baseline=pooled_baseline,
@@ -98,7 +96,8 @@ class Rounds:
             else:
                 timing.keep(*halves)
             is_late = time.monotonic() > self._ends_s
-            if enough(timing, settings, time.monotonic() - started_s, is_late=is_late) and not self._is_in_doubt(is_late):
+            is_reached = stopping_rule.is_reached(timing, settings, time.monotonic() - started_s, is_late=is_late)
+            if is_reached and not stopping_rule.is_in_doubt(timing, settings, self._bench.limits, is_late=is_late):
                 break
         timing.violations = self._bench.violations().since(before)
         timing.in_worker_fault = self._runner.in_worker.fault
@@ -108,23 +107,10 @@ class Rounds:
         self._measure_end_to_end()
         return timing
 
-    def _is_in_doubt(self, is_late: bool) -> bool:
-        """Return whether so few rounds scatter so much that the row would be unsure: up to the first interim check there are
-        more then, whatever the budget, unless the row has no time. (Attention of 23 ms, 5 % apart from call to call on an
-        H100, has the budget for four rounds, after which it was known to 20 % now and then.)
-        """
-        timing, settings = self.timing, self._settings
-        rounds = len(timing.log_ratios)
-        if is_late or not 2 <= rounds < settings.interim_checks[0]:
-            return False
-        timing.refine()
-        level = confidence_at(0, settings.interim_checks, settings.confidence)
-        return not is_known(estimate_speedup(timing.ratios, level), rounds, self._bench.limits, settings.half_width)
-
     def _time_briefly(self) -> bool:
         """Time a few calls of a candidate that takes far longer than the baseline, each beside a segment of that.
 
-        Return False for one that no longer does: the first look was one call, which it could make slow, and has all rounds.
+        Return False for one that no longer does: at first it was one call, which it could make slow, and has all rounds.
         """
         timing = self.timing
         self._runner.lead_ins, self._runner.counts["A"] = 0, 1
@@ -154,7 +140,7 @@ class Rounds:
         return True
 
     def _size_segments(self) -> None:
-        """Launches per segment from a first, ungated look at both arms; the first of each is thrown away later."""
+        """Launches per segment from a first, ungated segment of either arm; the first launch of each is thrown away later."""
         self._open(2)
         if self._session.takes_long:
             self._runner.lead_ins, self._runner.counts["A"] = 0, 1

@@ -15,7 +15,7 @@ MOST_LAUNCHES = 16
 # A segment lasts no longer by the judge's clock than this many times what it should by the candidate's, where the
 # harness's own steps take most of it, or where the candidate's clock says next to nothing.
 _MOST_STRETCH = 20
-# Arms that differ by less by a first look, which on a busy machine says no more, have segments of as many launches: the
+# Arms that differ by less at first, which on a busy machine says no more, have segments of as many launches: the
 # mean of the middle half of 2 lies 1.7 % above that of 4 where one launch in ten takes 1.3 times as long (simulated).
 _ALIKE = 2.0
 _LEAST_US = 0.5

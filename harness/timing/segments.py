@@ -28,7 +28,7 @@ class SegmentRunner:
     """Makes them for one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
     `gate` says whether queues are gated: once one of them was late none is. `counts` are the launches of a segment of
-    either arm, `lead_ins` with them, `in_worker` the baseline in the worker, and `probe_runner` looks at the candidate.
+    either arm, `lead_ins` with them, `in_worker` the baseline in the worker, and `probe_runner` makes the probes.
     `waits` says whether it was the candidate's own queue that was late.
     """
 
@@ -139,7 +139,7 @@ class SegmentRunner:
                 self._time_in_worker(own, gate=self.gate)
             else:
                 self._own_launches(own, gate=self.gate)
-        # Of no use any more, but a look begins as late as what it stands for.
+        # Of no use any more, but a probe begins as late as what it stands for.
         self._draw_ahead_if(order.strip("B")[-1] == "A")
         self._probe(probe, drawn)
         self._deferred.settle()

@@ -1,5 +1,5 @@
 """Whether a candidate's times are of one kind and its speedup is known: what begins early now and then leaves its trace in
-how times scatter, where no look may come upon it.
+how times scatter, where no probe may come upon it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FAST_SHARE, _FEWEST_FAST, _SEVERAL = 0.02, 3, 4
 def check_evenness(timing: Timing, limits: DeviceLimits) -> None:
     """Raise Failed where a GPU's launches are of two kinds, and a few take much less than the others do.
 
-    Logs make much of them, and a look, which finds what most launches do, may find none. Those below half of the call count
+    Logs make much of them, and a probe, which sees what most launches do, may see none. Those below half of the call count
     in any case; others are held against their own segment too, where that has several, since clocks may rise and fall from
     one to the other.
     """
@@ -66,7 +66,7 @@ def check_spread(timing: Timing, limits: DeviceLimits, half_width: float) -> Non
     """Raise Failed where the times of a candidate scatter so much that its speedup is not known, in a ratio.
 
     `half_width` is what the settings ask for. Who is faster in some segments only is faster by a mean that says little,
-    and whoever looks at another segment finds nothing.
+    and a probe of another segment finds nothing.
     """
     speedup = timing.scattered
     if speedup is None or is_known(speedup, len(timing.ratios), limits, half_width):
