@@ -104,7 +104,7 @@ _NAMED = {
     "extensions": "build.outcome.MOST_EXTENSIONS",
     "extension_bytes": "build.outcome._MOST_EXTENSION_BYTES",
     "built_anew": "judge.device_run._MOST_BUILT_ANEW",
-    "interpreted": "judge.interpreter.MOST_ELEMENTS",
+    "interpreted": "judge.references.MOST_ELEMENTS",
     "sanitized_size": "judge.sanitize._LEAST_SIZE",
 }
 # What `harness.model.device_limits` has for each kind of device, and there for a probe of each clock.

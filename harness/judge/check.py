@@ -12,13 +12,10 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-import torch
-
-from harness.judge.launch_figures import figures_of, with_recipe
+from harness.judge.launch_figures import figures_of, launches_at_once, with_recipe
 from harness.launch import failures
 from harness.launch.conversation import Launches
 from harness.launch.session import Session
-from harness.model.device_limits import limits_of
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import ReasonCode, Status
 from harness.reference.accuracy.classes import ErrorFigures, classify, reason, telling
@@ -35,8 +32,6 @@ _LEAST_S = 1e-3
 # What is said of launches that were made and reported. After anything else (a turn that came too early, a death) the
 # worker is gone, or of no use for another queue.
 _REPORTED = (Status.INCORRECT, Status.IMPRECISE)
-# Room for the truths of launches that are verified together: a share of a device's memory, and at least so much.
-_TOGETHER_SHARE, _TOGETHER_LEAST_BYTES = 1 / 64, 256 << 20
 
 
 def verify(
@@ -49,23 +44,11 @@ def verify(
     `with_eager` computes eager's own error for every launch instead of only where the verdict hangs on it.
     """
     numbers = range(len(made.launches)) if only is None else sorted(only)
-    figures, at_once = [], _launches_at_once(reference)
+    figures, at_once = [], launches_at_once(reference)
     for start in range(0, len(numbers), at_once):
         batch = numbers[start : start + at_once]
         figures += _verify_together(session, reference, sets, made, batch, precision_class, with_eager)
     return figures
-
-
-def _launches_at_once(reference: Reference) -> int:
-    """Of how many launches everything is computed before an answer is waited for.
-
-    Their truths must have room beside each other, and what one takes is seen at the first; a CPU waits for nothing.
-    """
-    if limits_of(reference.device.type).is_host or reference.truth_bytes is None or reference.memory.tight:
-        return 1
-    memory_bytes = torch.cuda.get_device_properties(reference.device).total_memory
-    room_bytes = max(_TOGETHER_LEAST_BYTES, _TOGETHER_SHARE * memory_bytes)
-    return max(1, int(room_bytes / max(1, reference.truth_bytes)))
 
 
 def _verify_together(

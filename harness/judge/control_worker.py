@@ -62,6 +62,10 @@ class ControlWorker:
         """Whether the control was timed beside compilers, and they have ended."""
         return self._is_noisy and self.build_pool.is_quiet
 
+    def allows_more_than(self, former: Control | None) -> bool:
+        """Whether beside this control more passes than beside the `former`: it may be this one that was disturbed."""
+        return None in (self.control, former) or self.control.allows_more_than(former, self.setup.bench.limits)
+
     def learn_from(self, prepared: Prepared, judgement: Judgement) -> None:
         """Take what a row of the control or of another baseline left."""
         timing = judgement.timing

@@ -9,9 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
-
-import torch
 
 from harness.audit.suspicions import with_suspicions
 from harness.build.late_requests import may_go_on
@@ -23,22 +20,20 @@ from harness.judge.build_pool import BuildPool
 from harness.judge.control_worker import KEEPS_S, ControlWorker
 from harness.judge.entry_verdict import EntryJudge
 from harness.judge.judgement import Judgement
+from harness.judge.references import references_at_all_sizes
 from harness.judge.stages import Setup
 from harness.judge.worker_prestart import Entry, WorkerPrestart, as_they_get_ready, is_slow_to_start
 from harness.launch import first_calls
 from harness.model.baselines import BASELINES, baselines_for
 from harness.model.candidate import Candidate
-from harness.model.errors import HarnessError, NoRoom
+from harness.model.errors import HarnessError
 from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.model.verdict import OK, ReasonCode, Status, Verdict, of_own_defect, traceback_of
-from harness.protocol.cuda_driver import DriverError
 from harness.reference.reference_model import Reference
-from harness.reference.rounding_noise import note_rounding_noise
 from harness.report.progress import Progress
 from harness.results.assembly import record_of, samples_of
-from harness.results.own_baseline import over_own_baseline
-from harness.results.record import Record
+from harness.results.own_baseline import RowsOverBaseline
 from harness.results.run_facts import measured_facts
 from harness.results.writer import RecordSink
 from harness.timing.stats import load_ahead
@@ -85,32 +80,12 @@ class DeviceRun:
         self._to_come: list[Entry] = []
         self._lost: str | None = None
         self._check_only = False
-        self._own_row: Record | None = None  # of the baseline of the user's own, once it is judged
-        self._held_back: list[tuple[Record, dict[str, Any]]] = []
+        self._rows = RowsOverBaseline(problem.baseline)
 
     def _references(self) -> tuple[list[Reference], int]:
         """The reference at all sizes, and the seed under which its model and the candidates' are constructed."""
-        model_seed, bench = secrets.randbits(31), self._bench
-        bench.forget_launches()  # of another problem
-        bench.release_memory()
-        bench.limit_memory(self._settings.memory_bytes)
-        all_sizes = [self._sizes, *self._problem.checks_for(bench.kind)]
-        try:
-            references = [
-                Reference(self._problem, sizes, bench.torch_device, model_seed, bench.available_bytes())
-                for sizes in all_sizes
-            ]
-        except (torch.OutOfMemoryError, DriverError) as error:
-            said = str(error).splitlines()[0]
-        else:
-            note_rounding_noise(references[0])
-            return references, model_seed
-        bench.release_memory()
-        raise NoRoom(
-            f"{self._problem.name}: this device has no room for one call of the reference at these sizes, of "
-            f"{bench.available_bytes() / 1e9:.1f} GB that are free ({said}). Run it at smaller ones with --sizes, or on a "
-            "device with more memory"
-        )
+        model_seed = secrets.randbits(31)
+        return references_at_all_sizes(self._problem, self._sizes, self._bench, self._settings, model_seed), model_seed
 
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> EntryJudge:
         self._control.setup = setup = Setup(
@@ -122,19 +97,19 @@ class DeviceRun:
     def judge_alone(
         self, candidate: Candidate, build_pool: BuildPool, utc: str, *, check_only: bool = False, budget_s: float = math.inf
     ) -> None:
-        """Judge one more candidate, built by `build_pool`, in a device run that goes on: the control is judged but
-        once, and timed again for a moment when it is a minute old, or was timed beside compilers that have ended;
-        canaries are measured again likewise. What needs no launch needs neither.
+        """Judge one more candidate, built by `build_pool`, in a device run that goes on. The control is judged but once. It
+        is timed again for a moment, as canaries are measured, when it is a minute old or was timed beside compilers that
+        have ended; what needs no launch, or with `check_only` no time, needs neither.
 
-        Parameters are drawn anew for each, since what an answer told of the last ones must be of no use to the next.
-        With `check_only` it is not timed, and needs no control. Its build, unless that was kept, and its row may take
-        `budget_s` together.
+        Parameters are drawn anew for each, since what an answer told of the last ones must be of no use to the next. Its
+        build, unless that was kept, and its row may take `budget_s` together.
         """
         self._build_pool = self._control.build_pool = build_pool
         self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
         self._lost = self._lost and self._bench.unhealthy()
         is_settled = build_pool.is_settled(candidate)
-        if not (is_settled or self._lost) and _is_old(self._facts_at) and build_pool.is_quiet:
+        is_old = time.monotonic() - self._facts_at > KEEPS_S
+        if not (is_settled or self._lost) and is_old and build_pool.is_quiet:
             with suppress(RuntimeError):  # a device that is full or gone: what is tried on it says so, in its row
                 self._facts, self._facts_at = self._measure(utc), time.monotonic()
         if is_settled:
@@ -149,7 +124,7 @@ class DeviceRun:
         self._judge.budget_s = budget_s
         if check_only:
             pass
-        elif self._control.control is None or (self._own_row is not None and self._own_row.status is Status.UNSURE):
+        elif self._control.control is None or self._rows.is_unsure:
             self._one(BASELINES["eager"], None)
         elif self._control.is_old or self._control.could_be_quieter:
             self._control.renew()
@@ -198,7 +173,7 @@ class DeviceRun:
             try:
                 self._judge_entry(own, following)
             finally:
-                self._write_held_back()
+                self._write_rows()
 
     def _judge_entry(self, entry: Entry, following: Entry | None) -> None:
         self._to_come = [each for each in self._to_come if each is not entry and each is not following]
@@ -296,25 +271,14 @@ class DeviceRun:
             language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
             parameters=entry.parameters if is_candidate else None, problem_notes=self._judge.problem_notes,
         )
-        self._held_back.append((record, samples_of(judgement, build)))
-        baseline = self._problem.baseline
-        if baseline is not None and entry is BASELINES["eager"]:
-            return  # its speedup over the baseline is known when that is judged, which is next
-        if entry is baseline:
-            self._own_row = over_own_baseline(record, baseline, None)
-        self._write_held_back()
+        self._rows.add(record, samples_of(judgement, build), is_own=entry is self._problem.baseline)
+        if self._problem.baseline is None or entry is not BASELINES["eager"]:
+            self._write_rows()  # else its speedup over the baseline is known when that is judged, which is next
 
-    def _write_held_back(self) -> None:
-        baseline, held_back, control = self._problem.baseline, self._held_back, self._control.control
-        self._held_back = []
-        for record, samples in held_back:
-            if baseline is not None:
-                record = over_own_baseline(record, baseline, self._own_row, control.apart if control else 0.0)
+    def _write_rows(self) -> None:
+        control = self._control.control
+        for record, samples in self._rows.taken(control.apart if control else 0.0):
             trouble = self._records.append(record, samples)
             if trouble:
                 self._progress.note(trouble)
             self._progress.done(record)
-
-
-def _is_old(since: float) -> bool:
-    return time.monotonic() - since > KEEPS_S

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from harness.judge.control_worker import ControlWorker
 from harness.judge.evaluate import check_only, evaluate
 from harness.judge.judgement import Judgement, Prepared
 from harness.judge.machine_lacks import for_want_here
+from harness.judge.references import no_room, small_references
 from harness.judge.sanitize import sanitize
 from harness.judge.stages import Attempt, Setup
 from harness.launch import failures
@@ -32,7 +34,6 @@ from harness.protocol.cuda_driver import DriverError
 from harness.reference.memory_plan import sentence_of
 from harness.reference.reference_model import Reference
 from harness.sandbox.spawn import Child
-from harness.timing.control import Control
 from harness.tools.sanitizer.examination import Examiner
 
 _OF_THREE_ATTEMPTS = 2
@@ -75,15 +76,13 @@ class EntryJudge:
     ) -> Judgement:
         """Try `prepared` once for each of `workers` (each starts a fresh process); never raises Failed.
 
-        Where the clocks are doubted, both the control and the entry are timed again, in fresh processes, and two
-        looks of three decide (the second of these beside the same control, unless that allows more than the one before): a
-        machine that was disturbed for a moment is nobody's fault, and a lie at the border of
-        what is seen gets no three draws of which one suffices. Nobody is rejected beside a control that was timed once:
-        that is such a doubt too.
-        One that was given a single process, in which eager took longer or shorter than two processes usually differ by, or
-        could not be timed for a queue that came late, is judged in another, whatever that says: what a process adds to a
-        short call stays for its life. Nothing is begun anew once the budget of the row is spent.
-        One that Triton's interpreter runs, or that is only checked, has no clock that could be doubted.
+        Where its clock is in doubt, or was rejected beside a control that was timed once, both are timed again. Two
+        attempts of three decide: a machine that was disturbed for a moment is nobody's fault, and a lie at the border of
+        what is seen gets no three draws of which one suffices. The second of these is beside the same control, unless
+        that allows more than the one before.
+        A single process in which eager took longer or shorter than two usually differ by, or whose queue came late, is
+        followed by another, which decides: what a process adds to a short call stays for its life. Nothing is begun anew
+        once the budget of the row is spent. What Triton's interpreter runs, or is only checked, has no clock to doubt.
         """
         if prepared.stand_in_gpu is not None or prepared.check_only:
             self._ends_s = time.monotonic() + self._row_budget_s
@@ -105,7 +104,7 @@ class EntryJudge:
         doubts, clean = int(_is_doubted(judgement)) + rejections, 0
         while 0 < doubts < _OF_THREE_ATTEMPTS and clean < _OF_THREE_ATTEMPTS and not self._is_late:
             said = judgement.verdict.reason or "without a fault this time, which two looks of three have to be"
-            is_renewed = not clean or self._allows_more_than(former)
+            is_renewed = not clean or self._control.allows_more_than(former)
             tell(f"in doubt ({said}): {'timing the control again, and then it' if is_renewed else 'once more'}")
             if is_renewed:
                 renewed_s = time.monotonic()
@@ -187,7 +186,9 @@ class EntryJudge:
                 judgement.evidence = replace(failure.evidence, paths=paths)
         except (torch.OutOfMemoryError, DriverError) as error:
             said = str(error).splitlines()[0]
-            judgement.verdict = Verdict(Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, self._no_room(said))
+            judgement.verdict = Verdict(
+                Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, no_room(self._references[0].memory, self._bench, said)
+            )
             judgement.lacked_room = True
         judgement.peak_bytes = self._bench.peak_bytes()
         if judgement.lacked_room:  # only now: the error kept what its frames held
@@ -202,7 +203,7 @@ class EntryJudge:
         for position, start in enumerate(workers):
             if position and (self._is_late or judgement.timing.is_brief):
                 break
-            told = _told_of(tell, position, len(workers))
+            told = tell if len(workers) == 1 else partial(_tell_of_worker, tell, position + 1, len(workers))
             try:
                 evaluate(self._attempt_of(prepared, start, judgement, told, first=position == 0))
             except Failed as failure:
@@ -225,7 +226,7 @@ class EntryJudge:
     ) -> Verdict:
         """The verdict of Triton's interpreter, at the sizes that are small enough for it. Raises Failed."""
         if self._small is None:
-            self._small = interpreter.small_references(self._references, self._bench.available_bytes())
+            self._small = small_references(self._references, self._bench.available_bytes())
         return interpreter.interpret(
             self._bench, prepared, start, self._small, self._setup.model_seed, self._settings, judgement, tell
         )
@@ -237,27 +238,14 @@ class EntryJudge:
         self._bench.forget_launches()
         self._bench.release_memory()
 
-    def _no_room(self, said: str) -> str:
-        plan = self._references[0].memory
-        return (
-            f"this device has no room for its inputs, outputs and their truths at these sizes, {sentence_of(plan)}: about "
-            f"{plan.needed_bytes / 1e9:.1f} GB are needed, and {self._bench.available_bytes() / 1e9:.1f} GB are free ({said})"
-        )
-
-    def _allows_more_than(self, former: Control | None) -> bool:
-        """Whether beside this control more passes than beside the `former`: it may be this one that was disturbed."""
-        current = self._control.control
-        return None in (current, former) or current.allows_more_than(former, self._bench.limits)
-
     def forget_ready(self) -> None:
         """Give back the memory of what is ready for the checks of an entry that may not come."""
         for reference in self._references:
             reference.forget_ready()
 
 
-def _told_of(tell: Callable[[str], None], position: int, workers: int) -> Callable[[str], None]:
-    """`tell`, with the number of the process where there are several."""
-    return tell if workers == 1 else lambda text: tell(f"{text}, in process {position + 1} of {workers}")
+def _tell_of_worker(tell: Callable[[str], None], number: int, workers: int, text: str) -> None:
+    tell(f"{text}, in process {number} of {workers}")
 
 
 def _is_doubted(judgement: Judgement) -> bool:

@@ -7,46 +7,27 @@ problem's own, as far as they are small; what only a GPU can do is not held agai
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from harness.device.bench import Bench
 from harness.judge import check
 from harness.judge.judgement import Judgement, Prepared
 from harness.judge.loader import Loader, blaming_the_state
 from harness.judge.machine_lacks import takes_a_gpu
+from harness.judge.references import MOST_ELEMENTS
 from harness.launch import failures
 from harness.launch.failures import Failed
 from harness.launch.session import Session
-from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.model.sizes_text import sizes_text
 from harness.model.spelling import listed
 from harness.model.verdict import ReasonCode, Status, Verdict
-from harness.reference.call_size import foreseen
-from harness.reference.reference_model import Reference, be_strict, load_module
+from harness.reference.reference_model import Reference
 from harness.sandbox.spawn import Child
 
-# Elements of the inputs and outputs of a call. The shipped candidates take up to 0.4 s for a call of 0.4 million of them
-# on one core, and a check has six calls or so.
-MOST_ELEMENTS = 1 << 19
 # No further size is begun after so long; the limits of a single call are those of the settings.
 _BUDGET_S = 60.0
-
-
-def small_references(known: Sequence[Reference], available_bytes: int) -> list[Reference]:
-    """Return references at all sizes of their problem that are small enough to be interpreted, the smallest first.
-
-    `known` are those that this device has; the others are made here. A CPU has fewer check sizes than a GPU, because
-    the timed ones are smaller.
-    """
-    first = known[0]
-    references = {sizes_text(each.sizes): each for each in known}
-    for sizes in (first.problem.sizes, *first.problem.check_sizes):
-        if sizes_text(sizes) not in references and _has_small_inputs(first.problem, sizes):
-            references[sizes_text(sizes)] = Reference(first.problem, sizes, first.device, first.seed, available_bytes)
-    return sorted((each for each in references.values() if _elements(each) <= MOST_ELEMENTS), key=_elements)
 
 
 def interpret(
@@ -131,18 +112,6 @@ def _why_none(refused: Sequence[str], too_long: Sequence[Reference]) -> str:
             "other, and there is no GPU here"
         )
     return f"it refuses all sizes that Triton's interpreter is given, and there is no GPU here: {'; '.join(refused)}"
-
-
-def _has_small_inputs(problem: Problem, sizes: Mapping[str, int]) -> bool:
-    """Whether the floating-point inputs alone leave it small; nothing is drawn for that."""
-    module = load_module(problem, sizes)
-    inputs = foreseen(lambda: [module.get_inputs()], lambda arguments: [])
-    be_strict()  # the file may have set it anew
-    return inputs is not None and inputs.wide_inputs_bytes / 8 <= MOST_ELEMENTS
-
-
-def _elements(reference: Reference) -> int:
-    return sum(math.prod(spec.shape) for spec in (*reference.specs, *reference.output_specs))
 
 
 def _sizes_of(reference: Reference) -> str:

@@ -13,6 +13,7 @@ import torch
 from harness.launch import failures
 from harness.launch.conversation import Launches
 from harness.launch.session import Session
+from harness.model.device_limits import limits_of
 from harness.model.verdict import ReasonCode, Status
 from harness.reference.accuracy.classes import ErrorFigures, excess
 from harness.reference.error_figures import Returned, is_drawn, judge_launches, judge_outputs, near_eager
@@ -21,6 +22,21 @@ from harness.reference.evidence_collector import recipe_of
 from harness.reference.inputs.families import GIVEN
 from harness.reference.inputs.sets import Inputs, InputSet
 from harness.reference.reference_model import Reference
+
+# Room for the truths of launches that are verified together: a share of a device's memory, and at least so much.
+_TOGETHER_SHARE, _TOGETHER_LEAST_BYTES = 1 / 64, 256 << 20
+
+
+def launches_at_once(reference: Reference) -> int:
+    """Of how many launches everything is computed before an answer is waited for.
+
+    Their truths must have room beside each other, and what one takes is seen at the first; a CPU waits for nothing.
+    """
+    if limits_of(reference.device.type).is_host or reference.truth_bytes is None or reference.memory.tight:
+        return 1
+    memory_bytes = torch.cuda.get_device_properties(reference.device).total_memory
+    room_bytes = max(_TOGETHER_LEAST_BYTES, _TOGETHER_SHARE * memory_bytes)
+    return max(1, int(room_bytes / max(1, reference.truth_bytes)))
 
 
 def judge_launch(

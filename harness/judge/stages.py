@@ -6,10 +6,9 @@ baselines, a call without a time, or a worker that is not the first of its entry
 
 from __future__ import annotations
 
-import contextlib
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from harness.attribution.kernel_ownership import least_of_processes
@@ -24,7 +23,7 @@ from harness.judge.moved_state import moves_alike
 from harness.launch.conversation import Launches
 from harness.launch.failures import Failed
 from harness.launch.session import Session
-from harness.model.device_limits import DeviceLimits
+from harness.model.baselines import compilation_notes
 from harness.model.settings import Settings
 from harness.model.verdict import ReasonCode
 from harness.reference.inputs.sets import InputSet
@@ -166,8 +165,7 @@ def audit_times(attempt: Attempt) -> None:
         if attempt.first:
             judgement.clocks = reconcile(timing, control, None, limits)
         with told_why_it_scatters(timing, limits, lambda: _count_kernels(attempt)):
-            with _undoubted_where(timing.is_brief), _settled_by_its_kernels(attempt):
-                clock_audit.check_times(timing, limits, attempt.setup.floor_us, control)
+            _check_clock(attempt)
             # Neither gains anything by it, and a baseline's interval is there to be read.
             if attempt.is_candidate and not timing.is_brief:
                 check_evenness(timing, limits)
@@ -223,30 +221,22 @@ def audit_baseline(attempt: Attempt) -> None:
         )
 
 
-@contextlib.contextmanager
-def _undoubted_where(is_brief: bool) -> Iterator[None]:
-    """A doubt about a clock changes nothing of a call that takes a hundred times as long as the baseline's; what is certain
-    does. Raises Failed.
-    """
-    try:
-        yield
-    except Failed as failure:
-        if not is_brief or failure.verdict.reason_code is not ReasonCode.NOISY:
-            raise
+def _check_clock(attempt: Attempt) -> None:
+    """Raise Failed where the times cannot be what it took.
 
-
-@contextlib.contextmanager
-def _settled_by_its_kernels(attempt: Attempt) -> Iterator[None]:
-    """A doubt about the clock of a candidate whose queue could not be gated, which an honest host may be the cause
-    of, is certain where its kernels keep the device busy for longer than its calls are said to take. Raises Failed.
+    A doubt about the clock of a candidate whose queue could not be gated, which an honest host may be the cause of, is
+    certain where its kernels keep the device busy for longer than its calls are said to take. A doubt changes nothing of
+    a call that takes a hundred times as long as the baseline's; what is certain does.
     """
+    timing, limits = attempt.timing, attempt.limits
     try:
-        yield
+        clock_audit.check_times(timing, limits, attempt.setup.floor_us, attempt.control)
     except Failed as doubt:
-        is_doubt = doubt.beside_control and doubt.verdict.reason_code is ReasonCode.NOISY
-        if is_doubt and is_ungated(attempt.timing, attempt.limits) and attempt.is_candidate:
-            trace(attempt.session, attempt.limits, attempt.reference, attempt.prepared, attempt.timing)
-        raise
+        is_doubt = doubt.verdict.reason_code is ReasonCode.NOISY
+        if is_doubt and doubt.beside_control and is_ungated(timing, limits) and attempt.is_candidate:
+            trace(attempt.session, limits, attempt.reference, attempt.prepared, timing)
+        if not (is_doubt and timing.is_brief):
+            raise
 
 
 def _eager_alone_us(setup: Setup, gated: bool) -> float:
@@ -270,16 +260,3 @@ def _count_kernels(attempt: Attempt) -> int:
         return len(timed_windows(session, made)[-1].spans)
     except (Failed, Unproven):
         return 0
-
-
-def compilation_notes(name: str, before: int, after: int) -> list[str]:
-    """What is said of a baseline whose process had compiled so many graphs before its rounds and after them.
-
-    All of them before, and at least one where it is torch.compile, is how it should be.
-    """
-    if after > before:
-        graphs = f"{after - before} more graph{'s' if after - before > 1 else ''}"
-        return [f"torch.compile compiled {graphs} while it was timed: that is in its times"]
-    if name == "torch.compile" and not after:
-        return ["torch.compile compiled nothing: what was timed is eager"]
-    return []

@@ -22,19 +22,18 @@ from harness.model.settings import Settings
 from harness.reference.reference_model import Reference
 from harness.timing import stopping_rule
 from harness.timing.estimate import estimate, estimate_briefly
-from harness.timing.in_worker_baseline import InWorkerBaseline
+from harness.timing.in_worker_baseline import InWorkerBaseline, is_short, shows_in_worker_baseline
 from harness.timing.probes.runner import Verifier
 from harness.timing.probes.schedule import Probe, ProbeSchedule
 from harness.timing.segment_length import (
     MOST_LAUNCHES, SLOWER, fewer_that_fit, is_far_slower, launches_wanted, takes_times, with_lead_ins,
 )
 from harness.timing.segments import SegmentRunner
-from harness.timing.stats import PooledBaseline, margin, order_of_round, trimmed_mean, typical_us
+from harness.timing.stats import PooledBaseline, order_of_round, trimmed_mean, typical_us
 from harness.timing.timings import OVERHEAD_TRIM, HalfRound, Timing
 
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
-_AS_LONG = 0.1
 _FAR_MORE = 2  # times as many launches: fewer are not worth opening memory anew
 _BRIEF_ROUNDS = 3
 
@@ -141,7 +140,7 @@ class Rounds:
 
     def _size_segments(self) -> None:
         """Launches per segment from a first, ungated segment of either arm; the first launch of each is thrown away later."""
-        self._open(2)
+        self._session.open(self._reference, 2)
         if self._session.takes_long:
             self._runner.lead_ins, self._runner.counts["A"] = 0, 1
         sizing = self._half("AB", gate=False)
@@ -153,8 +152,9 @@ class Rounds:
         """Have segments of as many launches as the times in `sizing` ask for."""
         self._sizing = sizing
         self._runner.counts = self._counts_for(sizing)
-        self.timing.wants_in_worker = self._is_short(sizing) and not self.timing.is_brief
-        shows_in_worker = self._shows_in_worker(sizing) and not self.timing.is_brief
+        limits, is_brief = self._bench.limits, self.timing.is_brief
+        self.timing.wants_in_worker = is_short(sizing, limits) and not is_brief
+        shows_in_worker = shows_in_worker_baseline(sizing, limits, self._settings.half_width) and not is_brief
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a worker has to open.
         most = min(self._reference.memory.launches, 1 + MOST_LAUNCHES)
         self._joined = not shows_in_worker and self._runner.launches_of_baseline(2) <= most
@@ -174,21 +174,7 @@ class Rounds:
         """Have room for segments of so many launches."""
         self.timing.input_sets = max(counts["A"], self._runner.launches_of_baseline(2 if self._joined else 1))
         self.timing.launches_per_segment = counts["A"]
-        self._open(self.timing.input_sets)
-
-    def _is_short(self, sizing: HalfRound) -> bool:
-        """Whether what a process adds to a launch is anything beside the baseline's time."""
-        return statistics.median(sizing.baseline_us) < self._bench.limits.in_worker_below_us
-
-    def _shows_in_worker(self, sizing: HalfRound) -> bool:
-        """Whether the baseline in the worker would tell anything of what the worker's process adds to the candidate."""
-        if self._is_short(sizing) or not self._bench.limits.process_adds:
-            return self._is_short(sizing)
-        candidate_us, baseline_us = map(statistics.median, (sizing.candidate_us, sizing.baseline_us))
-        return self._settings.half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
-
-    def _open(self, count: int) -> None:
-        self._session.open(self._reference, count)
+        self._session.open(self._reference, self.timing.input_sets)
 
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
