@@ -38,10 +38,8 @@ def verify(
     session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, precision_class: str,
     *, with_eager: bool = False, only: Collection[int] | None = None,
 ) -> list[ErrorFigures]:
-    """Error figures of each launch, or of those whose numbers are in `only`. Raises Failed for a fault of form, for
-    inputs written to, for lost values.
-
-    `with_eager` computes eager's own error for every launch instead of only where the verdict hangs on it.
+    """Error figures of each launch, or of those whose numbers are in `only`; `with_eager` has eager's own error in each, and
+    not only where the verdict hangs on it. Raises Failed for a fault of form, for inputs written to, for lost values.
     """
     numbers = range(len(made.launches)) if only is None else sorted(only)
     figures, at_once = [], launches_at_once(reference)
@@ -183,9 +181,7 @@ def _check(
     session: Session, reference: Reference, families: Sequence[Family], precision_class: str, found: list[ErrorFigures],
     timeout_s: float | None = None,
 ) -> None:
-    """A launch for each of `families`, whose figures go to `found`. Raises Failed for a mistake in logic, which ends
-    them.
-    """
+    """A launch for each of `families`, whose figures go to `found`. Raises Failed for a mistake in logic."""
     sets = [reference.draw_ready(family) for family in families]
     try:
         made = session.launch(sets, gate=False, timeout_s=timeout_s)

@@ -29,7 +29,7 @@ from harness.model.candidate import Candidate
 from harness.model.errors import HarnessError
 from harness.model.problem import Problem
 from harness.model.settings import Settings
-from harness.model.verdict import OK, ReasonCode, Status, Verdict, of_own_defect, traceback_of
+from harness.model.verdict import ReasonCode, Status, Verdict, of_own_defect, traceback_of
 from harness.reference.reference_model import Reference
 from harness.report.progress import Progress
 from harness.results.assembly import record_of, samples_of
@@ -51,8 +51,8 @@ class DeviceRun:
 
     def __init__(
         self, problem: Problem, settings: Settings, bench: Bench, build_pool: BuildPool, records: RecordSink,
-        progress: Progress, utc: str, examiner: Examiner | None = None,
-        command: str | None = None, wanted_extras: Collection[str] = (),
+        progress: Progress, utc: str, examiner: Examiner | None = None, command: str | None = None,
+        wanted_extras: Collection[str] = (),
     ) -> None:
         self._problem, self._settings, self._bench = problem, settings, bench
         self._build_pool, self._records, self._progress = build_pool, records, progress
@@ -78,7 +78,7 @@ class DeviceRun:
             self._prestart.drop()
             raise
         self._to_come: list[Entry] = []
-        self._lost: str | None = None
+        self.lost: str | None = None  # why this device can judge nothing any more
         self._check_only = False
         self._rows = RowsOverBaseline(problem.baseline)
 
@@ -106,10 +106,10 @@ class DeviceRun:
         """
         self._build_pool = self._control.build_pool = build_pool
         self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
-        self._lost = self._lost and self._bench.unhealthy()
+        self.lost = self.lost and self._bench.unhealthy()
         is_settled = build_pool.is_settled(candidate)
         is_old = time.monotonic() - self._facts_at > KEEPS_S
-        if not (is_settled or self._lost) and is_old and build_pool.is_quiet:
+        if not (is_settled or self.lost) and is_old and build_pool.is_quiet:
             with suppress(RuntimeError):  # a device that is full or gone: what is tried on it says so, in its row
                 self._facts, self._facts_at = self._measure(utc), time.monotonic()
         if is_settled:
@@ -134,8 +134,7 @@ class DeviceRun:
             self._judge.forget_ready()  # nobody knows when the next one comes
 
     def run(self, candidates: Sequence[Candidate]) -> None:
-        """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record.
-        """
+        """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
         self._prestart.start_slow(entries, self._build_pool)
         self._to_come = list(entries)
@@ -148,11 +147,6 @@ class DeviceRun:
         candidates = [entry for entry in entries if isinstance(entry, Candidate)]
         self._progress.stage(candidates[0].name, "building")
         self._build_pool.wait_for_one(candidates)
-
-    @property
-    def lost(self) -> str | None:
-        """Why this device can judge nothing any more, or None."""
-        return self._lost
 
     def judge_each(self, entries: Iterable[tuple[Entry, Entry | None]]) -> None:
         """Judge entry after entry, each given with the one that follows it, as far as that is known."""
@@ -197,8 +191,8 @@ class DeviceRun:
     def _fault_of(self, entry: Entry) -> Verdict | None:
         if isinstance(entry, Candidate) and entry.fault is not None:
             return Verdict(Status.BUILD_FAILED, entry.fault_code, entry.fault)
-        if self._lost is not None:
-            return Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, f"{self._lost}; run again once it is mended")
+        if self.lost is not None:
+            return Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, f"{self.lost}; run again once it is mended")
         return None
 
     def _attempt_as_built(self, entry: Entry, following: Entry | None) -> Judgement:
@@ -239,13 +233,11 @@ class DeviceRun:
         finally:
             starter.close()
         self._control.learn_from(prepared, judgement)
-        self._lost = self._bench.unhealthy()
+        self.lost = self._bench.unhealthy()
         # One that is just opening the device is counted with all that it will hold of its memory.
-        left_bytes = 0 if self._lost else self._bench.left_bytes(self._prestart.open_count())
+        left_bytes = 0 if self.lost else self._bench.left_bytes(self._prestart.open_count())
         if left_bytes:
-            self._progress.note(
-                f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held"
-            )
+            self._progress.note(f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held")
         return judgement
 
     def _open_after_that(self) -> None:

@@ -1,8 +1,7 @@
 """One worker from spawn to kill: the judge's side of every command, with a deadline on each.
 
-A session never blocks for longer than its limits, and turns each way of dying into a verdict. Launches are made by
-`launch`, which answers the worker's turns one by one and hands back what was reported with the judge's own clock
-readings beside it.
+A session never blocks for longer than its limits, and turns each way of dying into a verdict. What is said while
+launches are made is `conversation`'s.
 """
 
 from __future__ import annotations
@@ -110,8 +109,7 @@ class Session:
         )
 
     def make_room(self) -> None:
-        """Have the worker and the device give back what they keep for launches; it is there again when `reopen` is called.
-        """
+        """Have the worker and the device give back what they keep for launches, until `reopen` is called."""
         self._ask({"op": "release_memory"}, self.launch_timeout_s, "giving memory back")
         if not self._is_closed:
             self._ask(self.bench.close_regions(), self._load_timeout_s, "closing its memory")
@@ -132,13 +130,11 @@ class Session:
     ) -> Launches:
         """Make one launch per set. With `gate`, none runs before all are queued. Raises Failed.
 
-        `timeout_s` replaces the usual limit, for a first call that may compile. `early_s` leaves the inputs of each
-        launch readable for so long before its timed window opens; `inspect` has the flush of some looked at, and
-        whether their outputs are written to afterwards. The inputs of the launch that `deferred_inputs` is for are
-        complete only when its window opens. `meanwhile` is called before anything of a gated queue runs, while the
-        worker makes it, and beforehand where it is not gated. `synchronised` has the harness wait for the device within
-        each call, which only the control is told. `record` has a GPU's kernels recorded, of which the worker is told
-        nothing.
+        `timeout_s` replaces the usual limit, for a first call that may compile. `meanwhile` is called before anything of a
+        gated queue runs, while the worker makes it, and beforehand where it is not gated. `early_s` leaves the inputs of
+        each launch readable for so long before its window opens, those of the launch that `deferred_inputs` is for
+        complete only with it. `inspect` has some flushes inspected, and whether outputs are written to afterwards;
+        `record` a GPU's kernels recorded. Only the control is told of `synchronised`, to wait for the device in each call.
         """
         began_s = time.monotonic()
         if began_s > self.ends_s:
@@ -183,19 +179,15 @@ class Session:
         self._places = any_choice()
 
     def load_reference(self, reference: Reference) -> bool:
-        """Have the worker construct the reference too, so that it can be timed there; whether it could. Raises Failed.
-        """
+        """Have the worker construct the reference too, to be timed there; whether it could. Raises Failed."""
         command = reference_command(self.bench.arena, reference)
         return "raised" not in self._ask(command, self._load_timeout_s, "loading the reference")
 
     def time_reference(
         self, sets: Sequence[InputSet], *, gate: bool, meanwhile: Callable[[], None] | None = None
     ) -> Launches | str:
-        """Make one launch of the reference per set, in the worker. Outputs of the launches before stay where they were
-        taken.
-
-        `meanwhile` is as for `launch`. Why it could not be run there, where it could not, whoever's doing that was.
-        Raises Failed where the process is of no use now.
+        """Make one launch of the reference per set, in the worker, `meanwhile` as for `launch`; or return why it could not be
+        run there. Outputs of the launches before stay where they were taken. Raises Failed where the process is of no use.
         """
         self.reopen()
         command = {**self._launch_command(sets), "model": "reference"}
@@ -244,8 +236,8 @@ class Session:
         self, inputs: InputSet, command: Mapping[str, Any], answer: tuple[str, str], *, gate: bool = False,
         timeout_s: float | None = None,
     ) -> tuple[dict[str, Any], bool | None]:
-        """Have the worker do something with one set of inputs: what it says under the key of its `answer`, the other word for
-        which is in the fault, and whether its queue was gated. Raises Failed.
+        """Return what the worker reports of a command on one set, and whether its queue was gated. `answer` has the report's
+        key, and what it is called where there is none. Raises Failed.
         """
         self.reopen()
         self.bench.stage([inputs])
@@ -320,9 +312,8 @@ class Session:
                 self.child.channel.send(command, timeout_s)
             reply = self.child.channel.receive(timeout_s)
         except FrameTimeout:
-            raise failures.failed(
-                Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, f"still {doing} after {timeout_s:g} s"
-            ) from None
+            reason = f"still {doing} after {timeout_s:g} s"
+            raise failures.failed(Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, reason) from None
         except ChannelClosed:
             raise failures.death(self.child, doing) from None
         except BadFrame as error:

@@ -31,9 +31,8 @@ def render(
 ) -> str:
     """The leaderboard as text, without a newline at its end.
 
-    `width` is that of the terminal: columns of lesser weight are left out to fit it (None: all are shown).
-    `command` is what the user typed to run the problem, for the line that says what to type next;
-    `records_path` the CSV to name there.
+    Columns of lesser weight are left out to fit the terminal's `width` (None: all are shown). `command` is what the user
+    typed to run the problem, and `records_path` the CSV, for the line that says what to type next.
     """
     groups = grouped(records)
     if not groups:

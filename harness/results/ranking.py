@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from harness.model.problem_notes import bars_ranks, notes_in
 from harness.model.verdict import Status
 from harness.results.record import Record
+
+if TYPE_CHECKING:
+    from harness.model.problem import Problem
 
 TIMED = (Status.OK, Status.UNSURE)  # statuses whose outputs were right, so that their time may be shown
 _STATUS_ORDER = {status: place for place, status in enumerate(Status)}
@@ -36,6 +40,11 @@ def rank(records: Iterable[Record], kinds: Sequence[str], precision_class: str |
             else:
                 ranked.append(replace(record, rank=None))
     return ranked
+
+
+def rank_of(records: Iterable[Record], problem: Problem) -> list[Record]:
+    """`rank`, of the kinds and in the class that `problem` admits."""
+    return rank(records, problem.kinds, problem.accuracy.precision_class)
 
 
 def shows_its_work(record: Record) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.device.bench import Bench
@@ -78,7 +78,7 @@ class Rounds:
         while True:
             before_it = self._runner.state
             halves = self._round(len(timing.log_ratios) + timing.dropped)
-            if self._is_excused(*before_it) or self._is_to_be_shorter(*before_it):
+            if self._excuse_once(*before_it) or self._shorten_if_late(*before_it):
                 continue
             if before_it[0] and not self._runner.gate:
                 timing.forget_rounds()  # of launches that were queued ahead: of times of both kinds half could be a lie
@@ -87,9 +87,7 @@ class Rounds:
             if self._bench.limits.lists_kernels:
                 self._session.note_helpers()
             slowed = is_thermal(reading.throttle)
-            timing.telemetry.append(reading)
-            timing.read_at_s.append(time.monotonic() - started_s)
-            timing.read_kept.append(not slowed)
+            timing.note_reading(reading, time.monotonic() - started_s, kept=not slowed)
             if slowed:
                 timing.dropped += 1
             else:
@@ -127,9 +125,7 @@ class Rounds:
                 timing.is_brief, self._runner.lead_ins = False, 1
                 self._size_by(half)
                 return False
-            timing.telemetry.append(self._bench.telemetry(self._own_pids))
-            timing.read_at_s.append(time.monotonic() - started_s)
-            timing.read_kept.append(True)
+            timing.note_reading(self._bench.telemetry(self._own_pids), time.monotonic() - started_s, kept=True)
             timing.keep(half)
         self._runner.settle()
         estimate_briefly(timing, self._settings.confidence)
@@ -186,7 +182,7 @@ class Rounds:
         while True:
             before_it = self._runner.state
             half = self._half("A", gate=self._runner.gate)
-            if self._is_to_be_shorter(*before_it) or self._is_to_be_longer(half):
+            if self._shorten_if_late(*before_it) or self._lengthen_if_short(half):
                 continue
             current = typical_us(half.candidate_us)
             steady = previous is not None and abs(current / previous - 1) < _STEADY
@@ -211,7 +207,7 @@ class Rounds:
             self._segments += 1
         return halves[0], halves[1]
 
-    def _is_excused(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
+    def _excuse_once(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
         """Whether a queue of the round just made was late for the first time, after rounds in which none was.
 
         What synchronises is late in each. A machine that stood still for a moment is nobody's fault: that round is left
@@ -227,7 +223,7 @@ class Rounds:
         self.timing.notes.append("a round was left out: a queue of it was not full in time, as all before it had been")
         return True
 
-    def _is_to_be_shorter(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
+    def _shorten_if_late(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
         """Whether other lengths of queues were tried, as the first was late: before any round, and once. What is late at each
         synchronises, and keeps the usual length.
         """
@@ -246,7 +242,7 @@ class Rounds:
         self._runner.restore(*((True, replace(in_worker)) if fewer else found))
         return True
 
-    def _is_to_be_longer(self, gated: HalfRound) -> bool:
+    def _lengthen_if_short(self, gated: HalfRound) -> bool:
         """Whether segments of the candidate have more launches from now on: queued ahead, its call takes less than half of
         what it did where the host's time was in it. Asked of the first queue that is gated.
         """

@@ -147,6 +147,12 @@ class Timing:
             self.cooling_us += half.cooling_us
             self.tails_us += [] if half.tail_us is None else [half.tail_us]
 
+    def note_reading(self, reading: Telemetry, at_s: float, *, kept: bool) -> None:
+        """Add what was read of the device after a round, `at_s` from the start of the rounds."""
+        self.telemetry.append(reading)
+        self.read_at_s.append(at_s)
+        self.read_kept.append(kept)
+
     def forget_rounds(self) -> None:
         """Leave out all rounds so far: what was read of them is of another kind than what follows."""
         nothing = Timing()
