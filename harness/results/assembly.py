@@ -20,13 +20,13 @@ from harness.model.problem_notes import ProblemNote, note_text
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import Verdict
 from harness.results.record import Record
-from harness.results.run_facts import RunFacts
 from harness.timing.stats import typical_us
 
 if TYPE_CHECKING:
     from harness.build.product import Build
     from harness.device.bench import Bench
     from harness.judge.judgement import Judgement
+    from harness.results.run_facts import RunFacts
     from harness.timing.timings import Timing
 
 _LOG_CHARACTERS = 20_000

@@ -26,8 +26,8 @@ class Verifier(Protocol):
 
 
 class ProbeRunner:
-    """The probes of one candidate's worker, and the segments that they claim; `recorded` are the launches of which the
-    kernels were recorded.
+    """The probes of one candidate's worker, of which some are `possible` here, and the segments that they claim; `recorded`
+    are the launches of which the kernels were recorded.
 
     `take` gives inputs for one segment that nobody has seen. What a probe takes besides is worked out long before: a
     segment that took longer to begin would be told by that. Outputs are verified by `deferred_work` while the worker
@@ -43,14 +43,8 @@ class ProbeRunner:
         self._given: list[InputSet] | None = None
         self._gate = False
         self.recorded: list[Launches] = []
-        self._probes = {
-            what: KINDS[what](self) for what in Probe if KINDS[what].is_possible(reference, bench.limits)
-        }
-
-    @property
-    def possible(self) -> list[Probe]:
-        """What can be looked at here."""
-        return list(self._probes)
+        self._probes = {what: KINDS[what](self) for what in Probe}
+        self.possible = [what for what in Probe if KINDS[what].is_possible(reference, bench.limits)]
 
     @property
     def results(self) -> Mapping[Probe, ProbeResult]:
@@ -61,8 +55,8 @@ class ProbeRunner:
         """Have what probes take besides ready for segments of `count` launches, and anew whenever it was used. `inputs` are
         drawn for that.
         """
-        for probe in self._probes.values():
-            probe.prepare(inputs, count)
+        for what in self.possible:
+            self._probes[what].prepare(inputs, count)
 
     def at(self, what: Probe, drawn: list[InputSet], usual_us: Sequence[float], *, gate: bool) -> None:
         """Look at `what`, in a segment on the inputs `drawn`, of which what is ready may take the place of one.
@@ -72,8 +66,8 @@ class ProbeRunner:
         """
         self._given, self._gate = drawn, gate
         limits = self._bench.limits.probe if gate else self._bench.limits.ungated_probe
-        if what is Probe.EARLY_READ and limits.waits_for_host:  # an honest call gains by open inputs there; one late input tells both
-            what = Probe.LATE_INPUT
+        if what is Probe.EARLY_READ and limits.waits_for_host:
+            what = Probe.LATE_INPUT  # an honest call too gains by open inputs there, and this tells both
         self._probes[what].make(usual_us, limits)
 
     def next(self) -> list[InputSet]:
