@@ -179,8 +179,8 @@ def test_other_families_are_too(undescribed, draws):
     reference = undescribed("(x[0] - x[1]).square().mean()", "torch.rand(64, 64), torch.rand(64, 64)")
     reference.is_truth_slow = True
     other = next(each for each in reference.families if each is not GIVEN)
-    assert not check._is_in_part(reference, reference.draw(other), with_eager=False)
-    assert check._is_in_part(reference, reference.draw(), with_eager=False)
+    assert not launch_figures._is_in_part(reference, reference.draw(other), with_eager=False)
+    assert launch_figures._is_in_part(reference, reference.draw(), with_eager=False)
 
 
 def test_whole_numbers_that_are_not_eagers_are_wrong(undescribed, draws):
