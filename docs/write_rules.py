@@ -53,19 +53,19 @@ _NAMED = {
     "gpu_cache_times": "protocol.clocks.cold_cache.GPU_FACTOR",
     "cpu_cache_bytes": "protocol.clocks.cold_cache._CPU_MOST_BYTES",
     "segment_ms": "model.settings.Settings.segment_ms",
-    "segment_launches": "timing.rounds.MOST_LAUNCHES",
+    "segment_launches": "timing.segment_length.MOST_LAUNCHES",
     "lead_in_one_of": "timing.segments._LEAD_IN_ONE_OF",
     "gate_s": "launch.conversation.GATE_PATIENCE_S",
     "stream_takes": "timing.doubts.STREAM_TAKES",
     "by_chance": "timing.doubts._BY_CHANCE",
-    "ungated_budgets": "timing.estimate._UNGATED_BUDGETS",
+    "ungated_budgets": "timing.stopping_rule._UNGATED_BUDGETS",
     "longer_each_us": "judge.kernel_trace._EACH_US",
     "longer_each_ungated_us": "judge.kernel_trace._EACH_UNGATED_US",
-    "fewest_rounds": "timing.estimate._FEWEST_ROUNDS",
-    "short_us": "timing.estimate._SHORT_US",
-    "short_share": "timing.estimate._SHORT_SHARE",
-    "far_slower": "timing.rounds._FAR_SLOWER",
-    "slower": "timing.rounds._SLOWER",
+    "fewest_rounds": "timing.stopping_rule._FEWEST_ROUNDS",
+    "short_us": "timing.stopping_rule._SHORT_US",
+    "short_share": "timing.stopping_rule._SHORT_SHARE",
+    "far_slower": "timing.segment_length.FAR_SLOWER",
+    "slower": "timing.segment_length.SLOWER",
     "brief_rounds": "timing.rounds._BRIEF_ROUNDS",
     "row_times": "judge.entry_verdict._TIMES_CONTROLS_ROW",
     "wait_s": "device.lock.LONGEST_WAIT_S",
@@ -81,7 +81,7 @@ _NAMED = {
     "probe_often": "timing.probes.result._OFTEN",
     "probe_some": "timing.probes.result._SHARE_OF_SOME",
     "probe_chance": "timing.probes.schedule._CHANCE_OF",
-    "late_wrong": "timing.probes.runner._WRONG_EACH_TIME",
+    "late_wrong": "timing.probes.kinds._WRONG_EACH_TIME",
     "late_pieces": "reference.inputs.deferred.MOST_PIECES",
     "late_bytes": "reference.inputs.deferred.PIECE_BYTES",
     "snapshot_bytes": "device.output_snapshots._PIECE_BYTES",
@@ -104,7 +104,7 @@ _NAMED = {
     "extensions": "build.outcome.MOST_EXTENSIONS",
     "extension_bytes": "build.outcome._MOST_EXTENSION_BYTES",
     "built_anew": "judge.device_run._MOST_BUILT_ANEW",
-    "interpreted": "judge.interpreter.MOST_ELEMENTS",
+    "interpreted": "judge.references.MOST_ELEMENTS",
     "sanitized_size": "judge.sanitize._LEAST_SIZE",
 }
 # What `harness.model.device_limits` has for each kind of device, and there for a probe of each clock.
@@ -112,8 +112,8 @@ _OF_DEVICES = {
     "in_worker_us": "in_worker_below_us",
     "clock_share": "wall_share",
     "clock_us": "wall_us",
-    "unseen_share": "unseen_share",
-    "unseen_us": "unseen_us",
+    "unvouched_share": "unvouched_share",
+    "unvouched_us": "unvouched_us",
     "longer_us": "longer_us_per_ms",
     "certain": "certain_times",
     "tail_share": "tail_share",
@@ -280,7 +280,7 @@ A GPU's figures come first, a CPU's in brackets. Of two figures the larger count
 |---|---|---|
 | the time against the floor | – | below {floor_share:g} of it |
 | its own clock less the worker's, against the control: more | {clock_us[cuda]:g} µs or {clock_share[cuda]:.0%} of the call ({clock_cpu_ms:g} ms or {clock_share[cpu]:.0%}) | {certain[cuda]:g} times that ({certain[cpu]:g} times) |
-| … more, from {unseen_us[cuda]:g} µs or {unseen_share[cuda]:.0%} of the call on ({unseen_us[cpu]:g} µs or {unseen_share[cpu]:.0%}) | – (see `unseen_us` below) | – |
+| … more, from {unvouched_us[cuda]:g} µs or {unvouched_share[cuda]:.0%} of the call on ({unvouched_us[cpu]:g} µs or {unvouched_share[cpu]:.0%}) | – (see `unvouched_us` below) | – |
 | … less | {clock_us[cuda]:g} µs or {less_share:.0%} of the call, or {less_share:.0%} of its own steps | {certain[cuda]:g} times that (never) |
 | … of the flush before the window, on a CPU | ({clock_cpu_ms:g} ms or {cooling_share:.0%}, more or less) | (more: {certain[cpu]:g} times) |
 | the report of a segment comes late | {tail_us[cuda]:g} µs or {tail_share[cuda]:.0%} of it ({tail_cpu_ms:g} ms or {tail_share[cpu]:.0%}) | {tail_blamed_ms:g} ms ({tail_blamed_cpu_ms:g} ms) or {certain[cuda]:g} times that ({certain[cpu]:g} times) |
@@ -288,8 +288,8 @@ A GPU's figures come first, a CPU's in brackets. Of two figures the larger count
 | the interval is wide | ±{known_to[cuda]:.0%} on a GPU | – |
 | a few launches are far faster than most | {fast_share:.0%} of them, {fewest_fast} at least, on a GPU | – |
 
-**What is not seen counts.** The third row gives no verdict. Such a row has all that its call may take longer in the
-column `unseen_us`, with what either clock is not known to (99 %). The low end of its speedup, its word and its rank are
+**What is not vouched for counts.** The third row gives no verdict. Such a row has all that its call may take longer in the
+column `unvouched_us`, with what either clock is not known to (99 %). The low end of its speedup, its word and its rank are
 those of a call that takes so much longer. The harness's own steps count as the least that a baseline's took, less what
 a longer control's take longer ({longer_us[cuda]:g} µs for each ms).
 

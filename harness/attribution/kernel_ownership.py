@@ -40,7 +40,7 @@ from harness.attribution.kernel_names import (
     is_shipped,
 )
 from harness.attribution.pytorch_kernels import shipped_by_pytorch
-from harness.attribution.symbols import Evidence
+from harness.attribution.symbols import OwnNames
 
 OWN_SHARE, LIBRARY_SHARE = 0.95, 0.05
 _CLAIMS = ("library", "unknown", "mixed", "custom")  # from least to most
@@ -101,7 +101,7 @@ class Provenance:
         return any(kernel.owner in ("own", "unknown") for kernel in self.kernels)
 
 
-def claiming_least(earlier: Provenance | None, later: Provenance) -> Provenance:
+def least_of_processes(earlier: Provenance | None, later: Provenance) -> Provenance:
     """Of what two processes of one candidate ran, that which is less its own; the earlier where both are alike."""
     if earlier is None:
         return later
@@ -112,13 +112,13 @@ def claiming_least(earlier: Provenance | None, later: Provenance) -> Provenance:
     return replace(least, notes=(*least.notes, note))
 
 
-def middle_claim(found: Sequence[Provenance]) -> Provenance:
+def middle_of_calls(found: Sequence[Provenance]) -> Provenance:
     """Of several calls of one process the one in the middle by what it claims as its own, the lesser of two."""
     ordered = sorted(found, key=_claim)
     return ordered[(len(ordered) - 1) // 2]
 
 
-def least_claim(found: Sequence[Provenance]) -> Provenance:
+def least_of_calls(found: Sequence[Provenance]) -> Provenance:
     """Of several calls of one process that which claims least as its own."""
     return min(found, key=_claim)
 
@@ -140,7 +140,7 @@ class Owners(NamedTuple):
 
 
 def owners_of(
-    names: Collection[str], evidence: Evidence,
+    names: Collection[str], evidence: OwnNames,
     shipped: Callable[[Collection[str]], Collection[str]] = shipped_by_pytorch,
     brought: Callable[[Collection[str]], Mapping[str, str]] = brought_by_packages,
 ) -> Owners:
@@ -227,7 +227,7 @@ def _is_anybodys(name: str) -> bool:
     return is_header_template(name) or is_anonymous(name) or is_mangled(name)
 
 
-def _owner(name: str, evidence: Evidence) -> tuple[str, str]:
+def _owner(name: str, evidence: OwnNames) -> tuple[str, str]:
     """The owner of a kernel, and where an own one was found."""
     if name.startswith(_NEUTRAL_KERNELS) or is_fill(name):
         return "driver", ""

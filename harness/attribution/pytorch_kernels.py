@@ -21,7 +21,7 @@ _SYMBOL = re.compile(rb"_Z[\w.$]+")
 
 
 def shipped_by_pytorch(names: Collection[str], folder: Path | None = None) -> set[str]:
-    """Those of `names` (as the profiler gives them; in a namespace, or mangled still) that PyTorch carries a kernel of.
+    """Those of `names` (as they were recorded; in a namespace, or mangled still) that PyTorch carries a kernel of.
 
     A name that so much of PyTorch is called alike that not all of it is looked at counts as carried.
     """

@@ -59,7 +59,7 @@ class _Symbol(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class OwnNames:
     """Names that may be the candidate's. `extension` has the demangled name of each device symbol;
     `strings` are names found without cuobjdump; `triton` have a cubin in the candidate's cache and a function in its
     source; `source` is what its text defines.
@@ -73,8 +73,8 @@ class Evidence:
 
 def gather(
     extensions: Iterable[Path], triton_cache: Path | None, source: Path | None, traced: Iterable[str]
-) -> Evidence:
-    """The evidence for kernels of the names `traced` (as the profiler gives them), and of no others. Raises nothing.
+) -> OwnNames:
+    """What may be the candidate's of the kernels named in `traced`, as they were recorded, and no others. Raises nothing.
     """
     symbols: set[str] = set()
     strings: set[str] = set()
@@ -93,7 +93,7 @@ def gather(
     cached: set[str] = set()
     if triton_cache is not None and source is not None:
         cached = triton_kernels(triton_cache, bare & written.functions, source.parent)
-    return Evidence(
+    return OwnNames(
         frozenset(names[symbol] for symbol in symbols), frozenset(names[string] for string in strings),
         frozenset(cached), written,
     )

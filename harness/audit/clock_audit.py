@@ -8,13 +8,14 @@ in an eager that is slower while this worker lives. Each finding is a verdict wi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from harness.launch import failures
-from harness.model.device_limits import Limits
+from harness.model.device_limits import DeviceLimits
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.control import Control
 from harness.timing.doubts import by_chance_us, doubt, is_references, is_ungated
-from harness.timing.probes.result import ProbeResult
+from harness.timing.probes.schedule import Probe
 from harness.timing.timings import Timing
 
 # What passes on a CPU before the window is opened is for the most part the flush, whose words are looked at by
@@ -32,7 +33,7 @@ _FLOOR_SHARE = 0.8
 _HOSTS_SHARE = 0.5
 
 
-def check_times(timing: Timing, limits: Limits, floor_us: float | None, control: Control | None) -> None:
+def check_times(timing: Timing, limits: DeviceLimits, floor_us: float | None, control: Control | None) -> None:
     """Raise Failed where the times of a candidate on a device with these `limits` cannot be what it took."""
     if floor_us is not None and timing.time_us < _FLOOR_SHARE * floor_us:
         raise failures.failed(
@@ -55,7 +56,7 @@ def check_times(timing: Timing, limits: Limits, floor_us: float | None, control:
             raise
 
 
-def _check_wall_clock(timing: Timing, limits: Limits, unexplained_us: float, control: Control) -> None:
+def _check_wall_clock(timing: Timing, limits: DeviceLimits, unexplained_us: float, control: Control) -> None:
     less_us = control.less_us(timing, limits)
     allowed_us = max(limits.wall_share * timing.time_us, limits.wall_us, control.steps_share_us)
     if -less_us <= unexplained_us <= allowed_us:
@@ -77,7 +78,7 @@ def _check_wall_clock(timing: Timing, limits: Limits, unexplained_us: float, con
     _fail(timing, f"its clock says {timing.time_us:.1f} µs a call, but {what}", doing, certain=certain)
 
 
-def _in_most(unexplained_us: float, mean_us: float, each_us: Sequence[float], limits: Limits) -> float:
+def _in_most(unexplained_us: float, mean_us: float, each_us: Sequence[float], limits: DeviceLimits) -> float:
     """How much is unexplained in three of four launches, of which `each_us` has what `mean_us` is the mean of.
 
     On a CPU pauses of tens of milliseconds fall on some launches where many processes wait for its cores, and nobody is
@@ -95,7 +96,7 @@ def _fail(timing: Timing, said: str, doing: str, *, certain: bool, code: ReasonC
     raise failures.failed(Status.UNSURE, ReasonCode.NOISY, doubt(timing, said, doing))
 
 
-def _check_cooling(timing: Timing, limits: Limits, unexplained_us: float, controls_us: float) -> None:
+def _check_cooling(timing: Timing, limits: DeviceLimits, unexplained_us: float, controls_us: float) -> None:
     allowed_us = max(limits.wall_us, _COOLING_SHARE * controls_us)
     if abs(unexplained_us) <= allowed_us:
         return
@@ -108,7 +109,7 @@ def _check_cooling(timing: Timing, limits: Limits, unexplained_us: float, contro
     _fail(timing, said, doing, certain=in_most_us > limits.certain_times * allowed_us)
 
 
-def _check_tail(timing: Timing, limits: Limits, excess_us: float) -> None:
+def _check_tail(timing: Timing, limits: DeviceLimits, excess_us: float) -> None:
     segment_us = timing.launches_per_segment * timing.time_us
     allowed_us = max(limits.tail_share * segment_us, limits.tail_us)
     if excess_us <= allowed_us:
@@ -121,43 +122,51 @@ def _check_tail(timing: Timing, limits: Limits, excess_us: float) -> None:
     _fail(timing, said, "work was left for the end, when no window is open", certain=certain)
 
 
-def _check_probes(timing: Timing, chance_us: float) -> None:
-    begins = "something of it (another stream, a thread, a waiting kernel) begins to work before its time"
-    _check_probe(
-        timing, chance_us, timing.early_read_probe, "less when its inputs were readable for a while before the timed window opened",
-        "{0:.1f} µs, but {1:.1f} µs when its inputs are readable for a while before the timed window opens", begins,
-    )
-    _check_probe(
-        timing, chance_us, timing.late_input_probe, "more when the last of its inputs came as the timed window opened",
-        "{1:.1f} µs, but {0:.1f} µs when the last of its inputs come as the timed window opens", begins,
-    )
-    _check_probe(
-        timing, chance_us, timing.input_value_probe, "more when its inputs had random signs, or zeros and ones",
+@dataclass(frozen=True)
+class _Words:
+    """`often` is what a call took now and then if there are findings, `always` what each took, with two places for µs, and
+    `doing` what that comes of.
+    """
+
+    often: str
+    always: str
+    doing: str
+    code: ReasonCode = ReasonCode.CLOCKS_DISAGREE
+
+
+_BEGINS = "something of it (another stream, a thread, a waiting kernel) begins to work before its time"
+_OF_PROBES = {
+    Probe.EARLY_READ: _Words(
+        "less when its inputs were readable for a while before the timed window opened",
+        "{0:.1f} µs, but {1:.1f} µs when its inputs are readable for a while before the timed window opens", _BEGINS,
+    ),
+    Probe.LATE_INPUT: _Words(
+        "more when the last of its inputs came as the timed window opened",
+        "{1:.1f} µs, but {0:.1f} µs when the last of its inputs come as the timed window opens", _BEGINS,
+    ),
+    Probe.INPUT_VALUE: _Words(
+        "more when its inputs had random signs, or zeros and ones",
         "{1:.1f} µs, but {0:.1f} µs when its inputs have random signs, or are zeros and ones",
         "what it does goes by how the inputs are drawn, which is not the problem", ReasonCode.GOES_BY_VALUES,
-    )
+    ),
+}
 
 
-def _check_probe(
-    timing: Timing, chance_us: float, found: ProbeResult | None, often: str, always: str, doing: str,
-    code: ReasonCode = ReasonCode.CLOCKS_DISAGREE,
-) -> None:
-    """`often` is what a call took now and then if `found` is a finding, `always` what each took, with two places for
-    µs, and `doing` what that comes of. Of `chance_us` nothing is made.
-    """
-    if found is None or not (found.is_finding or found.was_often_one):
-        return
-    if chance_us and found.gained_us <= chance_us:
-        return
-    if found.is_finding:
-        said = f"a call takes {always.format(found.usual_us, found.early_us)}"
-    else:
-        said, doing = f"{found.findings} times, though not each time, a call took {often}", f"{doing} now and then"
-    _fail(timing, said, doing, certain=found.is_certain, code=code)
+def _check_probes(timing: Timing, chance_us: float) -> None:
+    """Of a gain of `chance_us` nothing is made."""
+    for probe, words in _OF_PROBES.items():
+        found, doing = timing.probe_results.get(probe), words.doing
+        if found is None or not (found.is_finding or found.was_often_one) or (chance_us and found.gained_us <= chance_us):
+            continue
+        if found.is_finding:
+            said = f"a call takes {words.always.format(found.usual_us, found.early_us)}"
+        else:
+            said, doing = f"{found.findings} times, though not each time, a call took {words.often}", f"{doing} now and then"
+        _fail(timing, said, doing, certain=found.is_certain, code=words.code)
 
 
 def check_baseline(
-    timing: Timing, limits: Limits, control: Control | None, eager_alone_us: Callable[[bool], float]
+    timing: Timing, limits: DeviceLimits, control: Control | None, eager_alone_us: Callable[[bool], float]
 ) -> None:
     """Raise Failed when eager was slowed down beside this candidate.
 
@@ -198,6 +207,6 @@ def check_baseline(
     raise found
 
 
-def _slower_us(usual_us: float, limits: Limits) -> float:
+def _slower_us(usual_us: float, limits: DeviceLimits) -> float:
     """By how much more eager may take beside a candidate."""
     return max(limits.slowed_share * usual_us, limits.slowed_us)

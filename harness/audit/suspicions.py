@@ -10,9 +10,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from harness.model.files.python_source import SourceFault, parsed
+from harness.model.verdict import Status, Verdict
+
+if TYPE_CHECKING:
+    from harness.judge.judgement import Judgement
 
 _LONGEST_PATH = 50  # each link of a chain of attributes is looked at as the end of one
 _WATCHED_MODULES = ("torch", "time", "harness", "builtins", "sys", "os", "gc", "inspect", "numpy")
@@ -145,3 +150,23 @@ def _is_watched(path: str) -> bool:
     if not path or path.startswith(("torch.backends.", "os.environ")) or ".config." in path or path in _SWITCHES:
         return False
     return "." in path and path.split(".")[0] in _WATCHED_MODULES
+
+
+def with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verdict:
+    """Where to look in the source, beside a finding; beside a good row, what it says of its own kernels is not taken.
+
+    What tells whose kernels ran is written down in its process, where such a source reaches.
+    """
+    found = suspicions_in(source)
+    if verdict.status is Status.OK and found:
+        judgement.warnings += [f"its {each.text}: look at it" for each in found if each.patches]
+        provenance = judgement.provenance
+        if provenance is not None and provenance.kind in ("custom", "mixed"):
+            judgement.provenance = replace(provenance, kind="unknown", own_share=None)
+            judgement.warnings.append(
+                f"its {found[0].text}: what its process says of its own kernels is not taken from such a source, so "
+                "it has no rank; leave that out and run again"
+            )
+    elif verdict.status in (Status.REJECTED, Status.INCORRECT) and found:
+        return replace(verdict, reason=f"{verdict.reason}; its {found[0].text}")
+    return verdict

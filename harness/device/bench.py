@@ -11,7 +11,7 @@ import torch
 from harness.attribution.recording import Recording
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations
-from harness.model.device_limits import Limits
+from harness.model.device_limits import DeviceLimits
 from harness.protocol.arena import Arena
 from harness.protocol.frames import Channel
 from harness.protocol.markers import Markers
@@ -51,7 +51,7 @@ class Bench(Protocol):
     """One device with the regions that a worker shares, and the judge's own arm beside it."""
 
     kind: str
-    limits: Limits
+    limits: DeviceLimits
     identity: DeviceIdentity
     torch_device: torch.device
     arena: Arena

@@ -56,7 +56,7 @@ class CpuBench:
         self._flags = self.arena.flags()
         self._cache_bytes = cold_cache.cpu_last_level_bytes()
         self._evicted = self.arena.named("evicted", cold_cache.cpu_evictor_bytes(self._cache_bytes))
-        self._evictor = cold_cache.KeyedEvictor(self.arena.map(**self._evicted))
+        self._cache_flush = cold_cache.CpuCacheFlush(self.arena.map(**self._evicted))
         self._word = 0
         self._stopwatch = MonotonicClock()
         self._slots: list[tuple[dict[str, int], torch.Tensor]] = []
@@ -120,7 +120,7 @@ class CpuBench:
         channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)
 
     def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
-        missed = self._evictor.missed(self._word)
+        missed = self._cache_flush.missed(self._word)
         return f"{missed} of the words looked at were not written over" if missed else None
 
     def open_window(self, sequence: int, index: int) -> None:
@@ -178,7 +178,7 @@ class CpuBench:
             for index, inputs in enumerate(sets):
                 slot = self._slots[index][1]
                 ctypes.memmove(slot.data_ptr(), inputs.region.data_ptr(), inputs.size_bytes)
-                self._evictor.run(_fresh_word())
+                self._cache_flush.run(_fresh_word())
                 # As in a worker, where nobody looks for missed words: with that, or with the arguments made last,
                 # PyTorch's
                 # own code was in the cache, and eager of 0.4 ms 3 % faster than in a worker.

@@ -12,7 +12,7 @@ import torch
 
 from harness.device.gpu_regions import handle_of, shared_region
 from harness.protocol.clocks import cold_cache
-from harness.protocol.flush_kernels import Cooler
+from harness.protocol.flush_kernels import GpuCacheFlush
 from harness.protocol.layout import REGION_BYTES
 
 _LEGACY_STREAM = 0
@@ -37,8 +37,8 @@ class GpuCache:
         written, read = self._shared["written"].data_ptr(), self._shared["read"].data_ptr()
         self._own_word = torch.zeros(1, dtype=torch.int64, device=device)
         word_address = self._own_word.data_ptr()
-        self._own = Cooler(cubin, written, read, size_bytes, word_address, blocks)
-        self._expected = Cooler(cubin, 0, self._copy.data_ptr(), size_bytes, word_address, blocks)
+        self._own = GpuCacheFlush(cubin, written, read, size_bytes, word_address, blocks)
+        self._expected = GpuCacheFlush(cubin, 0, self._copy.data_ptr(), size_bytes, word_address, blocks)
 
     @property
     def regions(self) -> dict[str, torch.Tensor]:

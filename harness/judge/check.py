@@ -12,20 +12,16 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-import torch
-
-from harness.judge.check_slices import judge_in_slices
+from harness.judge.launch_figures import figures_of, launches_at_once, with_recipe
 from harness.launch import failures
 from harness.launch.conversation import Launches
 from harness.launch.session import Session
-from harness.model.device_limits import limits_of
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import ReasonCode, Status
 from harness.reference.accuracy.classes import ErrorFigures, classify, reason, telling
-from harness.reference.error_figures import Returned, is_drawn, judge_launches, near_eager
-from harness.reference.evidence import Evidence
-from harness.reference.evidence_collector import in_segment, recipe_of
-from harness.reference.inputs.families import GIVEN, Family
+from harness.reference.evidence_collector import in_segment
+from harness.reference.expected_pool import families_checked
+from harness.reference.inputs.families import Family
 from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
 
@@ -36,37 +32,21 @@ _LEAST_S = 1e-3
 # What is said of launches that were made and reported. After anything else (a turn that came too early, a death) the
 # worker is gone, or of no use for another queue.
 _REPORTED = (Status.INCORRECT, Status.IMPRECISE)
-# Room for the truths of launches that are verified together: a share of a device's memory, and at least so much.
-_TOGETHER_SHARE, _TOGETHER_LEAST_BYTES = 1 / 64, 256 << 20
 
 
 def verify(
     session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, precision_class: str,
     *, with_eager: bool = False, only: Collection[int] | None = None,
 ) -> list[ErrorFigures]:
-    """Error figures of each launch, or of those whose numbers are in `only`. Raises Failed for a fault of form, for
-    inputs written to, for lost values.
-
-    `with_eager` computes eager's own error for every launch instead of only where the verdict hangs on it.
+    """Error figures of each launch, or of those whose numbers are in `only`; `with_eager` has eager's own error in each, and
+    not only where the verdict hangs on it. Raises Failed for a fault of form, for inputs written to, for lost values.
     """
     numbers = range(len(made.launches)) if only is None else sorted(only)
-    figures, at_once = [], _launches_at_once(reference)
+    figures, at_once = [], launches_at_once(reference)
     for start in range(0, len(numbers), at_once):
         batch = numbers[start : start + at_once]
         figures += _verify_together(session, reference, sets, made, batch, precision_class, with_eager)
     return figures
-
-
-def _launches_at_once(reference: Reference) -> int:
-    """Of how many launches everything is computed before an answer is waited for.
-
-    Their truths must have room beside each other, and what one takes is seen at the first; a CPU waits for nothing.
-    """
-    if limits_of(reference.device.type).is_host or reference.truth_bytes is None or reference.memory.tight:
-        return 1
-    memory_bytes = torch.cuda.get_device_properties(reference.device).total_memory
-    room_bytes = max(_TOGETHER_LEAST_BYTES, _TOGETHER_SHARE * memory_bytes)
-    return max(1, int(room_bytes / max(1, reference.truth_bytes)))
 
 
 def _verify_together(
@@ -89,74 +69,13 @@ def _verify_together(
         sound = [index for index in sound if index == len(made.launches) - 1]  # all have one outbox
     if reference.memory.on_host:
         session.make_room()
-    if reference.is_compared_in_slices:
-        figures = [
-            judge_in_slices(
-                reference, sets[index], session.outputs(reference, index), precision_class,
-                in_part=_is_in_part(reference, sets[index], with_eager),
-            )
-            for index in sound
-        ]
-    else:
-        figures = _judged_whole(session, reference, sets, made, sound, precision_class, with_eager, where)
+    figures = figures_of(session, reference, sets, made, sound, precision_class, with_eager, where)
     if fault is not None:
-        raise _told(reference, sets, batch[len(sound)], fault)
+        raise with_recipe(fault, reference, sets, batch[len(sound)])
     return [
         found if found.evidence is None else replace(found, evidence=in_segment(found.evidence, sets, index))
         for index, found in zip(sound, figures)
     ]
-
-
-def _judged_whole(
-    session: Session, reference: Reference, sets: Sequence[InputSet], made: Launches, sound: Sequence[int],
-    precision_class: str, with_eager: bool, where: str,
-) -> list[ErrorFigures]:
-    """The figures of the launches numbered `sound`, each from the whole of its truth, or from what strict eager returns
-    where that is near enough. Raises Failed for plain values.
-    """
-    known = {}
-    for index in sound:
-        if _is_in_part(reference, sets[index], with_eager) and not is_drawn():
-            known[index] = _near_eager(session, reference, sets[index], made, index, precision_class)
-    others = [index for index in sound if known.get(index) is None]
-    returned = []
-    for index, truth in zip(others, reference.truths([sets[index] for index in others], with_eager=with_eager)):
-        values = made.launches[index].values
-        if truth.values is not None and not _same_values(values, truth.values):
-            raise _told(reference, sets, index, failures.failed(
-                Status.INCORRECT, ReasonCode.WRONG_VALUES,
-                f"forward returned the values {values} where the reference returns {truth.values} ({where})",
-            ))
-        returned.append(Returned(sets[index], truth, _outputs(session, reference, index)))
-    known |= dict(zip(others, judge_launches(reference, returned, precision_class)))
-    return [known[index] for index in sound]
-
-
-def _near_eager(
-    session: Session, reference: Reference, inputs: InputSet, made: Launches, index: int, precision_class: str
-) -> ErrorFigures | None:
-    """The figures of launch `index` around strict eager, None where it is not near; nothing of eager's outputs is kept."""
-    beside = Returned(inputs, reference.by_eager(inputs), _outputs(session, reference, index))
-    if beside.truth.values is not None and not _same_values(made.launches[index].values, beside.truth.values):
-        return None
-    return near_eager(reference, [beside], precision_class)[0]
-
-
-def _is_in_part(reference: Reference, inputs: InputSet, with_eager: bool) -> bool:
-    """Whether not all outputs are held against their truth: those of checks, for which eager's errors are wanted too, are."""
-    return not with_eager and inputs.family is GIVEN and reference.is_truth_slow
-
-
-def _outputs(session: Session, reference: Reference, index: int) -> list[torch.Tensor]:
-    return [output.to(reference.device) for output in session.outputs(reference, index)]
-
-
-def _told(
-    reference: Reference, sets: Sequence[InputSet], index: int, failure: failures.Failed
-) -> failures.Failed:
-    """The failure of launch `index`, with the recipe of it."""
-    failure.evidence = Evidence(recipe_of(reference, sets, index))
-    return failure
 
 
 def _fault(made: Launches, index: int, where: str) -> failures.Failed | None:
@@ -187,11 +106,6 @@ def refuse_reordered(made: Launches) -> None:
             "its outputs lie in the reference's order of dimensions in the first call and in another in a timed one; "
             "return them in one order",
         )
-
-
-def families_checked(reference: Reference, launches: int, *, timed: bool) -> list[Family]:
-    """Of each launch that `check_all` makes at the sizes of `reference`, `timed` or not, what its inputs are."""
-    return [*reference.families, *[GIVEN] * (launches - 1 if timed else 0)]
 
 
 def check_all(
@@ -267,9 +181,7 @@ def _check(
     session: Session, reference: Reference, families: Sequence[Family], precision_class: str, found: list[ErrorFigures],
     timeout_s: float | None = None,
 ) -> None:
-    """A launch for each of `families`, whose figures go to `found`. Raises Failed for a mistake in logic, which ends
-    them.
-    """
+    """A launch for each of `families`, whose figures go to `found`. Raises Failed for a mistake in logic."""
     sets = [reference.draw_ready(family) for family in families]
     try:
         made = session.launch(sets, gate=False, timeout_s=timeout_s)
@@ -291,17 +203,6 @@ def call_once(
     inputs = [reference.draw()]
     made = session.launch(inputs, gate=False, timeout_s=timeout_s)
     decide(verify(session, reference, inputs, made, precision_class), reference, precision_class)
-
-
-def _same_values(got: Sequence[object], expected: Sequence[object]) -> bool:
-    """Plain values among the outputs: floats to a relative 1e-6, everything else exactly."""
-    if len(got) != len(expected):
-        return False
-    return all(
-        math.isclose(own, other, rel_tol=1e-6) if isinstance(other, float) and isinstance(own, (int, float))
-        else type(own) is type(other) and own == other
-        for own, other in zip(got, expected)
-    )
 
 
 def decide(figures: Sequence[ErrorFigures], reference: Reference, precision_class: str) -> None:

@@ -5,50 +5,40 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
 
-import torch
-
-from harness.audit.suspicions import suspicions_in
+from harness.audit.suspicions import with_suspicions
 from harness.build.late_requests import may_go_on
 from harness.build.missing_extension import WENT_ON
 from harness.build.outcome import saved_meanwhile
 from harness.build.product import Build
 from harness.device.bench import Bench
 from harness.judge.build_pool import BuildPool
+from harness.judge.control_worker import KEEPS_S, ControlWorker
 from harness.judge.entry_verdict import EntryJudge
-from harness.judge.judgement import Judgement, Prepared
-from harness.judge.worker_prestart import Entry, WorkerPrestart, is_slow_to_start
+from harness.judge.judgement import Judgement
+from harness.judge.references import references_at_all_sizes
+from harness.judge.stages import Setup
+from harness.judge.worker_prestart import Entry, WorkerPrestart, as_they_get_ready, is_slow_to_start
 from harness.launch import first_calls
 from harness.model.baselines import BASELINES, baselines_for
 from harness.model.candidate import Candidate
-from harness.model.errors import HarnessError, NoRoom
-from harness.model.peaks import load_peaks
-from harness.model.physics import limits
+from harness.model.errors import HarnessError
 from harness.model.problem import Problem
-from harness.model.problem_notes import ProblemNote
 from harness.model.settings import Settings
-from harness.model.verdict import OK, ReasonCode, Status, Verdict, of_own_defect, traceback_of
-from harness.protocol.cuda_driver import DriverError
+from harness.model.verdict import ReasonCode, Status, Verdict, of_own_defect, traceback_of
 from harness.reference.reference_model import Reference
-from harness.reference.rounding_noise import noisy_outputs
 from harness.report.progress import Progress
-from harness.results.assembly import RunFacts, record_of, samples_of
-from harness.results.own_baseline import over_own_baseline
-from harness.results.record import Record
-from harness.results.writer import RunFiles
-from harness.sandbox.spawn import Child
-from harness.timing.control import Control
+from harness.results.assembly import record_of, samples_of
+from harness.results.own_baseline import RowsOverBaseline
+from harness.results.run_facts import measured_facts
+from harness.results.writer import RecordSink
 from harness.timing.stats import load_ahead
 from harness.tools.sanitizer.examination import Examiner
 
-# A control must be of the minutes that it is held against, and so must the canaries that stand beside a time; a run of a
-# few candidates takes about as long.
-_KEEPS_S = 60.0
 # How often a candidate is begun anew with what it asked for as it ran: one extension may only be asked for by what another
 # has done.
 _MOST_BUILT_ANEW = 3
@@ -60,15 +50,16 @@ class DeviceRun:
     """Judges entries in order; while one is judged on a GPU, the next one's worker is already started."""
 
     def __init__(
-        self, problem: Problem, settings: Settings, bench: Bench, build_pool: BuildPool, files: RunFiles,
-        progress: Progress, utc: str, examiner: Examiner | None = None,
-        command: str | None = None, wanted_extras: Collection[str] = (),
+        self, problem: Problem, settings: Settings, bench: Bench, build_pool: BuildPool, records: RecordSink,
+        progress: Progress, utc: str, examiner: Examiner | None = None, command: str | None = None,
+        wanted_extras: Collection[str] = (),
     ) -> None:
         self._problem, self._settings, self._bench = problem, settings, bench
-        self._build_pool, self._files, self._progress = build_pool, files, progress
+        self._build_pool, self._records, self._progress = build_pool, records, progress
         self._sizes = problem.timed_sizes(bench.kind)
         self._examiner, self._wanted_extras = examiner, wanted_extras
         self._prestart = WorkerPrestart(is_idle=bench.limits.is_host)
+        self._control = ControlWorker(build_pool, self._prestart, progress, bench, settings)
         # The control, whose worker gets ready meanwhile.
         self._prestart.start(BASELINES["eager"], build_pool, open_device=True)
         with first_calls.made_meanwhile(bench.torch_device):
@@ -87,69 +78,38 @@ class DeviceRun:
             self._prestart.drop()
             raise
         self._to_come: list[Entry] = []
-        self._lost: str | None = None
+        self.lost: str | None = None  # why this device can judge nothing any more
         self._check_only = False
-        self._control_is_noisy = False
-        self._control_at = 0.0
-        self._own_row: Record | None = None  # of the baseline of the user's own, once it is judged
-        self._held_back: list[tuple[Record, dict[str, Any]]] = []
+        self._rows = RowsOverBaseline(problem.baseline)
 
     def _references(self) -> tuple[list[Reference], int]:
         """The reference at all sizes, and the seed under which its model and the candidates' are constructed."""
-        model_seed, bench = secrets.randbits(31), self._bench
-        bench.forget_launches()  # of another problem
-        bench.release_memory()
-        bench.limit_memory(self._settings.memory_bytes)
-        all_sizes = [self._sizes, *self._problem.checks_for(bench.kind)]
-        try:
-            references = [
-                Reference(self._problem, sizes, bench.torch_device, model_seed, bench.available_bytes())
-                for sizes in all_sizes
-            ]
-        except (torch.OutOfMemoryError, DriverError) as error:
-            said = str(error).splitlines()[0]
-        else:
-            self._note_noise(references[0])
-            return references, model_seed
-        bench.release_memory()
-        raise NoRoom(
-            f"{self._problem.name}: this device has no room for one call of the reference at these sizes, of "
-            f"{bench.available_bytes() / 1e9:.1f} GB that are free ({said}). Run it at smaller ones with --sizes, or on a "
-            "device with more memory"
-        )
-
-    def _note_noise(self, reference: Reference) -> None:
-        """Note where all that the reference returns is rounding noise, in which nothing can be compared."""
-        try:
-            noisy = noisy_outputs(reference, reference.sample_of(reference.draw()))
-        except torch.OutOfMemoryError:  # then it is known in rows, whose memory is planned
-            return
-        if noisy and len(noisy) == len(reference.output_specs) and ProblemNote.ROUNDING_NOISE not in reference.notes:
-            reference.notes.append(ProblemNote.ROUNDING_NOISE)
+        model_seed = secrets.randbits(31)
+        return references_at_all_sizes(self._problem, self._sizes, self._bench, self._settings, model_seed), model_seed
 
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> EntryJudge:
-        floor_us = self._facts.limits.floor_us if self._facts.limits else None
-        return EntryJudge(
-            self._bench, references, self._settings, floor_us, model_seed, self._examiner, self._wanted_extras,
-            self._prestart.wait_until_open, self._open_after_that,
+        self._control.setup = setup = Setup(
+            self._bench, references, self._settings, self._facts.limits.floor_us if self._facts.limits else None, model_seed,
+            self._wanted_extras, self._prestart.wait_until_open, self._open_after_that,
         )
+        return EntryJudge(setup, self._control, self._examiner)
 
     def judge_alone(
         self, candidate: Candidate, build_pool: BuildPool, utc: str, *, check_only: bool = False, budget_s: float = math.inf
     ) -> None:
-        """Judge one more candidate, built by `build_pool`, in a device run that goes on: the control is judged but
-        once, and timed again for a moment when it is a minute old, or was timed beside compilers that have ended;
-        canaries are measured again likewise. What needs no launch needs neither.
+        """Judge one more candidate, built by `build_pool`, in a device run that goes on. The control is judged but once. It
+        is timed again for a moment, as canaries are measured, when it is a minute old or was timed beside compilers that
+        have ended; what needs no launch, or with `check_only` no time, needs neither.
 
-        Parameters are drawn anew for each, since what an answer told of the last ones must be of no use to the next.
-        With `check_only` it is not timed, and needs no control. Its build, unless that was kept, and its row may take
-        `budget_s` together.
+        Parameters are drawn anew for each, since what an answer told of the last ones must be of no use to the next. Its
+        build, unless that was kept, and its row may take `budget_s` together.
         """
-        self._build_pool = build_pool
+        self._build_pool = self._control.build_pool = build_pool
         self._facts = replace(self._facts, run_id=secrets.token_hex(8), utc=utc)
-        self._lost = self._lost and self._bench.unhealthy()
+        self.lost = self.lost and self._bench.unhealthy()
         is_settled = build_pool.is_settled(candidate)
-        if not (is_settled or self._lost) and _is_old(self._facts_at) and build_pool.is_quiet:
+        is_old = time.monotonic() - self._facts_at > KEEPS_S
+        if not (is_settled or self.lost) and is_old and build_pool.is_quiet:
             with suppress(RuntimeError):  # a device that is full or gone: what is tried on it says so, in its row
                 self._facts, self._facts_at = self._measure(utc), time.monotonic()
         if is_settled:
@@ -157,29 +117,24 @@ class DeviceRun:
             self._one(candidate, None)
             return
         if self._judge.has_parameters:
-            before, (references, model_seed) = self._judge, self._references()
-            self._judge = self._judge_with(references, model_seed)
-            self._judge.control, self._judge.baseline_pool = before.control, before.baseline_pool
-            self._judge.control_row_s = before.control_row_s
+            self._judge = self._judge_with(*self._references())
         self._check_only = check_only
         if budget_s < math.inf and not (build := build_pool.build_of(candidate)).cached:
             budget_s -= build.seconds
         self._judge.budget_s = budget_s
-        self._judge.renew = self._renew_when_quiet
         if check_only:
             pass
-        elif self._judge.control is None or (self._own_row is not None and self._own_row.status is Status.UNSURE):
+        elif self._control.control is None or self._rows.is_unsure:
             self._one(BASELINES["eager"], None)
-        elif _is_old(self._control_at) or self._could_be_quieter():
-            self._renew_control()
+        elif self._control.is_old or self._control.could_be_quieter:
+            self._control.renew()
         try:
             self._one(candidate, None)
         finally:
             self._judge.forget_ready()  # nobody knows when the next one comes
 
     def run(self, candidates: Sequence[Candidate]) -> None:
-        """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record.
-        """
+        """Judge the control first, then the other baselines and the candidates as they get ready; each gets its record."""
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
         self._prestart.start_slow(entries, self._build_pool)
         self._to_come = list(entries)
@@ -193,18 +148,12 @@ class DeviceRun:
         self._progress.stage(candidates[0].name, "building")
         self._build_pool.wait_for_one(candidates)
 
-    @property
-    def lost(self) -> str | None:
-        """Why this device can judge nothing any more, or None."""
-        return self._lost
-
     def judge_each(self, entries: Iterable[tuple[Entry, Entry | None]]) -> None:
         """Judge entry after entry, each given with the one that follows it, as far as that is known."""
-        self._judge.renew = self._renew_when_quiet
         try:
             for entry, following in entries:
-                if self._could_be_quieter():
-                    self._renew_control()
+                if self._control.could_be_quieter:
+                    self._control.renew()
                 self._one(entry, following)
         finally:
             self._prestart.drop()
@@ -218,7 +167,7 @@ class DeviceRun:
             try:
                 self._judge_entry(own, following)
             finally:
-                self._write_held_back()
+                self._write_rows()
 
     def _judge_entry(self, entry: Entry, following: Entry | None) -> None:
         self._to_come = [each for each in self._to_come if each is not entry and each is not following]
@@ -242,8 +191,8 @@ class DeviceRun:
     def _fault_of(self, entry: Entry) -> Verdict | None:
         if isinstance(entry, Candidate) and entry.fault is not None:
             return Verdict(Status.BUILD_FAILED, entry.fault_code, entry.fault)
-        if self._lost is not None:
-            return Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, f"{self._lost}; run again once it is mended")
+        if self.lost is not None:
+            return Verdict(Status.SKIPPED, ReasonCode.DEVICE_LOST, f"{self.lost}; run again once it is mended")
         return None
 
     def _attempt_as_built(self, entry: Entry, following: Entry | None) -> Judgement:
@@ -267,9 +216,8 @@ class DeviceRun:
         prepared, starter = self._build_pool.prepared(entry)
         if isinstance(entry, Candidate):
             prepared = replace(prepared, may_ask=may_ask, check_only=self._check_only)
-        control = prepared.is_control
-        if not control and not prepared.check_only:
-            self._time_eager_elsewhere()
+        if not prepared.is_control and not prepared.check_only:
+            self._control.time_elsewhere()
         starter = self._prestart.take(entry) or starter
         try:
             self._prestart.start(following, self._build_pool, open_device=self._bench.has_room_for_waiting())
@@ -284,28 +232,13 @@ class DeviceRun:
             judgement = Judgement(of_own_defect(error), traceback=traceback_of(error))
         finally:
             starter.close()
-        if control and judgement.timing is not None and judgement.timing.candidate_us:
-            self._judge.control = Control.of(judgement.timing)
-            self._judge.baseline_pool.add(judgement.timings)
-            self._judge.baseline_pool.kernels = judgement.launched or self._judge.baseline_pool.kernels
-            self._control_is_noisy = not self._build_pool.is_quiet
-            self._control_at = time.monotonic()
-        elif prepared.is_baseline and self._judge.control is not None and judgement.verdict == OK:
-            self._judge.control = self._judge.control.and_baseline(judgement.timing)
-        self._lost = self._bench.unhealthy()
+        self._control.learn_from(prepared, judgement)
+        self.lost = self._bench.unhealthy()
         # One that is just opening the device is counted with all that it will hold of its memory.
-        left_bytes = 0 if self._lost else self._bench.left_bytes(self._prestart.open_count())
+        left_bytes = 0 if self.lost else self._bench.left_bytes(self._prestart.open_count())
         if left_bytes:
-            self._progress.note(
-                f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held"
-            )
+            self._progress.note(f"{entry.name} is gone, but {left_bytes / 1e9:.1f} GB of the GPU's memory are still held")
         return judgement
-
-    def _time_eager_elsewhere(self) -> None:
-        """Time eager in as many processes as are wanted, before anything is held against it: all rows are over one mean."""
-        while self._judge.baseline_pool.left:
-            self._progress.stage("eager", f"timing it in other processes too, {self._judge.baseline_pool.left} to come")
-            self._in_control(self._judge.time_eager)
 
     def _open_after_that(self) -> None:
         """While the worker of a turn goes, the one of the turn after the next opens the device, which takes a quarter
@@ -322,36 +255,6 @@ class DeviceRun:
         """
         return (each for each in self._to_come if not is_slow_to_start(each) and self._could_begin(each))
 
-    def _could_be_quieter(self) -> bool:
-        """Whether the control was timed beside compilers, and they have ended."""
-        return self._control_is_noisy and self._build_pool.is_quiet
-
-    def _renew_when_quiet(self) -> None:
-        """Time the control again for a clock that is in doubt, which beside compilers would prove nothing.
-
-        With a compiler on every core a control once took 390 µs more for the harness's own steps than what came after
-        it.
-        """
-        if not self._build_pool.is_quiet:
-            self._progress.note("a clock is in doubt: waiting until nothing is compiled beside it")
-            self._build_pool.wait_until_quiet()
-        self._renew_control()
-
-    def _renew_control(self) -> None:
-        """Time the control again: where there is none yet, where compilers ran beside it, where a clock is doubted."""
-        self._control_is_noisy = False
-        self._control_at = time.monotonic()
-        self._in_control(self._judge.renew_control)
-
-    def _in_control(self, do: Callable[[Prepared, Callable[[], Child]], None]) -> None:
-        """Have a judge's method start a worker of the control."""
-        prepared, starter = self._build_pool.prepared(BASELINES["eager"])
-        self._prestart.wait_until_open()
-        try:
-            do(prepared, starter.start)
-        finally:
-            starter.close()
-
     def _record(self, entry: Entry, verdict: Verdict, build: Build | None, judgement: Judgement | None) -> None:
         is_candidate = isinstance(entry, Candidate)
         record = record_of(
@@ -360,102 +263,14 @@ class DeviceRun:
             language=entry.language if is_candidate else "torch", verdict=verdict, build=build, judgement=judgement,
             parameters=entry.parameters if is_candidate else None, problem_notes=self._judge.problem_notes,
         )
-        self._held_back.append((record, samples_of(judgement, build)))
-        baseline = self._problem.baseline
-        if baseline is not None and entry is BASELINES["eager"]:
-            return  # its speedup over the baseline is known when that is judged, which is next
-        if entry is baseline:
-            self._own_row = over_own_baseline(record, baseline, None)
-        self._write_held_back()
+        self._rows.add(record, samples_of(judgement, build), is_own=entry is self._problem.baseline)
+        if self._problem.baseline is None or entry is not BASELINES["eager"]:
+            self._write_rows()  # else its speedup over the baseline is known when that is judged, which is next
 
-    def _write_held_back(self) -> None:
-        baseline, held_back, control = self._problem.baseline, self._held_back, self._judge.control
-        self._held_back = []
-        for record, samples in held_back:
-            if baseline is not None:
-                record = over_own_baseline(record, baseline, self._own_row, control.apart if control else 0.0)
-            trouble = self._files.append(record, samples)
+    def _write_rows(self) -> None:
+        control = self._control.control
+        for record, samples in self._rows.taken(control.apart if control else 0.0):
+            trouble = self._records.append(record, samples)
             if trouble:
                 self._progress.note(trouble)
             self._progress.done(record)
-
-
-def _is_old(since: float) -> bool:
-    return time.monotonic() - since > _KEEPS_S
-
-
-# What is measured of a device before its first entry is judged, and what every record of the run says of both.
-
-
-def measured_facts(
-    problem: Problem, sizes: Mapping[str, int], settings: Settings, bench: Bench, utc: str, *, command: str | None,
-    sandbox: str,
-) -> RunFacts:
-    """The facts of a run that begins at `utc`, canaries and the limits of the device among them."""
-    flops = problem.flops.evaluate(sizes) if problem.flops else None
-    useful_bytes = problem.bytes.evaluate(sizes) if problem.bytes else None
-    bandwidth = bench.copy_gbytes_s()
-    peaks = None if bench.limits.is_host else load_peaks(bench.identity.name)
-    return RunFacts(
-        run_id=secrets.token_hex(8), utc=utc, config=settings.name, config_hash=settings.hash, command=command,
-        problem=problem, sizes=sizes, bench=bench,
-        limits=limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
-        useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
-        canary_tflops=bench.multiply_add_tflops(), event_floor_us=bench.event_floor_us(),
-        sandbox=f"{sandbox}; {bench.transport}",
-    )
-
-
-# Which entry is judged next: the first that is ready, so that the device does not wait for a compiler while it could
-# work.
-
-_Entry = TypeVar("_Entry")
-
-
-def as_they_get_ready(
-    entries: Sequence[_Entry], is_ready: Callable[[_Entry], bool], is_slow: Callable[[_Entry], bool],
-    wait: Callable[[Sequence[_Entry]], None],
-) -> Iterator[tuple[_Entry, _Entry | None]]:
-    """Each of `entries` with what is likely to follow it, in the given order as far as they are ready when asked for.
-
-    `wait` returns when at least one of the entries that it is given has become ready.
-    """
-    left, promised = list(entries), None
-
-    def ready() -> list[_Entry]:
-        """What could begin now, the slow ones at the end."""
-        found = [each for each in left if is_ready(each)]
-        return [each for each in found if not is_slow(each)] + [each for each in found if is_slow(each)]
-
-    while left:
-        if promised is None or is_slow(promised):
-            if not ready():
-                wait(list(left))
-            promised = ready()[0]
-        entry = promised
-        left.remove(entry)
-        promised = next(iter(ready()), None)
-        yield entry, promised
-
-
-# What a source gives away about itself, put beside its verdict: where to look, and what is not taken from it.
-
-
-def with_suspicions(verdict: Verdict, source: str, judgement: Judgement) -> Verdict:
-    """Where to look in the source, beside a finding; beside a good row, what it says of its own kernels is not taken.
-
-    What tells whose kernels ran is written down in its process, where such a source reaches.
-    """
-    found = suspicions_in(source)
-    if verdict.status is Status.OK and found:
-        judgement.warnings += [f"its {each.text}: look at it" for each in found if each.patches]
-        provenance = judgement.provenance
-        if provenance is not None and provenance.kind in ("custom", "mixed"):
-            judgement.provenance = replace(provenance, kind="unknown", own_share=None)
-            judgement.warnings.append(
-                f"its {found[0].text}: what its process says of its own kernels is not taken from such a source, so "
-                "it has no rank; leave that out and run again"
-            )
-    elif verdict.status in (Status.REJECTED, Status.INCORRECT) and found:
-        return replace(verdict, reason=f"{verdict.reason}; its {found[0].text}")
-    return verdict

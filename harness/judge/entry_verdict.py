@@ -8,75 +8,54 @@ from __future__ import annotations
 
 import gc
 import math
-import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
-from harness.attribution.source_names import source_text
-from harness.build.cache import default_root
-from harness.build.machine_faults import machine_fault
-from harness.device.bench import Bench
 from harness.judge import interpreter
-from harness.judge.evaluate import Attempt
-from harness.judge.judgement import Judgement, Prepared, published
+from harness.judge.conclusion import conclude
+from harness.judge.control_worker import ControlWorker
+from harness.judge.evaluate import check_only, evaluate
+from harness.judge.judgement import Judgement, Prepared
+from harness.judge.machine_lacks import for_want_here
+from harness.judge.references import no_room, small_references
 from harness.judge.sanitize import sanitize
+from harness.judge.stages import Attempt, Setup
 from harness.launch import failures
 from harness.launch.failures import Failed
 from harness.model.files.text_files import shown
 from harness.model.problem_notes import ProblemNote
-from harness.model.settings import Settings
 from harness.model.verdict import OK, ReasonCode, Status, Verdict
 from harness.protocol.cuda_driver import DriverError
-from harness.protocol.gpu_wanted import wants_gpu
 from harness.reference.memory_plan import sentence_of
 from harness.reference.reference_model import Reference
 from harness.sandbox.spawn import Child
-from harness.timing.baseline_pool import BaselinePool
-from harness.timing.control import Control
-from harness.timing.estimate import allow_for_other_processes
-from harness.timing.stats import call
 from harness.tools.sanitizer.examination import Examiner
 
 _OF_THREE_ATTEMPTS = 2
 _TIMES_CONTROLS_ROW = 10
-_RAISES_FOR_WANT = (ReasonCode.RAISED, ReasonCode.EXITED)
 
 
 class EntryJudge:
-    """Judges entries of one problem on one device.
+    """Judges entries of one problem on one device, as `setup` has them, beside what the `control` left.
 
-    `references` has the timed sizes first. `control` is what the eager control left, once that has been judged; `renew`
-    times it again. `baseline_pool` are the times of eager in that process and others. `wait_for_others` returns once no
-    process of the harness's own is busy, with the pids of those that wait for their turn; `open_next` is called as a
-    process goes, and may make one busy again.
+    `budget_s` is what whoever asks for the next row gives it.
     """
 
-    def __init__(
-        self, bench: Bench, references: Sequence[Reference], settings: Settings, floor_us: float | None,
-        model_seed: int, examiner: Examiner | None = None, wanted_extras: Collection[str] = (),
-        wait_for_others: Callable[[], Collection[int]] = tuple, open_next: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._bench, self._references, self._settings = bench, references, settings
-        self._model_seed, self._examiner = model_seed, examiner
+    def __init__(self, setup: Setup, control: ControlWorker, examiner: Examiner | None = None) -> None:
+        self._setup, self._control, self._examiner = setup, control, examiner
+        self._bench, self._references, self._settings = setup.bench, setup.references, setup.settings
         self._small: list[Reference] | None = None  # what Triton's interpreter is given, once it is asked for
-        self._attempt = Attempt(
-            bench, references, settings, floor_us, model_seed, wanted_extras, wait_for_others, open_next
-        )
-        self.control: Control | None = None
-        self.baseline_pool = BaselinePool(settings.eager_players if bench.limits.process_adds else 0)
-        self.renew: Callable[[], None] | None = None
-        self.control_row_s = 0.0  # how long the control's own row took
-        self.budget_s = math.inf  # what whoever asks for the next row gives it
-        self._ends_s = math.inf
+        self.budget_s = self._ends_s = math.inf
 
     @property
     def _row_budget_s(self) -> float:
         """How long a candidate's row may take: what takes eager itself long takes candidates long too."""
-        return min(self.budget_s, max(self._settings.row_budget_s, _TIMES_CONTROLS_ROW * self.control_row_s))
+        return min(self.budget_s, max(self._settings.row_budget_s, _TIMES_CONTROLS_ROW * self._control.row_s))
 
     @property
     def _is_late(self) -> bool:
@@ -97,27 +76,25 @@ class EntryJudge:
     ) -> Judgement:
         """Try `prepared` once for each of `workers` (each starts a fresh process); never raises Failed.
 
-        Where the clocks are doubted, both the control and the entry are timed again, in fresh processes, and two
-        looks of three decide (the second of these beside the same control, unless that allows more than the one before): a
-        machine that was disturbed for a moment is nobody's fault, and a lie at the border of
-        what is seen gets no three draws of which one suffices. Nobody is rejected beside a control that was timed once:
-        that is such a doubt too.
-        One that was given a single process, in which eager took longer or shorter than two processes usually differ by, or
-        could not be timed for a queue that came late, is judged in another, whatever that says: what a process adds to a
-        short call stays for its life. Nothing is begun anew once the budget of the row is spent.
-        One that Triton's interpreter runs, or that is only checked, has no clock that could be doubted.
+        Where its clock is in doubt, or was rejected beside a control that was timed once, both are timed again. Two
+        attempts of three decide: a machine that was disturbed for a moment is nobody's fault, and a lie at the border of
+        what is seen gets no three draws of which one suffices. The second of these is beside the same control, unless
+        that allows more than the one before.
+        A single process in which eager took longer or shorter than two usually differ by, or whose queue came late, is
+        followed by another, which decides: what a process adds to a short call stays for its life. Nothing is begun anew
+        once the budget of the row is spent. What Triton's interpreter runs, or is only checked, has no clock to doubt.
         """
         if prepared.stand_in_gpu is not None or prepared.check_only:
             self._ends_s = time.monotonic() + self._row_budget_s
             return self._judge_once(prepared, workers, tell)
-        if self.control is None and self.renew is not None and not prepared.is_baseline:
-            self.renew()
-        former = self.control
+        if self._control.control is None and not prepared.is_baseline:
+            self._control.renew_when_quiet()
+        former = self._control.control
         began_s = time.monotonic()
         self._ends_s = math.inf if prepared.is_baseline else began_s + self._row_budget_s
         judgement = self._judge_once(prepared, workers, tell)
         if prepared.is_control:
-            self.control_row_s = time.monotonic() - began_s
+            self._control.row_s = time.monotonic() - began_s
         is_one = judgement.verdict == OK and len(workers) == 1
         if is_one and judgement.timings[0].deserves_another_process and not self._is_late:
             tell("what its process adds to a call is in doubt: once more in another")
@@ -125,13 +102,13 @@ class EntryJudge:
         # A control that was disturbed itself leaves every row rejected until it is timed again.
         rejections = int(judgement.beside_control and judgement.verdict.status is Status.REJECTED)
         doubts, clean = int(_is_doubted(judgement)) + rejections, 0
-        while self.renew is not None and 0 < doubts < _OF_THREE_ATTEMPTS and clean < _OF_THREE_ATTEMPTS and not self._is_late:
+        while 0 < doubts < _OF_THREE_ATTEMPTS and clean < _OF_THREE_ATTEMPTS and not self._is_late:
             said = judgement.verdict.reason or "without a fault this time, which two looks of three have to be"
-            is_renewed = not clean or self._allows_more_than(former)
+            is_renewed = not clean or self._control.allows_more_than(former)
             tell(f"in doubt ({said}): {'timing the control again, and then it' if is_renewed else 'once more'}")
             if is_renewed:
                 renewed_s = time.monotonic()
-                self.renew()
+                self._control.renew_when_quiet()
                 self._ends_s += time.monotonic() - renewed_s  # the harness's own time, in which it may wait for compilers
             judgement = self._once_more(judgement, prepared, workers, tell)
             if _is_doubted(judgement):
@@ -140,7 +117,7 @@ class EntryJudge:
                 clean += 1
             else:
                 break
-        if judgement.verdict == OK and self.control is None and self.renew is not None and not prepared.is_baseline:
+        if judgement.verdict == OK and self._control.control is None and not prepared.is_baseline:
             judgement.verdict = Verdict(
                 Status.UNSURE, ReasonCode.NOISY,
                 "its outputs are right, but eager itself could not be timed here as a control, so its clock was held "
@@ -194,17 +171,13 @@ class EntryJudge:
         judgement.memory, judgement.ends_s = self._references[0].memory, self._ends_s
         try:
             if prepared.check_only and prepared.stand_in_gpu is None:
-                judgement.verdict = self._attempt.check(prepared, workers[0], judgement, tell)
+                judgement.verdict = check_only(self._attempt_of(prepared, workers[0], judgement, tell))
             elif prepared.stand_in_gpu is None:
                 self._attempt_in_each(prepared, workers, judgement, tell)
             else:
                 judgement.verdict = self._interpreted(prepared, workers[0], judgement, tell)
         except Failed as failure:
-            other = (
-                _for_the_machine(failure.verdict) or self._for_the_cpu(prepared, failure.verdict)
-                or self._for_a_gpu(prepared, failure.verdict)
-            )
-            judgement.verdict = other or failure.verdict
+            judgement.verdict = for_want_here(prepared, failure.verdict, self._bench.limits) or failure.verdict
             judgement.beside_control = failure.beside_control
             judgement.unbuilt = failure.calls if isinstance(failure, failures.Unbuilt) else []
             if failure.evidence is not None:
@@ -213,7 +186,9 @@ class EntryJudge:
                 judgement.evidence = replace(failure.evidence, paths=paths)
         except (torch.OutOfMemoryError, DriverError) as error:
             said = str(error).splitlines()[0]
-            judgement.verdict = Verdict(Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, self._no_room(said))
+            judgement.verdict = Verdict(
+                Status.OUT_OF_MEMORY, ReasonCode.DEVICE_MEMORY, no_room(self._references[0].memory, self._bench, said)
+            )
             judgement.lacked_room = True
         judgement.peak_bytes = self._bench.peak_bytes()
         if judgement.lacked_room:  # only now: the error kept what its frames held
@@ -228,25 +203,32 @@ class EntryJudge:
         for position, start in enumerate(workers):
             if position and (self._is_late or judgement.timing.is_brief):
                 break
-            told = _told_of(tell, position, len(workers))
+            told = tell if len(workers) == 1 else partial(_tell_of_worker, tell, position + 1, len(workers))
             try:
-                self._attempt(prepared, start, judgement, self._control_now(), told, first=position == 0)
+                evaluate(self._attempt_of(prepared, start, judgement, told, first=position == 0))
             except Failed as failure:
                 if not position or failure.verdict.reason_code is not ReasonCode.ROW_TIMEOUT:
                     raise
                 break  # what the processes before have shown stands
-        self._conclude(prepared, judgement)
+        conclude(prepared, judgement, self._settings, self._control.pool.kernels)
         if self._examiner is not None and not prepared.is_baseline:
-            sanitize(self._examiner, prepared, self._references, self._model_seed, judgement, tell)
+            sanitize(self._examiner, prepared, self._references, self._setup.model_seed, judgement, tell)
+
+    def _attempt_of(
+        self, prepared: Prepared, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None], *,
+        first: bool = True,
+    ) -> Attempt:
+        """Start a worker for it."""
+        return Attempt(self._setup, prepared, self._setup.session(start), judgement, tell, self._control.now, first)
 
     def _interpreted(
         self, prepared: Prepared, start: Callable[[], Child], judgement: Judgement, tell: Callable[[str], None]
     ) -> Verdict:
         """The verdict of Triton's interpreter, at the sizes that are small enough for it. Raises Failed."""
         if self._small is None:
-            self._small = interpreter.small_references(self._references, self._bench.available_bytes())
+            self._small = small_references(self._references, self._bench.available_bytes())
         return interpreter.interpret(
-            self._bench, prepared, start, self._small, self._model_seed, self._settings, judgement, tell
+            self._bench, prepared, start, self._small, self._setup.model_seed, self._settings, judgement, tell
         )
 
     def _give_back(self) -> None:
@@ -256,98 +238,14 @@ class EntryJudge:
         self._bench.forget_launches()
         self._bench.release_memory()
 
-    def _no_room(self, said: str) -> str:
-        plan = self._references[0].memory
-        return (
-            f"this device has no room for its inputs, outputs and their truths at these sizes, {sentence_of(plan)}: about "
-            f"{plan.needed_bytes / 1e9:.1f} GB are needed, and {self._bench.available_bytes() / 1e9:.1f} GB are free ({said})"
-        )
-
-    def _allows_more_than(self, former: Control | None) -> bool:
-        """Whether beside this control more passes than beside the `former`: it may be this one that was disturbed."""
-        both = self.control, former
-        return None in both or self.control.allows_more_than(former, self._bench.limits)
-
-    def _control_now(self) -> Control | None:
-        """What eager has left behind so far, its mean over processes with it."""
-        over = self.baseline_pool.pooled_baseline
-        return self.control if self.control is None or over is None else replace(self.control, pooled_baseline=over)
-
     def forget_ready(self) -> None:
         """Give back the memory of what is ready for the checks of an entry that may not come."""
         for reference in self._references:
             reference.forget_ready()
 
-    def renew_control(self, prepared: Prepared, start: Callable[[], Child]) -> None:
-        """Time the control once more, briefly, for its clocks alone; a failure leaves those of before."""
-        timing = self._attempt.control_again(prepared, start)
-        if timing is not None:
-            self.control = Control.of(timing) if self.control is None else self.control.renewed(timing)
 
-    def time_eager(self, prepared: Prepared, start: Callable[[], Child]) -> None:
-        """Time eager in one more process, briefly; a failure counts as one of those that are wanted."""
-        timing = self._attempt.control_again(prepared, start)
-        self.baseline_pool.add([] if timing is None else [timing])
-
-    def _for_the_cpu(self, prepared: Prepared, verdict: Verdict) -> Verdict | None:
-        """C++ that refuses CUDA tensors in so many words is for another device, not wrong."""
-        refused = verdict.reason_code is ReasonCode.RAISED and re.search(r"\bcpu\b", verdict.reason, re.IGNORECASE)
-        if prepared.language != "cpp" or self._bench.limits.is_host or not refused:
-            return None
-        reason = f"it is C++ for the CPU ({verdict.reason}); --device cpu runs it"
-        return Verdict(Status.SKIPPED, ReasonCode.NEEDS_CPU, reason)
-
-    def _for_a_gpu(self, prepared: Prepared, verdict: Verdict) -> Verdict | None:
-        """What raises for want of a GPU, where there is none, is not wrong. Nor is CUDA, or what asks PyTorch for its device,
-        whatever it raises there: it may lack what it left out of its import as it heard of no device.
-        """
-        is_here = not self._bench.limits.is_host or prepared.stand_in_gpu is not None  # one of which `interpreter` decides
-        if prepared.is_baseline or is_here or verdict.reason_code is not ReasonCode.RAISED:
-            return None
-        asks = prepared.language == "cuda" or "torch.cuda" in source_text(Path(prepared.path))
-        if not asks and not wants_gpu(verdict.reason):
-            return None
-        return Verdict(Status.SKIPPED, ReasonCode.NO_GPU, f"it needs a GPU, and there is none here ({verdict.reason})")
-
-    def _conclude(self, prepared: Prepared, judgement: Judgement) -> None:
-        """The published speedup: with several workers, the wider of the within and the between interval."""
-        timings = judgement.timings
-        dropped = sum(timing.dropped for timing in timings)
-        kept = sum(len(timing.log_ratios) for timing in timings)
-        if dropped > kept or any(timing.speedup is None for timing in timings):
-            raise failures.failed(
-                Status.UNSURE, ReasonCode.THROTTLED,
-                f"{dropped} of {dropped + kept} rounds were dropped because the GPU slowed down for heat or its power "
-                "supply; let it cool and run again",
-            )
-        first, baseline_kernels = judgement.timing, self.baseline_pool.kernels
-        if judgement.launched:
-            allow_for_other_processes(first, self._settings.confidence, judgement.launched, baseline_kernels)
-        judgement.speedup, judgement.word = first.speedup, first.word
-        if len(timings) > 1:
-            judgement.speedup = published(timings, self._settings.confidence, self._settings.interim_checks, baseline_kernels)
-            judgement.word = call(judgement.speedup, first.shorter_us, first.control_apart)
-        if prepared.is_control and judgement.word in ("FASTER", "SLOWER"):
-            judgement.word = "UNSURE"
-            judgement.warnings.append(
-                f"as the control it came out {judgement.speedup.estimate:.3g}× itself: no speedup of this run that is no further "
-                "from 1 means anything; run again when the machine is quiet"
-            )
-        elif judgement.word != call(judgement.speedup, first.shorter_us):
-            judgement.warnings.append(
-                f"as the control the reference itself may have come out {1 + first.control_apart:.4g} times as fast or as slow as "
-                "it is, so nothing within that is called FASTER or SLOWER"
-            )
-
-
-def _told_of(tell: Callable[[str], None], position: int, workers: int) -> Callable[[str], None]:
-    """`tell`, with the number of the process where there are several."""
-    return tell if workers == 1 else lambda text: tell(f"{text}, in process {position + 1} of {workers}")
-
-
-def _for_the_machine(verdict: Verdict) -> Verdict | None:
-    """Whoever raises for want of a compiler or of room on a disk, which this machine does lack, is not wrong."""
-    return machine_fault(verdict.reason, [default_root()]) if verdict.reason_code in _RAISES_FOR_WANT else None
+def _tell_of_worker(tell: Callable[[str], None], number: int, workers: int, text: str) -> None:
+    tell(f"{text}, in process {number} of {workers}")
 
 
 def _is_doubted(judgement: Judgement) -> bool:

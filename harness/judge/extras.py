@@ -17,7 +17,7 @@ import torch
 
 from harness.device.bench import Bench
 from harness.judge import check
-from harness.judge.check_slices import judge_launch
+from harness.judge.launch_figures import judge_launch
 from harness.launch.failures import Failed
 from harness.launch.session import Session
 from harness.model.verdict import Status

@@ -7,53 +7,27 @@ problem's own, as far as they are small; what only a GPU can do is not held agai
 
 from __future__ import annotations
 
-import importlib.util
-import math
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
-from harness.attribution.source_names import source_text
 from harness.device.bench import Bench
 from harness.judge import check
 from harness.judge.judgement import Judgement, Prepared
 from harness.judge.loader import Loader, blaming_the_state
+from harness.judge.machine_lacks import takes_a_gpu
+from harness.judge.references import MOST_ELEMENTS
 from harness.launch import failures
 from harness.launch.failures import Failed
 from harness.launch.session import Session
-from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.model.sizes_text import sizes_text
 from harness.model.spelling import listed
 from harness.model.verdict import ReasonCode, Status, Verdict
-from harness.protocol.gpu_wanted import wants_gpu
-from harness.reference.call_size import foreseen
-from harness.reference.reference_model import Reference, be_strict, load_module
+from harness.reference.reference_model import Reference
 from harness.sandbox.spawn import Child
 
-# Elements of the inputs and outputs of a call. The shipped candidates take up to 0.4 s for a call of 0.4 million of them
-# on one core, and a check has six calls or so.
-MOST_ELEMENTS = 1 << 19
 # No further size is begun after so long; the limits of a single call are those of the settings.
 _BUDGET_S = 60.0
-# What the interpreter's stand-ins for a kernel's values raise for what only the compiler can do with these.
-_RAISED_FOR_WANT_OF_A_COMPILER = ("AttributeError", "NotImplementedError", "TypeError")
-_NAMES_A_GPU = re.compile(r"cuda|gpu|nvidia", re.IGNORECASE)
-
-
-def small_references(known: Sequence[Reference], available_bytes: int) -> list[Reference]:
-    """Return references at all sizes of their problem that are small enough to be interpreted, the smallest first.
-
-    `known` are those that this device has; the others are made here. A CPU has fewer check sizes than a GPU, because
-    the timed ones are smaller.
-    """
-    first = known[0]
-    references = {sizes_text(each.sizes): each for each in known}
-    for sizes in (first.problem.sizes, *first.problem.check_sizes):
-        if sizes_text(sizes) not in references and _has_small_inputs(first.problem, sizes):
-            references[sizes_text(sizes)] = Reference(first.problem, sizes, first.device, first.seed, available_bytes)
-    return sorted((each for each in references.values() if _elements(each) <= MOST_ELEMENTS), key=_elements)
 
 
 def interpret(
@@ -79,7 +53,7 @@ def interpret(
         with blaming_the_state(reload, judgement):
             return _checked(session, prepared, references, reload, settings, judgement, tell)
     except Failed as failure:
-        if not _takes_a_gpu(failure, prepared):
+        if not takes_a_gpu(failure, prepared):
             raise
         raise failures.failed(
             Status.SKIPPED, ReasonCode.NO_GPU,
@@ -112,7 +86,7 @@ def _checked(
                 del judgement.figures[before:]
                 too_long = references[position:]
                 break
-            if not failure.refusal or _takes_a_gpu(failure, prepared):
+            if not failure.refusal or takes_a_gpu(failure, prepared):
                 raise
             refused.append(f"{_sizes_of(reference)} ({failure.verdict.reason})")
         else:
@@ -138,48 +112,6 @@ def _why_none(refused: Sequence[str], too_long: Sequence[Reference]) -> str:
             "other, and there is no GPU here"
         )
     return f"it refuses all sizes that Triton's interpreter is given, and there is no GPU here: {'; '.join(refused)}"
-
-
-def _takes_a_gpu(failure: Failed, prepared: Prepared) -> bool:
-    """Whether what was raised may be for want of a GPU, or of a compiler for one: then it says nothing of the candidate."""
-    if failure.verdict.reason_code is not ReasonCode.RAISED:
-        return False
-    words = failure.exception
-    frames = words.get("frames")
-    innermost = str(frames[-1]) if isinstance(frames, list) and frames else ""
-    if innermost.startswith(_interpreters_places()):
-        return True
-    if words.get("in_kernel") is True and words.get("type") in _RAISED_FOR_WANT_OF_A_COMPILER:
-        return True
-    said = words.get("message") or _line_at(words.get("where"), prepared)
-    return wants_gpu(str(said)) or bool(_NAMES_A_GPU.search(str(said)))
-
-
-def _interpreters_places() -> tuple[str, ...]:
-    """The folders of Triton, and of NumPy, which computes for its interpreter."""
-    found = (importlib.util.find_spec(name) for name in ("triton", "numpy"))
-    return tuple(f"{Path(spec.origin).parent}/" for spec in found if spec is not None and spec.origin)
-
-
-def _line_at(where: object, prepared: Prepared) -> str:
-    """The line of the candidate's source that raised without a word, as a plain assert does."""
-    path, _, number = str(where).rpartition(":")
-    if Path(path).name != Path(prepared.path).name or not number.isdigit():
-        return ""
-    lines = source_text(Path(prepared.path)).splitlines()
-    return lines[int(number) - 1] if 0 < int(number) <= len(lines) else ""
-
-
-def _has_small_inputs(problem: Problem, sizes: Mapping[str, int]) -> bool:
-    """Whether the floating-point inputs alone leave it small; nothing is drawn for that."""
-    module = load_module(problem, sizes)
-    inputs = foreseen(lambda: [module.get_inputs()], lambda arguments: [])
-    be_strict()  # the file may have set it anew
-    return inputs is not None and inputs.wide_inputs_bytes / 8 <= MOST_ELEMENTS
-
-
-def _elements(reference: Reference) -> int:
-    return sum(math.prod(spec.shape) for spec in (*reference.specs, *reference.output_specs))
 
 
 def _sizes_of(reference: Reference) -> str:

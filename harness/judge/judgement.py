@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,7 @@ from harness.model.verdict import OK, Verdict
 from harness.reference.accuracy.classes import ErrorFigures, classify, worst
 from harness.reference.evidence import Evidence
 from harness.reference.memory_plan import MemoryPlan
-from harness.timing.stats import (
-    UNCOUNTED,
-    Interval,
-    confidence_at,
-    eager_share,
-    estimate_log_ratio,
-    lowered,
-    reaching,
-    shifted,
-    spanning,
-    trimmed_mean,
-    tukey_mclaughlin,
-    unseen,
-    with_share,
-)
+from harness.timing.stats import Interval
 from harness.timing.three_clocks import ThreeClocks
 from harness.timing.timings import Timing
 
@@ -106,48 +92,3 @@ class Judgement:
     @property
     def worst(self) -> ErrorFigures | None:
         return worst(self.figures) if self.figures else None
-
-
-def published(
-    timings: Sequence[Timing], confidence: float, interim_checks: Sequence[int], baseline_kernels: int = UNCOUNTED
-) -> Interval:
-    """From several workers: the mean over them, with the wider of the within and the between interval; its low end is that
-    of calls that take as much longer than they say as the judge's clock lets them.
-    """
-    of_all = _over_all(timings, confidence, interim_checks, baseline_kernels)
-    return replace(of_all, lo=of_all.lo / max(timing.times_unseen for timing in timings))
-
-
-def _over_all(
-    timings: Sequence[Timing], confidence: float, interim_checks: Sequence[int], baseline_kernels: int
-) -> Interval:
-    """The same as they say.
-
-    The one within has the confidence of a single one of the `interim_checks`, at any of which a worker may have ended.
-    Over the baselines inside only where all workers agree with the judge's: one that does not, on purpose, would else
-    free the low end of the others from what the judge's own says; what that adds to a call is in all of them, and the
-    interval holds it, as a single worker's does. Over a baseline's mean of several processes the interval has what that
-    is off by too.
-    """
-    levels = confidence_at(0, interim_checks, confidence), confidence
-    outside = _over_workers([timing.log_ratios for timing in timings], *levels)
-    if all(timing.is_pooled for timing in timings):
-        first = timings[0]
-        share = eager_share(first.baseline_time_us, confidence, first.pooled_baseline, baseline_kernels)
-        slowest_us = max(timing.baseline_time_us for timing in timings)
-        return lowered(with_share(shifted(outside, first.pooled_baseline), share), first.pooled_baseline, slowest_us)
-    unseen_us = [timing.shorter_us for timing in timings if timing.unseen_process]
-    if unseen_us:
-        return unseen(outside, min(unseen_us))
-    if not all(timing.agreeing or timing.apart_as_processes for timing in timings):
-        return outside
-    in_worker = _over_workers([timing.in_worker_log_ratios for timing in timings], *levels)
-    return reaching(in_worker, outside) if all(timing.agreeing for timing in timings) else spanning(in_worker, outside)
-
-
-def _over_workers(ratios: Sequence[Sequence[float]], within_at: float, between_at: float) -> Interval:
-    """The speedup from each worker's log-ratios, with intervals of these confidences."""
-    within = estimate_log_ratio([each for worker in ratios for each in worker], within_at)
-    between = tukey_mclaughlin([trimmed_mean(worker) for worker in ratios], between_at, trim=0.0)
-    half = max(within.half_width, between.half_width)
-    return Interval(math.exp(between.estimate), math.exp(between.estimate - half), math.exp(between.estimate + half))

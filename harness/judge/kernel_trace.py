@@ -25,8 +25,8 @@ from harness.attribution.kernel_ownership import (
     busy_us,
     kind_on_cpu,
     kind_on_gpu,
-    least_claim,
-    middle_claim,
+    least_of_calls,
+    middle_of_calls,
     owners_of,
 )
 from harness.attribution.linked import foreign_functions
@@ -34,12 +34,12 @@ from harness.attribution.permitted import is_permitted
 from harness.attribution.recording import Unproven, Window, windows
 from harness.attribution.symbols import gather
 from harness.judge import check
-from harness.judge.check_slices import judge_launch
+from harness.judge.launch_figures import judge_launch
 from harness.launch import failures
 from harness.launch.conversation import Launches
 from harness.launch.failures import Failed
 from harness.launch.session import Session
-from harness.model.device_limits import Limits
+from harness.model.device_limits import DeviceLimits
 from harness.model.verdict import ReasonCode, Status
 from harness.reference.reference_model import Reference
 from harness.timing.doubts import by_chance_us
@@ -60,7 +60,7 @@ _ARENAS_OWN = "fallocate"  # which the worker itself looks up when memory is giv
 
 
 def trace(
-    session: Session, limits: Limits, reference: Reference, prepared: Prepared, timing: Timing
+    session: Session, limits: DeviceLimits, reference: Reference, prepared: Prepared, timing: Timing
 ) -> Provenance:
     """Say whose kernels the calls at the sizes of `reference` were; what cannot be seen is unknown.
 
@@ -86,7 +86,7 @@ class _Seen:
 
 
 def _trace_on_gpu(
-    session: Session, limits: Limits, reference: Reference, prepared: Prepared, timing: Timing
+    session: Session, limits: DeviceLimits, reference: Reference, prepared: Prepared, timing: Timing
 ) -> Provenance:
     """Of all recorded segments that which claims least counts; one of them at least must be like the timed ones. Where none
     is, more are made.
@@ -110,7 +110,7 @@ def _trace_on_gpu(
         return _untraced(failure)
     except Unproven as unproven:
         return replace(UNKNOWN, notes=(f"its kernels are not known: {unproven}",))
-    found = least_claim([each.found for each in seen])
+    found = least_of_calls([each.found for each in seen])
     if any(each.unlike is None for each in seen):
         return found
     if all(each.is_too_long for each in seen):
@@ -149,7 +149,7 @@ def timed_windows(session: Session, made: Launches) -> list[Window]:
 
 
 def _read(
-    session: Session, made: Launches, timing: Timing, limits: Limits, outputs: int,
+    session: Session, made: Launches, timing: Timing, limits: DeviceLimits, outputs: int,
     owners: Callable[[frozenset[str]], Owners],
 ) -> _Seen:
     """What recorded launches show, which return so many `outputs` each. Raises Unproven."""
@@ -157,7 +157,7 @@ def _read(
     known = owners(frozenset(span.name for window in every for span in (*window.spans, *window.late)))
     kinds = [_kind_of(window, known, outputs if session.reordered else 0, held=made.hidden is True) for window in every]
     found = replace(
-        least_claim(kinds), busy_us=statistics.median(each.busy_us for each in kinds),
+        least_of_calls(kinds), busy_us=statistics.median(each.busy_us for each in kinds),
         launched=round(statistics.median(each.launched for each in kinds)),
     )
     unlike = unlike_timed(statistics.median(window.open_us for window in every), timing, limits, found.launched)
@@ -180,7 +180,7 @@ def _kind_of(window: Window, owners: Owners, copies: int, *, held: bool) -> Prov
     return replace(found, kind="unknown", own_share=None, notes=(*found.notes, note))
 
 
-def unlike_timed(traced_us: float, timing: Timing, limits: Limits, kernels: int = 0) -> str | None:
+def unlike_timed(traced_us: float, timing: Timing, limits: DeviceLimits, kernels: int = 0) -> str | None:
     """A sentence when a launch of so many `kernels` that took `traced_us` cannot be what `timing` timed, else None."""
     timed_us, slack_us, longer_us = timing.time_us, limits.traced_slack_us, 0.0
     if limits.lists_kernels:
@@ -210,7 +210,7 @@ def _copies_to_order(spans: Sequence[Span], outputs: int) -> list[Span]:
 
 
 def _trace_on_cpu(
-    session: Session, limits: Limits, reference: Reference, prepared: Prepared, timing: Timing
+    session: Session, limits: DeviceLimits, reference: Reference, prepared: Prepared, timing: Timing
 ) -> Provenance:
     """Watch a launch. One that comes out as mixed or unknown is watched three times, of which the middle one counts: a pause
     of a busy core falls on the candidate's own time, on a library's or between the two, and is soon a twentieth of a call.
@@ -237,7 +237,7 @@ def _trace_on_cpu(
             if alike[0].kind not in ("mixed", "unknown"):
                 return found
     if alike:
-        return middle_claim(alike)
+        return middle_of_calls(alike)
     return replace(found, kind="unknown", own_share=None, notes=(*found.notes, unlike))
 
 

@@ -25,7 +25,7 @@ from harness.model.settings import Settings
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import NEVER_LAUNCHED
 from harness.report.progress import Progress
-from harness.results.ranking import rank
+from harness.results.ranking import rank_of
 from harness.results.record import Record
 from harness.results.reuse import Kept
 from harness.results.writer import RunFiles, device_slug
@@ -35,12 +35,9 @@ from harness.tools.sanitizer.compute_sanitizer import require_tool
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the user asked for: a problem, the candidates chosen, a device by name, settings, where results go,
-    whether kernels are to be put under compute-sanitizer, what to type to run the problem again in the same way, the
-    architectures to compile for without a GPU, what is to be measured besides (`judge.extras`), and for how long a
-    device that another run has is waited for (None: as long as `device.lock` says).
-
-    `kept` are records of an earlier run that stand for candidates which are not judged again.
+    """What the user asked for. `sanitize` puts kernels under compute-sanitizer, `command` is what to type to run it again,
+    `archs` are for compiling without a GPU, `extras` is what `judge.extras` measures besides. `wait_s` is how long to wait
+    for another run (None: as `device.lock` says). `kept` records stand for candidates which are not judged again.
     """
 
     problem: Problem
@@ -103,7 +100,7 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
             bench.release_memory()
     finally:
         files.remove_if_empty()  # of a device that did not come free, say
-    records = rank(files.records, problem.kinds, problem.accuracy.precision_class)
+    records = rank_of(files.records, problem)
     trouble = files.finish(records)
     if trouble:
         progress.note(trouble)

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.model.verdict import CODES_OF, ReasonCode, Status, Verdict
 from harness.reference.evidence import Evidence
+from harness.sandbox.spawn import Child
 
 _MOST_CALLS = 64
 _SYNTHETIC_FRAME = re.compile(r"\s+")
@@ -101,6 +102,32 @@ def row_timeout(calls: int, seconds: float) -> Failed:
     return failed(
         Status.TIMED_OUT, ReasonCode.ROW_TIMEOUT,
         f"it was still being checked when the time that a row may take was over (row_budget_s){each}",
+    )
+
+
+def death(child: Child, doing: str) -> Failed:
+    """The verdict on a worker that is gone."""
+    child.wait(2.0)
+    how = child.death()
+    said = _last_words(child.output())
+    if child.ran_out_of_memory:
+        return failed(Status.OUT_OF_MEMORY, ReasonCode.HOST_MEMORY, f"{how} while {doing}")
+    if how.startswith("exited"):
+        return failed(Status.CRASHED, ReasonCode.EXITED, f"its process {how} while {doing}{said}")
+    return failed(Status.CRASHED, ReasonCode.SIGNAL, f"its process was {how} while {doing}{said}")
+
+
+def _last_words(output: str) -> str:
+    lines = [line.strip() for line in output.strip().splitlines() if line.strip()]
+    return f'; it said last: "{lines[-1][:200]}"' if lines else ""
+
+
+def written_late(index: int, count: int) -> Failed:
+    """The verdict on an output that was not whole when its window closed."""
+    return failed(
+        Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
+        f"the output of launch {index + 1} of {count} was still being written when the next launch had begun: its work "
+        "ended after its timed window; join every stream and thread before forward returns",
     )
 
 

@@ -1,17 +1,16 @@
 """One worker from spawn to kill: the judge's side of every command, with a deadline on each.
 
-A session never blocks for longer than its limits, and turns each way of dying into a verdict. Launches are made by
-`launch`, which answers the worker's turns one by one and hands back what was reported with the judge's own clock
-readings beside it.
+A session never blocks for longer than its limits, and turns each way of dying into a verdict. What is said while
+launches are made is `conversation`'s.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,13 +18,11 @@ import torch
 from harness.device.bench import Bench
 from harness.launch import failures
 from harness.launch.conversation import EAGER_IN_WORKER, FORWARD, LaunchConversation, Launches, Words
-from harness.model.files.reference_source import with_sizes
+from harness.launch.model_commands import HandedState, load_command, reference_command
 from harness.model.verdict import ReasonCode, Status
-from harness.protocol import tree
 from harness.protocol.frames import BadFrame, ChannelClosed, FrameTimeout
-from harness.protocol.layout import plan, region_bytes
+from harness.protocol.layout import region_bytes
 from harness.protocol.output_placement import any_choice
-from harness.reference.element_errors import in_pieces
 from harness.reference.evidence import Evidence
 from harness.reference.evidence_collector import recipe_of
 from harness.reference.inputs.deferred import DeferredInputs
@@ -76,35 +73,23 @@ class Session:
             if self.bench.limits.is_host:  # where the time that others have had of a core counts
                 self._worker_pids = set(processes.descendants(self.child.pid))
         self._may_ask = may_ask
-        state = reference.state
-        specs = dict(zip(state, plan(list(state.values()), contiguous=True)))
-        command = {
-            "op": "load", "path": path, "seed": seed, "manifest": dict(manifest), "refused": sorted(refused),
-            "may_ask": may_ask, "stand_in_gpu": stand_in_gpu and dict(stand_in_gpu), "mode": reference.mode, "by_name": reference.by_name,
-            "state_specs": {name: spec.to_json() for name, spec in specs.items()},
-            **self._init_in_arena(reference),
-        }
-        state_region = None
-        if specs:
-            command["state_region"] = self.bench.arena.named("state", region_bytes(list(specs.values())))
-            state_region = self.bench.arena.map(**command["state_region"])
-        reply = self._ask(command, self._load_timeout_s, "loading")
+        command = load_command(
+            self.bench.arena, path, reference, manifest, seed, refused, may_ask=may_ask, stand_in_gpu=stand_in_gpu
+        )
+        state = HandedState(self.bench.arena, reference)
+        reply = self._ask({**command, **state.command}, self._load_timeout_s, "loading")
         self.reordered = False
         self._raise_unbuilt(reply)
         if "raised" in reply:
             raise failures.from_exception(reply["raised"], "while it was loaded")
-        return state_difference(reply, state, specs, state_region)
+        return state.difference(reply)
 
     def state(self, reference: Reference) -> dict[str, torch.Tensor] | None:
         """The parameters and buffers of the candidate as they are now, in host memory; None where they are not named and
         formed as the reference's. Raises Failed.
         """
         reply = self._ask({"op": "state"}, self._load_timeout_s, "handing over its state")
-        if reply.get("alike") is not True:
-            return None
-        specs = plan(list(reference.state.values()), contiguous=True)
-        region = self.bench.arena.map(**self.bench.arena.named("state", region_bytes(specs)))
-        return {name: spec.view(region).clone() for name, spec in zip(reference.state, specs)}
+        return HandedState(self.bench.arena, reference).tensors() if reply.get("alike") is True else None
 
     def open(self, reference: Reference, count: int) -> None:
         """Share regions for `count` launches of these sizes, and lay inputs and outputs out in them."""
@@ -124,8 +109,7 @@ class Session:
         )
 
     def make_room(self) -> None:
-        """Have the worker and the device give back what they keep for launches; it is there again when `reopen` is called.
-        """
+        """Have the worker and the device give back what they keep for launches, until `reopen` is called."""
         self._ask({"op": "release_memory"}, self.launch_timeout_s, "giving memory back")
         if not self._is_closed:
             self._ask(self.bench.close_regions(), self._load_timeout_s, "closing its memory")
@@ -146,20 +130,18 @@ class Session:
     ) -> Launches:
         """Make one launch per set. With `gate`, none runs before all are queued. Raises Failed.
 
-        `timeout_s` replaces the usual limit, for a first call that may compile. `early_s` leaves the inputs of each
-        launch readable for so long before its timed window opens; `inspect` has the flush of some looked at, and
-        whether their outputs are written to afterwards. The inputs of the launch that `deferred_inputs` is for are
-        complete only when its window opens. `meanwhile` is called before anything of a gated queue runs, while the
-        worker makes it, and beforehand where it is not gated. `synchronised` has the harness wait for the device within
-        each call, which only the control is told. `record` has a GPU's kernels recorded, of which the worker is told
-        nothing.
+        `timeout_s` replaces the usual limit, for a first call that may compile. `meanwhile` is called before anything of a
+        gated queue runs, while the worker makes it, and beforehand where it is not gated. `early_s` leaves the inputs of
+        each launch readable for so long before its window opens, those of the launch that `deferred_inputs` is for
+        complete only with it. `inspect` has some flushes inspected, and whether outputs are written to afterwards;
+        `record` a GPU's kernels recorded. Only the control is told of `synchronised`, to wait for the device in each call.
         """
         began_s = time.monotonic()
         if began_s > self.ends_s:
             raise failures.row_timeout(self._calls, self._calls_s)
         self.reopen()
         command = {**self._launch_command(sets), "synchronised": synchronised}
-        run = self._run(len(sets), gate, timeout_s, early_s, inspect)
+        run = self._conversation(len(sets), gate, timeout_s, early_s, inspect)
         prepare = self._prepare(sets, deferred_inputs, meanwhile, gate=gate)
         try:
             if record:
@@ -176,7 +158,7 @@ class Session:
                 raise failures.protocol("no launches reported")
             late = self.bench.written_late()
             if late:
-                raise _written_late(late[0], len(sets))
+                raise failures.written_late(late[0], len(sets))
             made = replace(run.read(reply, self.bench.slots_unchanged(sets)), recording=recording)
             self.reordered |= any(launch.reordered for launch in made.launches)
             return made
@@ -197,28 +179,19 @@ class Session:
         self._places = any_choice()
 
     def load_reference(self, reference: Reference) -> bool:
-        """Have the worker construct the reference too, so that it can be timed there; whether it could. Raises Failed.
-        """
-        problem = reference.problem
-        command = {
-            "op": "reference", "seed": reference.seed, "mode": reference.mode, "by_name": reference.by_name,
-            "source": ast.unparse(with_sizes(problem.reference_source, reference.sizes, problem.reference_path)),
-            **self._init_in_arena(reference),
-        }
+        """Have the worker construct the reference too, to be timed there; whether it could. Raises Failed."""
+        command = reference_command(self.bench.arena, reference)
         return "raised" not in self._ask(command, self._load_timeout_s, "loading the reference")
 
     def time_reference(
         self, sets: Sequence[InputSet], *, gate: bool, meanwhile: Callable[[], None] | None = None
     ) -> Launches | str:
-        """Make one launch of the reference per set, in the worker. Outputs of the launches before stay where they were
-        taken.
-
-        `meanwhile` is as for `launch`. Why it could not be run there, where it could not, whoever's doing that was.
-        Raises Failed where the process is of no use now.
+        """Make one launch of the reference per set, in the worker, `meanwhile` as for `launch`; or return why it could not be
+        run there. Outputs of the launches before stay where they were taken. Raises Failed where the process is of no use.
         """
         self.reopen()
         command = {**self._launch_command(sets), "model": "reference"}
-        run = self._run(len(sets), gate, None, words=EAGER_IN_WORKER)
+        run = self._conversation(len(sets), gate, None, words=EAGER_IN_WORKER)
         reply = run.conduct(command, self._prepare(sets, None, meanwhile, gate=gate))
         self._sequence += len(sets) + 1
         try:
@@ -248,37 +221,35 @@ class Session:
 
     def profile(self, inputs: InputSet) -> dict[str, Any]:
         """Make one launch under the profiler of a CPU; returns the worker's listing. Raises Failed."""
-        self.reopen()
-        self.bench.stage([inputs])
-        command = {"op": "profile", "first": self._sequence + 1, "inputs": [inputs.skeleton]}
-        reply = self._run(1, False, self._load_timeout_s).conduct(command)
-        self._take_outputs(1)
-        self._sequence += 2
-        self._raise_unbuilt(reply)
-        listing = reply.get("profiled")
-        if not isinstance(listing, dict):
-            raise failures.protocol("no profile reported")
-        return listing
+        return self._with_one_set(inputs, {"op": "profile"}, ("profiled", "profile"), timeout_s=self._load_timeout_s)[0]
 
     def repeat(self, inputs: InputSet, way: str, calls: int) -> dict[str, Any]:
         """Make `calls` calls in a row on one set ("warm", "back_to_back" or "graph"); what the worker reports.
 
         With a warm cache none runs before all are queued, unless "hidden" is False in what is returned. Raises Failed.
         """
+        command = {"op": "repeat", "way": way, "calls": calls}
+        report, hidden = self._with_one_set(inputs, command, ("repeated", "calls in a row"), gate=way == "warm")
+        return {**report, "hidden": hidden}
+
+    def _with_one_set(
+        self, inputs: InputSet, command: Mapping[str, Any], answer: tuple[str, str], *, gate: bool = False,
+        timeout_s: float | None = None,
+    ) -> tuple[dict[str, Any], bool | None]:
+        """Return what the worker reports of a command on one set, and whether its queue was gated. `answer` has the report's
+        key, and what it is called where there is none. Raises Failed.
+        """
         self.reopen()
         self.bench.stage([inputs])
-        command = {
-            "op": "repeat", "first": self._sequence + 1, "inputs": [inputs.skeleton], "way": way, "calls": calls,
-        }
-        run = self._run(1, way == "warm", None)
-        reply = run.conduct(command)
+        conversation = self._conversation(1, gate, timeout_s)
+        reply = conversation.conduct({**command, "first": self._sequence + 1, "inputs": [inputs.skeleton]})
         self._take_outputs(1)
         self._sequence += 2
         self._raise_unbuilt(reply)
-        found = reply.get("repeated")
-        if not isinstance(found, dict):
-            raise failures.protocol("no calls in a row reported")
-        return {**found, "hidden": run.hidden}
+        report = reply.get(answer[0])
+        if not isinstance(report, dict):
+            raise failures.protocol(f"no {answer[1]} reported")
+        return report, conversation.hidden
 
     def _take_outputs(self, count: int) -> None:
         self.bench.take_outputs(count, on_host=self._opened is not None and self._opened.memory.on_host)
@@ -306,14 +277,15 @@ class Session:
         self.bench.stage(sets, deferred_inputs)
         return None
 
-    def _run(
+    def _conversation(
         self, count: int, gate: bool, timeout_s: float | None, early_s: float = 0.0, inspect: bool = False,
         words: Words = FORWARD,
     ) -> LaunchConversation:
         limit_s = self.launch_timeout_s if timeout_s is None else timeout_s
         first = self._sequence + 1
         return LaunchConversation(
-            self.bench, self.child.channel, first, count, gate, limit_s, self.death, early_s, inspect, words
+            self.bench, self.child.channel, first, count, gate, limit_s,
+            partial(failures.death, self.child), early_s, inspect, words
         )
 
     def outputs(self, reference: Reference, index: int) -> list[torch.Tensor]:
@@ -334,82 +306,18 @@ class Session:
         if self._may_ask and reply.get("unbuilt"):
             raise failures.unbuilt(reply["unbuilt"])
 
-    def _init_in_arena(self, reference: Reference) -> dict[str, Any]:
-        skeleton, tensors = tree.flatten(reference.init)
-        specs = plan(tensors, contiguous=True)
-        by_name = reference.init_by_name
-        if not specs:
-            return {"init": skeleton, "init_by_name": by_name, "init_specs": [], "init_region": None}
-        place = self.bench.arena.named("init", region_bytes(specs))
-        region = self.bench.arena.map(**place)
-        for spec, tensor in zip(specs, tensors):
-            spec.view(region).copy_(tensor)
-        return {
-            "init": skeleton, "init_by_name": by_name, "init_specs": [spec.to_json() for spec in specs],
-            "init_region": place,
-        }
-
     def _ask(self, command: dict[str, Any], timeout_s: float, doing: str, *, send: bool = True) -> dict[str, Any]:
         try:
             if send:
                 self.child.channel.send(command, timeout_s)
             reply = self.child.channel.receive(timeout_s)
         except FrameTimeout:
-            raise failures.failed(
-                Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, f"still {doing} after {timeout_s:g} s"
-            ) from None
+            reason = f"still {doing} after {timeout_s:g} s"
+            raise failures.failed(Status.TIMED_OUT, ReasonCode.LOAD_TIMEOUT, reason) from None
         except ChannelClosed:
-            raise self.death(doing) from None
+            raise failures.death(self.child, doing) from None
         except BadFrame as error:
             raise failures.protocol(str(error)) from None
         if "broken" in reply:
             raise failures.from_exception(reply["broken"], f"while {doing}")
         return reply
-
-    def death(self, doing: str) -> failures.Failed:
-        """The verdict on a worker that is gone."""
-        self.child.wait(2.0)
-        how = self.child.death()
-        said = _last_words(self.child.output())
-        if self.child.ran_out_of_memory:
-            return failures.failed(Status.OUT_OF_MEMORY, ReasonCode.HOST_MEMORY, f"{how} while {doing}")
-        if how.startswith("exited"):
-            return failures.failed(Status.CRASHED, ReasonCode.EXITED, f"its process {how} while {doing}{said}")
-        return failures.failed(Status.CRASHED, ReasonCode.SIGNAL, f"its process was {how} while {doing}{said}")
-
-
-def _written_late(index: int, count: int) -> failures.Failed:
-    return failures.failed(
-        Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
-        f"the output of launch {index + 1} of {count} was still being written when the next launch had begun: its work "
-        "ended after its timed window; join every stream and thread before forward returns",
-    )
-
-
-def _last_words(output: str) -> str:
-    lines = [line.strip() for line in output.strip().splitlines() if line.strip()]
-    return f'; it said last: "{lines[-1][:200]}"' if lines else ""
-
-
-# Whether the parameters and buffers that a worker handed over are the reference's.
-
-
-def state_difference(
-    reply: dict[str, Any], state: dict[str, torch.Tensor], specs: dict[str, Any], region: torch.Tensor | None
-) -> str | None:
-    """A sentence on how the state that `reply` tells of differs from `state`, or None; its bytes lie in `region`."""
-    theirs = reply.get("state")
-    theirs = theirs if isinstance(theirs, dict) else {}
-    missing = [name for name in state if name not in theirs]
-    if missing:
-        return f"ModelNew has no parameter or buffer named {missing[0]!r}, which the reference has"
-    for name, spec in specs.items():
-        if theirs[name] != [spec.dtype, list(spec.shape)]:
-            return f"{name} is {theirs[name]} where the reference has {[spec.dtype, list(spec.shape)]}"
-    if reply.get("alike") is True and region is not None:
-        for name, spec in specs.items():
-            # Where the reference's own lie: a GPU compares far sooner, and has room for a piece.
-            pieces = in_pieces(state[name], spec.view(region))
-            if not all(torch.equal(theirs.to(own.device), own) for own, theirs in pieces):
-                return f"{name} has other values than the reference's, though both were made under one seed"
-    return None

@@ -79,3 +79,16 @@ def write_baseline(baseline: Baseline, problem: Problem, sizes: Mapping[str, int
     source = ast.unparse(with_sizes(problem.reference_source, sizes))
     path.write_text(source + "\n" + baseline.ending, encoding="utf-8")
     return path
+
+
+def compilation_notes(name: str, before: int, after: int) -> list[str]:
+    """What is said of a baseline whose process had compiled so many graphs before its rounds and after them.
+
+    All of them before, and at least one where it is torch.compile, is how it should be.
+    """
+    if after > before:
+        graphs = f"{after - before} more graph{'s' if after - before > 1 else ''}"
+        return [f"torch.compile compiled {graphs} while it was timed: that is in its times"]
+    if name == "torch.compile" and not after:
+        return ["torch.compile compiled nothing: what was timed is eager"]
+    return []

@@ -1,6 +1,6 @@
 """How far clocks may be trusted on each kind of device, and what the judge must do otherwise there.
 
-Each bench carries one `Limits`. Whoever holds a time against another asks it, and never which device it has. Thresholds
+Each bench carries one `DeviceLimits`. Whoever holds a time against another asks it, and never which device it has. Thresholds
 that are the same on every device stand where they are used.
 """
 
@@ -27,7 +27,7 @@ class ProbeLimits:
 
 
 @dataclass(frozen=True)
-class Limits:
+class DeviceLimits:
     """What the judge holds the clocks of one kind of device against. Of a share and µs the larger counts."""
 
     # Launches can be queued behind a gate until all of them are there, and run then without the host. Elsewhere each
@@ -46,8 +46,8 @@ class Limits:
     wall_us: float
     # How much longer than its own clock says a call may take by the judge's before all of that costs it rank and word: a
     # share of the call, and at least so many µs.
-    unseen_share: float
-    unseen_us: float
+    unvouched_share: float
+    unvouched_us: float
     # How much longer the harness's steps may take around the control for each ms that its call is longer.
     longer_us_per_ms: float
     # What leaving the flush out would gain, where it lies in the wall time of a launch.
@@ -62,9 +62,9 @@ class Limits:
     slowed_share: float
     slowed_us: float
     slowed_blamed_us: float
-    # How far the profiler's and the judge's own clock may lie from the time that ranks before it is noted.
+    # How far a traced call's and the judge's own clock may lie from the time that ranks before it is noted.
     apart_share: float
-    profiler_apart_us: float
+    traced_apart_us: float
     wall_apart_us: float
     # What a traced launch may take: shares of a timed one, and so much longer or shorter besides: what the markers around
     # a recorded one take, or one pause of a busy CPU.
@@ -88,11 +88,11 @@ class Limits:
         return self.in_worker_below_us > 0
 
 
-CUDA = Limits(
+CUDA = DeviceLimits(
     gates_queues=True, lists_kernels=True, is_host=False, whose_clock="by events",
     # On an H200 it lay between 219 and 228 µs for 18 entries up to 8 ms, and at 248 for one of 46 ms; a control lay
     # 26 higher beside some compilers and 390 with one on every core, and is timed anew when they have ended.
-    wall_share=0.02, wall_us=25.0, unseen_share=0.02, unseen_us=3.0,
+    wall_share=0.02, wall_us=25.0, unvouched_share=0.02, unvouched_us=3.0,
     # On an H200 the steps took 12 µs longer at 2.7 ms, 26 at 6.6, 31 and 33 at 8, 37 at 72 and 50 at 46. The flush alone
     # takes 77.
     longer_us_per_ms=4.0, flush_us=77.0,
@@ -102,9 +102,9 @@ CUDA = Limits(
     tail_share=0.05, tail_us=300.0, tail_blamed_us=8000.0,
     # Over nine entries on an H200 eager's medians lay within 0.07 % of each other.
     slowed_share=0.02, slowed_us=3.0, slowed_blamed_us=6.0,
-    # On an H200 the profiler's time of 31 candidates from 160 µs to 72 ms lay within 2.9 % of the events', the judge's
+    # On an H200 the traced time of 31 candidates from 160 µs to 72 ms lay within 2.9 % of the events', the judge's
     # within 27 µs, and 44 for one of 46 ms.
-    apart_share=0.1, profiler_apart_us=20.0, wall_apart_us=50.0,
+    apart_share=0.1, traced_apart_us=20.0, wall_apart_us=50.0,
     # On an H100 recorded calls of 72 honest rows from 0.15 to 46 ms took 0.987 to 1.03 of the timed ones.
     traced_least=0.95, traced_most=1.05, traced_slack_us=6.0,
     # Of 374 rows of candidates and baselines on H200s that nobody disturbed the widest interval was ±3.9 % (5 processes at
@@ -124,10 +124,10 @@ CUDA = Limits(
 
 # On a two-core CPU with four other loads an honest call of 3.2 ms took 1.3 in all five pairs.
 _CPU_PROBE = ProbeLimits("cpu", share=0.4, least_us=1000.0, blamed_us=4000.0)
-CPU = Limits(
+CPU = DeviceLimits(
     gates_queues=False, lists_kernels=False, is_host=True, whose_clock="by the worker's clock",
     # It is counted from the opening of the window, and a turn is a frame that can be late. The flush lies before it.
-    wall_share=0.25, wall_us=1500.0, unseen_share=0.05, unseen_us=50.0,
+    wall_share=0.25, wall_us=1500.0, unvouched_share=0.05, unvouched_us=50.0,
     longer_us_per_ms=0.0, flush_us=math.inf,
     certain_times=4.0,
     tail_share=0.25, tail_us=3000.0, tail_blamed_us=24000.0,
@@ -135,7 +135,7 @@ CPU = Limits(
     # 143 µs take 1406.
     slowed_share=0.25, slowed_us=200.0, slowed_blamed_us=2000.0,
     # A busy CPU takes milliseconds from either clock.
-    apart_share=0.5, profiler_apart_us=5000.0, wall_apart_us=5000.0,
+    apart_share=0.5, traced_apart_us=5000.0, wall_apart_us=5000.0,
     traced_least=0.4, traced_most=1.5, traced_slack_us=5000.0,
     # With other loads an interval is as wide as it says.
     known_to=None,
@@ -148,6 +148,6 @@ CPU = Limits(
 _OF_KIND = {"cuda": CUDA, "cpu": CPU}
 
 
-def limits_of(kind: str) -> Limits:
+def limits_of(kind: str) -> DeviceLimits:
     """Return those of a device of that kind, "cuda" or "cpu", for who has a record and no bench."""
     return _OF_KIND[kind]

@@ -29,7 +29,7 @@ class Peaks:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SpeedLimits:
     """Speed of light and floor of one problem on one device in µs; `bound_by` is "memory" or "compute"."""
 
     sol_us: float
@@ -37,13 +37,13 @@ class Limits:
     floor_us: float
 
 
-def limits(
+def speed_limits(
     useful_flops: float | None,
     useful_bytes: float | None,
     bandwidth_gbytes_s: float | None,
     peaks: Peaks | None,
     precision_class: str,
-) -> Limits | None:
+) -> SpeedLimits | None:
     """Speed of light and floor, or None where something they need is not known.
 
     Speed of light: the larger of useful bytes over bandwidth and useful flops over the best rate that the
@@ -66,7 +66,7 @@ def limits(
     if sol_us == 0:
         return None
     bound_by = "memory" if memory_us >= compute_us else "compute"
-    return Limits(sol_us, bound_by, max(memory_us, floor_compute_us))
+    return SpeedLimits(sol_us, bound_by, max(memory_us, floor_compute_us))
 
 
 def best_rate_tflops(peaks: Peaks, precision_class: str) -> float:
@@ -98,7 +98,7 @@ def rates(
     return tflops, gbytes_s
 
 
-def percent_of_sol(limit: Limits | None, time_us: float) -> float | None:
+def percent_of_sol(limit: SpeedLimits | None, time_us: float) -> float | None:
     """100·sol/time, or None without a limit. Raises ValueError for a time that is not positive."""
     _check_time(time_us)
     return None if limit is None else 100 * limit.sol_us / time_us

@@ -50,7 +50,7 @@ extern "C" __global__ void add_up(const ulonglong2* __restrict__ source, unsigne
 """
 
 
-class Cooler:
+class GpuCacheFlush:
     """The loaded kernels on two buffers of `size_bytes` each (a multiple of 16), with the device address of the word.
     """
 

@@ -7,10 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from harness.reference.expected import Truth
-from harness.reference.inputs.families import Family
+from harness.reference.inputs.families import GIVEN, Family
 from harness.reference.inputs.sets import InputSet
+from harness.reference.memory_plan import MemoryStep
+
+if TYPE_CHECKING:
+    from harness.reference.reference_model import Reference
+
+# Of a device's memory, for inputs and truths that the next entry is checked with.
+_READY_SHARE = 1 / 16
 
 
 class Ready:
@@ -60,3 +68,26 @@ class Ready:
     def forget(self) -> None:
         """All of it."""
         self._drawn, self._taken = {}, {}
+
+
+def families_checked(reference: Reference, launches: int, *, timed: bool) -> list[Family]:
+    """Of each launch that is checked at the sizes of `reference`, `timed` or not, what its inputs are."""
+    return [*reference.families, *[GIVEN] * (launches - 1 if timed else 0)]
+
+
+def make_ready(references: Sequence[Reference], launches: int, memory_bytes: int | None) -> bool:
+    """Have inputs and truths ready for the checks of whoever comes next, where a device of so much memory could not do
+    more; None where it could. Returns whether nothing went wrong. `references` has the timed sizes first.
+    """
+    is_short = any(reference.memory.step is not MemoryStep.FULL for reference in references)
+    if not memory_bytes or is_short:
+        return not is_short
+    room_bytes = _READY_SHARE * memory_bytes
+    try:
+        for position, reference in enumerate(references):
+            room_bytes = reference.make_ready(families_checked(reference, launches, timed=position == 0), room_bytes)
+    except Exception:  # the next one will say so, if it has no room either
+        for reference in references:
+            reference.forget_ready()
+        return False
+    return True

@@ -169,6 +169,14 @@ def sentence_of(plan: MemoryPlan) -> str:
     return ", ".join(said) or "nothing given up"
 
 
+def memory_notes(plan: MemoryPlan, lacked_launches: bool) -> list[str]:
+    """What was given up to have room, where that changed how an entry was judged; `lacked_launches` where there was time
+    for more of them.
+    """
+    is_fewer = plan.step is MemoryStep.FEWER and not lacked_launches
+    return [] if plan.step is MemoryStep.FULL or is_fewer else [f"memory was short: {sentence_of(plan)}"]
+
+
 def _from_largest(sizes: CallSizes, available_bytes: int) -> Iterator[MemoryPlan]:
     slices = slices_wanted(sizes, available_bytes) if sizes.is_separable else 1
     for launches in range(MOST_LAUNCHES, 1, -1):

@@ -32,7 +32,7 @@ from harness.reference.expected_pool import Ready
 from harness.reference.inputs.draws import Drawing
 from harness.reference.inputs.families import GIVEN, Family, families_for, family_named
 from harness.reference.inputs.one_way import NAME as ONE_WAY, one_way_family
-from harness.reference.inputs.sets import DeferredInputs, InputSet, Inputs, draw_set, fresh_seed
+from harness.reference.inputs.sets import RedrawnInputs, InputSet, Inputs, draw_set, fresh_seed
 from harness.reference.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted, smallest_plan
 from harness.reference.reference_checks import (
     call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_contracted, refuse_lazy, refuse_other_shapes,
@@ -197,7 +197,7 @@ class Reference:
         """
         if not self._can_draw_again or family is not GIVEN:  # what a gradient has a part in is not the same twice
             return self._drawn(family, seed)
-        return DeferredInputs(self._skeleton, self.specs, family, fresh_seed() if seed is None else seed, self._drawn)
+        return RedrawnInputs(self._skeleton, self.specs, family, fresh_seed() if seed is None else seed, self._drawn)
 
     def _drawn(self, family: Family = GIVEN, seed: int | None = None) -> InputSet:
         contracted = self.problem.accuracy.contracted

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 
+import torch
+
+from harness.model.problem_notes import ProblemNote
 from harness.reference.accuracy.without_terms import Spread
 from harness.reference.differences import differences
 from harness.reference.inputs.sets import InputSet
@@ -30,3 +33,13 @@ def noisy_outputs(reference: Reference, inputs: InputSet | None = None) -> tuple
         if scale is not None and math.isfinite(each.rms_u)
         and reference.allowances.is_rounding_noise(Spread(each.max_u, each.rms_u))
     )
+
+
+def note_rounding_noise(reference: Reference) -> None:
+    """Note where all that the reference returns is rounding noise, in which nothing can be compared."""
+    try:
+        noisy = noisy_outputs(reference, reference.sample_of(reference.draw()))
+    except torch.OutOfMemoryError:  # then it is known in rows, whose memory is planned
+        return
+    if noisy and len(noisy) == len(reference.output_specs) and ProblemNote.ROUNDING_NOISE not in reference.notes:
+        reference.notes.append(ProblemNote.ROUNDING_NOISE)

@@ -153,7 +153,7 @@ def _clocks(record: Record, samples: Mapping[str, Any]) -> str:
     return _joined(*(
         f"{terminal.time_text(time_us)} {whose}" for time_us, whose in (
             (found.events_us, limits_of(record.device_kind or "cuda").whose_clock),
-            (found.profiler_us, "under the profiler, one call"),
+            (found.traced_us, "under the profiler, one call"),
             (found.wall_us, "by the judge's clock, less the harness's own steps"),
         ) if time_us
     ))

@@ -1,4 +1,4 @@
-"""The leaderboard: the table of all records of a run, and below it a line for each that did not rank.
+"""The leaderboard: the table of all records of a run; the lines below it are `remarks`'.
 
 Pure: it takes records and returns text. A cell is empty where nothing was measured, and a time is shown only
 for a row whose outputs were right. Which records are ranked is decided by `rank`, from `results.ranking`.
@@ -6,20 +6,15 @@ for a row whose outputs were right. Which records are ranked is decided by `rank
 
 from __future__ import annotations
 
-import math
-import re
-import shlex
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
-from harness.model.places import PROGRAM
-from harness.model.problem_notes import bars_ranks, notes_in
 from harness.model.spelling import listed
-from harness.model.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
+from harness.model.verdict import Status
 from harness.report import sizes_table, terminal
+from harness.report.remarks import next_lines, remarks_on, remarks_on_row
 from harness.report.table import Column, fitted, table_text
 from harness.report.terminal import paint
-from harness.results.ranking import TIMED, class_of, grouped, rank, shown_time, why_unranked
+from harness.results.ranking import TIMED, class_of, grouped, rank, shown_time
 from harness.results.record import Record
 
 __all__ = ["class_of", "rank", "render", "render_row", "title_of"]
@@ -27,10 +22,6 @@ __all__ = ["class_of", "rank", "render", "render_row", "title_of"]
 _CALL_STYLES = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
 _U_EXPONENTS = {"float64": "⁻⁵³", "float32": "⁻²⁴", "float16": "⁻¹¹", "bfloat16": "⁻⁸"}
 _LONGEST_NAME = 32
-_MOST_NAMED = 3  # rows by name that have the same note
-# How many times as long eager may take beside one row as in its own: on an H200 1.001 was seen, on a busy CPU 1.9.
-_AT_ODDS = 1.25
-_FAR_SLOWER = 100.0
 _DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by", "over eager")  # what a narrow terminal loses, in order
 
 
@@ -40,9 +31,8 @@ def render(
 ) -> str:
     """The leaderboard as text, without a newline at its end.
 
-    `width` is that of the terminal: columns of lesser weight are left out to fit it (None: all are shown).
-    `command` is what the user typed to run the problem, for the line that says what to type next;
-    `records_path` the CSV to name there.
+    Columns of lesser weight are left out to fit the terminal's `width` (None: all are shown). `command` is what the user
+    typed to run the problem, and `records_path` the CSV, for the line that says what to type next.
     """
     groups = grouped(records)
     if not groups:
@@ -50,7 +40,7 @@ def render(
     blocks = [_block(group, width, color) for group in groups]
     everything = [record for group in groups for record in group]
     blocks += sizes_table.sizes_text(everything, width=width, color=color)
-    return "\n\n".join([*blocks, "\n".join(_next_lines(everything, command, records_path))])
+    return "\n\n".join([*blocks, "\n".join(next_lines(everything, command, records_path))])
 
 
 def render_row(
@@ -65,7 +55,7 @@ def render_row(
     position = next(place for place, each in enumerate(group) if each.candidate == candidate)
     lines = table_text(columns).splitlines()
     titles, rows = lines[:-len(group)], lines[-len(group):]
-    remarks = [line for each in _remarks(group[position], group) for line in terminal.indented(each, width)]
+    remarks = [line for each in remarks_on_row(group[position], group) for line in terminal.indented(each, width)]
     return "\n".join(titles), "\n".join([rows[position], *remarks])
 
 
@@ -75,8 +65,7 @@ def _block(group: list[Record], width: int | None, color: bool) -> str:
     lines += [paint(line, "dim", color) for line in terminal.indented(_legend(group), width)]
     if left_out:
         lines.append(paint(f"  left out to fit {width} columns: {listed(left_out)}", "dim", color))
-    remarks = _all_remarks(group) + _too_close(group) + _at_odds(group)
-    remarks += _of_the_problem(group)
+    remarks = remarks_on(group)
     if remarks:
         lines += ["", *(line for remark in remarks for line in terminal.indented(remark, width))]
     return "\n".join(lines)
@@ -196,132 +185,3 @@ def _legend(group: list[Record]) -> str:
         over = group[0].baseline or "eager"
         parts.append(f"{len(gpus)} GPUs, each row's speedup over {over} on its own; a GPU by its UUID's beginning")
     return " · ".join(parts)
-
-
-def _all_remarks(group: list[Record]) -> list[str]:
-    """The remarks on all rows; rows that did not run for one reason share a line, and so do those that are only compiled."""
-    remarks = []
-    for record in group:
-        alike = [each for each in group if _ending(each) == _ending(record)]
-        if record.status not in WANT_ANOTHER_DEVICE or len(alike) == 1:
-            remarks += _remarks(record, group)
-            continue
-        own = [] if record is not alike[0] else [_shared_remark(alike)]
-        remarks += own + _remarks(record, group)[1:]
-    return remarks
-
-
-def _ending(record: Record) -> tuple[str, str | None]:
-    """What rows have in common that share a line."""
-    is_compiled = record.status is Status.COMPILED and not record.spills
-    return record.status.value, None if is_compiled else record.reason
-
-
-def _shared_remark(alike: list[Record]) -> str:
-    """One line for rows that have one ending."""
-    first = alike[0]
-    names = ", ".join(each.candidate for each in alike)
-    whose = f"{len(alike)} rows" if len(alike) > _MOST_NAMED else names
-    if first.status is Status.COMPILED:
-        archs = sorted({each.arch for each in alike if each.arch})
-        return (
-            f"{whose}: compiled{f' for {listed(archs)}' if archs else ''} without spills; there is no GPU here to run them. "
-            f"{PROGRAM} show {first.candidate}   tells its registers and shared memory"
-        )
-    return f"{whose}: {first.status.value}: {first.reason or 'no reason was recorded'}"
-
-
-def _remarks(record: Record, group: list[Record]) -> list[str]:
-    """The line of a row that did not rank, and a line for each warning."""
-    remarks = []
-    if record.status is not Status.OK:
-        reason = record.reason or "no reason was recorded"
-        remarks.append(f"{record.candidate}: {record.status.value}: {reason}")
-    elif record.role == "candidate" and record.rank is None and not bars_ranks(record.problem_note):
-        remarks.append(f"{record.candidate}: ok, without a rank: {why_unranked(record, group)}")
-    return remarks + [f"{whose}: note: {line}" for line in _notes_of(record) if (whose := _noted(line, record, group))]
-
-
-def _of_the_problem(group: list[Record]) -> list[str]:
-    """One line for each note on the problem, whichever rows have it."""
-    notes = dict.fromkeys(note for record in group for note in notes_in(record.problem_note))
-    return [f"note on {group[0].problem}: {note.sentence}" for note in notes]
-
-
-def _notes_of(record: Record) -> list[str]:
-    return [line for line in (record.warnings or "").splitlines() if line.strip()]
-
-
-def _noted(line: str, record: Record, group: list[Record]) -> str | None:
-    """The rows that have this note, where `record` is the first of them; None where another has said it already."""
-    rows = [each for each in group if line in _notes_of(each)]
-    if rows[0] is not record:
-        return None
-    if len(rows) > _MOST_NAMED:
-        return f"{len(rows)} of {len(group)} rows"
-    return ", ".join(each.candidate for each in rows)
-
-
-def _too_close(group: list[Record]) -> list[str]:
-    """One line for each pair of neighbours in rank whose speedup intervals overlap."""
-    ranked = [record for record in group if record.rank is not None]
-    return [
-        f"{first.candidate} and {second.candidate}: ranks {first.rank} and {second.rank} are close, "
-        f"their intervals overlap"
-        for first, second in zip(ranked, ranked[1:])
-        if None not in (first.speedup_lo, second.speedup_hi) and second.speedup_hi >= first.speedup_lo
-    ]
-
-
-def _at_odds(group: list[Record]) -> list[str]:
-    """One line where eager took another time beside a row than in its own, on the same device, for the worst of such
-    rows.
-
-    Times of a table are then no guide to its speedups, which are of the same rounds.
-    """
-    own_us = {each.uuid: each.time_us for each in group if each.role == "baseline" and each.candidate == "eager"}
-    apart = {
-        position: abs(math.log(_eager_us(each) / own_us[each.uuid])) for position, each in enumerate(group)
-        if _eager_us(each) > 0.0 and (own_us.get(each.uuid) or 0.0) > 0.0
-        and (each.time_us or 0.0) < _FAR_SLOWER * _eager_us(each)  # else it waits between calls, and is slower after that
-    }
-    if not apart or max(apart.values()) < math.log(_AT_ODDS):
-        return []
-    worst = group[max(apart, key=apart.get)]
-    beside, own = (terminal.time_text(time_us) for time_us in (_eager_us(worst), own_us[worst.uuid]))
-    return [
-        f"{worst.candidate}: eager took {beside} beside it and {own} in its own row: something else was using the "
-        "device; speedups are of the same rounds, times are not; run again when it is quiet"
-    ]
-
-
-def _eager_us(record: Record) -> float:
-    """Eager's time in the rounds of that row; 0 where it is not known."""
-    over_eager = record.baseline_us if record.baseline == "eager" else None
-    return record.eager_us or over_eager or 0.0
-
-
-def _next_lines(records: list[Record], command: str | None, records_path: object) -> list[str]:
-    """Where the records are, and the one command that helps most now."""
-    first = records[0]
-    command = command or f"{PROGRAM} problems/{first.problem}.yaml"
-    own = [each for each in records if each.role == "candidate"]
-    unsure = [each for each in own if each.status is Status.UNSURE]
-    waiting = [
-        each for each in own
-        if each.status in WANT_ANOTHER_DEVICE and each.reason_code is not ReasonCode.SAVED_MEANWHILE
-    ]
-    failed = [each for each in own if each.status is not Status.OK and each not in unsure + waiting]
-    if failed:
-        text = f"Next: {command} --only {failed[0].candidate}   runs that one alone, once it is mended"
-    elif unsure:
-        plain = re.sub(r" --(config|only) \S+", "", command)
-        text = f"Next: {plain} --only {unsure[0].candidate} --config rigorous   measures it for longer"
-    elif waiting:
-        text = f"Next: {PROGRAM} doctor   says what this machine lacks to run the others"
-    elif own:
-        folder = Path(str(records_path)).parent.parent if records_path else f"results/{first.problem}"
-        text = f"Next: {PROGRAM} compare {shlex.quote(f'{folder}/')}   sets this beside other devices"
-    else:
-        text = f"Next: put a file with a class ModelNew into candidates/{first.problem}/ and run again"
-    return ([f"Results: {records_path}"] if records_path else []) + [text]

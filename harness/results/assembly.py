@@ -8,13 +8,13 @@ import math
 import statistics
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.build.compiler_report import of_each
-from harness.model.physics import Limits, percent_of_sol, rates
+from harness.model.physics import percent_of_sol, rates
 from harness.model.places import IS_INSTALLED, REPOSITORY
 from harness.model.problem_notes import ProblemNote, note_text
 from harness.model.sizes_text import sizes_text
@@ -26,31 +26,10 @@ if TYPE_CHECKING:
     from harness.build.product import Build
     from harness.device.bench import Bench
     from harness.judge.judgement import Judgement
-    from harness.model.problem import Problem
+    from harness.results.run_facts import RunFacts
     from harness.timing.timings import Timing
 
 _LOG_CHARACTERS = 20_000
-
-
-@dataclass(frozen=True)
-class RunFacts:
-    """What all records of one run share."""
-
-    run_id: str
-    utc: str
-    config: str
-    config_hash: str
-    command: str | None
-    problem: Problem
-    sizes: dict[str, int]
-    bench: Bench
-    limits: Limits | None
-    useful_flops: float | None
-    useful_bytes: float | None
-    canary_gbps: float
-    canary_tflops: float | None
-    event_floor_us: float
-    sandbox: str
 
 
 def record_of(
@@ -220,7 +199,7 @@ def _timing_fields(judgement: Judgement, facts: RunFacts) -> dict[str, Any]:
     time_us = typical_us(times_us)
     tflops, gbytes_s = rates(facts.useful_flops, facts.useful_bytes, time_us)
     return {
-        "time_us": time_us, "unseen_us": max(timing.unseen_us for timing in timings),
+        "time_us": time_us, "unvouched_us": max(timing.unvouched_us for timing in timings),
         "p10_us": _percentile(times_us, 0.1), "p90_us": _percentile(times_us, 0.9),
         "launches": len(times_us), "rounds": sum(len(timing.log_ratios) for timing in timings),
         "players": len(timings), "dropped": sum(timing.dropped for timing in timings), "baseline": "eager",

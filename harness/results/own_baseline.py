@@ -6,8 +6,9 @@ measured in the same run, is the speedup of one over the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from harness.model.candidate import OwnBaseline
 from harness.model.errors import HarnessError, InputError, NothingToRun
@@ -58,6 +59,36 @@ def over_own_baseline(
         call=call(speedup, min(record.time_us, judged.time_us), control_apart), baseline_us=judged.time_us,
         baseline_forward_us=judged.forward_us, baseline_backward_us=judged.backward_us,
     )
+
+
+class RowsOverBaseline:
+    """Rows on their way to where records go, over the user's own `baseline` if there is one: eager's waits until that is
+    judged.
+    """
+
+    def __init__(self, baseline: OwnBaseline | None) -> None:
+        self._baseline = baseline
+        self._judged: Record | None = None  # the baseline's own row
+        self._waiting: list[tuple[Record, dict[str, Any]]] = []
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the baseline's row is in doubt."""
+        return self._judged is not None and self._judged.status is Status.UNSURE
+
+    def add(self, record: Record, samples: dict[str, Any], *, is_own: bool) -> None:
+        """Take a row and its raw samples; `is_own` where it is the baseline's."""
+        self._waiting.append((record, samples))
+        if is_own and self._baseline is not None:
+            self._judged = over_own_baseline(record, self._baseline, None)
+
+    def taken(self, control_apart: float) -> Iterator[tuple[Record, dict[str, Any]]]:
+        """Each that waits, with its speedup over the baseline; it waits no more."""
+        waiting, self._waiting = self._waiting, []
+        for record, samples in waiting:
+            if self._baseline is not None:
+                record = over_own_baseline(record, self._baseline, self._judged, control_apart)
+            yield record, samples
 
 
 def is_own_baseline(record: Record) -> bool:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from harness.model.problem_notes import bars_ranks, notes_in
 from harness.model.verdict import Status
 from harness.results.record import Record
+
+if TYPE_CHECKING:
+    from harness.model.problem import Problem
 
 TIMED = (Status.OK, Status.UNSURE)  # statuses whose outputs were right, so that their time may be shown
 _STATUS_ORDER = {status: place for place, status in enumerate(Status)}
@@ -37,6 +41,11 @@ def rank(records: Iterable[Record], kinds: Sequence[str], precision_class: str |
             else:
                 ranked.append(replace(record, rank=None))
     return ranked
+
+
+def rank_of(records: Iterable[Record], problem: Problem) -> list[Record]:
+    """`rank`, of the kinds and in the class that `problem` admits."""
+    return rank(records, problem.kinds, problem.accuracy.precision_class)
 
 
 def shows_its_work(record: Record) -> bool:
@@ -73,7 +82,7 @@ def class_of(group: Iterable[Record]) -> str | None:
 def place_in_table(record: Record) -> tuple[object, ...]:
     """Timed rows by the time that is vouched for, then the rest by status and name; baselines among them."""
     shown = shown_time(record)
-    return (shown is None, (shown or 0.0) + (record.unseen_us or 0.0), _STATUS_ORDER[record.status], record.candidate)
+    return (shown is None, (shown or 0.0) + (record.unvouched_us or 0.0), _STATUS_ORDER[record.status], record.candidate)
 
 
 def shown_time(record: Record) -> float | None:

@@ -109,7 +109,7 @@ class Record:
     peak_bytes: int | None = _of("verdict", "the most device memory seen in use meanwhile, by all processes", "bytes")
 
     time_us: float | None = _of("timing", "GPU time of one cold call, mean of the middle half", "us")
-    unseen_us: float | None = _of(
+    unvouched_us: float | None = _of(
         "timing", "how much longer a call may take, for all that the judge's own clock shows; ranks count it, 0 for nearly all", "us"
     )
     p10_us: float | None = _of("timing", "10th percentile of the calls", "us")

@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar, Protocol, TextIO
 
 from harness.model.errors import InputError
 from harness.results.record import FIELDS, Record, clean_text
@@ -30,6 +30,13 @@ def device_slug(device_name: str, device_kind: str = "cuda") -> str:
     name = _CPU_NOISE.sub(" ", device_name) if device_kind == "cpu" else device_name
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].rstrip("-") or "unknown"
     return f"cpu-{slug}" if device_kind == "cpu" and not slug.startswith("cpu-") else slug
+
+
+class RecordSink(Protocol):
+    """Where the records of a run go: its files, the answers of a judge that stays, or the pipe to a parent."""
+
+    def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
+        """Take a record and its raw samples. Returns None, or one sentence on what could not be written."""
 
 
 class RunFiles:

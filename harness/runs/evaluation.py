@@ -34,7 +34,7 @@ from harness.protocol.passes import MODES
 from harness.reference.evidence import Evidence
 from harness.report.progress import NullProgress, Progress
 from harness.results.kernelbench import result_fields
-from harness.results.ranking import rank
+from harness.results.ranking import rank_of
 from harness.results.record import Record
 from harness.results.samples import compiler_reports, evidence_in
 from harness.results.scores import reward_of
@@ -130,7 +130,7 @@ class Referee:
     def close(self) -> None:
         """Forget everything that was warm; records on disk get their ranks."""
         while self._device_runs:
-            self._device_runs.popitem()[1].kept.finish()
+            self._device_runs.popitem()[1].row.finish()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def evaluate(
@@ -195,7 +195,7 @@ class Referee:
     def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
         """Where the records of this problem are kept, if they are."""
         key = _key_of(problem, settings)
-        files = self._device_runs[key].kept.files if key in self._device_runs else None
+        files = self._device_runs[key].row.files if key in self._device_runs else None
         return files.csv_path if files else None
 
     def _written(self, source: str | Path, name: str | None, suffix: str) -> Path:
@@ -218,14 +218,14 @@ class Referee:
     def _opened(self, problem: Problem, settings: Settings, build_pool: BuildPool) -> _Warm:
         """A new device run, which may take the room of the one that was not asked for longest."""
         while len(self._device_runs) >= _MOST_DEVICE_RUNS:
-            self._device_runs.popitem(last=False)[1].kept.finish()
+            self._device_runs.popitem(last=False)[1].row.finish()
             self._bench.release_memory()
-        kept, utc = _Kept(problem), _utc_now()
+        row, utc = _LastRow(problem), _utc_now()
         if self._out_dir is not None:
             slug = device_slug(self._bench.identity.name, self._bench.kind)
-            kept.files = RunFiles.create(self._out_dir, problem.name, slug, utc)
-        device_run = DeviceRun(problem, settings, self._bench, build_pool, kept, self._progress, utc)
-        warm = self._device_runs[_key_of(problem, settings)] = _Warm(device_run, kept)
+            row.files = RunFiles.create(self._out_dir, problem.name, slug, utc)
+        device_run = DeviceRun(problem, settings, self._bench, build_pool, row, self._progress, utc)
+        warm = self._device_runs[_key_of(problem, settings)] = _Warm(device_run, row)
         return warm
 
 
@@ -239,30 +239,31 @@ def _key_of(problem: Problem, settings: Settings) -> tuple[Any, ...]:
 
 
 @dataclass
-class _Kept:
-    """Stands where a run has its files: keeps the last record and its samples, and hands all on to `files` if any."""
+class _LastRow:
+    """Where the records of a run go that answers with each: keeps the last with its samples, and hands all on to `files` if
+    any.
+    """
 
     problem: Problem
     files: RunFiles | None = None
-    records: list[Record] = field(default_factory=list)
+    record: Record | None = None
     samples: Mapping[str, Any] = field(default_factory=dict)
 
     def append(self, record: Record, samples: Mapping[str, Any] | None = None) -> str | None:
-        self.records, self.samples = [record], jsonable(samples or {})
+        self.record, self.samples = record, jsonable(samples or {})
         return None if self.files is None else self.files.append(record, samples)
 
     def finish(self) -> None:
         if self.files is not None:
-            accuracy = self.problem.accuracy
-            self.files.finish(rank(self.files.records, self.problem.kinds, accuracy.precision_class))
+            self.files.finish(rank_of(self.files.records, self.problem))
 
 
 @dataclass(frozen=True)
 class _Warm:
-    """A device run that stays open, and what is kept of its records."""
+    """A device run that stays open, and its last row."""
 
     device_run: DeviceRun
-    kept: _Kept
+    row: _LastRow
 
 
 @dataclass(frozen=True)
@@ -274,11 +275,10 @@ class _Wished:
     budget_s: float
 
     def judge(self, candidate: Candidate, build_pool: BuildPool) -> Evaluation:
-        device_run, kept = self.warm.device_run, self.warm.kept
+        device_run, row = self.warm.device_run, self.warm.row
         device_run.judge_alone(candidate, build_pool, _utc_now(), check_only=self.check_only, budget_s=self.budget_s)
-        problem = kept.problem
-        (record,) = rank([kept.records[-1]], problem.kinds, problem.accuracy.precision_class)
-        return Evaluation(record, kept.samples)
+        (record,) = rank_of([row.record], row.problem)
+        return Evaluation(record, row.samples)
 
 
 def evaluate(

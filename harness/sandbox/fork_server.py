@@ -22,7 +22,7 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-from harness.sandbox import entry, mounts
+from harness.sandbox import init_process, mounts
 from harness.sandbox.descriptors import allow_descriptors
 
 LONGEST_REQUEST = 1 << 20
@@ -129,7 +129,7 @@ def _take_environment(environment: dict[str, str]) -> None:
 
 
 def _behind_namespaces(plan: dict[str, Any]) -> int:
-    """Leave the machine's namespaces as the tool unshare would, and run `entry` there; the status to exit with."""
+    """Leave the machine's namespaces as the tool unshare would, and run `init_process` there; the status to exit with."""
     spaces = plan["namespaces"]
     uid, gid = os.geteuid(), os.getegid()
     flags = sum(_CLONE_FLAGS[space] for space in spaces)
@@ -144,13 +144,13 @@ def _behind_namespaces(plan: dict[str, Any]) -> int:
     if "mount" in spaces:
         mounts.keep_mounts_private()
     if "pid" not in spaces:
-        return entry.main(plan, _start)
+        return init_process.main(plan, _start)
     held = [int(each) for each in os.listdir("/proc/self/fd")]
     first = os.fork()
     if first == 0:
         mounts.die_with_parent()
         mounts.mount_proc()
-        os._exit(entry.main(plan, _start))
+        os._exit(init_process.main(plan, _start))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     # Only the child is to hold what it was given, so that its end can be seen from outside.
@@ -162,7 +162,7 @@ def _behind_namespaces(plan: dict[str, Any]) -> int:
 
 
 def _start(plan: dict[str, Any]) -> int:
-    """As `entry` starts a program, but by running its module in a fork of this process. Returns its pid."""
+    """As `init_process` starts a program, but by running its module in a fork of this process. Returns its pid."""
     pid = os.fork()
     if pid:
         return pid

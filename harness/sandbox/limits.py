@@ -1,6 +1,6 @@
 """How much an untrusted child may take: size of files, memory, processes, processor time.
 
-Resource limits are set by `entry` inside the child; memory and processes are held by a cgroup (version 2)
+Resource limits are set by `init_process` inside the child; memory and processes are held by a cgroup (version 2)
 where this process may make one. A child that has no GPU is also held to an address space, for machines without such
 groups; one that has is not, since CUDA reserves far more than it uses.
 """
@@ -19,7 +19,7 @@ _numbers = count()
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResourceLimits:
     """`file_bytes` bounds every file (and `ftruncate` of shared memory) the child writes; None leaves the
     rest free. `own_shared_memory` gives it a /dev/shm of its own, `own_scratch` an empty /tmp and of the user's files only
     those that it needs, where the sandbox can.
@@ -34,7 +34,7 @@ class Limits:
     own_scratch: bool = False
 
 
-def default_limits(*, gpu: bool = True) -> Limits:
+def default_limits(*, gpu: bool = True) -> ResourceLimits:
     """Files of 4 GiB, 80 % of this machine's memory, 4096 processes and threads, no limit on processor time.
 
     It has a /dev/shm of its own: CUDA opens the handles of another process's memory and events without the machine's. And
@@ -43,7 +43,7 @@ def default_limits(*, gpu: bool = True) -> Limits:
     """
     memory_bytes = _machine_memory_bytes()
     address_bytes = None if gpu or memory_bytes is None else min(memory_bytes, max(memory_bytes // 2, 16 << 30))
-    return Limits(
+    return ResourceLimits(
         file_bytes=4 << 30, memory_bytes=memory_bytes, processes=4096, address_bytes=address_bytes,
         own_shared_memory=True, own_scratch=True,
     )
@@ -68,7 +68,7 @@ class Group:
         """
         return (self.path / "memory.max").exists()
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: ResourceLimits) -> None:
         """Write the limits that the group has controllers for. Raises OSError when the kernel refuses one."""
         for name, value in (("memory.max", limits.memory_bytes), ("pids.max", limits.processes)):
             if value is not None and (self.path / name).exists():

@@ -1,7 +1,7 @@
 """Making the file system read-only around a child, and giving up the powers to undo it (Linux, through
 ctypes).
 
-Called by `entry` inside the child's own mount namespace, before any untrusted code runs. Only the standard
+Called by `init_process` inside the child's own mount namespace, before any untrusted code runs. Only the standard
 library: the interpreter that runs this has no site-packages.
 """
 

@@ -1,6 +1,6 @@
 """Finding and killing the descendants of a process, through /proc; elsewhere only what the system offers.
 
-Used inside the sandbox by `entry` (so: standard library only) and outside it by `spawn`.
+Used inside the sandbox by `init_process` (so: standard library only) and outside it by `spawn`.
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ from harness.protocol.frames import Channel, channel_pair
 from harness.sandbox import processes
 from harness.sandbox.environment import named_in, private_places
 from harness.sandbox.fork_client import ForkedProcess, server_for
-from harness.sandbox.limits import Group, Limits, new_group
+from harness.sandbox.limits import Group, ResourceLimits, new_group
 from harness.sandbox.mounts import WRITE
 from harness.sandbox.output import OutputTail
-from harness.sandbox.strongest import Sandbox, entry_command, strongest_sandbox
+from harness.sandbox.strongest import Sandbox, init_command, strongest_sandbox
 from harness.sandbox.view import view_for
 
 # Freeing the context of a killed process keeps the GPU driver busy for seconds.
@@ -41,7 +41,7 @@ class Child:
     """An untrusted process behind a sandbox. Made by `spawn`; `kill` it when done, whatever became of it."""
 
     def __init__(
-        self, process: subprocess.Popen | ForkedProcess, channel: Channel, sandbox: Sandbox, limits: Limits,
+        self, process: subprocess.Popen | ForkedProcess, channel: Channel, sandbox: Sandbox, limits: ResourceLimits,
         group: Group | None,
         status_fd: int, lifeline_fd: int,
     ) -> None:
@@ -89,7 +89,7 @@ class Child:
         return self._status.closed or bool(select.select([self._status], [], [], 0)[0])
 
     def _code(self) -> int:
-        """Translate what `entry` reported, or without a report how the outermost process ended."""
+        """Translate what `init_process` reported, or without a report how the outermost process ended."""
         if self._report is None:
             self._report = {}
             if not self._status.closed and select.select([self._status], [], [], 0)[0]:
@@ -118,8 +118,8 @@ class Child:
         code = self.poll()
         if code is None:
             return "still running"
-        if self._report and "wall" in self._report:
-            return f"not started: the sandbox could not be built ({self._report['wall']})"
+        if self._report and "refused" in self._report:
+            return f"not started: the sandbox could not be built ({self._report['refused']})"
         if self.ran_out_of_memory:
             gigabytes = (self._limits.memory_bytes or 0) / 1e9
             return f"killed by the system for using more than {gigabytes:.1f} GB of memory"
@@ -207,7 +207,7 @@ def _kill_all() -> None:
 def spawn(
     module: str, *, arguments: Sequence[str] = (), environment: Mapping[str, str], private: Path,
     writable: Sequence[Path] = (), readable: Sequence[Path | str] = (), hidden: Sequence[Path | str] = (), repository: Path,
-    inherit: Sequence[int] = (), limits: Limits, sandbox: Sandbox | None = None, preloaded: Sequence[str] = (),
+    inherit: Sequence[int] = (), limits: ResourceLimits, sandbox: Sandbox | None = None, preloaded: Sequence[str] = (),
 ) -> Child:
     """Start ``python -m module CHANNEL_FD *arguments`` behind `sandbox` (default: the best there is).
 
@@ -248,7 +248,7 @@ def spawn(
         process = _forked(sandbox, plan, {**places, **environment}, descriptors, group, preloaded)
         if process is None:
             process = subprocess.Popen(
-                [*_joining(group), *words, *entry_command(plan)],
+                [*_joining(group), *words, *init_command(plan)],
                 cwd=repository, env={**places, **environment}, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=descriptors,
             )
@@ -279,7 +279,7 @@ def _forked(
         return None
 
 
-def _limited_group(limits: Limits) -> Group | None:
+def _limited_group(limits: ResourceLimits) -> Group | None:
     group = new_group() if sys.platform == "linux" else None
     if group is not None:
         try:

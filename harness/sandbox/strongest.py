@@ -22,7 +22,7 @@ from harness.sandbox.limits import default_limits, new_group
 from harness.sandbox.mounts import COVER, EMPTY, SCRATCH_BYTES, WRITE, raw_devices
 from harness.sandbox.view import view_for
 
-ENTRY = Path(__file__).with_name("entry.py")
+INIT_PROCESS = Path(__file__).with_name("init_process.py")
 _TRIAL_TIMEOUT_S = 20
 _UNSHARE_FLAGS = {"user": "--user", "pid": "--pid", "mount": "--mount", "ipc": "--ipc", "net": "--net"}
 _LADDER = (("pid", "mount", "ipc", "net"), ("pid", "mount", "ipc"), ("mount", "ipc", "net"), ("mount",))
@@ -55,7 +55,7 @@ class Sandbox:
 
     @property
     def mounts_from_inside(self) -> bool:
-        """Whether `entry` has to make the file system read-only (bubblewrap has done it before)."""
+        """Whether `init_process` has to make the file system read-only (bubblewrap has done it before)."""
         return self.name == "unshare" and self.read_only_repository
 
     def command(
@@ -195,7 +195,7 @@ def _passes_trial(sandbox: Sandbox) -> bool:
         }
         try:
             trial = subprocess.run(
-                [*sandbox.command(repository, view), *entry_command(plan)], cwd=repository, stdin=subprocess.DEVNULL,
+                [*sandbox.command(repository, view), *init_command(plan)], cwd=repository, stdin=subprocess.DEVNULL,
                 capture_output=True, timeout=_TRIAL_TIMEOUT_S, pass_fds=(status_write, lifeline_read),
                 check=False,
             )
@@ -210,6 +210,6 @@ def _passes_trial(sandbox: Sandbox) -> bool:
     return not seen["repository"] and seen["private"] and alone and hidden
 
 
-def entry_command(plan: dict) -> list[str]:
-    """Return the command line that carries out `plan` inside the sandbox (see `entry`)."""
-    return [sys.executable, "-I", "-S", str(ENTRY), json.dumps(plan)]
+def init_command(plan: dict) -> list[str]:
+    """Return the command line that carries out `plan` inside the sandbox (see `init_process`)."""
+    return [sys.executable, "-I", "-S", str(INIT_PROCESS), json.dumps(plan)]

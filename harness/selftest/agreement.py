@@ -38,7 +38,7 @@ def read(records: Sequence[Record], csv_path: Path) -> list[Seen]:
     )
     return [
         Seen(record, clocks) for record, clocks in found
-        if clocks is not None and (clocks.profiler_us, clocks.wall_us) != (None, None)
+        if clocks is not None and (clocks.traced_us, clocks.wall_us) != (None, None)
     ]
 
 
@@ -46,7 +46,7 @@ def sentences(seen: Sequence[Seen]) -> list[str]:
     """How far the other clocks are from the events at most, and where that is further than chance takes them."""
     parts = [
         part for part in (
-            _furthest(seen, "the profiler's", lambda clocks: clocks.profiler_us),
+            _furthest(seen, "the profiler's", lambda clocks: clocks.traced_us),
             _furthest(seen, "the judge's own", lambda clocks: clocks.wall_us),
         ) if part
     ]

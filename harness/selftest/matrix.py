@@ -96,7 +96,7 @@ def outcome_of(case: Case, record: Record | None) -> str:
         return NO_ROW
     pair = f"{record.status.value}/{record.reason_code.value}"
     passes = record.status is Status.OK
-    gained = case.fools == "clock" and passes and vouched_speedup(record.speedup, record.time_us, record.unseen_us) >= GAINED
+    gained = case.fools == "clock" and passes and vouched_speedup(record.speedup, record.time_us, record.unvouched_us) >= GAINED
     as_told = pair in case.expected and (not passes or not case.kinds or record.kind in case.kinds) and not gained
     lost = record.reason_code in (ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE)
     waiting = record.status in WANT_ANOTHER_DEVICE and not lost
@@ -112,11 +112,11 @@ def outcome_of(case: Case, record: Record | None) -> str:
     return MISSED if passes and (case.fools != "substance" or record.kind == "custom") else OTHERWISE
 
 
-def vouched_speedup(speedup: float | None, time_us: float | None, unseen_us: float | None) -> float:
-    """Return the `speedup` of a row as its rank counts it: that of a call that takes `unseen_us` longer."""
+def vouched_speedup(speedup: float | None, time_us: float | None, unvouched_us: float | None) -> float:
+    """Return the `speedup` of a row as its rank counts it: that of a call that takes `unvouched_us` longer."""
     if not (speedup and time_us):
         return 0.0
-    return speedup * time_us / (time_us + (unseen_us or 0.0))
+    return speedup * time_us / (time_us + (unvouched_us or 0.0))
 
 
 def all_as_expected(rows: Iterable[Row]) -> bool:

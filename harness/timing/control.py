@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from harness.model.device_limits import Limits
+from harness.model.device_limits import DeviceLimits
 from harness.timing.stats import Interval, PooledBaseline
 from harness.timing.three_clocks import ThreeClocks
 from harness.timing.timings import Timing
@@ -73,7 +73,7 @@ class Control:
         """What `timing` of the control left, once more, with what the other baselines left before."""
         return replace(Control.of(timing), others_us=self.others_us)
 
-    def allows_more_than(self, other: Control, limits: Limits) -> bool:
+    def allows_more_than(self, other: Control, limits: DeviceLimits) -> bool:
         """Whether the harness's steps took longer around it than around the `other` by what is held against a candidate."""
         if self.overhead_us is None or other.overhead_us is None:
             return self.overhead_us is None
@@ -96,7 +96,7 @@ class Control:
         seen_us = timing.wall_overhead_us
         return None if seen_us is None or not most else seen_us - min(max(seen_us, min(least)), max(most))
 
-    def less_us(self, timing: Timing, limits: Limits) -> float:
+    def less_us(self, timing: Timing, limits: DeviceLimits) -> float:
         """How much less than they must the harness's own steps may seem to take around that call.
 
         Around a control that could not be queued ahead, the host is in what was seen of them, by as much as its readings
@@ -111,7 +111,7 @@ class Control:
         known = [each for each in seen if each is not None]
         return allowed_us if self.is_gated or not known else allowed_us + min(max(known) - min(known), share_us)
 
-    def unseen_us(self, timing: Timing, limits: Limits) -> float:
+    def unvouched_us(self, timing: Timing, limits: Limits) -> float:
         """How much longer than it says a call may take, for all that the judge's clock shows; 0 where that is no more than
         each row is allowed, or is not known.
 
@@ -127,7 +127,7 @@ class Control:
         else:
             steps_us -= self.overhead_us - min([self.overhead_us, *self.others_us]) + self.longer_us(timing, limits)
         most_us = seen_us - steps_us + math.hypot(timing.overhead_reach_us, self.overhead_reach_us)
-        return most_us if most_us > max(limits.unseen_share * timing.time_us, limits.unseen_us) else 0.0
+        return most_us if most_us > max(limits.unvouched_share * timing.time_us, limits.unvouched_us) else 0.0
 
     @property
     def steps_share_us(self) -> float:
@@ -138,7 +138,7 @@ class Control:
         """
         return LESS_SHARE * (self.overhead_us or 0.0)
 
-    def longer_us(self, timing: Timing, limits: Limits) -> float:
+    def longer_us(self, timing: Timing, limits: DeviceLimits) -> float:
         """By how much the harness's own steps may take longer than around that call, where the least was seen, because the
         control's call is longer. Another baseline that had less than the control has shown a part of it.
         """
@@ -152,11 +152,11 @@ def _off_one(speedup: Interval) -> float:
     return max(speedup.hi, 1 / speedup.lo if speedup.lo > 0 else math.inf) - 1
 
 
-def reconcile(timing: Timing, control: Control | None, profiler_us: float | None, limits: Limits) -> ThreeClocks:
-    """What the three clocks say of a call, within the device's `limits`. `profiler_us` is the time of the traced one, if any."""
+def reconcile(timing: Timing, control: Control | None, traced_us: float | None, limits: DeviceLimits) -> ThreeClocks:
+    """What the three clocks say of a call, within the device's `limits`. `traced_us` is how long the traced one kept it busy, if any."""
     unexplained_us = None if control is None else control.unexplained_us(timing)
     wall_us = None
     if unexplained_us is not None:
         # What the steps around a longer control take longer is no disagreement either.
         wall_us = timing.time_us + max(unexplained_us, min(0.0, unexplained_us + control.longer_us(timing, limits)))
-    return ThreeClocks(timing.time_us, profiler_us or None, wall_us)
+    return ThreeClocks(timing.time_us, traced_us or None, wall_us)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from harness.launch.failures import Failed
-from harness.model.device_limits import Limits
+from harness.model.device_limits import DeviceLimits
 from harness.model.verdict import ReasonCode
 from harness.timing.control import Control
 from harness.timing.timings import Timing
@@ -27,12 +27,12 @@ _WAITS = (
 )
 
 
-def is_ungated(timing: Timing, limits: Limits) -> bool:
+def is_ungated(timing: Timing, limits: DeviceLimits) -> bool:
     """Whether launches could not be queued ahead on a device where they can be."""
     return limits.gates_queues and timing.launch_hidden is False
 
 
-def is_references(timing: Timing, limits: Limits, control: Control | None) -> bool:
+def is_references(timing: Timing, limits: DeviceLimits, control: Control | None) -> bool:
     """Whether launches on a GPU could not be queued ahead because those of the reference cannot: the host's time is in all
     rows then, and nobody gains a doubt's benefit by choosing it. `control` is None for the reference itself.
     """
@@ -55,7 +55,7 @@ def doubt(timing: Timing, said: str, doing: str) -> str:
 
 
 @contextmanager
-def told_why_it_scatters(timing: Timing, limits: Limits, count_kernels: Callable[[], int]) -> Iterator[None]:
+def told_why_it_scatters(timing: Timing, limits: DeviceLimits, count_kernels: Callable[[], int]) -> Iterator[None]:
     """A doubt that is raised meanwhile is also said to come of that, where `timing` on a device with these `limits` is such.
 
     The host of a short call takes longer than the device, and by another third from one segment to the next. `count_kernels`

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.launch.conversation import LATE, Launches
 from harness.launch.session import Session
+from harness.model.device_limits import DeviceLimits
 from harness.reference.inputs.sets import InputSet
 from harness.reference.reference_model import Reference
 from harness.timing.deferred_work import DeferredWork
+from harness.timing.stats import margin
+from harness.timing.timings import HalfRound
+
+# A candidate and a baseline that are apart by less than this share take as long as each other.
+_AS_LONG = 0.1
+
+
+def is_short(sizing: HalfRound, limits: DeviceLimits) -> bool:
+    """Whether what a process adds to a launch is anything beside the baseline's time."""
+    return statistics.median(sizing.baseline_us) < limits.in_worker_below_us
+
+
+def shows_in_worker_baseline(sizing: HalfRound, limits: DeviceLimits, half_width: float) -> bool:
+    """Whether the baseline in the worker would tell anything of what the worker's process adds to the candidate."""
+    if is_short(sizing, limits) or not limits.process_adds:
+        return is_short(sizing, limits)
+    candidate_us, baseline_us = map(statistics.median, (sizing.candidate_us, sizing.baseline_us))
+    return half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
 
 
 @dataclass

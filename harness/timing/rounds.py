@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.device.bench import Bench
@@ -19,27 +19,22 @@ from harness.device.nvml import is_thermal
 from harness.launch.conversation import LATE
 from harness.launch.session import Session
 from harness.model.settings import Settings
-from harness.protocol.rotation import PLACES, whole_rotations
 from harness.reference.reference_model import Reference
-from harness.timing.estimate import enough, estimate, estimate_briefly
-from harness.timing.in_worker_baseline import InWorkerBaseline
+from harness.timing import stopping_rule
+from harness.timing.estimate import estimate, estimate_briefly
+from harness.timing.in_worker_baseline import InWorkerBaseline, is_short, shows_in_worker_baseline
 from harness.timing.probes.runner import Verifier
 from harness.timing.probes.schedule import Probe, ProbeSchedule
-from harness.timing.segments import SegmentRunner
-from harness.timing.stats import (
-    PooledBaseline, confidence_at, estimate_speedup, margin, order_of_round, trimmed_mean, typical_us,
+from harness.timing.segment_length import (
+    MOST_LAUNCHES, SLOWER, fewer_that_fit, is_far_slower, launches_wanted, takes_times, with_lead_ins,
 )
+from harness.timing.segments import SegmentRunner
+from harness.timing.stats import PooledBaseline, order_of_round, trimmed_mean, typical_us
 from harness.timing.timings import OVERHEAD_TRIM, HalfRound, Timing
-from harness.timing.variance import is_known
 
 _STEADY = 0.01
 _END_TO_END_CALLS = 5
-_AS_LONG = 0.1
 _FAR_MORE = 2  # times as many launches: fewer are not worth opening memory anew
-# Rounds take a candidate about so many calls with all that is done around them. One that takes as many times as long as the
-# baseline, or fewer where its row has no time for all, is timed in few calls: no interval is needed to call it SLOWER.
-_CALLS_OF_ROUNDS = 35
-_FAR_SLOWER, _SLOWER = 100.0, 10.0
 _BRIEF_ROUNDS = 3
 
 
@@ -60,14 +55,11 @@ class Rounds:
         self._settings, self._verify, self._own_pids = settings, verify, own_pids
         self._is_control, self._ends_s = is_control, ends_s
         self._runner = SegmentRunner(session, bench, reference, verify)
-        left_out = {
-            *(() if reference.timed_families else (Probe.INPUT_VALUE,)), *(() if bench.limits.lists_kernels else (Probe.KERNELS,)),
-        }
-        kinds = [what for what in Probe if what not in left_out]
-        self._probe_schedule, self._segments = ProbeSchedule(kinds), 0  # so many of the candidate's in rounds
+        self._probe_schedule = ProbeSchedule(self._runner.probe_runner.possible)
+        self._segments = 0  # so many of the candidate's in rounds
         self._stood_still = False  # whether a round was left out because a queue of it was late
         self._is_shortened = False  # whether shorter queues were tried, as the first were late
-        self._sizing: HalfRound | None = None  # the first look at both arms, until a queue was gated
+        self._sizing: HalfRound | None = None  # the first times of both arms, until a queue was gated
         self._joined = False  # whether there is room for two segments of the baseline in one
         self.timing = Timing(
             timer=session.timer, is_of_its_process=bench.limits.process_adds and not is_control, pooled_baseline=pooled_baseline,
@@ -86,7 +78,7 @@ class Rounds:
         while True:
             before_it = self._runner.state
             halves = self._round(len(timing.log_ratios) + timing.dropped)
-            if self._is_excused(*before_it) or self._is_to_be_shorter(*before_it):
+            if self._excuse_once(*before_it) or self._shorten_if_late(*before_it):
                 continue
             if before_it[0] and not self._runner.gate:
                 timing.forget_rounds()  # of launches that were queued ahead: of times of both kinds half could be a lie
@@ -95,42 +87,27 @@ class Rounds:
             if self._bench.limits.lists_kernels:
                 self._session.note_helpers()
             slowed = is_thermal(reading.throttle)
-            timing.telemetry.append(reading)
-            timing.read_at_s.append(time.monotonic() - started_s)
-            timing.read_kept.append(not slowed)
+            timing.note_reading(reading, time.monotonic() - started_s, kept=not slowed)
             if slowed:
                 timing.dropped += 1
             else:
                 timing.keep(*halves)
             is_late = time.monotonic() > self._ends_s
-            if enough(timing, settings, time.monotonic() - started_s, is_late=is_late) and not self._is_in_doubt(is_late):
+            is_reached = stopping_rule.is_reached(timing, settings, time.monotonic() - started_s, is_late=is_late)
+            if is_reached and not stopping_rule.is_in_doubt(timing, settings, self._bench.limits, is_late=is_late):
                 break
         timing.violations = self._bench.violations().since(before)
         timing.in_worker_fault = self._runner.in_worker.fault
         self._runner.probe_last(self._order(len(timing.log_ratios) + timing.dropped)[0], self._probe_schedule.last())
-        timing.early_read_probe, timing.late_input_probe = self._runner.probe_runner.early_read_probe, self._runner.probe_runner.late_input_probe
-        timing.input_value_probe, timing.recorded = self._runner.probe_runner.input_value_probe, self._runner.probe_runner.recorded
+        timing.probe_results, timing.recorded = dict(self._runner.probe_runner.results), self._runner.probe_runner.recorded
         estimate(timing, settings)
         self._measure_end_to_end()
         return timing
 
-    def _is_in_doubt(self, is_late: bool) -> bool:
-        """Return whether so few rounds scatter so much that the row would be unsure: up to the first interim check there are
-        more then, whatever the budget, unless the row has no time. (Attention of 23 ms, 5 % apart from call to call on an
-        H100, has the budget for four rounds, after which it was known to 20 % now and then.)
-        """
-        timing, settings = self.timing, self._settings
-        rounds = len(timing.log_ratios)
-        if is_late or not 2 <= rounds < settings.interim_checks[0]:
-            return False
-        timing.refine()
-        level = confidence_at(0, settings.interim_checks, settings.confidence)
-        return not is_known(estimate_speedup(timing.ratios, level), rounds, self._bench.limits, settings.half_width)
-
     def _time_briefly(self) -> bool:
         """Time a few calls of a candidate that takes far longer than the baseline, each beside a segment of that.
 
-        Return False for one that no longer does: the first look was one call, which it could make slow, and has all rounds.
+        Return False for one that no longer does: at first it was one call, which it could make slow, and has all rounds.
         """
         timing = self.timing
         self._runner.lead_ins, self._runner.counts["A"] = 0, 1
@@ -142,15 +119,13 @@ class Rounds:
             if was_gated and not self._runner.gate:
                 timing.forget_rounds()  # at most once: from now on no queue is gated
                 continue
-            if not self._takes_times(half, _SLOWER):
+            if not takes_times(half, SLOWER):
                 self._runner.settle()
                 timing.forget_rounds()
                 timing.is_brief, self._runner.lead_ins = False, 1
                 self._size_by(half)
                 return False
-            timing.telemetry.append(self._bench.telemetry(self._own_pids))
-            timing.read_at_s.append(time.monotonic() - started_s)
-            timing.read_kept.append(True)
+            timing.note_reading(self._bench.telemetry(self._own_pids), time.monotonic() - started_s, kept=True)
             timing.keep(half)
         self._runner.settle()
         estimate_briefly(timing, self._settings.confidence)
@@ -159,35 +134,23 @@ class Rounds:
         self._measure_end_to_end(calls=1)
         return True
 
-    @staticmethod
-    def _takes_times(half: HalfRound, times: float) -> bool:
-        """Whether a call of the candidate takes so many times as long as one of the baseline, or longer."""
-        candidate_us, baseline_us = map(statistics.median, (half.candidate_us, half.baseline_us))
-        return candidate_us > times * baseline_us
-
-    def _is_far_slower(self, sizing: HalfRound) -> bool:
-        """Whether a few calls tell all that there is to tell of a candidate."""
-        rounds_s = _CALLS_OF_ROUNDS * statistics.median(sizing.candidate_us) / 1e6
-        if self._takes_times(sizing, _FAR_SLOWER):
-            return rounds_s > self._settings.budget_s
-        return self._takes_times(sizing, _SLOWER) and time.monotonic() + rounds_s > self._ends_s
-
     def _size_segments(self) -> None:
-        """Launches per segment from a first, ungated look at both arms; the first of each is thrown away later."""
-        self._open(2)
+        """Launches per segment from a first, ungated segment of either arm; the first launch of each is thrown away later."""
+        self._session.open(self._reference, 2)
         if self._session.takes_long:
             self._runner.lead_ins, self._runner.counts["A"] = 0, 1
         sizing = self._half("AB", gate=False)
         self._runner.lead_ins = 1
-        self.timing.is_brief = not self._is_control and self._is_far_slower(sizing)
+        self.timing.is_brief = not self._is_control and is_far_slower(sizing, self._settings.budget_s, self._ends_s)
         self._size_by(sizing)
 
     def _size_by(self, sizing: HalfRound) -> None:
         """Have segments of as many launches as the times in `sizing` ask for."""
         self._sizing = sizing
         self._runner.counts = self._counts_for(sizing)
-        self.timing.wants_in_worker = self._is_short(sizing) and not self.timing.is_brief
-        shows_in_worker = self._shows_in_worker(sizing) and not self.timing.is_brief
+        limits, is_brief = self._bench.limits, self.timing.is_brief
+        self.timing.wants_in_worker = is_short(sizing, limits) and not is_brief
+        shows_in_worker = shows_in_worker_baseline(sizing, limits, self._settings.half_width) and not is_brief
         # Of many launches the lead-in is a small part, and each set of inputs takes memory that a worker has to open.
         most = min(self._reference.memory.launches, 1 + MOST_LAUNCHES)
         self._joined = not shows_in_worker and self._runner.launches_of_baseline(2) <= most
@@ -201,29 +164,13 @@ class Rounds:
         round_s, most = settings.budget_s / settings.interim_checks[0], self._reference.memory.launches
         wanted = launches_wanted(seen, settings.segment_ms, round_s)
         self.timing.lacked_launches = min(MOST_LAUNCHES, wanted["A"]) > most - 1
-        return {
-            arm: 1 + max(1, min(whole_rotations(min(MOST_LAUNCHES, count)), most - 1)) for arm, count in wanted.items()
-        }
+        return with_lead_ins(wanted, most)
 
     def _open_for(self, counts: Mapping[str, int]) -> None:
         """Have room for segments of so many launches."""
         self.timing.input_sets = max(counts["A"], self._runner.launches_of_baseline(2 if self._joined else 1))
         self.timing.launches_per_segment = counts["A"]
-        self._open(self.timing.input_sets)
-
-    def _is_short(self, sizing: HalfRound) -> bool:
-        """Whether what a process adds to a launch is anything beside the baseline's time."""
-        return statistics.median(sizing.baseline_us) < self._bench.limits.in_worker_below_us
-
-    def _shows_in_worker(self, sizing: HalfRound) -> bool:
-        """Whether the baseline in the worker would tell anything of what the worker's process adds to the candidate."""
-        if self._is_short(sizing) or not self._bench.limits.process_adds:
-            return self._is_short(sizing)
-        candidate_us, baseline_us = map(statistics.median, (sizing.candidate_us, sizing.baseline_us))
-        return self._settings.half_width <= margin(baseline_us) and abs(candidate_us / baseline_us - 1) < _AS_LONG
-
-    def _open(self, count: int) -> None:
-        self._session.open(self._reference, count)
+        self._session.open(self._reference, self.timing.input_sets)
 
     def _warm_up(self) -> None:
         """Until two segments of A agree to a per cent, at least three and at most `warmup_s`."""
@@ -235,7 +182,7 @@ class Rounds:
         while True:
             before_it = self._runner.state
             half = self._half("A", gate=self._runner.gate)
-            if self._is_to_be_shorter(*before_it) or self._is_to_be_longer(half):
+            if self._shorten_if_late(*before_it) or self._lengthen_if_short(half):
                 continue
             current = typical_us(half.candidate_us)
             steady = previous is not None and abs(current / previous - 1) < _STEADY
@@ -260,7 +207,7 @@ class Rounds:
             self._segments += 1
         return halves[0], halves[1]
 
-    def _is_excused(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
+    def _excuse_once(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
         """Whether a queue of the round just made was late for the first time, after rounds in which none was.
 
         What synchronises is late in each. A machine that stood still for a moment is nobody's fault: that round is left
@@ -276,7 +223,7 @@ class Rounds:
         self.timing.notes.append("a round was left out: a queue of it was not full in time, as all before it had been")
         return True
 
-    def _is_to_be_shorter(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
+    def _shorten_if_late(self, gated: bool, in_worker: InWorkerBaseline) -> bool:
         """Whether other lengths of queues were tried, as the first was late: before any round, and once. What is late at each
         synchronises, and keeps the usual length.
         """
@@ -295,7 +242,7 @@ class Rounds:
         self._runner.restore(*((True, replace(in_worker)) if fewer else found))
         return True
 
-    def _is_to_be_longer(self, gated: HalfRound) -> bool:
+    def _lengthen_if_short(self, gated: HalfRound) -> bool:
         """Whether segments of the candidate have more launches from now on: queued ahead, its call takes less than half of
         what it did where the host's time was in it. Asked of the first queue that is gated.
         """
@@ -342,55 +289,3 @@ class Rounds:
             self._verify(sets, made)
             host_us.append(made.end_to_end_us)
         self.timing.end_to_end_us = statistics.median(host_us)
-
-
-# How many launches of either side a segment has, from a first look at both.
-
-# One whole rotation: more rounds of fewer launches say more of their own scatter in the same time.
-MOST_LAUNCHES = 16
-# A segment lasts no longer by the judge's clock than this many times what it should by the candidate's, where the
-# harness's own steps take most of it, or where the candidate's clock says next to nothing.
-_MOST_STRETCH = 20
-# Arms that differ by less by a first look, which on a busy machine says no more, have segments of as many launches: the
-# mean of the middle half of 2 lies 1.7 % above that of 4 where one launch in ten takes 1.3 times as long (simulated).
-_ALIKE = 2.0
-_LEAST_US = 0.5
-_SEGMENTS = 4  # of a round
-
-
-def launches_wanted(sizing: HalfRound, segment_ms: float, round_s: float = math.inf) -> dict[str, int]:
-    """How many launches of each arm, "A" and "B", take `segment_ms`, and not much longer by the judge's clock; nor so
-    long that a round takes more than `round_s`, where fewer launches would have it.
-    """
-    segment_us = segment_ms * 1e3
-    typical_us = {
-        arm: max(statistics.median(times_us), _LEAST_US)
-        for arm, times_us in (("A", sizing.candidate_us), ("B", sizing.baseline_us))
-    }
-    are_alike = max(typical_us.values()) < _ALIKE * min(typical_us.values())
-    if are_alike:
-        typical_us = dict.fromkeys(typical_us, math.sqrt(math.prod(typical_us.values())))
-    wanted = {arm: math.ceil(segment_us / call_us) for arm, call_us in typical_us.items()}
-    if sizing.wall_us:
-        wall_us = statistics.median(sizing.wall_us)
-        most = math.ceil(_MOST_STRETCH * segment_us / wall_us)
-        # Of each segment one launch leads in. A few rounds of more launches have an interval several times as wide.
-        most = max(1, math.floor(min(most, 1e6 * round_s / (_SEGMENTS * wall_us) - 1)))
-        wanted = {arm: min(count, most) if arm == "A" or are_alike else count for arm, count in wanted.items()}
-    return wanted
-
-
-def fewer_that_fit(
-    counts: Mapping[str, int], fits: Callable[[Mapping[str, int]], bool], *, is_shorter: bool = False
-) -> dict[str, int] | None:
-    """As many launches of each arm, lead-ins with them, as `fits` finds a queue to hold where it does not hold `counts`:
-    one or four beside the lead-in; None where it holds none. `is_shorter` where a queue of `counts` is shorter now than the
-    one that was late.
-
-    A stream takes some thousand kernels, and whoever queues more waits until some have run. Two launches are tried
-    first: what synchronises fits in no queue, and is not to cost more than to find that out.
-    """
-    two, five = ({arm: min(count, most) for arm, count in counts.items()} for most in (2, 1 + PLACES))
-    if (two == counts and not is_shorter) or not fits(two):
-        return None
-    return five if five not in (two, counts) and fits(five) else two

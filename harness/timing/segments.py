@@ -28,7 +28,7 @@ class SegmentRunner:
     """Makes them for one candidate; `verify` judges the outputs of each segment and raises when one is wrong.
 
     `gate` says whether queues are gated: once one of them was late none is. `counts` are the launches of a segment of
-    either arm, `lead_ins` with them, `in_worker` the baseline in the worker, and `probe_runner` looks at the candidate.
+    either arm, `lead_ins` with them, `in_worker` the baseline in the worker, and `probe_runner` makes the probes.
     `waits` says whether it was the candidate's own queue that was late.
     """
 
@@ -80,12 +80,7 @@ class SegmentRunner:
         read, and are nobody's secret. The outputs are verified later, before the next are taken. Before A comes what is
         looked at, if anything.
         """
-        if not gate or order[0] == "B":  # no queue of the worker's before the judge's own
-            self._deferred.settle()
-        drawn = self._take()
-        own = self._inputs_of_baseline(order)
-        self._session.draw_places()  # the same for what is compared, and for what is looked at, which tells it from nothing
-        self._bench.synchronize()
+        drawn, own = self._begin(order, gate=gate)
         made, local, in_worker_us, is_tight = None, None, [], self._reference.memory.tight
         for arm in _segments(order):
             is_last = arm == order.strip("B")[-1]
@@ -121,6 +116,15 @@ class SegmentRunner:
             self._usual_us, self._usual_gated = half.candidate_us, gate
         return half
 
+    def _begin(self, order: str, *, gate: bool) -> tuple[list[InputSet], list[InputSet]]:
+        """The inputs of the candidate's first segment of a part in that `order`, and those of eager's."""
+        if not gate or order[0] == "B":  # no queue of the worker's before the judge's own
+            self._deferred.settle()
+        drawn, own = self._take(), self._inputs_of_baseline(order)
+        self._session.draw_places()  # the same for what is compared, and for what is looked at, which tells it from nothing
+        self._bench.synchronize()
+        return drawn, own
+
     def _probe(self, probe: Probe, drawn: list[InputSet]) -> None:
         # Times of a queue that was gated say nothing of one that is not.
         usual_us = self._usual_us if self._usual_gated == self.gate else []
@@ -128,18 +132,13 @@ class SegmentRunner:
 
     def probe_last(self, order: str, probe: Probe) -> None:
         """Look once more, where the candidate's first segment of a part in that `order` would be."""
-        if not self.gate or order[0] == "B":
-            self._deferred.settle()
-        drawn = self._take()
-        own = self._inputs_of_baseline(order)
-        self._session.draw_places()
-        self._bench.synchronize()
+        drawn, own = self._begin(order, gate=self.gate)
         for arm in _segments(order[: order.index("A")]):
             if arm == "I":
                 self._time_in_worker(own, gate=self.gate)
             else:
                 self._own_launches(own, gate=self.gate)
-        # Of no use any more, but a look begins as late as what it stands for.
+        # Of no use any more, but a probe begins as late as what it stands for.
         self._draw_ahead_if(order.strip("B")[-1] == "A")
         self._probe(probe, drawn)
         self._deferred.settle()

@@ -1,4 +1,4 @@
-"""What three clocks say of one call: the worker's events, the profiler, and the judge's own clock.
+"""What three clocks say of one call: the worker's events, what traced it, and the judge's own clock.
 
 Plain values for the raw samples of a run and back, and the arithmetic of how far they are apart. None of them is taken
 for the others: the ranking time is that of the events, and the other two are there to contradict it.
@@ -7,26 +7,26 @@ for the others: the ranking time is that of the events, and the other two are th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from harness.model.device_limits import Limits
+from harness.model.device_limits import DeviceLimits
 
 @dataclass(frozen=True)
 class ThreeClocks:
-    """One call in µs. `events_us` is the ranking time; `profiler_us` how long one traced call kept the device busy;
+    """One call in µs. `events_us` is the ranking time; `traced_us` how long one traced call kept the device busy;
     `wall_us` what the judge's clock saw of a timed call, less the harness's own steps as beside the control. The last
     two are None where there was no such reading.
     """
 
     events_us: float
-    profiler_us: float | None = None
+    traced_us: float | None = None
     wall_us: float | None = None
 
-    def disagreement(self, limits: Limits) -> str | None:
+    def disagreement(self, limits: DeviceLimits) -> str | None:
         """A sentence where another clock is further from the events than chance takes it, else None."""
         others = (
-            ("the profiler", self.profiler_us, limits.profiler_apart_us),
+            ("the profiler", self.traced_us, limits.traced_apart_us),
             ("the judge's clock", self.wall_us, limits.wall_apart_us),
         )
         said = [
@@ -38,7 +38,7 @@ class ThreeClocks:
         return f"the clocks disagree: a call takes {self.events_us:.1f} µs {limits.whose_clock}, and {' and '.join(said)}"
 
     def to_json(self) -> dict[str, float | None]:
-        return asdict(self)
+        return {"events_us": self.events_us, "profiler_us": self.traced_us, "wall_us": self.wall_us}  # the raw samples' keys
 
     @classmethod
     def in_samples(cls, samples: Mapping[str, Any]) -> ThreeClocks | None:

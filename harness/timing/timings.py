@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from harness.device.identity import Telemetry, Violations
 from harness.launch.conversation import LATE, Launch, Launches
 from harness.timing.probes.result import ProbeResult
+from harness.timing.probes.schedule import Probe
 from harness.timing.stats import (
     Interval, PooledBaseline, baselines_agree, log_ratio, log_ratios, may_be_processes, trimmed_mean, tukey_mclaughlin,
     typical_us,
@@ -93,9 +94,8 @@ class Timing:
     launch_hidden: bool | None = None
     waits: bool = False  # whether it was the candidate's own queue that could not be gated
     end_to_end_us: float | None = None
-    early_read_probe: ProbeResult | None = None
-    late_input_probe: ProbeResult | None = None
-    input_value_probe: ProbeResult | None = None
+    # Of each probe that holds times against each other, what says most against the candidate.
+    probe_results: dict[Probe, ProbeResult] = field(default_factory=dict)
     recorded: list[Launches] = field(default_factory=list)  # probes among the rounds whose kernels were recorded
     ungated_overhead_us: float | None = None
     synchronised_overhead_us: float | None = None  # the control's, where the device was waited for within each call
@@ -109,7 +109,7 @@ class Timing:
     is_of_its_process: bool = False
     pooled_baseline: PooledBaseline | None = None  # the baseline's mean, where it was timed in several
     control_apart: float = 0.0  # how far from one the control's own speedup may be
-    unseen_us: float = 0.0  # how much longer a call may take than it says, for all that the judge's clock shows
+    unvouched_us: float = 0.0  # how much longer a call may take than it says, for all that the judge's clock shows
     is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None
     scattered: Interval | None = None  # the same from the scatter of the rounds alone
@@ -117,6 +117,18 @@ class Timing:
     confidence: float | None = None
     word: str | None = None
     is_brief: bool = False  # whether a few calls were enough, of what takes so much longer than the baseline
+
+    @property
+    def early_read_probe(self) -> ProbeResult | None:
+        return self.probe_results.get(Probe.EARLY_READ)
+
+    @property
+    def late_input_probe(self) -> ProbeResult | None:
+        return self.probe_results.get(Probe.LATE_INPUT)
+
+    @property
+    def input_value_probe(self) -> ProbeResult | None:
+        return self.probe_results.get(Probe.INPUT_VALUE)
 
     def keep(self, *halves: HalfRound) -> None:
         """Add a round of two parts: its log-ratio, and what was read of each launch."""
@@ -137,6 +149,12 @@ class Timing:
             self.wall_less_time_us += half.wall_less_time_us
             self.cooling_us += half.cooling_us
             self.tails_us += [] if half.tail_us is None else [half.tail_us]
+
+    def note_reading(self, reading: Telemetry, at_s: float, *, kept: bool) -> None:
+        """Add what was read of the device after a round, `at_s` from the start of the rounds."""
+        self.telemetry.append(reading)
+        self.read_at_s.append(at_s)
+        self.read_kept.append(kept)
 
     def forget_rounds(self) -> None:
         """Leave out all rounds so far: what was read of them is of another kind than what follows."""
@@ -203,9 +221,9 @@ class Timing:
         return typical_us(self.baseline_us)
 
     @property
-    def times_unseen(self) -> float:
+    def times_unvouched(self) -> float:
         """How many times as long as it says a call may take, for all that the judge's clock shows."""
-        return 1 + self.unseen_us / self.time_us
+        return 1 + self.unvouched_us / self.time_us
 
     @property
     def shorter_us(self) -> float:

@@ -1,5 +1,5 @@
 """Whether a candidate's times are of one kind and its speedup is known: what begins early now and then leaves its trace in
-how times scatter, where no look may come upon it.
+how times scatter, where no probe may come upon it.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from statistics import median_high
 
 from harness.launch import failures
-from harness.model.device_limits import Limits
+from harness.model.device_limits import DeviceLimits
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.doubts import doubt
 from harness.timing.stats import Interval, reach_of
@@ -25,10 +25,10 @@ _FASTER_SHARE, _FASTER_LEAST_US, _FASTER_APART, _FASTER_MOST_SHARE = 0.1, 3.0, 6
 _FAST_SHARE, _FEWEST_FAST, _SEVERAL = 0.02, 3, 4
 
 
-def check_evenness(timing: Timing, limits: Limits) -> None:
+def check_evenness(timing: Timing, limits: DeviceLimits) -> None:
     """Raise Failed where a GPU's launches are of two kinds, and a few take much less than the others do.
 
-    Logs make much of them, and a look, which finds what most launches do, may find none. Those below half of the call count
+    Logs make much of them, and a probe, which sees what most launches do, may see none. Those below half of the call count
     in any case; others are held against their own segment too, where that has several, since clocks may rise and fall from
     one to the other.
     """
@@ -54,7 +54,7 @@ def check_evenness(timing: Timing, limits: Limits) -> None:
     )
 
 
-def is_known(speedup: Interval, rounds: int, limits: Limits, half_width: float) -> bool:
+def is_known(speedup: Interval, rounds: int, limits: DeviceLimits, half_width: float) -> bool:
     """Return whether an interval from so many rounds, on a device of such `limits`, says what the speedup is."""
     if limits.known_to is None:
         return True
@@ -62,11 +62,11 @@ def is_known(speedup: Interval, rounds: int, limits: Limits, half_width: float) 
     return speedup.half_width <= max(limits.known_to * wider, half_width) * speedup.estimate
 
 
-def check_spread(timing: Timing, limits: Limits, half_width: float) -> None:
+def check_spread(timing: Timing, limits: DeviceLimits, half_width: float) -> None:
     """Raise Failed where the times of a candidate scatter so much that its speedup is not known, in a ratio.
 
     `half_width` is what the settings ask for. Who is faster in some segments only is faster by a mean that says little,
-    and whoever looks at another segment finds nothing.
+    and a probe of another segment finds nothing.
     """
     speedup = timing.scattered
     if speedup is None or is_known(speedup, len(timing.ratios), limits, half_width):

@@ -74,7 +74,7 @@ class Launcher:
         with torch.no_grad():
             for index, skeleton in enumerate(skeletons):
                 stage.wait_for_turn(first + index)
-                stage.fill(index)
+                stage.fill_and_flush(index)
                 arguments = tree.rebuild(skeleton, stage.inputs(index, self.layout.inputs))
                 if alone:
                     stage.plant_guard(self.layout.outputs)

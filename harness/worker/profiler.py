@@ -56,7 +56,7 @@ def profiled_launch(stage: CpuStage, launcher: Launcher, model: Any, first: int,
     """
     layout = launcher.layout
     stage.wait_for_turn(first)
-    stage.fill(0)
+    stage.fill_and_flush(0)
     stage.wait_for_window(first)
     arguments = tree.rebuild(skeleton, stage.inputs(0, layout.inputs))
     activities = {ProfilerActivity.CPU}

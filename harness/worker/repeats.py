@@ -50,7 +50,7 @@ def repeated(
                 stage.restore_stream()
                 return {"refused": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
         stage.wait_for_turn(first)
-        stage.fill(0)
+        stage.fill_and_flush(0)
         stage.wait_for_window(first)
         if way != WARM:
             queued()

@@ -19,7 +19,7 @@ from harness.protocol.arena import FLAGS_BYTES, GO_BYTE, KEY_BYTE, KEY_BYTES, SE
 from harness.protocol.clocks import cold_cache, gpu_stopwatch
 from harness.protocol.clocks.heap import SteadyHeap
 from harness.protocol.clocks.stopwatch import MonotonicClock
-from harness.protocol.flush_kernels import SUM_BYTES, Cooler
+from harness.protocol.flush_kernels import SUM_BYTES, GpuCacheFlush
 from harness.protocol.frames import Channel
 from harness.protocol.gate_kernel import Waiter
 from harness.protocol.layout import TensorSpec
@@ -81,7 +81,7 @@ class CudaStage:
         written, read, self._sums = (
             cuda_driver.open_ipc(bytes.fromhex(cooling[name]["handle"])) for name in ("written", "read", "sums")
         )
-        self._cooler = Cooler(
+        self._cache_flush = GpuCacheFlush(
             cubin, written, read, cooling["read"]["bytes"], self._secret.data_ptr() + KEY_BYTES, blocks
         )
         self._rotation = Rotation(cubin)
@@ -150,10 +150,10 @@ class CudaStage:
     def signal_end(self, sequence: int) -> None:
         cuda_driver.stream_write(_LEGACY_STREAM, self._words + TURN_BYTE, sequence)
 
-    def fill(self, index: int) -> None:
+    def fill_and_flush(self, index: int) -> None:
         slot, self._index = self._slots[index], index
         self._mask.apply(_LEGACY_STREAM, self._staging[index], slot.data_ptr(), self._filled_bytes)
-        self._cooler.run(_LEGACY_STREAM, self._sums + index * SUM_BYTES)
+        self._cache_flush.run(_LEGACY_STREAM, self._sums + index * SUM_BYTES)
         self._rotation.before(_LEGACY_STREAM, index)
 
     def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
@@ -200,7 +200,7 @@ class CpuStage:
         self._heap = SteadyHeap()
         self._arena, self._channel = arena, channel
         self._flags = arena.flags()
-        self._evictor = cold_cache.KeyedEvictor(arena.map(**command["evicted"]), command["threads"])
+        self._cache_flush = cold_cache.CpuCacheFlush(arena.map(**command["evicted"]), command["threads"])
         self._turn = self._word = 0
         self.stopwatch = MonotonicClock()
         self._slots: list[torch.Tensor] = []
@@ -245,8 +245,8 @@ class CpuStage:
     def signal_end(self, sequence: int) -> None:
         self._channel.send({"turn": sequence})
 
-    def fill(self, index: int) -> None:
-        self._evictor.run(self._word)
+    def fill_and_flush(self, index: int) -> None:
+        self._cache_flush.run(self._word)
         self._channel.send({"cooled": self._turn})
 
     def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:

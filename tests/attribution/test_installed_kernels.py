@@ -10,7 +10,7 @@ from harness.attribution import installed_kernels
 from harness.attribution.installed_kernels import brought_by_packages, kernels_of
 from harness.attribution.kernel_ownership import Span, kind_on_gpu, owners_of
 from harness.attribution.source_names import SourceNames
-from harness.attribution.symbols import Evidence
+from harness.attribution.symbols import OwnNames
 
 PACKAGE = '''
 import triton, numba
@@ -75,8 +75,8 @@ def test_a_file_that_is_no_python_brings_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("evidence", [
-    Evidence(triton=frozenset({"tuned_kernel"}), source=SourceNames(functions=frozenset({"tuned_kernel"}))),
-    Evidence(source=SourceNames(kernels=frozenset({"tuned_kernel"}))),
+    OwnNames(triton=frozenset({"tuned_kernel"}), source=SourceNames(functions=frozenset({"tuned_kernel"}))),
+    OwnNames(source=SourceNames(kernels=frozenset({"tuned_kernel"}))),
 ])
 def test_a_kernel_that_has_a_packages_name_is_unknown_whatever_the_source_defines(packages, evidence):
     found = kind_of(spans("tuned_kernel"), evidence, shipped=lambda names: ())
@@ -85,14 +85,14 @@ def test_a_kernel_that_has_a_packages_name_is_unknown_whatever_the_source_define
 
 
 def test_a_kernel_of_a_name_of_its_own_is_its_own_and_of_its_build_whatever_packages_have(packages):
-    own = Evidence(triton=frozenset({"mine"}), source=SourceNames(functions=frozenset({"mine"})))
+    own = OwnNames(triton=frozenset({"mine"}), source=SourceNames(functions=frozenset({"mine"})))
     assert kind_of(spans("mine"), own, shipped=lambda names: ()).kind == "custom"
-    built = Evidence(extension=frozenset({"tuned_kernel"}))
+    built = OwnNames(extension=frozenset({"tuned_kernel"}))
     assert kind_of(spans("tuned_kernel"), built, shipped=lambda names: ()).kind == "custom"
 
 
 def test_a_kernel_that_only_the_source_tells_of_is_looked_up_in_pytorchs_libraries(packages):
-    evidence = Evidence(source=SourceNames(kernels=frozenset({"scan_rows"})))
+    evidence = OwnNames(source=SourceNames(kernels=frozenset({"scan_rows"})))
     name = "void scan_rows<float>(float*, int)"
     assert kind_of(spans(name), evidence, shipped=lambda names: set()).kind == "custom"
     assert kind_of(spans(name), evidence, shipped=lambda names: set(names)).kind == "library"

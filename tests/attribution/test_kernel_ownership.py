@@ -6,16 +6,16 @@ import math
 
 import pytest
 
-from harness.attribution.kernel_ownership import Provenance, Span, claiming_least, kind_on_cpu, kind_on_gpu, owners_of
+from harness.attribution.kernel_ownership import Provenance, Span, least_of_processes, kind_on_cpu, kind_on_gpu, owners_of
 from harness.attribution.source_names import SourceNames
-from harness.attribution.symbols import Evidence
+from harness.attribution.symbols import OwnNames
 
 MINE = "tiled(float const*, float const*, float*, int)"
 THEIRS = "ampere_sgemm_128x64_nn"
 CUBLAS = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(int)"
 CUTLASS = "void cutlass::Kernel2<cutlass::gemm::kernel::Gemm<cutlass::gemm::threadblock::MmaPipelined<int>, int> >(int)"
 HIDDEN = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10>(float*, float const*, int)"
-EVIDENCE = Evidence(
+EVIDENCE = OwnNames(
     extension=frozenset({MINE, CUTLASS, HIDDEN}),
     triton=frozenset({"tril_kernel"}),
     source=SourceNames(kernels=frozenset({"runtime_kernel"}), functions=frozenset({"tril_kernel", "numba_kernel"})),
@@ -97,7 +97,7 @@ def test_a_kernel_that_nobody_built_here_is_not_the_candidates_whatever_its_name
 
 @pytest.mark.parametrize("name", [THEIRS, CUBLAS, "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT", "triton_tem_fused_mm_0"])
 def test_a_decoy_of_a_librarys_name_stays_a_library_in_every_kind_of_evidence(name):
-    decoys = Evidence(
+    decoys = OwnNames(
         extension=frozenset({name}), strings=frozenset({name}), triton=frozenset({name}),
         source=SourceNames(kernels=frozenset({name}), functions=frozenset({name})),
     )
@@ -113,7 +113,7 @@ def test_cutlass_that_pytorch_carries_as_well_is_not():
 
 
 def test_cutlass_that_no_build_instantiated_is_a_librarys_whatever_a_source_or_a_cache_says():
-    weak = Evidence(strings=frozenset({CUTLASS}), source=SourceNames(kernels=frozenset({"Kernel2"})))
+    weak = OwnNames(strings=frozenset({CUTLASS}), source=SourceNames(kernels=frozenset({"Kernel2"})))
     assert owner_of(CUTLASS, evidence=weak) == "library"
 
 
@@ -123,14 +123,14 @@ def test_a_name_in_an_anonymous_namespace_is_its_own_unless_pytorch_has_one_like
 
 
 def test_a_name_in_an_anonymous_namespace_is_asked_for_where_only_the_source_says_that_it_is_its_own():
-    written = Evidence(source=SourceNames(kernels=frozenset({"softmax_warp_forward"})))
+    written = OwnNames(source=SourceNames(kernels=frozenset({"softmax_warp_forward"})))
     assert owner_of(HIDDEN, evidence=written) == "own"
     assert owner_of(HIDDEN, evidence=written, shipped={HIDDEN}) == "library"
 
 
 def test_a_symbol_too_long_for_the_profiler_to_demangle_is_asked_for_as_well():
     symbol = "_ZN7cutlass" + "4tile" * 300 + "Ev"
-    built = Evidence(extension=frozenset({symbol}))
+    built = OwnNames(extension=frozenset({symbol}))
     assert owner_of(symbol, evidence=built) == "own"
     assert owner_of(symbol, evidence=built, shipped={symbol}) == "library"
 
@@ -144,8 +144,8 @@ def test_pytorchs_libraries_are_searched_for_doubtful_names_only():
 
 
 def test_an_own_name_that_a_library_might_have_is_own_by_its_build_and_not_by_its_source():
-    built = Evidence(extension=frozenset({"sm90_gemm_kernel"}))
-    named = Evidence(source=SourceNames(kernels=frozenset({"sm90_gemm_kernel"})))
+    built = OwnNames(extension=frozenset({"sm90_gemm_kernel"}))
+    named = OwnNames(source=SourceNames(kernels=frozenset({"sm90_gemm_kernel"})))
     assert owner_of("sm90_gemm_kernel", evidence=built) == "own"
     assert owner_of("sm90_gemm_kernel", evidence=named) == "library"
 
@@ -169,7 +169,7 @@ def test_a_python_function_alone_makes_no_kernel_its_own():
 
 
 def test_what_rests_on_strings_says_so():
-    found = judged((MINE, 10.0), evidence=Evidence(strings=frozenset({MINE})))
+    found = judged((MINE, 10.0), evidence=OwnNames(strings=frozenset({MINE})))
     assert found.kind == "custom"
     assert found.notes == ("tiled: told to be its own by the strings of its extension, for there is no cuobjdump here",)
 
@@ -251,12 +251,12 @@ def test_on_a_cpu_a_call_of_no_time_is_unknown(times):
 
 def test_of_several_processes_the_one_that_ran_least_of_its_own_counts_and_the_row_says_so():
     own, library = Provenance("custom", 1.0), Provenance("library", 0.0)
-    assert claiming_least(None, own) is own
-    assert claiming_least(own, Provenance("custom", 0.97)) is own
-    for found in (claiming_least(own, library), claiming_least(library, own)):
+    assert least_of_processes(None, own) is own
+    assert least_of_processes(own, Provenance("custom", 0.97)) is own
+    for found in (least_of_processes(own, library), least_of_processes(library, own)):
         assert (found.kind, found.own_share) == ("library", 0.0)
         assert "did not all run the same" in found.notes[0]
-    assert claiming_least(own, Provenance("unknown", None)).kind == "unknown"
+    assert least_of_processes(own, Provenance("unknown", None)).kind == "unknown"
 
 
 def test_on_a_cpu_an_extension_that_worked_for_longer_than_the_call_did_not():

@@ -13,6 +13,7 @@ from harness.model.device_limits import CPU, CUDA
 from harness.model.verdict import Status
 from harness.timing.control import Control
 from harness.timing.probes.result import ProbeResult
+from harness.timing.probes.schedule import Probe
 
 
 def test_an_eager_that_is_slower_beside_a_candidate_alone_is_the_candidates_doing():
@@ -86,15 +87,15 @@ def test_where_the_reference_cannot_be_queued_ahead_the_interval_reaches_its_usu
 UNEVEN_US = [900.0, 950.0, 1000.0, 1050.0, 1100.0] * 4  # the middle half spans 100
 
 
-@pytest.mark.parametrize("name", ["early_read_probe", "late_input_probe", "input_value_probe"])
+@pytest.mark.parametrize("probe", [Probe.EARLY_READ, Probe.LATE_INPUT, Probe.INPUT_VALUE])
 @pytest.mark.parametrize(("gained_us", "control", "status"), [
     (250.0, replace(CONTROL, is_gated=False), None), (250.0, None, None), (250.0, CONTROL, Status.REJECTED),
     (350.0, replace(CONTROL, is_gated=False), Status.REJECTED),
 ])
-def test_where_the_reference_cannot_be_queued_ahead_a_gain_within_the_scatter_is_chance(name, gained_us, control, status):
+def test_where_the_reference_cannot_be_queued_ahead_a_gain_within_the_scatter_is_chance(probe, gained_us, control, status):
     timing = timing_of(hidden=False, overhead_us=CONTROL.ungated_overhead_us)
     timing.candidate_us = list(UNEVEN_US)
-    setattr(timing, name, ProbeResult(1000.0, 1000.0 - gained_us, findings=5, limits=CUDA.ungated_probe))
+    timing.probe_results[probe] = ProbeResult(1000.0, 1000.0 - gained_us, findings=5, limits=CUDA.ungated_probe)
     if status is None:
         check_times(timing, CUDA, None, control)
     else:

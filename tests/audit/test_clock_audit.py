@@ -53,7 +53,7 @@ def test_what_the_control_left_unexplained_too_is_no_evidence():
 
 def test_the_judges_clock_less_the_controls_steps_is_a_third_time_of_a_call():
     found = reconcile(timing_of(overhead_us=52.0), CONTROL, 990.0, CUDA)
-    assert (found.events_us, found.profiler_us, found.wall_us) == (1000.0, 990.0, pytest.approx(1012.0))
+    assert (found.events_us, found.traced_us, found.wall_us) == (1000.0, 990.0, pytest.approx(1012.0))
     assert reconcile(timing_of(overhead_us=350.0, hidden=False), CONTROL, None, CUDA).wall_us == pytest.approx(1010.0)
     assert reconcile(timing_of(), None, 0.0, CUDA) == ThreeClocks(1000.0)
 

@@ -9,6 +9,7 @@ from harness.audit.clock_audit import check_times
 from harness.model.device_limits import CPU, CUDA, limits_of
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.probes.result import ProbeResult
+from harness.timing.probes.schedule import Probe
 
 
 @pytest.mark.parametrize(("early_us", "kind", "believed"), [
@@ -31,7 +32,7 @@ def test_a_time_that_falls_when_inputs_are_readable_early_is_not_believed(early_
 ])
 def test_a_time_that_rises_when_inputs_are_complete_at_the_last_moment_is_not_believed(completed_us, kind, believed):
     timing = timing_of()
-    timing.late_input_probe = ProbeResult(completed_us, 1000.0, limits=PROBES[kind])
+    timing.probe_results[Probe.LATE_INPUT] = ProbeResult(completed_us, 1000.0, limits=PROBES[kind])
     if believed:
         check_times(timing, limits_of(kind), 500.0, CONTROL)
         return
@@ -55,7 +56,7 @@ def test_on_a_cpu_a_gain_that_another_load_could_make_is_doubted_and_not_blamed(
 @pytest.mark.parametrize(("valued_us", "status"), [(1040.0, None), (1060.0, Status.REJECTED)])
 def test_a_call_that_takes_longer_on_other_values_goes_by_them(valued_us, status):
     timing = timing_of(1000.0)
-    timing.input_value_probe = ProbeResult(valued_us, 1000.0)
+    timing.probe_results[Probe.INPUT_VALUE] = ProbeResult(valued_us, 1000.0)
     if status is None:
         check_times(timing, CUDA, None, CONTROL)
     else:
@@ -66,16 +67,16 @@ def test_a_call_that_takes_longer_on_other_values_goes_by_them(valued_us, status
 
 def test_where_a_machine_was_busier_nobody_is_rejected_for_values():
     timing = timing_of(1000.0)
-    timing.input_value_probe = ProbeResult(1500.0, 1000.0, gained_beside_us=0.0, findings=5)
+    timing.probe_results[Probe.INPUT_VALUE] = ProbeResult(1500.0, 1000.0, gained_beside_us=0.0, findings=5)
     assert verdict_on(timing).status is Status.UNSURE
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
-@pytest.mark.parametrize("name", ["early_read_probe", "late_input_probe", "input_value_probe"])
-def test_who_begins_early_now_and_then_only_is_doubted(kind, name):
+@pytest.mark.parametrize("probe", [Probe.EARLY_READ, Probe.LATE_INPUT, Probe.INPUT_VALUE])
+def test_who_begins_early_now_and_then_only_is_doubted(kind, probe):
     for findings, believed in ((2, True), (3, False)):
         timing = timing_of()
-        setattr(timing, name, ProbeResult(1000.0, 1000.0, findings=findings))
+        timing.probe_results[probe] = ProbeResult(1000.0, 1000.0, findings=findings)
         if believed:
             check_times(timing, limits_of(kind), None, CONTROL)
             continue

@@ -100,7 +100,7 @@ def test_each_turn_has_a_word_of_its_own_that_the_cache_is_to_be_written_over_wi
         bench.release(near, sequence, 0)
         words.add(far.receive(5)["word"])
         assert "were not written over" in bench.cooling_fault(0, inspect=False)
-        bench._evictor.run(bench._word)
+        bench._cache_flush.run(bench._word)
         assert bench.cooling_fault(0, inspect=False) is None
     assert len(words) == 2
 

@@ -33,17 +33,17 @@ def cache(cubin):
 
 
 def players(cubin, place, cache, *, size_bytes=None, read=None):
-    """A cooler on the shared buffers, as a worker has one."""
+    """A flush of the shared buffers, as a worker has one."""
     regions = cache.regions
     size_bytes = size_bytes or regions["written"].numel()
     read = regions["read"] if read is None else read
-    return flush_kernels.Cooler(cubin, regions["written"].data_ptr(), read.data_ptr(), size_bytes, place.data_ptr(), BLOCKS)
+    return flush_kernels.GpuCacheFlush(cubin, regions["written"].data_ptr(), read.data_ptr(), size_bytes, place.data_ptr(), BLOCKS)
 
 
-def cooled(cooler, place, cache, index=3):
+def cooled(flush, place, cache, index=3):
     word = secrets.randbits(64)
     place.fill_(word - 2**64 if word >= 2**63 else word)
-    cooler.run(0, cache.regions["sums"].data_ptr() + index * flush_kernels.SUM_BYTES)
+    flush.run(0, cache.regions["sums"].data_ptr() + index * flush_kernels.SUM_BYTES)
     torch.cuda.synchronize()
     return word
 
@@ -54,7 +54,7 @@ def test_the_buffer_is_written_over_with_the_word_and_the_sum_is_that_of_the_for
     total = torch.zeros(1, dtype=torch.int64, device=DEVICE)
     place.fill_(12345678901234567)
     numbers = written.data_ptr(), read.data_ptr(), 8 * 4096, place.data_ptr(), BLOCKS
-    flush_kernels.Cooler(cubin, *numbers).run(0, total.data_ptr())
+    flush_kernels.GpuCacheFlush(cubin, *numbers).run(0, total.data_ptr())
     assert set(written.tolist()) == {12345678901234567}
     expected = 0
     for value in read.tolist():

@@ -9,6 +9,7 @@ from harness.launch.failures import Failed
 from harness.model.device_limits import CPU, CUDA, limits_of
 from harness.timing.control import Control
 from harness.timing.probes.result import ProbeResult
+from harness.timing.probes.schedule import Probe
 from harness.timing.timings import Timing
 
 CONTROL = Control(overhead_us=40.0, ungated_overhead_us=340.0, baseline_us=1000.0)
@@ -19,7 +20,7 @@ def timing_of(time_us=1000.0, *, overhead_us=40.0, host_us=5.0, hidden=True, ear
     return Timing(
         candidate_us=[time_us] * 20, baseline_us=[baseline_us] * 20, wall_less_time_us=[overhead_us] * 20,
         host_us=[host_us] * 20, launch_hidden=hidden,
-        early_read_probe=None if early_us is None else ProbeResult(time_us, early_us, limits=PROBES[kind]),
+        probe_results={} if early_us is None else {Probe.EARLY_READ: ProbeResult(time_us, early_us, limits=PROBES[kind])},
     )
 
 

@@ -163,7 +163,7 @@ class Far:
         """Hear that launch `sequence` may go, and make the cache cold."""
         answer = self.hear()
         assert answer["go"] == sequence
-        self.bench._evictor.run(answer["word"])
+        self.bench._cache_flush.run(answer["word"])
         self.say({"cooled": sequence})
 
     def stay(self) -> None:

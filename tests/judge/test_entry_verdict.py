@@ -212,6 +212,6 @@ def test_a_lie_that_is_too_small_to_be_refused_gains_neither_rank_nor_word(fake_
     lying, honest = run.rows["mine"], run.rows["honest"]
     assert (lying.status, honest.status) == (Status.OK, Status.OK)
     assert lying.speedup == pytest.approx(1.25) and lying.speedup_lo < 1.005 and lying.call == "UNSURE"
-    assert honest.unseen_us == 0.0 and honest.call == "FASTER"
-    assert lying.unseen_us == pytest.approx(20.0, abs=0.5) and "unseen_us" in lying.warnings
+    assert honest.unvouched_us == 0.0 and honest.call == "FASTER"
+    assert lying.unvouched_us == pytest.approx(20.0, abs=0.5) and "unvouched_us" in lying.warnings
     assert [each.candidate for each in rank([lying, honest], ("custom",), lying.precision_class)] == ["honest", "mine"]

@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from harness.judge.judgement import Prepared
+from harness.judge import entry_verdict
 from harness.judge.entry_verdict import EntryJudge
+from harness.judge.judgement import Prepared
+from harness.judge.stages import Setup
 from harness.launch import failures
 from harness.model.device_limits import CUDA
 from harness.model.verdict import OK, ReasonCode, Status
@@ -39,7 +41,7 @@ class ScriptedReference:
 
 
 @pytest.fixture
-def judge(settings):
+def judge(settings, monkeypatch):
     """`judge(attempt, is_baseline)`: the judgement, the steps that were tried, and the plan that is left."""
     device = SimpleNamespace(
         limits=CUDA, peak_bytes=lambda: 7, available_bytes=lambda: 3 * GB, forget_launches=lambda: None,
@@ -48,13 +50,15 @@ def judge(settings):
 
     def make(attempt, *, is_baseline=False):
         reference, steps = ScriptedReference(), []
-        judge = EntryJudge(device, [reference], settings, None, 1)
+        control = SimpleNamespace(now=None, pool=SimpleNamespace(kernels=0))
+        judge = EntryJudge(Setup(device, [reference], settings, None, 1), control)
 
-        def tried(prepared, start, judgement, control, tell, *, first):
+        def evaluated(tried):
             steps.append(reference.memory)
             attempt(reference.memory)
 
-        judge._attempt, judge._conclude = tried, lambda prepared, judgement: None
+        monkeypatch.setattr(entry_verdict, "evaluate", evaluated)
+        monkeypatch.setattr(entry_verdict, "conclude", lambda *what: None)
         prepared = Prepared("one", "/c/one.py", {}, (), None, "fp32", "torch", is_baseline=is_baseline)
         found = judge._judge_once(prepared, [lambda: None], lambda text: None)
         return found, steps, reference.memory

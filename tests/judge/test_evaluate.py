@@ -7,7 +7,7 @@ import math
 import pytest
 from fake_worker import PRODUCT, Script
 
-from harness.judge.evaluate import compilation_notes
+from harness.model.baselines import compilation_notes
 from harness.model.verdict import ReasonCode, Status
 
 DRAWS = PRODUCT.replace("def get_inputs():\n", "def get_inputs():\n    import fake_worker\n    fake_worker.drawn()\n")

@@ -8,8 +8,9 @@ import numpy
 import pytest
 
 from harness.judge import interpreter
-from harness.judge.interpreter import interpret, small_references
+from harness.judge.interpreter import interpret
 from harness.judge.judgement import Judgement, Prepared
+from harness.judge.references import small_references
 from harness.launch.failures import Failed
 from harness.model.verdict import ReasonCode, Status
 

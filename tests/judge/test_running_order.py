@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.judge.device_run import as_they_get_ready
+from harness.judge.worker_prestart import as_they_get_ready
 
 
 class Builds:

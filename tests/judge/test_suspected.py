@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.attribution.kernel_ownership import Provenance
-from harness.judge.device_run import with_suspicions
+from harness.audit.suspicions import with_suspicions
 from harness.judge.judgement import Judgement
 from harness.model.verdict import OK, ReasonCode, Status, Verdict
 

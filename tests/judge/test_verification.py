@@ -34,7 +34,7 @@ class Segment:
 @pytest.fixture
 def at_once(monkeypatch):
     """`at_once(count)`: so many launches are verified together from now on."""
-    return lambda count: monkeypatch.setattr(check, "_launches_at_once", lambda reference: count)
+    return lambda count: monkeypatch.setattr(check, "launches_at_once", lambda reference: count)
 
 
 def assert_alike_in_any_batches(reference, at_once, counts=(1, 2, 4, 9)):
@@ -120,4 +120,4 @@ def test_as_many_are_verified_together_as_have_room_beside_each_other(
     reference = SimpleNamespace(
         device=torch.device(device), truth_bytes=truth_bytes, memory=SimpleNamespace(tight=False)
     )
-    assert check._launches_at_once(reference) == together
+    assert check.launches_at_once(reference) == together

@@ -31,13 +31,13 @@ def only_says_so(far, first):
 
 def writes_the_last_word_again(far, first):
     far.say({"turn": first})
-    far.bench._evictor.run(far.hear()["word"] - 1)
+    far.bench._cache_flush.run(far.hear()["word"] - 1)
     far.say({"cooled": first})
 
 
 def writes_ninety_nine_of_a_hundred(far, first):
     far.say({"turn": first})
-    words = far.bench._evictor._words
+    words = far.bench._cache_flush._words
     words[: words.numel() * 99 // 100].fill_(far.hear()["word"])
     far.say({"cooled": first})
 
@@ -78,7 +78,7 @@ def test_a_cooling_of_another_launch_breaks_the_protocol(opened, numbers):
     def script(far):
         far.hear()
         far.say({"turn": 1})
-        far.bench._evictor.run(far.hear()["word"])
+        far.bench._cache_flush.run(far.hear()["word"])
         for number in numbers:
             far.say({"cooled": number})
         far.stay()
@@ -98,7 +98,7 @@ def test_the_window_opens_when_the_cache_is_cold_and_where_inputs_lie_early_that
             far.say({"turn": first})
             answer = far.hear()
             before = cpu_bench._flags.window
-            cpu_bench._evictor.run(answer["word"])
+            cpu_bench._cache_flush.run(answer["word"])
             far.say({"cooled": first})
             began = time.monotonic()
             while cpu_bench._flags.window < first:

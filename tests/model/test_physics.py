@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.model.errors import InputError
 from harness.model.peaks import GPUS_YAML, load_peaks
-from harness.model.physics import Limits, Peaks, best_rate_tflops, limits, percent_of_sol, rates
+from harness.model.physics import SpeedLimits, Peaks, best_rate_tflops, speed_limits, percent_of_sol, rates
 
 H200 = Peaks(67, 989.5, 494.5, 4800, "datasheet")
 V100 = Peaks(15.7, 125, None, 900, "datasheet")
@@ -20,7 +20,7 @@ TRIL_FLOPS, TRIL_BYTES = 4096 * 4097 * 4098 / 3, 4 * (4096 * 4097 + 4096**2)
 
 
 def test_tril_on_an_h200_is_bound_by_three_16_bit_products():
-    limit = limits(TRIL_FLOPS, TRIL_BYTES, 4280, H200, "fp32")
+    limit = speed_limits(TRIL_FLOPS, TRIL_BYTES, 4280, H200, "fp32")
     assert limit.bound_by == "compute"
     assert limit.sol_us == pytest.approx(TRIL_FLOPS / (989.5e6 / 3))  # 69.5 µs; facts: 76 with 128² tiles
     assert limit.floor_us == pytest.approx(TRIL_BYTES / 4.28e6)  # 31 µs of memory beats 23 µs of tensor cores
@@ -41,18 +41,18 @@ def test_tf32_on_a_card_without_it_falls_back_to_fp32_units():
 
 
 def test_an_elementwise_problem_is_bound_by_memory():
-    limit = limits(None, 4.28e9, 4280, None, "fp32")
-    assert limit == Limits(pytest.approx(1000), "memory", pytest.approx(1000))
+    limit = speed_limits(None, 4.28e9, 4280, None, "fp32")
+    assert limit == SpeedLimits(pytest.approx(1000), "memory", pytest.approx(1000))
 
 
 def test_the_floor_uses_16_bit_accumulation_where_that_is_faster():
     geforce = Peaks(82.6, 165.2, 82.6, 1008, "x", tensor16_acc16_tflops=330.3)
-    limit = limits(330.3e6, 0, None, geforce, "fp16")
+    limit = speed_limits(330.3e6, 0, None, geforce, "fp16")
     assert (limit.sol_us, limit.floor_us) == (pytest.approx(330.3 / 165.2), pytest.approx(1))
 
 
 def test_without_a_measured_bandwidth_the_datasheets_is_used():
-    assert limits(None, 4.8e9, None, H200, "fp32").sol_us == pytest.approx(1000)
+    assert speed_limits(None, 4.8e9, None, H200, "fp32").sol_us == pytest.approx(1000)
 
 
 @pytest.mark.parametrize("flops, nbytes, bandwidth, peaks", [
@@ -62,20 +62,20 @@ def test_without_a_measured_bandwidth_the_datasheets_is_used():
     (0, 0, 4280, H200),
 ])
 def test_what_is_not_known_gives_no_limit_rather_than_half_of_one(flops, nbytes, bandwidth, peaks):
-    assert limits(flops, nbytes, bandwidth, peaks, "fp32") is None
+    assert speed_limits(flops, nbytes, bandwidth, peaks, "fp32") is None
 
 
 @settings(deadline=None, derandomize=True)
 @given(WORK, WORK, st.sampled_from(["fp32", "tf32", "bf16", "fp16"]), st.sampled_from([H200, V100]))
 def test_the_floor_is_never_above_the_speed_of_light(flops, nbytes, precision_class, peaks):
-    limit = limits(flops, nbytes, 1000, peaks, precision_class)
+    limit = speed_limits(flops, nbytes, 1000, peaks, precision_class)
     assert limit is None or 0 <= limit.floor_us <= limit.sol_us
 
 
 @pytest.mark.parametrize("work", [-1, math.nan, math.inf])
 def test_impossible_work_is_refused(work):
     with pytest.raises(ValueError):
-        limits(work, 1, 1, H200, "fp32")
+        speed_limits(work, 1, 1, H200, "fp32")
 
 
 def test_an_unknown_class_is_refused():
@@ -91,7 +91,7 @@ def test_rates_are_useful_work_over_time():
 
 
 def test_the_percentage_of_the_speed_of_light_is_empty_without_one():
-    assert percent_of_sol(Limits(50, "memory", 40), 200) == 25
+    assert percent_of_sol(SpeedLimits(50, "memory", 40), 200) == 25
     assert percent_of_sol(None, 200) is None
 
 

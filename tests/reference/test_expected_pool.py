@@ -9,6 +9,7 @@ from harness.judge import check
 from harness.launch.failures import Failed, failed
 from harness.model.problem import AccuracyRule
 from harness.model.verdict import ReasonCode, Status
+from harness.reference.expected_pool import families_checked
 from harness.reference.inputs.families import GIVEN
 
 KEPT = """
@@ -46,7 +47,7 @@ def reference(reference_of):
 
 
 def test_what_is_ready_is_what_would_have_been_drawn_and_found_then(reference):
-    families = check.families_checked(reference, 3, timed=True)
+    families = families_checked(reference, 3, timed=True)
     assert families.count(GIVEN) == 3
     reference.make_ready(families, PLENTY)
     for family in families:
@@ -58,7 +59,7 @@ def test_what_is_ready_is_what_would_have_been_drawn_and_found_then(reference):
 
 
 def test_nothing_is_made_ready_twice_nor_used_twice(reference, monkeypatch):
-    families = check.families_checked(reference, 2, timed=True)
+    families = families_checked(reference, 2, timed=True)
     left = reference.make_ready(families, PLENTY)
     assert reference.make_ready(families, PLENTY) == left < PLENTY
     seeds = [reference.draw_ready(family).seed for family in families]

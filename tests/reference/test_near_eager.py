@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from harness.judge import check, check_slices
+from harness.judge import check, launch_figures
 from harness.launch.conversation import Launch, Launches
 from harness.launch.failures import Failed
 from harness.reference import error_figures
@@ -63,8 +63,7 @@ def truths_made(reference, monkeypatch):
 def draws(monkeypatch):
     """`draws(is_drawn)`: chance has each, or none, held against its truth."""
     def have(is_drawn):
-        for module in (check, check_slices):
-            monkeypatch.setattr(module, "is_drawn", lambda: is_drawn)
+        monkeypatch.setattr(launch_figures, "is_drawn", lambda: is_drawn)
 
     return have
 
@@ -180,8 +179,8 @@ def test_other_families_are_too(undescribed, draws):
     reference = undescribed("(x[0] - x[1]).square().mean()", "torch.rand(64, 64), torch.rand(64, 64)")
     reference.is_truth_slow = True
     other = next(each for each in reference.families if each is not GIVEN)
-    assert not check._is_in_part(reference, reference.draw(other), with_eager=False)
-    assert check._is_in_part(reference, reference.draw(), with_eager=False)
+    assert not launch_figures._is_in_part(reference, reference.draw(other), with_eager=False)
+    assert launch_figures._is_in_part(reference, reference.draw(), with_eager=False)
 
 
 def test_whole_numbers_that_are_not_eagers_are_wrong(undescribed, draws):
@@ -234,7 +233,7 @@ def test_of_slices_a_drawn_part_is_held_against_its_truth(in_slices, monkeypatch
     in_slices.eager_spreads = error_figures._usual_spreads(in_slices)
     monkeypatch.setattr(in_slices._truths, "of", lambda sets, **how: made.append(len(sets)) or truth(sets, **how))
     turns = iter([True, False] * 8)
-    monkeypatch.setattr(check_slices, "is_drawn", lambda: next(turns))
+    monkeypatch.setattr(launch_figures, "is_drawn", lambda: next(turns))
     assert all(map(within, verified(in_slices, in_slices.eager, count=1)))
     assert made == [1] * 4
 

@@ -62,8 +62,8 @@ def test_ranking_again_takes_old_ranks_away(make_record):
 
 
 def test_a_rank_counts_what_the_judges_clock_does_not_vouch_for(make_record):
-    def ok(name, time_us, unseen_us):
-        return make_record(candidate=name, time_us=time_us, unseen_us=unseen_us, kind="custom", precision_class="fp32")
+    def ok(name, time_us, unvouched_us):
+        return make_record(candidate=name, time_us=time_us, unvouched_us=unvouched_us, kind="custom", precision_class="fp32")
 
     records = [ok("claims_less", 80.0, 30.0), ok("plain", 100.0, 0.0), ok("of_before", 105.0, None), ok("slow", 120.0, 0.0)]
     assert [each.candidate for each in rank(records, ("custom",))] == ["plain", "of_before", "claims_less", "slow"]

@@ -13,7 +13,7 @@ from harness.model.places import REPOSITORY
 from harness.model.problem import load_problem
 from harness.model.verdict import Status
 from harness.results.record import Record
-from harness.runs.evaluation import Evaluation, Referee, _Kept
+from harness.runs.evaluation import Evaluation, Referee, _LastRow
 
 pytestmark = pytest.mark.processes
 
@@ -59,13 +59,13 @@ def test_a_device_that_is_none_is_refused():
 def test_an_answer_is_plain_json_whatever_was_measured():
     import json
 
-    kept = _Kept(problem=None)
+    row = _LastRow(problem=None)
     error = {"max_u": float("inf"), "allowed_max_u": 1.0, "rms_u": 1.0, "allowed_rms_u": None}
-    kept.append(record(), {"errors": [error]})
-    body = Evaluation(kept.records[-1], kept.samples).to_json()
+    row.append(record(), {"errors": [error]})
+    body = Evaluation(row.record, row.samples).to_json()
     assert json.loads(json.dumps(body, allow_nan=False))["errors"][0]["max_u"] is None
     assert body["metadata"]["correctness_trials"] == "(0 / 1)"
-    assert Evaluation(kept.records[-1], kept.samples).correctness
+    assert Evaluation(row.record, row.samples).correctness
 
 
 CORPUS = REPOSITORY / "tests" / "adversarial"
@@ -90,4 +90,4 @@ def test_a_verdict_alone_takes_no_time_of_anything_and_a_budget_ends_the_checks(
     late = referee.evaluate(problem, RIGHT, config="quick", budget_s=0.0)
     assert late.record.reason_code.value == "row_timeout"
     # Neither a device run nor a control was made for want of a time.
-    assert {each.role for each in referee._device_runs.popitem()[1].kept.files.records} == {"baseline", "candidate"}
+    assert {each.role for each in referee._device_runs.popitem()[1].row.files.records} == {"baseline", "candidate"}

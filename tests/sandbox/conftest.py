@@ -11,12 +11,12 @@ import pytest
 
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.fork_client import server_for
-from harness.sandbox.limits import Limits
+from harness.sandbox.limits import ResourceLimits
 from harness.sandbox.spawn import spawn
 from harness.sandbox.strongest import NO_SANDBOX, Sandbox, strongest_sandbox
 
 PRELOADED = ("json",)
-LIMITS = Limits(file_bytes=1 << 30)
+LIMITS = ResourceLimits(file_bytes=1 << 30)
 
 
 class Way(NamedTuple):

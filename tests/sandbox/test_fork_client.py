@@ -16,14 +16,14 @@ import pytest
 
 from harness.sandbox import fork_client
 from harness.sandbox.environment import scrubbed
-from harness.sandbox.limits import Limits
+from harness.sandbox.limits import ResourceLimits
 from harness.sandbox.spawn import spawn
 from harness.sandbox.strongest import NO_SANDBOX, Sandbox, strongest_sandbox
 
 pytestmark = pytest.mark.processes
 
 MODULES = ("decimal", "tempfile")
-LIMITS = Limits(file_bytes=1 << 30)
+LIMITS = ResourceLimits(file_bytes=1 << 30)
 HARNESS = Path(__file__).resolve().parents[2]
 
 

@@ -15,14 +15,14 @@ import pytest
 
 from harness.sandbox import processes
 from harness.sandbox.environment import scrubbed
-from harness.sandbox.limits import Limits
+from harness.sandbox.limits import ResourceLimits
 from harness.sandbox.output import HEAD_BYTES, TAIL_BYTES
 from harness.sandbox.spawn import spawn
 from harness.sandbox.strongest import NO_SANDBOX, strongest_sandbox
 
 pytestmark = pytest.mark.processes
 
-LIMITS = Limits(file_bytes=1 << 30)
+LIMITS = ResourceLimits(file_bytes=1 << 30)
 HARNESS = Path(__file__).resolve().parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 
@@ -135,13 +135,13 @@ def test_nothing_survives_a_harness_that_is_killed(folders, way):
         import os, sys, time
         from pathlib import Path
         from harness.sandbox.environment import scrubbed
-        from harness.sandbox.limits import Limits
+        from harness.sandbox.limits import ResourceLimits
         from harness.sandbox.spawn import spawn
         from harness.sandbox.strongest import NO_SANDBOX, strongest_sandbox
         child = spawn("untrusted", arguments=["touches_forever", {str(touched)!r}],
             environment=scrubbed(os.environ), private=Path({str(folders / "private")!r}),
             repository=Path({str(folders / "repository")!r}),
-            limits=Limits(file_bytes=1 << 30), sandbox={"NO_SANDBOX" if way.sandbox == NO_SANDBOX else "strongest_sandbox()"},
+            limits=ResourceLimits(file_bytes=1 << 30), sandbox={"NO_SANDBOX" if way.sandbox == NO_SANDBOX else "strongest_sandbox()"},
             preloaded={way.preloaded!r})
         print("started", flush=True)
         time.sleep(60)
@@ -160,15 +160,15 @@ def test_nothing_survives_a_harness_that_is_killed(folders, way):
 
 def test_a_file_longer_than_the_limit_is_refused(start, folders, sandbox):
     path = folders / "private" / "long"
-    child = start("writes_long_file", path, sandbox=sandbox, limits=Limits(file_bytes=1 << 20))
+    child = start("writes_long_file", path, sandbox=sandbox, limits=ResourceLimits(file_bytes=1 << 20))
     assert child.channel.receive(10) == {"error": errno.EFBIG}
     assert path.stat().st_size <= 1 << 20
 
 
 def test_a_child_without_a_gpu_gets_no_more_memory_than_its_address_space(start, folders, sandbox):
-    child = start("takes_memory", 256 << 20, sandbox=sandbox, limits=Limits(file_bytes=1 << 20, address_bytes=1 << 30))
+    child = start("takes_memory", 256 << 20, sandbox=sandbox, limits=ResourceLimits(file_bytes=1 << 20, address_bytes=1 << 30))
     assert child.channel.receive(10) == {"taken": 256 << 20}
-    child = start("takes_memory", 2 << 30, sandbox=sandbox, limits=Limits(file_bytes=1 << 20, address_bytes=1 << 30))
+    child = start("takes_memory", 2 << 30, sandbox=sandbox, limits=ResourceLimits(file_bytes=1 << 20, address_bytes=1 << 30))
     assert child.channel.receive(10) == {"error": "MemoryError"}
 
 

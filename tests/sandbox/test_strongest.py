@@ -65,7 +65,7 @@ def test_a_group_gets_the_limits_it_has_controllers_for(tmp_path):
     for name in ("memory.max", "memory.swap.max"):
         (tmp_path / name).write_text("max")
     group = limits.Group(tmp_path)
-    group.limit(limits.Limits(file_bytes=1, memory_bytes=1000, processes=7))
+    group.limit(limits.ResourceLimits(file_bytes=1, memory_bytes=1000, processes=7))
     assert (tmp_path / "memory.max").read_text() == "1000"
     assert (tmp_path / "memory.swap.max").read_text() == "0"
     assert not (tmp_path / "pids.max").exists()

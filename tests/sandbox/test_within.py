@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from harness.sandbox.environment import scrubbed
-from harness.sandbox.limits import Limits
+from harness.sandbox.limits import ResourceLimits
 from harness.sandbox.spawn import spawn
 
 pytestmark = pytest.mark.processes
 
-LIMITS = Limits(file_bytes=1 << 30)
+LIMITS = ResourceLimits(file_bytes=1 << 30)
 linux = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 
 

@@ -47,6 +47,6 @@ def test_they_are_read_from_the_samples_of_the_rows_that_are_ok(tmp_path):
         for each, told in zip(rows, clocks)
     ]
     (tmp_path / "run.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert [(each.record.candidate, each.clocks.profiler_us) for each in agreement.read(rows, tmp_path / "run.csv")] == [
+    assert [(each.record.candidate, each.clocks.traced_us) for each in agreement.read(rows, tmp_path / "run.csv")] == [
         ("itself", 2010.0)
     ]

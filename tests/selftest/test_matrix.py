@@ -25,12 +25,12 @@ def case(name: str = "side_stream", group: str = "clock", **changes) -> Case:
     return Case(path=Path(f"{name}.py"), name=name, group=group, **{**parts, **changes})
 
 
-def record(pair: str, kind: str | None = None, speedup: float | None = None, unseen_us: float | None = None) -> Record:
+def record(pair: str, kind: str | None = None, speedup: float | None = None, unvouched_us: float | None = None) -> Record:
     status, code = pair.split("/")
     return Record(
         run_id="r", utc="2026-01-01T00:00:00Z", problem="tril_small", sizes="M=1024", dtype="float32",
         candidate="side_stream", status=status, reason_code=code, reason="said why" if code else None, kind=kind,
-        speedup=speedup, time_us=100.0 if speedup else None, unseen_us=unseen_us,
+        speedup=speedup, time_us=100.0 if speedup else None, unvouched_us=unvouched_us,
     )
 
 

@@ -9,7 +9,7 @@ from audited_timings import timing_of
 
 from harness.model.device_limits import CPU, CUDA
 from harness.timing.control import Control
-from harness.timing.estimate import count_unseen, estimate_briefly
+from harness.timing.estimate import count_unvouched, estimate_briefly
 from harness.timing.timings import Timing
 
 
@@ -17,41 +17,41 @@ def control_of(overhead_us=40.0, baseline_us=1000.0, **fields):
     return Control(overhead_us, 340.0, baseline_us, typical_overhead_us=overhead_us, **fields)
 
 
-@pytest.mark.parametrize(("time_us", "beyond_us", "unseen_us"), [
+@pytest.mark.parametrize(("time_us", "beyond_us", "unvouched_us"), [
     (1000.0, 0.0, 0.0), (1000.0, 20.0, 0.0), (1000.0, 24.0, 24.0), (1000.0, -30.0, 0.0), (100.0, 3.0, 6.6), (20.0, 20.0, 23.92),
 ])
-def test_from_two_per_cent_or_3_us_on_all_that_a_call_may_take_longer_is_unseen(time_us, beyond_us, unseen_us):
+def test_from_two_per_cent_or_3_us_on_all_that_a_call_may_take_longer_is_unseen(time_us, beyond_us, unvouched_us):
     """Around a longer control the harness's steps may take 4 µs longer for each ms that it is longer."""
-    found = control_of().unseen_us(timing_of(time_us, overhead_us=40.0 + beyond_us), CUDA)
-    assert found == pytest.approx(unseen_us)
+    found = control_of().unvouched_us(timing_of(time_us, overhead_us=40.0 + beyond_us), CUDA)
+    assert found == pytest.approx(unvouched_us)
 
 
-@pytest.mark.parametrize(("time_us", "beyond_us", "unseen_us"), [
+@pytest.mark.parametrize(("time_us", "beyond_us", "unvouched_us"), [
     (1000.0, 50.0, 0.0), (1000.0, 60.0, 60.0), (10_000.0, 500.0, 0.0), (10_000.0, 800.0, 800.0),
 ])
-def test_on_a_cpu_it_is_from_five_per_cent_or_50_us_on(time_us, beyond_us, unseen_us):
-    assert control_of().unseen_us(timing_of(time_us, overhead_us=40.0 + beyond_us), CPU) == pytest.approx(unseen_us)
+def test_on_a_cpu_it_is_from_five_per_cent_or_50_us_on(time_us, beyond_us, unvouched_us):
+    assert control_of().unvouched_us(timing_of(time_us, overhead_us=40.0 + beyond_us), CPU) == pytest.approx(unvouched_us)
 
 
 def test_another_baseline_around_which_the_steps_took_less_shows_what_they_may_take():
-    assert control_of(others_us=(30.0,)).unseen_us(timing_of(overhead_us=55.0), CUDA) == pytest.approx(25.0)
-    assert control_of().unseen_us(timing_of(overhead_us=55.0), CUDA) == 0.0
+    assert control_of(others_us=(30.0,)).unvouched_us(timing_of(overhead_us=55.0), CUDA) == pytest.approx(25.0)
+    assert control_of().unvouched_us(timing_of(overhead_us=55.0), CUDA) == 0.0
 
 
 def test_the_steps_of_a_queue_that_was_not_gated_are_held_against_the_longest_of_the_controls():
     synchronised = control_of(synchronised_overhead_us=400.0)
-    assert synchronised.unseen_us(timing_of(overhead_us=415.0, hidden=False), CUDA) == 0.0
-    assert synchronised.unseen_us(timing_of(overhead_us=425.0, hidden=False), CUDA) == pytest.approx(25.0)
-    assert control_of().unseen_us(timing_of(overhead_us=365.0, hidden=False), CUDA) == pytest.approx(25.0)
+    assert synchronised.unvouched_us(timing_of(overhead_us=415.0, hidden=False), CUDA) == 0.0
+    assert synchronised.unvouched_us(timing_of(overhead_us=425.0, hidden=False), CUDA) == pytest.approx(25.0)
+    assert control_of().unvouched_us(timing_of(overhead_us=365.0, hidden=False), CUDA) == pytest.approx(25.0)
 
 
 def test_what_either_is_not_known_to_counts_as_unseen():
-    sure = control_of().unseen_us(timing_of(overhead_us=65.0), CUDA)
-    assert control_of(overhead_reach_us=7.0).unseen_us(timing_of(overhead_us=65.0), CUDA) == pytest.approx(sure + 7.0)
+    sure = control_of().unvouched_us(timing_of(overhead_us=65.0), CUDA)
+    assert control_of(overhead_reach_us=7.0).unvouched_us(timing_of(overhead_us=65.0), CUDA) == pytest.approx(sure + 7.0)
     scattered = timing_of(overhead_us=65.0)
     scattered.wall_less_time_us = [55.0, 75.0] * 10
     assert 0 < scattered.overhead_reach_us < 20.0
-    assert control_of().unseen_us(scattered, CUDA) == pytest.approx(sure + scattered.overhead_reach_us)
+    assert control_of().unvouched_us(scattered, CUDA) == pytest.approx(sure + scattered.overhead_reach_us)
     assert timing_of().overhead_reach_us == Timing().overhead_reach_us == 0.0
 
 
@@ -73,8 +73,8 @@ def test_where_the_judge_missed_a_launch_the_trimmed_mean_stands_in():
 
 
 def test_a_clock_that_nothing_is_known_of_has_nothing_unseen():
-    assert control_of().unseen_us(Timing(candidate_us=[1.0]), CUDA) == 0.0
-    assert Control(None, None, 1000.0).unseen_us(timing_of(), CUDA) == 0.0
+    assert control_of().unvouched_us(Timing(candidate_us=[1.0]), CUDA) == 0.0
+    assert Control(None, None, 1000.0).unvouched_us(timing_of(), CUDA) == 0.0
 
 
 def test_the_control_hands_on_what_its_own_steps_took():
@@ -92,20 +92,20 @@ def estimated():
 
 def test_the_low_end_of_the_speedup_is_that_of_a_call_that_takes_as_much_longer(estimated):
     before = estimated.speedup
-    count_unseen(estimated, 125.0, 0.99)
-    assert estimated.unseen_us == 125.0 and estimated.times_unseen == 1.25
+    count_unvouched(estimated, 125.0, 0.99)
+    assert estimated.unvouched_us == 125.0 and estimated.times_unvouched == 1.25
     assert estimated.speedup.lo == pytest.approx(before.lo / 1.25)
     assert (estimated.speedup.estimate, estimated.speedup.hi) == (before.estimate, before.hi)
-    assert any("unseen_us" in note for note in estimated.notes)
+    assert any("unvouched_us" in note for note in estimated.notes)
 
 
 def test_the_word_goes_by_that_low_end(estimated):
     estimated.of_this_process = estimated.speedup = type(estimated.speedup)(1.2, 1.15, 1.25)
-    count_unseen(estimated, 100.0, 0.99)
+    count_unvouched(estimated, 100.0, 0.99)
     assert estimated.word == "UNSURE" and estimated.speedup.lo < 1
 
 
 def test_nothing_unseen_changes_nothing(estimated):
     before = estimated.speedup
-    count_unseen(estimated, 0.0, 0.99)
+    count_unvouched(estimated, 0.0, 0.99)
     assert estimated.speedup == before and not estimated.notes

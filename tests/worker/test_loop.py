@@ -43,7 +43,7 @@ class ScriptedStage:
     def signal_end(self, sequence):
         self.steps.append(f"end {sequence}")
 
-    def fill(self, index):
+    def fill_and_flush(self, index):
         self.steps.append(f"fill {index}")
         self.slot.view(torch.float32).fill_(index + 1)
 

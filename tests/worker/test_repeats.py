@@ -25,7 +25,7 @@ class Stage:
     def __getattr__(self, name):
         return lambda *_: self.steps.append(name)
 
-    def fill(self, index):
+    def fill_and_flush(self, index):
         self.steps.append("fill")
         self.slot.view(torch.float32).fill_(3.0)
 

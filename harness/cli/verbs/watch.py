@@ -23,7 +23,8 @@ from harness.model.problem import Problem, at_sizes, find_problem, in_mode, load
 from harness.model.settings import check_one_size, load_settings
 from harness.model.verdict import ReasonCode
 from harness.report import terminal
-from harness.report.leaderboard import rank, render, render_row
+from harness.report.leaderboard import render, render_row
+from harness.results.ranking import rank_of
 from harness.results.record import Record
 from harness.runs.saved_files import SavedFiles
 from harness.sandbox.prestart import prestart
@@ -174,7 +175,7 @@ class LiveLeaderboard:
 
     def _ranked(self, present: set[str]) -> list[Record]:
         records = [record for name, record in self._records.items() if name in present]
-        return rank(records, self._problem.kinds, self._problem.accuracy.precision_class)
+        return rank_of(records, self._problem)
 
 
 def _fitting_stdout() -> dict[str, Any]:

@@ -20,7 +20,7 @@ _SAMPLED_WORDS = 4096
 _fill, _get_num_threads, _set_num_threads = torch.Tensor.fill_, torch.get_num_threads, torch.set_num_threads
 
 
-class KeyedEvictor:
+class CpuCacheFlush:
     """A shared `region` (uint8) as large as a CPU's last-level cache, written over with one word after another, by so
     many `threads` of PyTorch's whatever a candidate has set; None: by as many as there are.
     """

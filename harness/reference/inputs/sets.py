@@ -84,7 +84,7 @@ class InputSet(Inputs):
 
 
 @dataclass(frozen=True)
-class DeferredInputs(Inputs):
+class RedrawnInputs(Inputs):
     """Inputs that nobody keeps: each look at `region` draws them again under their seed, by `draw(family, seed)`."""
 
     skeleton: Any

@@ -6,8 +6,8 @@ segment with open inputs beside one as usual tells the first, one launch among o
 other values whether the call goes by those. Where a GPU's queue is not gated, an honest call too gains by a window that
 opens late, since the host runs ahead meanwhile: there all launches of a segment lie open, and the second tells both.
 
-What looks so is looked at again, because on a busy machine one probe proves nothing, and the weakest of them counts.
-How many looked so counts too: a load on the machine hides an early start now and then, and who begins early by chance
+What seems so is probed again, because on a busy machine one probe proves nothing, and the weakest of them counts.
+How many seemed so counts too: a load on the machine hides an early start now and then, and who begins early by chance
 hides it by himself.
 """
 
@@ -23,7 +23,7 @@ from harness.model.device_limits import CUDA, ProbeLimits
 # For how long the inputs lie open: twice the call, in these bounds.
 _LEAST_S, _MOST_S = 1e-3, 20e-3
 _TRIES = 5
-# So many findings among all that one worker showed are a doubt, whatever stands beside them: of 92 looks at honest
+# So many findings among all that one worker showed are a doubt, whatever stands beside them: of 92 probes of honest
 # entries on two cores, with one load beside them and with three, 3 were findings.
 _OFTEN = 3
 # Of a few launches on a GPU: their inputs lie open for twice the call, so that what was begun is over. Honest calls have
@@ -62,7 +62,7 @@ class ProbeResult:
 
     @property
     def was_often_one(self) -> bool:
-        """Whether too many looks were findings for chance, though this one may be none."""
+        """Whether too many probes were findings for chance, though this one may be none."""
         return self.findings >= _OFTEN
 
     @property

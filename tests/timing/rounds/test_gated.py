@@ -9,7 +9,8 @@ import pytest
 
 from harness.timing.probes.runner import ProbeRunner
 from harness.timing.probes.schedule import Probe
-from harness.timing.rounds import Rounds, fewer_that_fit
+from harness.timing.rounds import Rounds
+from harness.timing.segment_length import fewer_that_fit
 
 
 def test_on_a_cpu_nothing_is_held_and_hidden_is_unknown(rounds_of):

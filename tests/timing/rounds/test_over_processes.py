@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.judge.judgement import published
+from harness.judge.conclusion import published
 from harness.timing.baseline_pool import BaselinePool
 from harness.timing.estimate import allow_for_other_processes
 from harness.timing.stats import Interval, PooledBaseline, eager_share, process_share

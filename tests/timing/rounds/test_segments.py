@@ -12,7 +12,8 @@ import torch
 from harness.launch.failures import Failed, failed
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.probes.runner import ProbeRunner
-from harness.timing.rounds import Rounds, launches_wanted
+from harness.timing.rounds import Rounds
+from harness.timing.segment_length import launches_wanted
 
 
 def test_the_slow_lead_in_of_each_segment_is_thrown_away(rounds_of):

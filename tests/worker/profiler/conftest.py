@@ -28,7 +28,7 @@ class Stage:
     def wait_for_turn(self, sequence):
         self.steps = [f"turn {sequence}"]
 
-    def fill(self, index):
+    def fill_and_flush(self, index):
         self.steps.append("fill")
 
     def wait_for_window(self, sequence):

@@ -1,7 +1,7 @@
 """The first process behind the sandbox: it shuts the door, starts the untrusted program, and ends with all it
 started.
 
-Run by path with ``python -I -S entry.py PLAN`` (PLAN is JSON made by `spawn`). It stays as the parent of the
+Run by path with ``python -I -S init_process.py PLAN`` (PLAN is JSON made by `spawn`). It stays as the parent of the
 program: it adopts orphans, reports how the program died on a pipe, and kills everything when the program or
 the harness is gone (the lifeline, a pipe whose far end only the harness holds, is then closed).
 """
@@ -130,7 +130,7 @@ def main(plan: dict, start: Callable[[dict], int] = _start) -> int:
             mounts.adopt_orphans()
             mounts.give_up_powers()
     except (OSError, ValueError) as error:
-        os.write(status_fd, json.dumps({"wall": str(error)}).encode())
+        os.write(status_fd, json.dumps({"refused": str(error)}).encode())
         return 1
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)

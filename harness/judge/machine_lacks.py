@@ -1,0 +1,88 @@
+"""What a candidate raises for want of what this machine lacks: a GPU, a compiler, room on a disk. That is no fault of it.
+
+Where such a GPU is stood in for, by Triton's interpreter, what only a GPU can do is told from what is wrong.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+from harness.attribution.source_names import source_text
+from harness.build.cache import default_root
+from harness.build.machine_faults import machine_fault
+from harness.judge.judgement import Prepared
+from harness.launch.failures import Failed
+from harness.model.device_limits import DeviceLimits
+from harness.model.verdict import ReasonCode, Status, Verdict
+from harness.protocol.gpu_wanted import wants_gpu
+
+_RAISES_FOR_WANT = (ReasonCode.RAISED, ReasonCode.EXITED)
+# What the interpreter's stand-ins for a kernel's values raise for what only the compiler can do with these.
+_RAISED_FOR_WANT_OF_A_COMPILER = ("AttributeError", "NotImplementedError", "TypeError")
+_NAMES_A_GPU = re.compile(r"cuda|gpu|nvidia", re.IGNORECASE)
+
+
+def for_want_here(prepared: Prepared, verdict: Verdict, limits: DeviceLimits) -> Verdict | None:
+    """The verdict in the place of `verdict` where that comes of what this machine lacks; else None."""
+    return _for_the_machine(verdict) or _for_the_cpu(prepared, verdict, limits) or _for_a_gpu(prepared, verdict, limits)
+
+
+def _for_the_machine(verdict: Verdict) -> Verdict | None:
+    """Whoever raises for want of a compiler or of room on a disk, which this machine does lack, is not wrong."""
+    return machine_fault(verdict.reason, [default_root()]) if verdict.reason_code in _RAISES_FOR_WANT else None
+
+
+def _for_the_cpu(prepared: Prepared, verdict: Verdict, limits: DeviceLimits) -> Verdict | None:
+    """C++ that refuses CUDA tensors in so many words is for another device, not wrong."""
+    refused = verdict.reason_code is ReasonCode.RAISED and re.search(r"\bcpu\b", verdict.reason, re.IGNORECASE)
+    if prepared.language != "cpp" or limits.is_host or not refused:
+        return None
+    reason = f"it is C++ for the CPU ({verdict.reason}); --device cpu runs it"
+    return Verdict(Status.SKIPPED, ReasonCode.NEEDS_CPU, reason)
+
+
+def _for_a_gpu(prepared: Prepared, verdict: Verdict, limits: DeviceLimits) -> Verdict | None:
+    """What raises for want of a GPU, where there is none, is not wrong. Nor is CUDA, or what asks PyTorch for its device,
+    whatever it raises there: it may lack what it left out of its import as it heard of no device.
+    """
+    is_here = not limits.is_host or prepared.stand_in_gpu is not None  # one of which `interpreter` decides
+    if prepared.is_baseline or is_here or verdict.reason_code is not ReasonCode.RAISED:
+        return None
+    asks = prepared.language == "cuda" or "torch.cuda" in source_text(Path(prepared.path))
+    if not asks and not wants_gpu(verdict.reason):
+        return None
+    return Verdict(Status.SKIPPED, ReasonCode.NO_GPU, f"it needs a GPU, and there is none here ({verdict.reason})")
+
+
+def takes_a_gpu(failure: Failed, prepared: Prepared) -> bool:
+    """Whether what was raised in Triton's interpreter may be for want of a GPU, or of a compiler for one: then it says
+    nothing of the candidate.
+    """
+    if failure.verdict.reason_code is not ReasonCode.RAISED:
+        return False
+    words = failure.exception
+    frames = words.get("frames")
+    innermost = str(frames[-1]) if isinstance(frames, list) and frames else ""
+    if innermost.startswith(_interpreters_places()):
+        return True
+    if words.get("in_kernel") is True and words.get("type") in _RAISED_FOR_WANT_OF_A_COMPILER:
+        return True
+    said = words.get("message") or _line_at(words.get("where"), prepared)
+    return wants_gpu(str(said)) or bool(_NAMES_A_GPU.search(str(said)))
+
+
+def _interpreters_places() -> tuple[str, ...]:
+    """The folders of Triton, and of NumPy, which computes for its interpreter."""
+    found = (importlib.util.find_spec(name) for name in ("triton", "numpy"))
+    return tuple(f"{Path(spec.origin).parent}/" for spec in found if spec is not None and spec.origin)
+
+
+def _line_at(where: object, prepared: Prepared) -> str:
+    """The line of the candidate's source that raised without a word, as a plain assert does."""
+    path, _, number = str(where).rpartition(":")
+    if Path(path).name != Path(prepared.path).name or not number.isdigit():
+        return ""
+    lines = source_text(Path(prepared.path)).splitlines()
+    return lines[int(number) - 1] if 0 < int(number) <= len(lines) else ""

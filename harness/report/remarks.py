@@ -1,0 +1,155 @@
+"""What is said below a leaderboard: why a row did not rank, what to know of others, and what to type next."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from pathlib import Path
+
+from harness.model.places import PROGRAM
+from harness.model.problem_notes import bars_ranks, notes_in
+from harness.model.spelling import listed
+from harness.model.verdict import WANT_ANOTHER_DEVICE, ReasonCode, Status
+from harness.report import terminal
+from harness.results.ranking import why_unranked
+from harness.results.record import Record
+
+_MOST_NAMED = 3  # rows by name that have the same note
+# How many times as long eager may take beside one row as in its own: on an H200 1.001 was seen, on a busy CPU 1.9.
+_AT_ODDS = 1.25
+_FAR_SLOWER = 100.0
+
+
+def remarks_on(group: list[Record]) -> list[str]:
+    """The lines below one table: on its rows, on rows that are close or at odds, and on the problem."""
+    return _on_all_rows(group) + _too_close(group) + _at_odds(group) + _of_the_problem(group)
+
+
+def _on_all_rows(group: list[Record]) -> list[str]:
+    """The remarks on all rows; rows that did not run for one reason share a line, and so do those that are only compiled."""
+    remarks = []
+    for record in group:
+        alike = [each for each in group if _ending(each) == _ending(record)]
+        if record.status not in WANT_ANOTHER_DEVICE or len(alike) == 1:
+            remarks += remarks_on_row(record, group)
+            continue
+        own = [] if record is not alike[0] else [_shared_remark(alike)]
+        remarks += own + remarks_on_row(record, group)[1:]
+    return remarks
+
+
+def _ending(record: Record) -> tuple[str, str | None]:
+    """What rows have in common that share a line."""
+    is_compiled = record.status is Status.COMPILED and not record.spills
+    return record.status.value, None if is_compiled else record.reason
+
+
+def _shared_remark(alike: list[Record]) -> str:
+    """One line for rows that have one ending."""
+    first = alike[0]
+    names = ", ".join(each.candidate for each in alike)
+    whose = f"{len(alike)} rows" if len(alike) > _MOST_NAMED else names
+    if first.status is Status.COMPILED:
+        archs = sorted({each.arch for each in alike if each.arch})
+        return (
+            f"{whose}: compiled{f' for {listed(archs)}' if archs else ''} without spills; there is no GPU here to run them. "
+            f"{PROGRAM} show {first.candidate}   tells its registers and shared memory"
+        )
+    return f"{whose}: {first.status.value}: {first.reason or 'no reason was recorded'}"
+
+
+def remarks_on_row(record: Record, group: list[Record]) -> list[str]:
+    """The line of a row that did not rank, and a line for each warning."""
+    remarks = []
+    if record.status is not Status.OK:
+        reason = record.reason or "no reason was recorded"
+        remarks.append(f"{record.candidate}: {record.status.value}: {reason}")
+    elif record.role == "candidate" and record.rank is None and not bars_ranks(record.problem_note):
+        remarks.append(f"{record.candidate}: ok, without a rank: {why_unranked(record, group)}")
+    return remarks + [f"{whose}: note: {line}" for line in _notes_of(record) if (whose := _noted(line, record, group))]
+
+
+def _of_the_problem(group: list[Record]) -> list[str]:
+    """One line for each note on the problem, whichever rows have it."""
+    notes = dict.fromkeys(note for record in group for note in notes_in(record.problem_note))
+    return [f"note on {group[0].problem}: {note.sentence}" for note in notes]
+
+
+def _notes_of(record: Record) -> list[str]:
+    return [line for line in (record.warnings or "").splitlines() if line.strip()]
+
+
+def _noted(line: str, record: Record, group: list[Record]) -> str | None:
+    """The rows that have this note, where `record` is the first of them; None where another has said it already."""
+    rows = [each for each in group if line in _notes_of(each)]
+    if rows[0] is not record:
+        return None
+    if len(rows) > _MOST_NAMED:
+        return f"{len(rows)} of {len(group)} rows"
+    return ", ".join(each.candidate for each in rows)
+
+
+def _too_close(group: list[Record]) -> list[str]:
+    """One line for each pair of neighbours in rank whose speedup intervals overlap."""
+    ranked = [record for record in group if record.rank is not None]
+    return [
+        f"{first.candidate} and {second.candidate}: ranks {first.rank} and {second.rank} are close, "
+        f"their intervals overlap"
+        for first, second in zip(ranked, ranked[1:])
+        if None not in (first.speedup_lo, second.speedup_hi) and second.speedup_hi >= first.speedup_lo
+    ]
+
+
+def _at_odds(group: list[Record]) -> list[str]:
+    """One line where eager took another time beside a row than in its own, on the same device, for the worst of such
+    rows.
+
+    Times of a table are then no guide to its speedups, which are of the same rounds.
+    """
+    own_us = {each.uuid: each.time_us for each in group if each.role == "baseline" and each.candidate == "eager"}
+    apart = {
+        position: abs(math.log(_eager_us(each) / own_us[each.uuid])) for position, each in enumerate(group)
+        if _eager_us(each) > 0.0 and (own_us.get(each.uuid) or 0.0) > 0.0
+        and (each.time_us or 0.0) < _FAR_SLOWER * _eager_us(each)  # else it waits between calls, and is slower after that
+    }
+    if not apart or max(apart.values()) < math.log(_AT_ODDS):
+        return []
+    worst = group[max(apart, key=apart.get)]
+    beside, own = (terminal.time_text(time_us) for time_us in (_eager_us(worst), own_us[worst.uuid]))
+    return [
+        f"{worst.candidate}: eager took {beside} beside it and {own} in its own row: something else was using the "
+        "device; speedups are of the same rounds, times are not; run again when it is quiet"
+    ]
+
+
+def _eager_us(record: Record) -> float:
+    """Eager's time in the rounds of that row; 0 where it is not known."""
+    over_eager = record.baseline_us if record.baseline == "eager" else None
+    return record.eager_us or over_eager or 0.0
+
+
+def next_lines(records: list[Record], command: str | None, records_path: object) -> list[str]:
+    """Where the records are, and the one command that helps most now."""
+    first = records[0]
+    command = command or f"{PROGRAM} problems/{first.problem}.yaml"
+    own = [each for each in records if each.role == "candidate"]
+    unsure = [each for each in own if each.status is Status.UNSURE]
+    waiting = [
+        each for each in own
+        if each.status in WANT_ANOTHER_DEVICE and each.reason_code is not ReasonCode.SAVED_MEANWHILE
+    ]
+    failed = [each for each in own if each.status is not Status.OK and each not in unsure + waiting]
+    if failed:
+        text = f"Next: {command} --only {failed[0].candidate}   runs that one alone, once it is mended"
+    elif unsure:
+        plain = re.sub(r" --(config|only) \S+", "", command)
+        text = f"Next: {plain} --only {unsure[0].candidate} --config rigorous   measures it for longer"
+    elif waiting:
+        text = f"Next: {PROGRAM} doctor   says what this machine lacks to run the others"
+    elif own:
+        folder = Path(str(records_path)).parent.parent if records_path else f"results/{first.problem}"
+        text = f"Next: {PROGRAM} compare {shlex.quote(f'{folder}/')}   sets this beside other devices"
+    else:
+        text = f"Next: put a file with a class ModelNew into candidates/{first.problem}/ and run again"
+    return ([f"Results: {records_path}"] if records_path else []) + [text]
