@@ -223,7 +223,7 @@ class Timing:
     @property
     def times_unvouched(self) -> float:
         """How many times as long as it says a call may take, for all that the judge's clock shows."""
-        return 1 + self.unvouched_us / self.time_us
+        return 1 + self.unvouched_us / self.time_us if self.unvouched_us else 1.0
 
     @property
     def shorter_us(self) -> float:
