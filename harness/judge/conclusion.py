@@ -12,8 +12,8 @@ from harness.model.settings import Settings
 from harness.model.verdict import ReasonCode, Status
 from harness.timing.estimate import allow_for_other_processes
 from harness.timing.stats import (
-    UNCOUNTED, Interval, call, confidence_at, eager_share, estimate_log_ratio, lowered, reaching, shifted, spanning, trimmed_mean,
-    tukey_mclaughlin, unseen, with_share,
+    UNCOUNTED, Interval, call, confidence_at, eager_share, estimate_log_ratio, lowered, reaching, shifted, spanning,
+    trimmed_mean, tukey_mclaughlin, unseen, with_share,
 )
 from harness.timing.timings import Timing
 

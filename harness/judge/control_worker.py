@@ -41,7 +41,7 @@ class ControlWorker:
         self, build_pool: BuildPool, prestart: WorkerPrestart, progress: Progress, bench: Bench, settings: Settings
     ) -> None:
         self.build_pool, self._prestart, self._progress = build_pool, prestart, progress
-        self.setup: Setup | None = None
+        self.setup: Setup  # given once there are references, and anew with other parameters
         self.control: Control | None = None
         self.pool = BaselinePool(settings.eager_players if bench.limits.process_adds else 0)
         self.row_s = 0.0
