@@ -123,8 +123,7 @@ def check_outputs(attempt: Attempt) -> None:
             prepared.precision_class, attempt.loader, timeout_s, judgement.figures if attempt.first else [],
         )
         check.call_once(session, attempt.reference, prepared.precision_class, attempt.loader, timeout_s)
-        if session.reordered:
-            attempt.warn([_REORDERED])
+        attempt.warn([_REORDERED] if session.reordered else [])
         if is_whole:
             judgement.state_moved = moves_alike(session, attempt.reference, timeout_s)
         if refused:
@@ -171,8 +170,7 @@ def audit_times(attempt: Attempt) -> None:
                 check_evenness(timing, limits)
                 if not is_references(timing, limits, control):  # an interval is then as wide as it says
                     check_spread(timing, limits, attempt.settings.half_width)
-                if control is not None:
-                    count_unvouched(timing, control.unvouched_us(timing, limits), attempt.settings.confidence)
+                count_unvouched(timing, control.unvouched_us(timing, limits) if control else 0.0, attempt.settings.confidence)
     judgement.timings.append(timing)
     if attempt.first:
         judgement.warnings += memory_notes(attempt.reference.memory, timing.lacked_launches)
@@ -247,8 +245,7 @@ def _eager_alone_us(setup: Setup, gated: bool) -> float:
     reference, bench = setup.references[0], setup.bench
     sets = [reference.draw() for _ in range(_ALONE_LAUNCHES)]
     bench.synchronize()
-    gate = gated and bench.limits.gates_queues
-    made = [bench.local_launches(reference.model, sets, gate=gate) for _ in range(_ALONE_TIMES)]
+    made = [bench.local_launches(reference.model, sets, gate=gated and bench.limits.gates_queues) for _ in range(_ALONE_TIMES)]
     return statistics.median(local.times_us[-1] for local in made)
 
 
