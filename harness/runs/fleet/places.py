@@ -45,8 +45,9 @@ class Places(Protocol):
     def hear(self, timeout_s: float | None) -> Sequence[tuple[int, tuple[Any, ...]]]:
         """Return what was said since, waiting for it up to `timeout_s`.
 
-        The first of a place is ("here",), the last of one that ended ("gone", how). Of number -1, for the user, are
-        ("told", text), and ("fault", text) of what could not be used.
+        The first of a place is ("here",), the last of one that ended ("gone", how). Where a `Delivery` did not arrive with
+        its builds, ("unsent", why). Of number -1, for the user, are ("told", text), and ("fault", text) of what could not
+        be used.
         """
         ...
 
@@ -66,8 +67,8 @@ class Places(Protocol):
         """End several, side by side."""
         ...
 
-    def builds(self, request: RunRequest, device: DeviceIdentity) -> Builds:
-        """Return the builds of the candidates for devices of this model, which are begun at once."""
+    def builds(self, request: RunRequest, number: int, device: DeviceIdentity) -> Builds:
+        """Return the builds of the candidates for devices like that of the place `number`, which are begun at once."""
         ...
 
 
@@ -122,7 +123,7 @@ class LocalPlaces:
         for number in numbers:
             self.end(number)
 
-    def builds(self, request: RunRequest, device: DeviceIdentity) -> Builds:
+    def builds(self, request: RunRequest, number: int, device: DeviceIdentity) -> Builds:
         problem = request.problem
         return queue_for(
             problem, sound_of(problem, request.candidates), toolchain_for(device.sm, request.archs), request.settings,

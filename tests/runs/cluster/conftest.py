@@ -1,4 +1,6 @@
-"""A Ray cluster of several nodes on this machine's CPU: each has a temporary folder, locks and a cache of its own."""
+"""A Ray cluster of several nodes on this machine's CPU: each has a temporary folder, locks and a cache of its own, and a
+pretended GPU of some model, for actors that pretend as well.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,14 @@ class Nodes:
             "num_cpus": 0, "num_gpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False,
         })
 
-    def add(self, **options):
+    def add(self, model: str, cpus: int = 1):
         self.count += 1
         own = self.folder / f"node{self.count}"
         own.mkdir()
-        variables = {"TMPDIR": str(own), ENVIRONMENT_VARIABLE: str(self.folder / f"cache{self.count}")}
+        variables = {"TMPDIR": str(own), ENVIRONMENT_VARIABLE: str(self.folder / f"cache{self.count}"), "MODEL": model}
         return self.cluster.add_node(
-            num_cpus=1, num_gpus=0, object_store_memory=STORE_BYTES, env_vars=variables | options.pop("env_vars", {}), **options
+            num_cpus=cpus, num_gpus=1, resources={f"accelerator_type:{model}": 1}, object_store_memory=STORE_BYTES,
+            env_vars=variables,
         )
 
     def remove(self, node) -> None:
@@ -53,13 +56,13 @@ class Nodes:
 
 @pytest.fixture(scope="session")
 def nodes(tmp_path_factory):
-    """A cluster of two nodes, for all tests; what a test adds it removes."""
+    """A cluster of two nodes, with an H100 and an A100, for all tests; what a test adds it removes."""
     import ray
 
     os.environ["RAY_health_check_period_ms"], os.environ["RAY_health_check_failure_threshold"] = "500", "4"
     made = Nodes(tmp_path_factory.mktemp("ray"))
-    made.add()
-    made.add()
+    made.add("H100")
+    made.add("A100")
     ray.init(address=made.cluster.address, log_to_driver=False, logging_level="error", namespace="kernel-referee")
     yield made
     ray.shutdown()
