@@ -60,6 +60,7 @@ def nodes(tmp_path_factory):
     import ray
 
     os.environ["RAY_health_check_period_ms"], os.environ["RAY_health_check_failure_threshold"] = "500", "4"
+    os.environ["RAY_raylet_start_wait_time_s"] = "120"  # beside other tests
     made = Nodes(tmp_path_factory.mktemp("ray"))
     made.add("H100")
     made.add("A100")
