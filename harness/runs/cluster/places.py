@@ -97,6 +97,12 @@ class RayPlaces:
         return any(each.is_again and not each.is_open and each.since_s > until_s for each in self._places.values())
 
     @property
+    def expects_model(self) -> bool:
+        models = {each.seat.model for each in self._places.values() if each.is_open}
+        since_s = time.monotonic() - _UNTOLD_S  # other jobs may have it
+        return any(each.since_s > since_s and each.seat.model not in models for each in self._places.values())
+
+    @property
     def pending(self) -> int:
         """How many devices are waited for."""
         return sum(not place.is_open for place in self._places.values())

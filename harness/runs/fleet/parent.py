@@ -89,8 +89,8 @@ class Fleet:
         )
 
     def _all_is_judged(self) -> bool:
-        joined = all(number in self._team_of for number in self._places.open)
         # A model's only device may still be on its way.
+        joined = all(number in self._team_of for number in self._places.open) and not self._places.expects_model
         more = self._places.expects_more  # whoever has lost its devices may have one again
         return joined and bool(self._teams) and all(
             team.is_over or not (team.judges or more) for team in self._teams.values()

@@ -22,8 +22,9 @@ from harness.sandbox.strongest import strongest_sandbox
 class Places(Protocol):
     """The places of one run, each with one device.
 
-    `open` are the numbers of those that can be spoken to, and `expects_more` says whether one is on its way without which
-    the run could not begin. They `share_cpu` where every "cpu" among them is this machine's.
+    `open` are the numbers of those that can be spoken to. `expects_more` says whether one is on its way without which the
+    run could not begin or go on, `expects_model` whether the first of some model is. They `share_cpu` where every "cpu"
+    among them is this machine's.
     """
 
     share_cpu: bool
@@ -33,6 +34,9 @@ class Places(Protocol):
 
     @property
     def expects_more(self) -> bool: ...
+
+    @property
+    def expects_model(self) -> bool: ...
 
     def label(self, number: int) -> str:
         """Return what the place is called in what is told of it."""
@@ -76,7 +80,7 @@ class LocalPlaces:
     """Referee processes of this machine; a device that is named twice has a number behind its name."""
 
     share_cpu = True
-    expects_more = False
+    expects_more = expects_model = False
 
     def __init__(self, judges: Sequence[JudgeProcess]) -> None:
         self._judges = dict(enumerate(judges))

@@ -25,24 +25,23 @@ STORE_BYTES = 80 << 20  # the least that Ray takes
 
 
 class Nodes:
-    """The nodes of a cluster whose head runs nothing; `add` one, `remove` it as if its machine were gone."""
+    """The nodes of a cluster; `add` one, the first as its head, `remove` one as if its machine were gone."""
 
     def __init__(self, folder: Path) -> None:
         from ray.cluster_utils import Cluster
 
         self.folder, self.count = folder, 0
-        self.cluster = Cluster(initialize_head=True, head_node_args={
-            "num_cpus": 0, "num_gpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False,
-        })
+        self.cluster = Cluster()
 
-    def add(self, model: str, cpus: int = 1):
+    def add(self, model: str):
+        """Start a node with a core and a pretended GPU of that model."""
         self.count += 1
         own = self.folder / f"node{self.count}"
         own.mkdir()
         variables = {"TMPDIR": str(own), ENVIRONMENT_VARIABLE: str(self.folder / f"cache{self.count}"), "MODEL": model}
         return self.cluster.add_node(
-            num_cpus=cpus, num_gpus=1, resources={f"accelerator_type:{model}": 1}, object_store_memory=STORE_BYTES,
-            env_vars=variables,
+            num_cpus=1, num_gpus=1, resources={f"accelerator_type:{model}": 1}, object_store_memory=STORE_BYTES,
+            env_vars=variables, **({"include_dashboard": False} if self.count == 1 else {}),
         )
 
     def remove(self, node) -> None:
@@ -60,7 +59,6 @@ def nodes(tmp_path_factory):
     import ray
 
     os.environ["RAY_health_check_period_ms"], os.environ["RAY_health_check_failure_threshold"] = "500", "4"
-    os.environ["RAY_raylet_start_wait_time_s"] = "120"  # beside other tests
     made = Nodes(tmp_path_factory.mktemp("ray"))
     made.add("H100")
     made.add("A100")

@@ -8,11 +8,13 @@ import asyncio
 import json
 import os
 import signal
+import threading
 
 import pytest
 
 from harness.runs.cluster.link import Link
 from harness.runs.cluster.referees import Job, Referees
+from harness.sandbox.locks import Lock
 
 RIGHT = """import torch
 
@@ -34,7 +36,7 @@ def told(nodes):
 
 @pytest.fixture(scope="module")
 def judges(nodes, told):
-    with Referees(link=Link("cpu"), progress=told) as opened:
+    with Referees(link=Link("cpu", "A100"), progress=told) as opened:  # one judge
         yield opened
 
 
@@ -88,6 +90,15 @@ def test_a_job_whose_judge_is_killed_is_judged_again(judges, job_of, told, monke
     found = {job.name: answer.record for job, answer in judges.map(jobs)}
     assert killed and found["victim"].status.value == "ok" and "SIGKILL" in found["victim"].warnings
     assert {found[f"c{number}"].status.value for number in range(3)} == {"checked"}
+
+
+def test_a_device_that_another_run_has_is_waited_for(nodes, judges, job_of, told, monkeypatch):
+    waits = threading.Event()
+    monkeypatch.setattr(told, "note", lambda text: waits.set() if "is timing on this CPU: waiting" in text else None)
+    with Lock(nodes.folder / "node2" / "kernel-referee-locks" / "cpu.lock", for_all=True):
+        answer = judges.submit(job_of("  # waits", check_only=False))
+        assert waits.wait(60) and not answer.done()
+    assert answer.result(60).record.status.value == "ok"
 
 
 def pid_of(place) -> int:

@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,48 +45,20 @@ def statuses(result) -> dict[str, str]:
     return {record.candidate: record.status.value for record in own(result)}
 
 
-def one_device() -> list:
-    return Link("cpu").seats()[:1]
-
-
 def test_every_candidate_is_judged_once_with_the_verdict_that_one_machine_gives(nodes, request_for, tmp_path, listening):
+    """On the node of the pretended A100; builds are made on both."""
     asked, path = request_for(NAMES), tmp_path / "compiled.py"
     path.write_text(COMPILED)
     told = listening()
-    [result] = run.run(replace(asked, candidates=[*asked.candidates, read_candidate(path)]), Link("cpu"), told)
+    [result] = run.run(replace(asked, candidates=[*asked.candidates, read_candidate(path)]), Link("cpu", "A100"), told)
     assert statuses(result) == EXPECTED | {"compiled": "incorrect"}
     assert len(own(result)) == len(NAMES) + 1
-    assert len({name.partition(" ")[0] for name, _ in told.stages}) == 2
-    # What was compiled on one node was loaded, as it came, wherever it was judged.
+    assert len({name.partition(" ")[0] for name, _ in told.stages}) == 1
     compiled = next(record for record in own(result) if record.candidate == "compiled")
     assert compiled.reason_code.value == "wrong_values" and compiled.build_s > 0
     lines = map(json.loads, result.csv_path.with_suffix(".jsonl").read_text().splitlines())
     paths = [line["samples"]["evidence"]["paths"] for line in lines if line["samples"].get("evidence")]
     assert paths and all(Path(each["problem"]).resolve() == (CORPUS / "tril_small.yaml").resolve() for each in paths)
-
-
-def test_two_runs_at_once_time_one_after_the_other_on_a_device(nodes, request_for, tmp_path, listening):
-    """The second begins while the first times, and that goes on once the second has said that it waits."""
-    results: dict[str, list] = {}
-    threads: list[threading.Thread] = []
-    has_waited = threading.Event()
-
-    def judge(name: str, told) -> None:
-        results[name] = run.run(request_for(NAMES[:1], out_dir=tmp_path / name), Link("cpu"), told, one_device)
-
-    def begin_another(name: str, text: str) -> None:
-        if text == "timing" and not threads:
-            threads.append(threading.Thread(target=judge, args=("other", other)))
-            threads[0].start()
-            assert has_waited.wait(90)
-
-    one, other = listening(begin_another), listening()
-    other.note = lambda text: has_waited.set() if "is timing on this CPU: waiting" in text else None
-    judge("one", one)
-    threads[0].join()
-    for [result] in results.values():
-        assert statuses(result) == {NAMES[0]: EXPECTED[NAMES[0]]}
-    assert not any("waiting" in note for note in one.notes)
 
 
 def rows_in(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
@@ -99,7 +70,7 @@ def rows_in(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
     return found
 
 
-def test_a_suite_has_a_problem_on_each_device_and_loses_nothing_with_its_driver(nodes, tmp_path):
+def test_a_suite_loses_nothing_with_its_driver(nodes, tmp_path):
     """The driver is killed at its first verdict; the same command with --resume judges the rest and nothing again."""
     problems = [CORPUS / "tril_small.yaml", CORPUS / "transposed_small.yaml"]
     for problem in problems:
@@ -109,7 +80,8 @@ def test_a_suite_has_a_problem_on_each_device_and_loses_nothing_with_its_driver(
     results = tmp_path / "results"
     words = [
         sys.executable, "run.py", *map(str, problems), "--candidates", str(tmp_path), "--ray", nodes.cluster.address,
-        "--device", "cpu", "--config", "quick", "--baselines", "eager", "--out", str(results),
+        "--device", "cpu", "--accelerator", "A100", "--config", str(REPOSITORY / "configs" / "selftest.yaml"),
+        "--baselines", "eager", "--out", str(results),
     ]
     driver = subprocess.Popen(words, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     told = []
