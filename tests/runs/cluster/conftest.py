@@ -80,11 +80,3 @@ def request_for(tmp_path):
         return replace(RunRequest(problem, candidates, "cpu", settings, tmp_path / "results"), **changes)
 
     return of
-
-
-@pytest.fixture
-def listening():
-    """`Listening`. A node's process imports the modules of these tests, and finds no `tests/fakes`: so none imports it."""
-    from listening import Listening
-
-    return Listening

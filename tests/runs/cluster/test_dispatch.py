@@ -77,10 +77,19 @@ def test_a_job_over_which_two_devices_are_lost_has_that_for_its_record_and_meets
     assert len(places.open) == 2
 
 
+def test_a_job_that_did_not_reach_its_judge_is_tried_again_and_its_device_goes_on(opened):
+    left = ["a build was lost with its node"]
+    places = FakePlaces(lambda place, asked: ("unsent", left.pop()) if left else answer_to(asked), [CPU])
+    answers = [found.record for _, found in opened(places).map(map(job, "ab"))]
+    assert {each.status.value for each in answers} == {"checked"} and len(places.jobs) == 3
+    assert [each.warnings for each in answers if each.warnings] == ["judged at a second try: a build was lost with its node"]
+
+
 def test_when_all_devices_are_gone_every_job_hears_of_it(opened):
     answers = [found for _, found in opened(FakePlaces(lambda *_: ("gone", "ended by SIGKILL"))).map(map(job, "abcde"))]
-    assert len(answers) == 5
-    assert all(isinstance(each, HarnessError) and "SIGKILL" in str(each) for each in answers)
+    words = [str(each) if isinstance(each, HarnessError) else each.record.reason for each in answers]
+    assert len(words) == 5 and all("SIGKILL" in each for each in words)
+    assert sum(isinstance(each, HarnessError) for each in answers) >= 4  # one may have met both devices
 
 
 def test_an_answer_that_is_none_ends_the_judges_and_leaves_nobody_waiting(opened):

@@ -96,6 +96,29 @@ def test_a_node_that_is_lost_costs_no_row_and_one_that_joins_takes_part(nodes, r
     assert len({device for device, _ in told.outcomes}) == 2
 
 
+def test_what_was_built_on_a_node_that_is_gone_is_built_again(nodes, run_of, monkeypatch):
+    import ray
+    from ray._private.internal_api import free
+
+    taken = []
+
+    class Losing(builds.ClusterBuilds):
+        def result(self, key):
+            made = super().result(key)
+            if getattr(key, "name", None) == "victim" and not taken:
+                taken.append(key)
+                lost = ray.put({"0-kernel.so": b"so"})
+                free([lost])
+                return made[0], lost
+            return made
+
+    monkeypatch.setattr(places, "ClusterBuilds", Losing)
+    [result] = run_of({"victim": "", **dict.fromkeys("ab", "")}, "H100")
+    rows = rows_of(result)
+    assert taken and {row.status.value for row in rows.values()} == {"ok"}
+    assert "a build was lost" in rows["victim"].warnings
+
+
 def test_referees_open_a_device_again_whose_judge_was_lost(nodes, tmp_path):
     source = SOURCE + "# kills"
     with Referees(link=link_to("H100")) as judges:
