@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from itertools import count
@@ -98,7 +99,6 @@ def test_a_node_that_is_lost_costs_no_row_and_one_that_joins_takes_part(nodes, r
 
 def test_what_was_built_on_a_node_that_is_gone_is_built_again(nodes, run_of, monkeypatch):
     import ray
-    from ray._private.internal_api import free
 
     taken = []
 
@@ -107,9 +107,7 @@ def test_what_was_built_on_a_node_that_is_gone_is_built_again(nodes, run_of, mon
             made = super().result(key)
             if getattr(key, "name", None) == "victim" and not taken:
                 taken.append(key)
-                lost = ray.put({"0-kernel.so": b"so"})
-                free([lost])
-                return made[0], lost
+                return made[0], ray.remote(max_retries=0)(lambda: os._exit(1)).remote()
             return made
 
     monkeypatch.setattr(places, "ClusterBuilds", Losing)
