@@ -59,6 +59,7 @@ def nodes(tmp_path_factory):
     import ray
 
     os.environ["RAY_health_check_period_ms"], os.environ["RAY_health_check_failure_threshold"] = "500", "4"
+    os.environ["RAY_worker_niceness"] = "0"
     made = Nodes(tmp_path_factory.mktemp("ray"))
     made.add("H100")
     made.add("A100")
