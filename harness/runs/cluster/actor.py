@@ -40,8 +40,8 @@ class RefereeActor:
         self._said: queue.SimpleQueue[tuple] = queue.SimpleQueue()
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-node-"))
         self._unpacker = Unpacker(Shelf(self._folder))
-        with suppress(OSError):  # Ray starts its workers with less priority, which a judge's clock would show
-            os.setpriority(os.PRIO_PROCESS, 0, 0)
+        with suppress(OSError):  # Ray's workers have less priority than Ray itself, which a judge's clock would show
+            os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, os.getppid()))
         self._referee = JudgeProcess(device, program, self._folder)
         threading.Thread(target=self._listen, daemon=True).start()
 
