@@ -26,6 +26,7 @@ from harness.model.spelling import hint_for
 
 PROBLEMS_DIR = SHIPPED / "problems"
 _DEFAULT_BASELINES = ("eager", "torch.compile")
+MODES = ("forward", "forward_backward")
 BASELINE_NAMES = ("eager", "torch.compile", "eager-tf32")
 
 
@@ -211,7 +212,11 @@ def typed(path: Path) -> str:
 
 def in_mode(problem: Problem, mode: str | None) -> Problem:
     """The problem with another `mode`, or as it is for None; what its formulas say of useful work holds no more then.
+
+    Raises InputError for a mode that there is not.
     """
+    if mode not in (None, *MODES):
+        raise InputError(f"there is no mode '{mode}'", hint=hint_for(str(mode), MODES, "There are"))
     if mode is None or mode == problem.mode:
         return problem
     return replace(problem, mode=mode, flops=None, bytes=None)

@@ -184,4 +184,7 @@ def _legend(group: list[Record]) -> str:
     if len(gpus) > 1:
         over = group[0].baseline or "eager"
         parts.append(f"{len(gpus)} GPUs, each row's speedup over {over} on its own; a GPU by its UUID's beginning")
+    drivers = sorted({record.driver for record in group if record.driver})
+    if len(drivers) > 1:
+        parts.append(f"drivers {listed(drivers)}: each row in the CSV names its own")
     return " · ".join(parts)

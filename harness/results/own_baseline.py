@@ -48,8 +48,7 @@ def over_own_baseline(
     if is_own_baseline(record):
         return moved
     if judged is not None and judged.status is not Status.OK:
-        note = f"no speedup over {baseline.name}: that baseline is {judged.status.value}"
-        return replace(moved, warnings="\n".join(filter(None, (record.warnings, note))))
+        return moved.warned(f"no speedup over {baseline.name}: that baseline is {judged.status.value}")
     row, its = speedup_over_eager(moved), speedup_over_eager(judged) if judged is not None else None
     if row is None or its is None:
         return moved

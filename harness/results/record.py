@@ -10,7 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, get_type_hints
 
 from harness.model.verdict import CODES_OF, ReasonCode, Status, blame_of
@@ -236,6 +236,10 @@ class Record:
             raise ValueError(f"{self.candidate} is checked, which has neither time nor speedup")
         if self.rank is not None and (self.status is not Status.OK or self.role != "candidate"):
             raise ValueError(f"only an ok candidate has a rank, not {self.candidate} ({self.status.value})")
+
+    def warned(self, text: str) -> Record:
+        """Return this record with one warning more."""
+        return replace(self, warnings="\n".join(filter(None, (self.warnings, text))))
 
     @property
     def on_cpu(self) -> bool:

@@ -29,8 +29,6 @@ from harness.model.places import located
 from harness.model.problem import Problem, find_problem, in_mode, load_problem, over_baseline
 from harness.model.scaffold import checked_name
 from harness.model.settings import Settings, load_settings
-from harness.model.spelling import hint_for
-from harness.protocol.passes import MODES
 from harness.reference.evidence import Evidence
 from harness.report.progress import NullProgress, Progress
 from harness.results.kernelbench import result_fields
@@ -148,8 +146,6 @@ class Referee:
         settings = load_settings(config)
         if not isinstance(problem, Problem):
             problem = load_problem(find_problem(Path(problem)))
-        if mode not in (None, *MODES):
-            raise InputError(f"there is no mode '{mode}'", hint=hint_for(str(mode), MODES, "There are"))
         problem = over_baseline(in_mode(problem, mode), None if baseline is None else Path(baseline))
         path = self._written(source, name, ".py" if problem.form is None else problem.form.suffix)
         try:

@@ -78,10 +78,14 @@ def serve_together(jobs: Iterable[str], answers: TextIO, evaluate: Evaluate, con
         finally:
             room.release()
 
-    with ThreadPoolExecutor(_MOST_TOGETHER, thread_name_prefix="job") as threads:
+    threads, is_whole = ThreadPoolExecutor(_MOST_TOGETHER, thread_name_prefix="job"), False
+    try:
         for line in filter(str.strip, jobs):
             room.acquire()  # what cannot begin is not read
             threads.submit(work, line)
+        is_whole = True
+    finally:
+        threads.shutdown(wait=is_whole, cancel_futures=True)  # after Ctrl-C nobody waits for answers
 
 
 def serve(jobs: Iterable[str], answers: TextIO, evaluate: Evaluate, config: str) -> None:

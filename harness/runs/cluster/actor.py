@@ -40,7 +40,9 @@ class RefereeActor:
         self._said: queue.SimpleQueue[tuple] = queue.SimpleQueue()
         self._folder = Path(tempfile.mkdtemp(prefix="kernel-referee-node-"))
         self._unpacker = Unpacker(Shelf(self._folder))
-        self._referee = JudgeProcess(device, program)
+        with suppress(OSError):  # Ray's workers have less priority than Ray itself, which a judge's clock would show
+            os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, os.getppid()))
+        self._referee = JudgeProcess(device, program, self._folder)
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
@@ -77,8 +79,9 @@ class RefereeActor:
         pairs: Sequence[Carried] = list(zip(builds[::2], builds[1::2]))
         try:
             self._referee.pipe.send(self._unpacker.said(text, pairs))
-        except (HarnessError, OSError) as error:
-            self._said.put(("failed", 1, str(error)))
+        except (HarnessError, OSError) as error:  # what is wrong with a job costs that job, and not the device
+            job = json.loads(text).get("number")
+            self._said.put(("failed", 1, str(error)) if job is None else ("answer", job, None, (1, str(error)), None))
 
     def interrupt(self) -> None:
         """Have the judge put its workers away and end."""

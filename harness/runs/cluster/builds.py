@@ -1,17 +1,18 @@
 """Builds as tasks of a cluster: any node with the same compilers makes one, and hands it over through the object store.
 
-Each node keeps what it has built in its own cache, by content, as a run of one machine does. A build whose node has
-other compilers than the device's is made on a node of that device's instead.
+Each node keeps what it has built in its own cache, by content, as a run of one machine does. A build whose node is lost,
+or has other compilers than the device's, is made on a node of that device's instead.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,11 @@ from harness.runs.cluster.parcel import (
 if TYPE_CHECKING:
     from harness.runs.cluster.link import Link
 
-# What two nodes must agree in for one to load what the other built; one processor too, for what is built for that of its node.
+# What two nodes must agree in, beside this software, for one to load what the other built; one processor too, for what is
+# built for that of its node.
 _OF_BOTH = ("torch", "torch_cuda", "nvcc_version", "nvcc_build", "cxx_version", "python", "arch", "compile_only", "more_archs")
 _FOR_ITS_HOST = "march=native"
 _POLL_S = 0.02
-_RETRIES = 3
 
 
 def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, str, dict[str, bytes]]:
@@ -67,9 +68,18 @@ def built(common: str, request: str, wanted: Mapping[str, Any]) -> tuple[str, st
 def toolchain_here(capability: str | None, archs: Sequence[str]) -> dict[str, Any]:
     """Return what a build must agree in with this node, to be loaded here."""
     from harness.judge.build_pool import toolchain_for
+    from harness.results.assembly import harness_hash
 
-    values = asdict(toolchain_for(capability, archs))
-    return {name: values[name] for name in (*_OF_BOTH, "host")}
+    values = asdict(toolchain_for(capability, archs)) | {"harness": harness_hash()}
+    return {name: values[name] for name in (*_OF_BOTH, "harness", "host")}
+
+
+@functools.lru_cache
+def _task(function: Callable[..., Any]) -> Any:
+    """Return `function` as a task of Ray's: one for all problems, since the cluster keeps each until it ends."""
+    import ray
+
+    return ray.remote(function)
 
 
 @dataclass
@@ -80,6 +90,7 @@ class _Begun:
     word: Any
     values: Any
     files: Any
+    is_near: bool = False  # on a node of the device's, whatever its compilers are
 
 
 class ClusterBuilds:
@@ -94,9 +105,7 @@ class ClusterBuilds:
         self, link: Link, problem: Problem, settings: Settings, device: DeviceIdentity, node: str,
         archs: Sequence[str] = (), ahead: int | None = None, on_ready: Callable[[Hashable], None] = lambda key: None,
     ) -> None:
-        import ray
-
-        self._build, self._node, self._ahead = ray.remote(link.build), node, ahead
+        self._build, self._node, self._ahead = _task(link.build), node, ahead
         # As text: it goes with each of thousands.
         self._asked = json.dumps({
             "problem": packed_problem(problem), "settings": packed_settings(settings), "device": asdict(device),
@@ -109,7 +118,7 @@ class ClusterBuilds:
         self._coming: dict[Any, Hashable] = {}  # by the reference to the word
         self._looked_s = 0.0
         self.is_paused = False  # what is being built is built, and nothing more begun
-        self._wanted = ray.remote(toolchain_here).options(**self._near()).remote(device.sm, list(archs))
+        self._wanted = _task(toolchain_here).options(**self._near()).remote(device.sm, list(archs))
         if problem.baseline is not None:
             self.add([problem.baseline])
 
@@ -167,26 +176,31 @@ class ClusterBuilds:
             for word in done:
                 self._take(word)
         while self._new and not self.is_paused and (self._ahead is None or len(self._begun) < self._ahead):
-            self._begin(*self._new.popleft(), {"num_cpus": 1, "scheduling_strategy": "SPREAD"})
+            self._begin(*self._new.popleft())
         self._looked_s = time.monotonic()
 
-    def _begin(self, key: Hashable, candidate: Candidate, options: Mapping[str, Any], *, anyhow: bool = False) -> None:
-        request = json.dumps({"anyhow": anyhow, "candidate": packed_candidate(candidate)})
-        task = self._build.options(num_returns=3, max_retries=_RETRIES, **options)
-        begun = self._begun[key] = _Begun(candidate, *task.remote(self._asked, request, self._wanted))
+    def _begin(self, key: Hashable, candidate: Candidate, *, is_near: bool = False) -> None:
+        request = json.dumps({"anyhow": is_near, "candidate": packed_candidate(candidate)})
+        where = self._near() if is_near else {"num_cpus": 1, "scheduling_strategy": "SPREAD"}
+        # Ray retries without end what ran out of memory; here a build that ends machines meets two of them.
+        task = self._build.options(num_returns=3, max_retries=0, **where)
+        begun = self._begun[key] = _Begun(candidate, *task.remote(self._asked, request, self._wanted), is_near)
         self._coming[begun.word] = key
 
     def _take(self, word: Any) -> None:
         import ray
 
         key = self._coming.pop(word)
-        candidate = self._begun[key].candidate
+        begun = self._begun[key]
         try:
-            if ray.get(word) == "unlike":
-                self._begin(key, candidate, self._near(), anyhow=True)
-                return
-        except ray.exceptions.RayError as error:
-            self._begun[key] = _Begun(candidate, word, _lost(error), {})
+            is_built = ray.get(word) == "built"
+        except ray.exceptions.RayError as error:  # that node is gone, or lacks this software
+            is_built = begun.is_near
+            if is_built:
+                self._begun[key] = replace(begun, values=_lost(error), files={})
+        if not is_built:
+            self._begin(key, begun.candidate, is_near=True)
+            return
         self._ready.add(key)
         self._on_ready(key)
 

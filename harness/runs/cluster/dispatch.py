@@ -7,12 +7,14 @@ warm there. A job goes to the devices of one model, for which it is built.
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
@@ -21,6 +23,7 @@ from harness.model.errors import HarnessError
 from harness.model.files.text_files import shown
 from harness.model.problem import Problem
 from harness.model.settings import Settings
+from harness.model.sizes_text import sizes_text
 from harness.model.verdict import ReasonCode, Status
 from harness.report.progress import Progress, name_on
 from harness.results.record import Record
@@ -30,6 +33,7 @@ from harness.runs.cluster.parcel import packed_candidate, packed_problem, packed
 from harness.runs.cluster.places import RayPlaces
 from harness.runs.evaluation import Evaluation
 from harness.runs.fleet.judge_process import error_of
+from harness.runs.fleet.team import second_try, team_of, twice, unlike
 from harness.runs.fleet.work_queue import Sharing
 
 AHEAD = 8  # jobs for each device that are under way at once, so that builds are ready when it is free
@@ -49,16 +53,22 @@ class Asked:
     budget_s: float | None
     key: str  # of the problem, as it is warm or not
     answer: Future[Evaluation] = field(default_factory=Future)
+    lost: str | None = None  # how a first device was lost over it
+
+    @property
+    def build_key(self) -> Hashable:
+        """What the builds are shared by: the problem, and how long one may take."""
+        return self.key, self.budget_s
 
 
 @dataclass(eq=False)
 class _Model:
-    """The devices of one model: who judges what, and the builds for them by the problem's key."""
+    """The devices of one model, PyTorch and CUDA: who judges what, and the builds for them by the job's `build_key`."""
 
     device: DeviceIdentity
     node: str
     sharing: Sharing = field(default_factory=lambda: Sharing([]))
-    builds: OrderedDict[str, ClusterBuilds] = field(default_factory=OrderedDict)
+    builds: dict[Hashable, ClusterBuilds] = field(default_factory=dict)
     ready: set[int] = field(default_factory=set)  # jobs that are built
     jobs: int = 0  # that are to be judged here and were not yet
 
@@ -81,14 +91,14 @@ class Dispatcher:
         self._is_over = False
         self._asked: dict[int, Asked] = {}  # what has come and was not answered, by its number
         self._where: dict[int, _Model] = {}  # by the job
-        self._models: dict[tuple[str, str], _Model] = {}
+        self._models: dict[Hashable, _Model] = {}
+        self._devices: list[DeviceIdentity] = []
         self._model_of: dict[int, _Model] = {}  # by the place
         self._warm: dict[int, OrderedDict[str, None]] = {}  # keys of problems, by the place
         self._in_hand: dict[int, int] = {}
         self._free: set[int] = set()
         self._until_quiet: set[int] = set()
         self._problems: OrderedDict[str, str] = OrderedDict()
-        self._last: dict[tuple[str, str], Record] = {}
         self._thread = threading.Thread(target=self._work, name="referees", daemon=True)
         self._thread.start()
 
@@ -128,7 +138,6 @@ class Dispatcher:
                     if self._model_of[number].ready:
                         self._give(number)
                 self._answer_until_quiet()
-            self._places.end_all(list(self._places.open))
             raise HarnessError("these judges were closed before it was judged")
         except BaseException as error:  # whoever waits must hear of it
             fault = error if isinstance(error, HarnessError) else HarnessError(f"{type(error).__name__}: {error}")
@@ -136,7 +145,8 @@ class Dispatcher:
                 self._fault = fault
                 waiting = [*self._asked.values(), *(asked for _, asked in self._new)]
             for asked in waiting:
-                asked.answer.set_exception(fault)
+                if not asked.answer.done():
+                    asked.answer.set_exception(fault)
 
     def _take(self, number: int, kind: str, *said: Any) -> None:
         if kind in ("told", "fault"):
@@ -147,8 +157,7 @@ class Dispatcher:
             return
         label = self._places.label(number)
         if kind == "here":
-            word = json.dumps({"kind": "word", "word": {"device": self._places.device_inside(number)}})
-            self._places.send_text(number, word, [])
+            self._places.send(number, {"device": self._places.device_inside(number)})
         elif kind == "device":
             self._join(number, DeviceIdentity(**said[0]))
         elif kind == "stage":
@@ -159,12 +168,18 @@ class Dispatcher:
             self._until_quiet.add(number)
         elif kind == "answer":
             self._answered(number, *said)
+        elif kind == "unsent":
+            self._come_back(number, said[0])
         else:
             why = f"the judge on {label} {said[0]}" if kind == "gone" else str(error_of(*said))
             self._lose(number, why)
 
     def _join(self, number: int, device: DeviceIdentity) -> None:
-        key = device.kind, device.name
+        difference = unlike(device, self._devices)
+        if difference is not None:
+            self._progress.note(f"{self._places.label(number)} has {difference}: each record names its own")
+        self._devices.append(device)
+        key = team_of(device)
         if key not in self._models:
             self._models[key] = _Model(device, self._places.node(number))
         self._model_of[number] = self._models[key]
@@ -192,15 +207,15 @@ class Dispatcher:
                 self._builds(model, asked).add_as(number, asked.candidate)
 
     def _builds(self, model: _Model, asked: Asked) -> ClusterBuilds:
-        budget_s = asked.settings.build_timeout_s if asked.budget_s is None else asked.budget_s
-        key = f"{asked.key} {budget_s}"
-        if key not in model.builds:
-            settings = replace(asked.settings, build_timeout_s=min(asked.settings.build_timeout_s, max(1.0, budget_s)))
-            model.builds[key] = ClusterBuilds(
+        if asked.build_key not in model.builds:
+            timeout_s = asked.settings.build_timeout_s
+            if asked.budget_s is not None:
+                timeout_s = min(timeout_s, max(1.0, asked.budget_s))
+            settings = replace(asked.settings, build_timeout_s=timeout_s)
+            model.builds[asked.build_key] = ClusterBuilds(
                 self._link, asked.problem, settings, model.device, model.node, on_ready=model.ready.add
             )
-        model.builds.move_to_end(key)
-        return model.builds[key]
+        return model.builds[asked.build_key]
 
     def _is_ready(self, model: _Model, number: int) -> bool:
         if number not in model.ready:
@@ -245,75 +260,97 @@ class Dispatcher:
                 self._problems.popitem(last=False)
         return self._problems[asked.key]
 
-    def _answered(self, place: int, number: int, record: Mapping[str, Any] | None, found: Any, lost: str | None) -> None:
-        asked, model = self._asked[number], self._model_of[place]
-        self._finish(number)
+    def _answered(self, place: int, number: int, values: Mapping[str, Any] | None, found: Any, lost: str | None) -> None:
+        asked, label = self._asked[number], self._places.label(place)
         del self._in_hand[place]
+        self._model_of[place].sharing.done(place)
         self._free.add(place)
-        if record is None:
-            asked.answer.set_exception(error_of(*found))
+        if values is None:
+            self._settle(number, error_of(*found))
         else:
-            kept = Record(**record)
+            record = Record(**values)
+            if asked.lost is not None:
+                record = record.warned(second_try(asked.lost))
             if found.get("evidence"):
                 paths = {"problem": shown(asked.problem.path), "candidate": shown(asked.candidate.path)}
                 found["evidence"]["paths"] = paths
-            self._last[model.device.kind, model.device.name] = kept
-            self._progress.done(kept, self._places.label(place))
-            asked.answer.set_result(Evaluation(kept, found))
+            self._progress.done(record, label)
+            self._settle(number, Evaluation(record, found))
         if lost:
-            self._lose(place, f"{self._places.label(place)} judges nothing more: {lost}")
+            self._lose(place, f"{label} judges nothing more: {lost}")
 
-    def _finish(self, number: int) -> None:
-        """A job has its answer: nothing of it is kept."""
-        model, asked = self._where.pop(number), self._asked.pop(number)
+    def _settle(self, number: int, answer: Evaluation | HarnessError) -> None:
+        """Give a job its answer; nothing of it is kept."""
+        self._withdraw(number)
+        future = self._asked.pop(number).answer
+        future.set_exception(answer) if isinstance(answer, HarnessError) else future.set_result(answer)
+
+    def _withdraw(self, number: int) -> None:
+        """Take a job from the model that it was for."""
+        model, asked = self._where.pop(number), self._asked[number]
         model.jobs -= 1
         model.ready.discard(number)
-        if model.device.kind != "cpu":
-            self._builds(model, asked).give_up(number)
-            keys = {each.key for each in self._asked.values()} if len(model.builds) > AHEAD else None
-            for key in list(model.builds) if keys is not None else ():
-                if key.partition(" ")[0] not in keys:
-                    model.builds.pop(key).close()
+        builds = model.builds.get(asked.build_key)
+        if builds is not None:
+            builds.give_up(number)
+        if len(model.builds) > AHEAD:
+            wanted = {self._asked[each].build_key for each, where in self._where.items() if where is model}
+            for key in [key for key in model.builds if key not in wanted]:
+                model.builds.pop(key).close()
+
+    def _come_back(self, place: int, why: str) -> None:
+        """A job did not reach its judge, since what was built for it is gone: it is built again, and its baseline."""
+        number, model = self._in_hand.pop(place), self._model_of[place]
+        asked = self._asked[number]
+        model.sharing.done(place)
+        self._free.add(place)
+        if asked.problem.baseline is not None:
+            builds = self._builds(model, asked)
+            builds.give_up(asked.problem.baseline)
+            builds.add([asked.problem.baseline])
+        self._lost_over(number, model, why)
 
     def _lose(self, place: int, why: str) -> None:
-        """A device less: the job that it had in hand has that for its record, and all others go on elsewhere."""
+        """A device less: the job that it had in hand is tried once more, and all others go on elsewhere."""
         self._progress.note(why)
         self._why_none = HarnessError(why)
         self._places.end(place)
         self._free.discard(place)
         self._until_quiet.discard(place)
+        self._warm.pop(place, None)
         model = self._model_of.pop(place, None)
         if model is None:
             return
         model.sharing.lose(place)
         number = self._in_hand.pop(place, None)
         if number is not None:
-            asked = self._asked[number]
-            self._finish(number)
-            asked.answer.set_result(self._lost(asked, model, why))
+            self._lost_over(number, model, why)
         if not model.sharing.judges:
             self._move_all(model)
+
+    def _lost_over(self, number: int, model: _Model, why: str) -> None:
+        """A device was lost over this job: it comes again at the end, or has its record where it was the second."""
+        asked = self._asked[number]
+        if asked.lost is not None:
+            record = _record_of_lost(asked, model.device, twice(asked.lost, why))
+            self._progress.done(record)
+            self._settle(number, Evaluation(record, {}))
+            return
+        asked.lost = why
+        self._withdraw(number)
+        with self._lock:
+            self._new.append((number, self._asked.pop(number)))
 
     def _move_all(self, model: _Model) -> None:
         """Its last device is gone: what waited for it is taken anew, by another model's or one that comes."""
         left = [number for number, where in self._where.items() if where is model]
-        with self._lock:
-            self._new.extendleft((number, self._asked[number]) for number in reversed(left))
         for number in left:
-            self._finish(number)
-        del self._models[model.device.kind, model.device.name]
-
-    def _lost(self, asked: Asked, model: _Model, why: str) -> Evaluation:
-        """The row of a job whose device is gone."""
-        problem, candidate, device = asked.problem, asked.candidate, model.device
-        before = self._last.get((device.kind, device.name))
-        record = Record(
-            run_id=before.run_id if before else "lost", utc=before.utc if before else "", problem=problem.name,
-            problem_hash=problem.hash, sizes="", dtype=problem.dtype, mode=problem.mode, config=asked.settings.name,
-            candidate=candidate.name, source_hash=candidate.source_hash, language=candidate.language, status=Status.SKIPPED,
-            reason_code=ReasonCode.DEVICE_LOST, reason=f"{why}; run it again", device_kind=device.kind, device_name=device.name,
-        )
-        return Evaluation(record, {})
+            self._withdraw(number)
+        with self._lock:
+            self._new.extendleft((number, self._asked.pop(number)) for number in reversed(left))
+        for builds in model.builds.values():
+            builds.close()
+        del self._models[team_of(model.device)]
 
     def _all_builds(self) -> list[ClusterBuilds]:
         return [each for model in self._models.values() for each in model.builds.values()]
@@ -327,3 +364,15 @@ class Dispatcher:
             for place in self._until_quiet:
                 self._places.send(place, "quiet")
             self._until_quiet.clear()
+
+
+def _record_of_lost(asked: Asked, device: DeviceIdentity, why: str) -> Record:
+    """Return the row of a job whose devices are gone."""
+    problem, candidate, settings = asked.problem, asked.candidate, asked.settings
+    return Record(
+        run_id=secrets.token_hex(8), utc=datetime.now(timezone.utc).isoformat(timespec="seconds"), problem=problem.name,
+        problem_hash=problem.hash, sizes=sizes_text(problem.sizes), dtype=problem.dtype, mode=problem.mode,
+        config=settings.name, candidate=candidate.name, source_hash=candidate.source_hash,
+        parameters=candidate.parameters, language=candidate.language, status=Status.SKIPPED,
+        reason_code=ReasonCode.DEVICE_LOST, reason=why, device_kind=device.kind, device_name=device.name,
+    )

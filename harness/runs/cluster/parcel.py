@@ -10,6 +10,8 @@ import base64
 import hashlib
 import json
 import os
+import shutil
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -26,6 +28,7 @@ from harness.model.settings import Settings
 from harness.model.verdict import ReasonCode
 
 MOST_BESIDE_BYTES = 16 << 20  # of what goes with one candidate to another machine
+MOST_FOLDERS = 64  # of candidates and builds on a node's disk; a judge is at two candidates at once, each with a few
 
 Packed = Mapping[str, Any]
 
@@ -96,10 +99,11 @@ def packed_build(build: Build) -> tuple[Packed, dict[str, bytes]]:
 
 
 class Shelf:
-    """Below `root` the files of what came to this node."""
+    """Below `root` the files of what came to this node: all problems and baselines, and the last candidates and builds."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._latest: OrderedDict[Path, None] = OrderedDict()
 
     def problem(self, packed: Packed) -> Problem:
         """Return the problem that was packed. Raises OSError where the disk refuses."""
@@ -126,7 +130,10 @@ class Shelf:
     def candidate(self, packed: Packed) -> Candidate:
         """Return the candidate that was packed, whose file lies here now. Raises OSError where the disk refuses."""
         folder = self.root / "candidates" / _digest(packed)
-        folder.mkdir(parents=True, exist_ok=True)
+        if packed["role"] == "baseline":
+            folder.mkdir(parents=True, exist_ok=True)
+        else:
+            self._hold(folder)
         for name, content in packed["beside"].items():
             _put(_below(folder, name), base64.b64decode(content))
         path = folder / Path(packed["path"]).name
@@ -141,7 +148,7 @@ class Shelf:
     def build(self, packed: Packed, files: Mapping[str, bytes]) -> Build:
         """Return the build that was packed, whose files lie here now. Raises HarnessError where one has another content."""
         folder = self.root / "builds" / _digest([packed, {name: _sha256(content) for name, content in files.items()}])
-        folder.mkdir(parents=True, exist_ok=True)
+        self._hold(folder)
         build = Build.from_json({name: value for name, value in packed.items() if name != "cached"}, folder)
         for extension in build.extensions:
             content = files.get(extension.path.name, b"")
@@ -149,6 +156,14 @@ class Shelf:
                 raise HarnessError(f"{extension.path.name} came with another content than it was built with")
             _put(extension.path, content)
         return replace(build, cached=packed["cached"])
+
+    def _hold(self, folder: Path) -> None:
+        """Have `folder` be there, and the one removed that was asked for longest ago, where there are many."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._latest[folder] = None
+        self._latest.move_to_end(folder)
+        if len(self._latest) > MOST_FOLDERS:
+            shutil.rmtree(self._latest.popitem(last=False)[0], ignore_errors=True)
 
 
 def _beside(candidate: Candidate) -> dict[str, str]:

@@ -1,16 +1,18 @@
 """Places of a run on a Ray cluster: an actor beside each device, and what is said to them and heard of them.
 
-A node that joins later is found within seconds. One that is lost, or has another version of this software, is told of.
+A node that joins later is taken within seconds. One with another version of this software is left out, which is told.
+A device whose judge was lost is opened again, unless judge after judge is lost there.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
-from collections import deque
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness import __version__
@@ -32,52 +34,56 @@ _HEAR_S = 30.0  # a call that waits for a judge's words ends without any after s
 _BREATH_S = 0.02
 _PATIENCE_S = 30.0  # for the end of a judge
 _UNTOLD_S = 10.0  # so long a device is waited for without a word
+_MOST_LOST = 3  # judges in a row that are lost on a device before it is left alone; each judged nothing
 
 
 @dataclass
 class _Place:
-    """A seat with its actor; `heard` is the call that waits for its next words, or for its opening."""
+    """A seat with its actor; `heard` is the call that waits for its next words, or for its opening. `is_again` where a judge
+    was lost there, `since_s` when it was placed.
+    """
 
     seat: Seat
     actor: Any
     heard: Any
+    is_again: bool
+    since_s: float = field(default_factory=time.monotonic)
     is_open: bool = False
 
 
 class RayPlaces:
-    """The places of one run at the devices of a cluster, or at those `seats` of it; use it in a `with`.
+    """The places of one run at the devices of a cluster, or at those that `seats` names at the time; use it in a `with`.
 
-    It ends once it is `stopped`. `wait_s` is how long a first device is waited for while other jobs of the cluster have them all.
+    It ends once it is `stopped`. `wait_s` is how long a device is waited for while other jobs of the cluster have them all.
     """
 
     share_cpu = False
 
     def __init__(
-        self, link: Link, seats: Sequence[Seat] | None = None, program: str = _PROGRAM, wait_s: float | None = None,
-        stopped: threading.Event | None = None,
+        self, link: Link, seats: Callable[[], Sequence[Seat]] | None = None, program: str = _PROGRAM,
+        wait_s: float | None = None, stopped: threading.Event | None = None,
     ) -> None:
-        self._link, self._seats, self._program = link, seats, program
+        self._link, self._seats, self._program = link, seats or link.seats, program
         self._wait_s = LONGEST_WAIT_S if wait_s is None else wait_s
         self._stopped = stopped or threading.Event()
         self._places: dict[int, _Place] = {}
         self._labels: dict[int, str] = {}  # of those that are gone too
-        self._taken: set[Seat] = set()  # once, whatever became of it
+        self._taken: set[Seat] = set()  # not to be taken again
+        self._lost_at: Counter[Seat] = Counter()  # judges in a row
         self._names: dict[int, dict[str, Any]] = {}  # of the files that records speak of, as they are called here
         self._said: deque[tuple[int, tuple[Any, ...]]] = deque()
         self._sent: dict[Any, int] = {}
-        self._began_s, self._looked_s = time.monotonic(), 0.0
+        self._waits_since_s, self._looked_s = time.monotonic(), -math.inf
         self._heard_s = 0.0
-        self._has_opened = self._has_told = False
+        self._has_opened = self._has_told = self._has_given_up = False
 
     def __enter__(self) -> RayPlaces:
         return self
 
     def __exit__(self, *_: object) -> None:
-        import ray
-
-        for place in self._places.values():
-            ray.kill(place.actor)
-        self._places.clear()
+        for number in self.open:  # what they are at is nobody's any more
+            self.interrupt(number)
+        self.end_all(list(self._places))
 
     @property
     def open(self) -> Collection[int]:
@@ -85,7 +91,16 @@ class RayPlaces:
 
     @property
     def expects_more(self) -> bool:
-        return not self._has_opened and (self._looked_s == 0.0 or bool(self._places))
+        if self._looked_s == -math.inf or (self.pending and not self.open and not self._has_given_up):
+            return True
+        until_s = time.monotonic() - self._wait_s
+        return any(each.is_again and not each.is_open and each.since_s > until_s for each in self._places.values())
+
+    @property
+    def expects_model(self) -> bool:
+        models = {each.seat.model for each in self._places.values() if each.is_open}
+        since_s = time.monotonic() - _UNTOLD_S  # other jobs may have it
+        return any(each.since_s > since_s and each.seat.model not in models for each in self._places.values())
 
     @property
     def pending(self) -> int:
@@ -145,7 +160,14 @@ class RayPlaces:
         self._places[number].actor.interrupt.remote()
 
     def end(self, number: int) -> None:
-        self.end_all([number])
+        place = self._places.pop(number)
+        if place.is_open:  # nobody waits for it: all other devices would
+            place.actor.end.remote()
+            place.actor.__ray_terminate__.remote()
+            if self._lost_at[place.seat] < _MOST_LOST:
+                self._lost_at[place.seat] += 1
+                self._taken.discard(place.seat)
+                self._looked_s = -math.inf
 
     def end_all(self, numbers: Collection[int]) -> None:
         """End several, side by side."""
@@ -157,33 +179,38 @@ class RayPlaces:
         for place in places:
             ray.kill(place.actor)
 
-    def builds(self, request: RunRequest, device: DeviceIdentity) -> Builds:
-        node = self.node(next(iter(self.open)))
+    def builds(self, request: RunRequest, number: int, device: DeviceIdentity) -> Builds:
         ahead = None if self._link.kind == "cpu" else 64 + 4 * len(self._places)
-        builds = ClusterBuilds(self._link, request.problem, request.settings, device, node, request.archs, ahead)
+        builds = ClusterBuilds(
+            self._link, request.problem, request.settings, device, self.node(number), request.archs, ahead
+        )
         builds.add(request.candidates)
         return builds
 
     def _look(self) -> None:
         """Place an actor at each device that has none yet."""
-        self._looked_s = time.monotonic()
-        for seat in self._link.seats() if self._seats is None else self._seats:
+        for seat in self._seats():
             if seat not in self._taken:
                 self._taken.add(seat)
                 actor, number = self._link.place(seat, self._program), len(self._labels)
-                self._places[number], self._labels[number] = _Place(seat, actor, actor.open.remote()), seat.label
-        waited_s = time.monotonic() - self._began_s
-        if self._has_opened or not self._places:
+                self._places[number] = _Place(seat, actor, actor.open.remote(), self._lost_at[seat] > 0)
+                self._labels[number] = seat.label
+        self._looked_s = time.monotonic()
+        if self.open or not self._places:
+            self._waits_since_s = self._looked_s
             return
+        waited_s = self._looked_s - self._waits_since_s
         if waited_s > _UNTOLD_S and not self._has_told:
             self._has_told = True
-            devices = "GPU is" if len(self._places) == 1 else f"{len(self._places)} GPUs are"
+            devices = "device is" if len(self._places) == 1 else f"{len(self._places)} devices are"
             self._said.append((-1, ("told", f"the cluster's {devices} held by other jobs: waiting for one")))
         if waited_s > self._wait_s:
-            raise DeviceBusy(
-                f"other jobs of the cluster have all of its devices after {self._wait_s:g} s. Try again later, or wait for "
-                "longer with --wait SECONDS"
-            )
+            if not self._has_opened:
+                raise DeviceBusy(
+                    f"other jobs of the cluster have all of its devices after {self._wait_s:g} s. Try again later, or wait "
+                    "for longer with --wait SECONDS"
+                )
+            self._has_given_up = True
 
     def _take(self, number: int, call: Any) -> None:
         """Take what a call has come to, and make the next one."""
@@ -194,7 +221,10 @@ class RayPlaces:
         try:
             said = ray.get(call)
         except ray.exceptions.RayError as error:
-            if place is not None:
+            if place is not None and was_sent and not isinstance(error, ray.exceptions.RayActorError):
+                words = " ".join(str(error).split())[:200]
+                self._said.append((number, ("unsent", f"a build was lost with its node ({type(error).__name__}: {words})")))
+            elif place is not None:
                 self._lost(number, place, error)
             return
         if was_sent or place is None:
@@ -203,7 +233,12 @@ class RayPlaces:
             self._opened(number, place, json.loads(said))
             return
         for text in said:
-            self._said.append((number, self._mended(number, json.loads(text))))
+            words = self._mended(number, json.loads(text))
+            if words[0] in ("record", "answer"):
+                del self._lost_at[place.seat]
+            elif words[0] == "failed":  # in words, which a second judge would say again
+                self._lost_at[place.seat] = _MOST_LOST
+            self._said.append((number, words))
         self._listen(place)
 
     def _opened(self, number: int, place: _Place, here: dict[str, Any]) -> None:
@@ -215,6 +250,7 @@ class RayPlaces:
             self.end(number)
             return
         place.is_open = self._has_opened = True
+        self._has_given_up = False
         self._said.append((number, ("here",)))
         self._listen(place)
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from harness.model.candidate import Candidate, candidate_of, read_candidate
 from harness.model.errors import HarnessError, InputError
+from harness.model.places import located
 from harness.model.problem import Problem, find_problem, in_mode, load_problem, over_baseline
 from harness.model.scaffold import checked_name
 from harness.model.settings import Settings, load_settings
@@ -31,6 +32,7 @@ from harness.runs.cluster.places import RayPlaces
 from harness.runs.evaluation import Evaluation
 
 WARM_PROGRAM = "harness.runs.cluster.warm"
+_UNNAMED = "candidate"
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,10 @@ class Referees:
     """The devices of a Ray cluster; use it in a `with`.
 
     `address` is "auto" or a cluster's; `device` "cpu" for the CPUs of its nodes instead of GPUs, `model` an accelerator type
-    that it keeps to. The file of a problem is read once. Every method may be called from any thread. Raises HarnessError as `Referee` does; whatever a candidate
-    does is its record, and a device that is lost is the record of the job that it had, which another try mends.
+    that it keeps to. The file of a problem is read once. Every method may be called from any thread.
+
+    Raises HarnessError as `Referee` does; whatever a candidate does is its record. A job over which a device is lost is
+    judged once more, which its record says.
     """
 
     def __init__(
@@ -113,34 +117,33 @@ class Referees:
         again: it has the answer of that one. An error in words is the answer of a job that could not be judged.
         """
         answers = _Answers(self._folder)
-        under_way: dict[Future[Evaluation], list[Job]] = {}
-        by_key: dict[str, Future[Evaluation]] = {}
+        equal: dict[str, list[Job]] = {}  # what is under way, by what makes jobs equal
+        count = 0
         done: queue.SimpleQueue[tuple[str, Future[Evaluation]]] = queue.SimpleQueue()
         left, is_more = iter(jobs), True
-        while is_more or under_way:
-            while is_more and len(under_way) < AHEAD * max(1, self.devices):
-                job = next(left, None)
-                if job is None:
-                    is_more = False
-                    break
-                key = _key_of(job)
-                known = answers.get(key)
-                if known is not None:
-                    yield job, _called(known, job)
-                elif key in by_key:
-                    under_way[by_key[key]].append(job)
-                else:
-                    by_key[key] = asked = self.submit(job)
-                    under_way[asked] = [job]
-                    asked.add_done_callback(lambda asked, key=key: done.put((key, asked)))
-            if under_way:
+        while is_more or equal:
+            if not is_more or count >= AHEAD * max(1, self.devices) or not done.empty():
                 key, asked = done.get()
-                del by_key[key]
                 error = asked.exception()
                 if error is None and asked.result().record.blame in (None, "candidate"):
                     answers.put(key, asked.result())
-                for job in under_way.pop(asked):
+                for job in equal.pop(key):
+                    count -= 1
                     yield job, _called(asked.result(), job) if error is None else error
+                continue
+            job = next(left, None)
+            if job is None:
+                is_more = False
+                continue
+            key = _key_of(job)
+            known = answers.get(key)
+            if known is not None:
+                yield job, _called(known, job)
+                continue
+            count += 1
+            equal.setdefault(key, []).append(job)
+            if len(equal[key]) == 1:
+                self.submit(job).add_done_callback(lambda asked, key=key: done.put((key, asked)))
 
     async def map_async(self, jobs: Iterable[Job]) -> AsyncIterator[tuple[Job, Evaluation | HarnessError]]:
         """The same, for asyncio."""
@@ -185,14 +188,18 @@ class Referees:
         )
 
     def _read(self, job: Job, problem: Problem) -> Candidate:
-        if isinstance(job.source, Path):
-            if not job.source.is_file():
-                raise InputError("there is no such candidate file", job.source)
-            return read_candidate(job.source, form=problem.form)
+        source = job.source
+        if isinstance(source, Path):
+            source = located(source)
+            if not source.is_file():
+                raise InputError("there is no such candidate file", source)
+            if job.name in (None, source.stem):
+                return read_candidate(source, form=problem.form)
+            source = source.read_text(encoding="utf-8", errors="replace")
         # There is no such file here: a node writes one for itself.
-        path = self._folder / f"{checked_name(job.name or 'candidate')}{'.py' if problem.form is None else problem.form.suffix}"
+        path = self._folder / f"{checked_name(job.name or _UNNAMED)}{'.py' if problem.form is None else problem.form.suffix}"
         try:
-            return candidate_of(job.source.encode(), path, form=problem.form, among=[])
+            return candidate_of(source.encode(), path, form=problem.form, among=[])
         except UnicodeEncodeError as error:
             said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
             raise InputError(said) from None
@@ -221,9 +228,8 @@ class _Answers:
 
 def _called(found: Evaluation, job: Job) -> Evaluation:
     """The answer of an equal job under this one's name."""
-    if job.name is None or found.record.candidate == job.name:
-        return found
-    return Evaluation(replace(found.record, candidate=job.name), found.samples)
+    name = job.name or (job.source.stem if isinstance(job.source, Path) else _UNNAMED)
+    return Evaluation(replace(found.record, candidate=name), found.samples)
 
 
 def _key_of(job: Job) -> str:

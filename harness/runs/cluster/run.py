@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from multiprocessing import Pipe
 from typing import Any
@@ -24,10 +24,10 @@ _POLL_S = 1.0
 
 
 def run(
-    request: RunRequest, link: Link, progress: Progress, seats: Sequence[Seat] | None = None,
+    request: RunRequest, link: Link, progress: Progress, seats: Callable[[], Sequence[Seat]] | None = None,
     stopped: threading.Event | None = None,
 ) -> list[RunResult]:
-    """Judge everything that `request` names on the devices of the cluster, or on those `seats` of it alone, until it is
+    """Judge everything that `request` names on the devices of the cluster, or on those that `seats` names, until it is
     `stopped`; a result for each model among them. Raises HarnessError for what is the user's or the cluster's fault.
     """
     with ExitStack() as stack, RayPlaces(link, seats, wait_s=request.wait_s, stopped=stopped) as places:
@@ -64,17 +64,34 @@ class Pool:
     def __init__(self, link: Link) -> None:
         self._link, self._taken, self._lock = link, set(), threading.Lock()
 
-    def take(self) -> Seat | None:
-        """Return a device that nobody has, of a node that is there; None while there is none."""
-        with self._lock:
-            free = next((each for each in self._link.seats() if each not in self._taken), None)
-            self._taken |= {free} - {None}
-            return free
+    @contextmanager
+    def seat(self, stopped: threading.Event) -> Iterator[Callable[[], list[Seat]]]:
+        """Give what returns the device that one problem is judged on: another where its node is gone.
 
-    def give_back(self, seat: Seat) -> None:
-        """It is free for the next problem."""
+        It waits for a free device until it is `stopped`; there is none where the cluster has none.
+        """
+        own: list[Seat] = []
+
+        def seat() -> list[Seat]:
+            while not self._take(own) and self._link.seats() and not stopped.wait(_POLL_S):
+                pass
+            return own
+
+        try:
+            yield seat
+        finally:
+            with self._lock:
+                self._taken -= set(own)
+
+    def _take(self, own: list[Seat]) -> bool:
+        """Have `own` hold a device that is there and that nobody else has; return whether it does."""
         with self._lock:
-            self._taken.discard(seat)
+            there = self._link.seats()
+            if not set(own) & set(there):
+                self._taken -= set(own)
+                own[:] = [each for each in there if each not in self._taken][:1]
+                self._taken |= set(own)
+            return bool(own)
 
 
 class ClusterJudges:
@@ -97,20 +114,16 @@ class ClusterJudges:
         self._thread.start()
 
     def _judge(self, request: RunRequest, end: Any) -> None:
-        seat: Seat | None = None
+        name = request.problem.name if self._pool else None  # several tell of theirs
         try:
-            while self._pool is not None and seat is None:
-                seat = self._pool.take()
-                if seat is None and self._stopped.wait(_POLL_S):
-                    return
-            with open_progress(silent=self._silent, device=seat and seat.label) as progress:
-                results = run(request, self._link, progress, None if seat is None else [seat], self._stopped)
+            with ExitStack() as stack:
+                seats = stack.enter_context(self._pool.seat(self._stopped)) if self._pool else None
+                progress = stack.enter_context(open_progress(silent=self._silent, device=name))
+                results = run(request, self._link, progress, seats, self._stopped)
             self._paths = [str(each.csv_path) for each in results]
         except BaseException as error:
             self._error = error
         finally:
-            if seat is not None:
-                self._pool.give_back(seat)
             end.close()
 
     def answer(self) -> list[str]:

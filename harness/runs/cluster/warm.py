@@ -34,7 +34,7 @@ def main(descriptor: int) -> None:
 
 
 def _answer(judge: Any, pipe: Connection, job: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The answer to `job`: its number, record and samples, or no record and the exit code and text of an error; and why the
+    """Return the answer to `job`: its number, record and samples, or no record and the exit code and text of an error; and why the
     device can judge nothing more, if that is so.
     """
     builds: DeliveredBuilds | None = None
@@ -48,4 +48,7 @@ def _answer(judge: Any, pipe: Connection, job: Mapping[str, Any]) -> tuple[Any, 
         )
     except HarnessError as error:
         return "answer", job["number"], None, (error.exit_code, str(error)), judge.lost
+    except Exception as error:  # a fault of ours costs one answer, not the device
+        words = f"the harness failed: {type(error).__name__}: {' '.join(str(error).split())[:500]}"
+        return "answer", job["number"], None, (1, words), judge.lost
     return "answer", job["number"], found.record.to_json(), dict(found.samples), judge.lost

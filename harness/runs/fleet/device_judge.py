@@ -30,7 +30,7 @@ from harness.sandbox.prestart import prestart, uncollected
 @dataclass(frozen=True)
 class Assignment:
     """What all judges of a run are told at the start. `device` is as this process counts; whoever asks `has_lock` where
-    it holds the device's lock itself.
+    it holds the device's lock itself, and `is_remote` where its machine is another: it cannot tell of this one's sandbox.
     """
 
     problem: Problem
@@ -43,6 +43,7 @@ class Assignment:
     extras: tuple[str, ...]
     wait_s: float | None = None
     has_lock: bool = False
+    is_remote: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.device.lock import alone_on
     from harness.judge.build_pool import BuildPool
     from harness.judge.device_run import DeviceRun
+    from harness.judge.run import note_no_sandbox
     from harness.judge.sanitize import open_examiner
     from harness.sandbox.strongest import strongest_sandbox
     from harness.tools.sanitizer.compute_sanitizer import require_tool
@@ -147,6 +149,8 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     progress, builds = Told(pipe), DeliveredBuilds(pipe)
     bench = open_bench(assigned.device)
     pipe.send(("device", asdict(bench.identity)))
+    if assigned.is_remote:
+        note_no_sandbox(progress)
     examiner = open_examiner(require_tool(bench.kind), bench, strongest_sandbox()) if assigned.sanitize else None
     problem, settings = assigned.problem, assigned.settings
     build_pool = BuildPool(problem, [], bench, settings, assigned.archs, builds)

@@ -10,13 +10,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from harness.device.nvml import visible_gpus
 from harness.model.errors import HarnessError, InputError, NothingToRun
 from harness.model.places import REPOSITORY, SHIPPED
 
 _PROGRAM = """
-import importlib, sys
+import importlib, shutil, sys
 sys.path[0] = sys.argv[1]
 import harness
 sys.path[0] = sys.argv[2]
@@ -24,21 +25,27 @@ try:
     importlib.import_module(sys.argv[4]).main(int(sys.argv[3]))
 except KeyboardInterrupt:
     pass
+finally:
+    for folder in sys.argv[5:]:
+        shutil.rmtree(folder, ignore_errors=True)
 """
 _PATIENCE_S = 20.0
 
 
 class JudgeProcess:
     """The judge on `device` ("cuda:1", "cpu"), which sees that one and no other, and the pipe to it: the `main` of the
-    module `program`.
+    module `program`. `folder` is removed at its end: whoever made it may be gone by then.
     """
 
-    def __init__(self, device: str, program: str = "harness.runs.fleet.device_judge") -> None:
+    def __init__(
+        self, device: str, program: str = "harness.runs.fleet.device_judge", folder: Path | None = None
+    ) -> None:
         self.device = device
         near, far = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(REPOSITORY), str(SHIPPED), str(far.fileno()), program],
+                [sys.executable, "-c", _PROGRAM, str(REPOSITORY), str(SHIPPED), str(far.fileno()), program,
+                 *([] if folder is None else [str(folder)])],
                 stdin=subprocess.DEVNULL, env={**os.environ, **visible_alone(device, os.environ)},
                 pass_fds=(far.fileno(),),
                 start_new_session=True,  # Ctrl-C is the parent's, who passes it on once

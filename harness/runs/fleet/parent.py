@@ -1,11 +1,12 @@
 """A run on several devices: starts a judge on each, builds once, shares out the entries, gathers the records.
 
-Devices of one model are one team, with one file of results and one table. Which entry goes where is `work_queue`'s.
+Devices of one model, with one PyTorch and CUDA, are one team, with one file of results and one table. Which entry goes
+where is `work_queue`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -20,7 +21,7 @@ from harness.results.record import Record
 from harness.runs.fleet.device_judge import Assignment
 from harness.runs.fleet.judge_process import JudgeProcess, error_of, started
 from harness.runs.fleet.places import LocalPlaces, Places
-from harness.runs.fleet.team import Team
+from harness.runs.fleet.team import Team, team_of, unlike
 
 _POLL_S = 0.05  # for builds that have become ready
 
@@ -52,7 +53,8 @@ class Fleet:
     def __init__(self, request: RunRequest, places: Places, progress: Progress, stack: ExitStack) -> None:
         self._request, self._places, self._progress, self._stack = request, places, progress, stack
         self._utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        self._teams: dict[tuple[str, str], Team] = {}
+        self._teams: dict[Hashable, Team] = {}
+        self._devices: list[DeviceIdentity] = []
         self._team_of: dict[int, Team] = {}
         self._waiting: dict[int, str | None] = {}  # who asked for an entry, and why it is lost, if it is
         self._until_quiet: set[int] = set()  # who waits for the compilers to end
@@ -63,31 +65,36 @@ class Fleet:
     def run(self) -> list[RunResult]:
         """Judge everything; a result for each model. Raises HarnessError where nothing was judged."""
         places = self._places
-        note_no_sandbox(self._progress)
+        if places.share_cpu:
+            note_no_sandbox(self._progress)
         while (places.open or places.expects_more) and not self._all_is_judged():
             for number, said in places.hear(_POLL_S if self._waiting or self._until_quiet else None):
                 self._take(number, *said)
             for number in list(self._waiting):
                 self._answer(number)
             self._answer_until_quiet()
-        if not self._teams and self._faults:
-            raise self._faults[0]
         self._dismiss_all()
-        for team in self._teams.values():
+        teams = [team for team in self._teams.values() if team.has_judged or not self._faults]
+        if not teams and self._faults:
+            raise self._faults[0]
+        for team in teams:
             team.give_up(self._faults)
-        return [team.finish(self._progress) for team in self._teams.values()]
+        return [team.finish(self._progress) for team in teams]
 
     def _assignment(self, number: int) -> Assignment:
         asked, device, has_lock = self._request, self._places.device_inside(number), self._has_lock(number)
         return Assignment(
             asked.problem, asked.settings, device, self._utc, asked.command, asked.sanitize, asked.archs, asked.extras,
-            asked.wait_s, has_lock,
+            asked.wait_s, has_lock, is_remote=not self._places.share_cpu,
         )
 
     def _all_is_judged(self) -> bool:
-        joined = all(number in self._team_of for number in self._places.open)
         # A model's only device may still be on its way.
-        return joined and bool(self._teams) and all(team.is_over for team in self._teams.values())
+        joined = all(number in self._team_of for number in self._places.open) and not self._places.expects_model
+        more = self._places.expects_more  # whoever has lost its devices may have one again
+        return joined and bool(self._teams) and all(
+            team.is_over or not (team.judges or more) for team in self._teams.values()
+        )
 
     def _take(self, number: int, kind: str, *said: Any) -> None:
         if kind in ("told", "fault"):
@@ -117,26 +124,29 @@ class Fleet:
             self._waiting[number] = said[0]
         elif kind == "until quiet":
             self._until_quiet.add(number)
+        elif kind == "unsent":
+            for record in self._team_of[number].unsent(number, said[0]):
+                self._progress.done(record, label)
+            self._waiting[number] = None
         else:
             self._lose(number, error_of(*said))
 
     def _join(self, number: int, device: DeviceIdentity) -> None:
-        model = (device.kind, device.name)
-        if model not in self._teams:
-            builds = self._places.builds(self._request, device)
-            self._teams[model] = self._stack.enter_context(Team(self._request, device, self._utc, builds))
-        team = self._team_of[number] = self._teams[model]
-        unlike = team.unlike(device)
-        if unlike is not None:
-            self._progress.note(
-                f"{self._places.label(number)} has {unlike}: rows of both are in one table, each with its versions"
-            )
+        key, difference = team_of(device), unlike(device, self._devices)
+        if difference is not None:
+            where = "each row names its driver" if key in self._teams else "its rows have a table of their own"
+            self._progress.note(f"{self._places.label(number)} has {difference}: {where}")
+        self._devices.append(device)
+        if key not in self._teams:
+            builds = self._places.builds(self._request, number, device)
+            self._teams[key] = self._stack.enter_context(Team(self._request, device, self._utc, builds))
+        team = self._team_of[number] = self._teams[key]
         team.join(number, device)
 
     def _answer(self, number: int) -> None:
         """Give a judge that waits its next entry, as soon as one is ready."""
         team, lost = self._team_of[number], self._waiting[number]
-        if lost and len(team.judges) > 1:
+        if lost:
             self._lose(number, HarnessError(f"{self._places.label(number)} judges nothing more: {lost}"))
             return
         delivery = team.next(number)
@@ -170,7 +180,7 @@ class Fleet:
                 self._lose(number, fault)
 
     def _lose(self, number: int, fault: HarnessError) -> None:
-        """A device less: what it had in hand is lost with it, and nothing else."""
+        """A device less: what it had in hand is judged again elsewhere, once, and nothing else is lost."""
         self._waiting.pop(number, None)
         self._until_quiet.discard(number)
         self._places.end(number)

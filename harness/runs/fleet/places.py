@@ -22,8 +22,9 @@ from harness.sandbox.strongest import strongest_sandbox
 class Places(Protocol):
     """The places of one run, each with one device.
 
-    `open` are the numbers of those that can be spoken to, and `expects_more` says whether one is on its way without which
-    the run could not begin. They `share_cpu` where every "cpu" among them is this machine's.
+    `open` are the numbers of those that can be spoken to. `expects_more` says whether one is on its way without which the
+    run could not begin or go on, `expects_model` whether the first of some model is. They `share_cpu` where every "cpu"
+    among them is this machine's.
     """
 
     share_cpu: bool
@@ -33,6 +34,9 @@ class Places(Protocol):
 
     @property
     def expects_more(self) -> bool: ...
+
+    @property
+    def expects_model(self) -> bool: ...
 
     def label(self, number: int) -> str:
         """Return what the place is called in what is told of it."""
@@ -45,8 +49,9 @@ class Places(Protocol):
     def hear(self, timeout_s: float | None) -> Sequence[tuple[int, tuple[Any, ...]]]:
         """Return what was said since, waiting for it up to `timeout_s`.
 
-        The first of a place is ("here",), the last of one that ended ("gone", how). Of number -1, for the user, are
-        ("told", text), and ("fault", text) of what could not be used.
+        The first of a place is ("here",), the last of one that ended ("gone", how). Where a `Delivery` did not arrive with
+        its builds, ("unsent", why). Of number -1, for the user, are ("told", text), and ("fault", text) of what could not
+        be used.
         """
         ...
 
@@ -66,8 +71,8 @@ class Places(Protocol):
         """End several, side by side."""
         ...
 
-    def builds(self, request: RunRequest, device: DeviceIdentity) -> Builds:
-        """Return the builds of the candidates for devices of this model, which are begun at once."""
+    def builds(self, request: RunRequest, number: int, device: DeviceIdentity) -> Builds:
+        """Return the builds of the candidates for devices like that of the place `number`, which are begun at once."""
         ...
 
 
@@ -75,7 +80,7 @@ class LocalPlaces:
     """Referee processes of this machine; a device that is named twice has a number behind its name."""
 
     share_cpu = True
-    expects_more = False
+    expects_more = expects_model = False
 
     def __init__(self, judges: Sequence[JudgeProcess]) -> None:
         self._judges = dict(enumerate(judges))
@@ -122,7 +127,7 @@ class LocalPlaces:
         for number in numbers:
             self.end(number)
 
-    def builds(self, request: RunRequest, device: DeviceIdentity) -> Builds:
+    def builds(self, request: RunRequest, number: int, device: DeviceIdentity) -> Builds:
         problem = request.problem
         return queue_for(
             problem, sound_of(problem, request.candidates), toolchain_for(device.sm, request.archs), request.settings,

@@ -1,9 +1,11 @@
-"""The devices of one model in a run: their builds, the entries still to be judged, and their one file of results."""
+"""The devices of one team in a run, of one model, PyTorch and CUDA: their builds, the entries still to be judged, and
+their one file of results.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
@@ -27,6 +29,32 @@ _OF_THE_MOMENT = (
 )
 
 
+def second_try(why: str) -> str:
+    """Return what the row of a candidate says that was lost once, with its judge or its build."""
+    return f"judged at a second try: {why}"
+
+
+def twice(first: str, second: str) -> str:
+    """Return the reason of a candidate that was lost twice."""
+    return f"lost twice while it was judged, and not tried a third time: {first}; {second}"
+
+
+def team_of(device: DeviceIdentity) -> Hashable:
+    """Return what the devices of a team have in common: their model, and what builds and eager hang on."""
+    return device.kind, device.name, device.torch, device.cuda
+
+
+def unlike(device: DeviceIdentity, others: Iterable[DeviceIdentity]) -> str | None:
+    """Return in what versions `device` differs from `others` of its model, in words; None where it does not."""
+    alike = [each for each in others if (each.kind, each.name) == (device.kind, device.name)]
+    differences = []
+    for name in ("driver", "torch", "cuda"):
+        own, versions = getattr(device, name), {getattr(each, name) for each in alike}
+        if versions - {own}:
+            differences.append(f"{name} {own} where another {device.name} has {', '.join(sorted(map(str, versions - {own})))}")
+    return "; ".join(differences) or None
+
+
 class Team:
     """Judges that are known by their numbers, and the `builds` of their candidates, which are its own from now on; use
     it in a `with`.
@@ -40,8 +68,10 @@ class Team:
         self._sharing = Sharing([place for place in range(len(self._entries)) if place != own], own)
         self._files = RunFiles.create(request.out_dir, problem.name, device_slug(device.name, device.kind), utc)
         for each in request.kept:
-            self._files.append(each.record, each.samples())
+            if (each.record.device_kind, each.record.device_name) == (device.kind, device.name):
+                self._files.append(each.record, each.samples())
         self._last: dict[int, Record] = {}
+        self._lost_once: dict[int, str] = {}  # over which entries a judge was lost, and how
         self._devices: dict[int, DeviceIdentity] = {}
         self._by_name = {each.name: each for each in request.candidates}
         self._builds = builds
@@ -58,8 +88,12 @@ class Team:
         return self._sharing.judges
 
     @property
+    def has_judged(self) -> bool:
+        return bool(self._last)
+
+    @property
     def is_over(self) -> bool:
-        return self._sharing.is_over or not self._sharing.judges
+        return self._sharing.is_over
 
     @property
     def is_quiet(self) -> bool:
@@ -70,15 +104,6 @@ class Team:
         """A device of this model is open."""
         self._devices[number] = device
         self._sharing.join(number)
-
-    def unlike(self, device: DeviceIdentity) -> str | None:
-        """Return in what software `device` differs from those that joined before, in words; None where it does not."""
-        for before in self._devices.values():
-            pairs = ((name, getattr(before, name), getattr(device, name)) for name in ("driver", "torch", "cuda"))
-            different = [f"{name} {new} where another has {old}" for name, old, new in pairs if old != new]
-            if different:
-                return ", ".join(different)
-        return None
 
     def next(self, number: int) -> Delivery | None:
         """What a free judge judges now, with its build; None while nothing is ready."""
@@ -99,20 +124,44 @@ class Team:
         judged = self._by_name.get(record.candidate) if record.role == "candidate" else None
         if judged is not None:
             self._builds.give_up(judged)
+        entry = self._sharing.in_hand(number)
+        if entry is not None and self._entries[entry].name == record.candidate:
+            self._sharing.done(number)
+            if entry in self._lost_once:
+                record = record.warned(second_try(self._lost_once[entry]))
         self._last[number] = record
         return self._files.append(record, samples)
 
     def lose(self, number: int, why: str) -> Record | None:
-        """A judge is gone. Returns the row of what it had in hand, if it had anything."""
-        entry = self._sharing.lose(number)
-        return None if entry is None else self._lost(entry, why, self._devices[number].uuid)
+        """A judge is gone. What it had in hand is judged again elsewhere; returns its row where that was done already."""
+        return self._tried(self._sharing.lose(number), number, why)
+
+    def unsent(self, number: int, why: str) -> list[Record]:
+        """What a judge was given did not arrive, since a build is gone: all of them are made again.
+
+        Returns the rows of those to which that has happened before.
+        """
+        entries = self._sharing.take_back(number)
+        for each in (*map(self._entries.__getitem__, entries), self._request.problem.baseline):
+            if isinstance(each, Candidate):
+                self._builds.give_up(each)
+                self._builds.add([each])
+        return [row for entry in entries if (row := self._tried(entry, number, why)) is not None]
+
+    def _tried(self, entry: int | None, number: int, why: str) -> Record | None:
+        """Have `entry` be judged again, or return its row where it was tried twice."""
+        if entry is None or self._entries[entry] is BASELINES["eager"]:
+            return None  # each judge has a control of its own
+        if entry in self._lost_once:
+            return self._lost(entry, twice(self._lost_once[entry], why), self._devices[number].uuid)
+        self._lost_once[entry] = why
+        self._sharing.again(entry)
+        return None
 
     def give_up(self, faults: Sequence[HarnessError]) -> None:
-        """Give every entry that no judge is left for its row. Raises the first fault where nothing was judged."""
-        if not self._last and self._sharing.left and faults:
-            raise faults[0]
+        """Give every entry that no judge is left for its row."""
         for entry in self._sharing.left:
-            self._lost(entry, str(faults[-1]) if faults else "no device is left", None)
+            self._lost(entry, f"{faults[-1] if faults else 'no device is left'}; run it again", None)
 
     def finish(self, progress: Progress) -> RunResult:
         """Rank what there is."""
@@ -151,7 +200,7 @@ class Team:
             "source_hash": entry.source_hash if is_candidate else None,
             "parameters": entry.parameters if is_candidate else None,
             "language": entry.language if is_candidate else "torch",
-            "status": Status.SKIPPED, "reason_code": ReasonCode.DEVICE_LOST, "reason": f"{why}; run it again",
+            "status": Status.SKIPPED, "reason_code": ReasonCode.DEVICE_LOST, "reason": why,
         })
         self._files.append(row)
         return row

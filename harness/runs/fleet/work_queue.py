@@ -1,7 +1,7 @@
 """Who judges what next, among judges that come and go: whoever is free takes the next entry that is built.
 
-Pure: it knows entries and judges by their numbers. An entry is given out once; what a judge was only promised goes
-to another when it is lost, or held up for long.
+Pure: it knows entries and judges by their numbers. What a lost judge had in hand is tried `again` once, and last. What it
+was only promised goes to another, as it does when a judge is held up for long.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Sharing:
 
     def __init__(self, entries: Sequence[int], own: int | None = None) -> None:
         self._left = list(entries)
+        self._again: list[int] = []  # judges were lost over these, perhaps: they come last, and are promised to nobody
         self._own = own
         self._has_control = own is None
         self._judges: set[int] = set()
@@ -47,6 +48,10 @@ class Sharing:
         """Put these at the end of what is left."""
         self._left.extend(entries)
 
+    def again(self, entry: int) -> None:
+        """Have `entry`, over which a judge was lost, be judged by another once nothing else is left."""
+        self._again.append(entry)
+
     @property
     def judges(self) -> Collection[int]:
         return frozenset(self._judges)
@@ -54,13 +59,29 @@ class Sharing:
     @property
     def left(self) -> Sequence[int]:
         """What nobody has begun or was promised."""
-        return tuple(self._left)
+        return (*self._left, *self._again)
 
     @property
     def is_over(self) -> bool:
         """Whether everything was judged but perhaps the control of a judge that found nothing left to do."""
         waited_for = [*self._in_hand.values(), *self._promised.values()]
-        return self._has_control and not self._left and all(each == self._own for each in waited_for)
+        return self._has_control and not self.left and all(each == self._own for each in waited_for)
+
+    def in_hand(self, judge: int) -> int | None:
+        """Return what `judge` is at."""
+        return self._in_hand.get(judge)
+
+    def take_back(self, judge: int) -> tuple[int, ...]:
+        """Return what `judge` had in hand and was promised, neither of which reached it. Its control comes to it next."""
+        in_hand, promised = self._in_hand.pop(judge, None), self._promised.pop(judge, None)
+        if in_hand == self._own and in_hand is not None:
+            self._promised[judge] = in_hand
+        return tuple(each for each in (in_hand, promised) if each is not None)
+
+    def done(self, judge: int) -> None:
+        """`judge` has judged what it had in hand, and may be lost without costing it."""
+        if self._in_hand.pop(judge, None) == self._own:
+            self._has_control = True
 
     def next(
         self, judge: int, is_ready: Callable[[int], bool], now_s: float = 0.0, *,
@@ -71,13 +92,14 @@ class Sharing:
         Of what is ready the first that `suits` it, or else the first; without a following entry where that could not be
         begun ahead.
         """
-        if self._in_hand.pop(judge, None) == self._own:
-            self._has_control = True
+        self.done(judge)
         if self.is_over:
             return None
         entry = self._promised.pop(judge, None)
         if entry is None:
             entry = self._take(is_ready, suits)
+        if entry is None and not self._left:
+            entry = self._tried_again(is_ready)
         if entry is None and not self._left:
             entry = self._taken_back(now_s)
         if entry is None:
@@ -89,12 +111,21 @@ class Sharing:
         return Job(entry, following)
 
     def lose(self, judge: int) -> int | None:
-        """`judge` takes no more part. Returns the entry that it had in hand, which nobody gets again."""
+        """`judge` takes no more part. Returns the entry that it had in hand, which nobody gets again but by `again`.
+
+        Its promised entry's worker may be what ended it: that entry is promised to nobody else.
+        """
         self._judges.discard(judge)
         promised = self._promised.pop(judge, None)
         if promised is not None and promised != self._own:
-            self._left.insert(0, promised)
+            self._again.append(promised)
         return self._in_hand.pop(judge, None)
+
+    def _tried_again(self, is_ready: Callable[[int], bool]) -> int | None:
+        entry = next(filter(is_ready, self._again), None)
+        if entry is not None:
+            self._again.remove(entry)
+        return entry
 
     def _taken_back(self, now_s: float) -> int | None:
         """What was promised to the one that has been held up for longest, if that is long."""

@@ -82,10 +82,13 @@ class _Asked:
     fields: Mapping[str, Any]
 
     def outcome(self, csv_paths: Sequence[Path]) -> Outcome:
-        """What became of it, from the files that were written."""
+        """What became of it, from the files that were written, with the rows kept of devices that have none of these."""
         names = {each.name for each in self.candidates}
         records = [record for path in csv_paths for record in read_records(path)
                    if record.role == "baseline" or record.candidate in names]
+        written = {(record.run_id, record.candidate, record.sizes) for record in records}
+        records += [each.record for rows in self.kept.values() for each in rows
+                    if (each.record.run_id, each.record.candidate, each.record.sizes) not in written]
         return Outcome(self.path, self.problem.name, tuple(records), csv_paths[0], kept=len(self.kept))
 
 

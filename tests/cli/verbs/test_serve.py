@@ -99,3 +99,22 @@ def test_together_each_is_answered_as_soon_as_it_is_judged():
     lines = ['{"id": 1, "problem": "t", "source": "slow"}', "", '{"id": 2, "problem": "t", "source": "quick"}']
     serve_together([line + "\n" for line in lines], out, judge, "quick")
     assert [json.loads(line)["id"] for line in out.getvalue().splitlines()] == [2, 1]
+
+
+def test_after_ctrl_c_nobody_waits_for_answers():
+    closed, begun = threading.Event(), threading.Event()
+
+    def judge(problem, source, **words):
+        begun.set()
+        closed.wait(30)
+        return Found(source)
+
+    def interrupted():
+        yield '{"id": 1, "problem": "t", "source": "slow"}'
+        assert begun.wait(30)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        serve_together(interrupted(), io.StringIO(), judge, "quick")
+    assert not closed.is_set()
+    closed.set()

@@ -1,4 +1,6 @@
-"""A Ray cluster of several nodes on this machine's CPU: each has a temporary folder, locks and a cache of its own."""
+"""A Ray cluster of several nodes on this machine's CPU: each has a temporary folder, locks and a cache of its own, and a
+pretended GPU of some model, for actors that pretend as well.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +25,23 @@ STORE_BYTES = 80 << 20  # the least that Ray takes
 
 
 class Nodes:
-    """The nodes of a cluster whose head runs nothing; `add` one, `remove` it as if its machine were gone."""
+    """The nodes of a cluster; `add` one, the first as its head, `remove` one as if its machine were gone."""
 
     def __init__(self, folder: Path) -> None:
         from ray.cluster_utils import Cluster
 
         self.folder, self.count = folder, 0
-        self.cluster = Cluster(initialize_head=True, head_node_args={
-            "num_cpus": 0, "num_gpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False,
-        })
+        self.cluster = Cluster()
 
-    def add(self, **options):
+    def add(self, model: str):
+        """Start a node with a core and a pretended GPU of that model."""
         self.count += 1
         own = self.folder / f"node{self.count}"
         own.mkdir()
-        variables = {"TMPDIR": str(own), ENVIRONMENT_VARIABLE: str(self.folder / f"cache{self.count}")}
+        variables = {"TMPDIR": str(own), ENVIRONMENT_VARIABLE: str(self.folder / f"cache{self.count}"), "MODEL": model}
         return self.cluster.add_node(
-            num_cpus=1, num_gpus=0, object_store_memory=STORE_BYTES, env_vars=variables | options.pop("env_vars", {}), **options
+            num_cpus=1, num_gpus=1, resources={f"accelerator_type:{model}": 1}, object_store_memory=STORE_BYTES,
+            env_vars=variables, **({"include_dashboard": False} if self.count == 1 else {}),
         )
 
     def remove(self, node) -> None:
@@ -53,13 +55,14 @@ class Nodes:
 
 @pytest.fixture(scope="session")
 def nodes(tmp_path_factory):
-    """A cluster of two nodes, for all tests; what a test adds it removes."""
+    """A cluster of two nodes, with an H100 and an A100, for all tests; what a test adds it removes."""
     import ray
 
     os.environ["RAY_health_check_period_ms"], os.environ["RAY_health_check_failure_threshold"] = "500", "4"
+    os.environ["RAY_worker_niceness"] = "0"
     made = Nodes(tmp_path_factory.mktemp("ray"))
-    made.add()
-    made.add()
+    made.add("H100")
+    made.add("A100")
     ray.init(address=made.cluster.address, log_to_driver=False, logging_level="error", namespace="kernel-referee")
     yield made
     ray.shutdown()
@@ -78,11 +81,3 @@ def request_for(tmp_path):
         return replace(RunRequest(problem, candidates, "cpu", settings, tmp_path / "results"), **changes)
 
     return of
-
-
-@pytest.fixture
-def listening():
-    """`Listening`. A node's process imports the modules of these tests, and finds no `tests/fakes`: so none imports it."""
-    from listening import Listening
-
-    return Listening

@@ -4,23 +4,46 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 
 import pytest
 
 from harness.device.identity import DeviceIdentity
 from harness.model.verdict import ReasonCode
-from harness.runs.cluster.builds import ClusterBuilds
+from harness.results.assembly import harness_hash
+from harness.runs.cluster import builds as cluster_builds
+from harness.runs.cluster.builds import ClusterBuilds, toolchain_here
 from harness.runs.cluster.link import Link
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 NAMES = ("returns_none", "wrong_shape", "raises_in_init", "raises_in_forward")
 
 
+@pytest.fixture(autouse=True)
+def _by_value(monkeypatch):
+    """A node's processes take these functions as they come, and import nothing of the tests."""
+    import ray
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setattr(cluster_builds, "toolchain_here", quick_toolchain)
+
+
+def quick_toolchain(capability, archs):
+    return {"torch": "2"}
+
+
 def unlike_at_first(common, request, wanted):
     """As a node whose compilers are others, until it is asked as the device's own."""
     assert "torch" in wanted
     return ("built", '{"of": "its own node"}', {}) if json.loads(request)["anyhow"] else ("unlike", "", {})
+
+
+def failing_at_first(common, request, wanted):
+    """As a node without this software, and then as the device's own."""
+    if not json.loads(request)["anyhow"]:
+        raise ModuleNotFoundError("harness")
+    return "built", '{"of": "its own node"}', {}
 
 
 def dying(common, request, wanted):
@@ -50,10 +73,16 @@ def wait_for(builds, candidate, timeout_s=60.0):
     return builds.result(candidate)
 
 
-def test_what_other_compilers_would_build_the_device_s_own_node_does(nodes, request_for):
+def test_a_build_is_for_one_pytorch_one_compiler_and_this_very_software():
+    here = toolchain_here("9.0", ())
+    assert here["harness"] == harness_hash() and here["torch"] and here["cxx_version"]
+
+
+@pytest.mark.parametrize("build", [unlike_at_first, failing_at_first])
+def test_what_other_compilers_would_build_or_none_the_device_s_own_node_does(nodes, request_for, build):
     import ray
 
-    builds, candidates = builds_with(unlike_at_first, request_for, nodes)
+    builds, candidates = builds_with(build, request_for, nodes)
     assert ray.get(wait_for(builds, candidates[0])[0]) == '{"of": "its own node"}'
 
 

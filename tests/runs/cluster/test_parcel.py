@@ -114,3 +114,16 @@ def test_an_assignment_and_a_delivery_are_said_on_the_node_as_they_were_meant(bu
     assert list(found.builds) == [found.entries[4].path]
     assert isinstance(found.entries[4].path, Path) and found.entries[4].source == candidate.source
     assert unpacker.said(*text_of("quiet")) == "quiet" and unpacker.said(*text_of(None)) is None
+
+
+def test_a_node_keeps_the_last_candidates_and_builds_and_every_baseline(build, tmp_path, monkeypatch):
+    monkeypatch.setattr(parcel, "MOST_FOLDERS", 3)
+    here, shelf = tmp_path / "here", Shelf(tmp_path / "there")
+    here.mkdir()
+    paths = []
+    for number in range(6):
+        (here / "mine.py").write_text(f"{SOURCE.replace('from mine_parts import half', '')}# {number}\n")
+        read = read_baseline if number == 0 else read_candidate
+        paths.append(shelf.candidate(crossed(packed_candidate(read(here / "mine.py")))).path)
+    shelf.build(*packed_build(build))
+    assert [path.is_file() for path in paths] == [True, False, False, False, True, True]

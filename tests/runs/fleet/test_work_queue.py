@@ -68,10 +68,36 @@ def test_a_lost_judge_costs_what_it_had_in_hand_and_gives_back_what_it_was_promi
         sharing.next(judge, always)
     assert sharing.lose(0) == 1
     assert sharing.judges == {1}
-    assert list(sharing.left)[0] == 3
     judged = [sharing.next(1, always).entry for _ in range(5)]
-    assert judged == [2, 3, 4, 5, 6]
+    assert judged == [2, 4, 5, 6, 3]
     assert sharing.next(1, always) is None and sharing.is_over
+
+
+def test_what_a_judge_may_have_been_lost_over_comes_last_and_is_promised_to_nobody():
+    sharing = joined(4, 3)
+    assert [sharing.next(0, always) for _ in range(2)] == [Job(CONTROL, 1), Job(1, 2)]
+    sharing.again(sharing.lose(0))  # over 1, or over 2, whose worker had begun
+    assert [sharing.next(1, always) for _ in range(3)] == [Job(CONTROL, 3), Job(3, 4), Job(4)]
+    assert sharing.next(1, always) == Job(2) and sharing.next(2, always) == Job(CONTROL) and sharing.next(2, always) == Job(1)
+    assert sharing.next(1, always) is None and sharing.next(2, always) is None and sharing.is_over
+
+
+def test_what_a_judge_is_done_with_is_not_lost_with_it():
+    sharing = joined(2, 2)
+    sharing.next(0, always)
+    assert sharing.next(0, always) == Job(1, 2)
+    sharing.done(0)
+    assert sharing.lose(0) is None and sharing.left == (2,)
+
+
+def test_what_did_not_reach_its_judge_is_taken_back_and_a_control_comes_to_it_next():
+    sharing = joined(2, 1)
+    sharing.next(0, always)
+    assert sharing.take_back(0) == (CONTROL, 1)
+    sharing.again(1)
+    assert sharing.next(0, always) == Job(CONTROL, 2)
+    assert sharing.next(0, always) == Job(2)
+    assert sharing.take_back(0) == (2,) and sharing.next(0, always) == Job(1)
 
 
 def test_a_judge_that_never_came_to_its_control_loses_nothing():

@@ -1,0 +1,181 @@
+"""Who judges which job as devices come and go: no job is lost, none waits for ever, and none ends device after device."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import islice, repeat
+from types import SimpleNamespace
+
+import pytest
+from fake_places import CPU, FakePlaces, answer_to
+from listening import Listening
+
+from harness.model.errors import HarnessError
+from harness.runs.cluster import referees
+from harness.runs.cluster.dispatch import AHEAD
+from harness.runs.cluster.referees import Job, Referees
+
+pytestmark = pytest.mark.timeout(60)
+SOURCE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
+
+
+def job(name, **words):
+    return Job("tril_matmul", f"{SOURCE}# {name}\n", name=name, config="quick", **words)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """`opened(places)`: the judges at these places, and what they tell."""
+    made = []
+
+    def open_at(places, told=None):
+        monkeypatch.setattr(referees, "RayPlaces", lambda *_, **__: places)
+        made.append(Referees(link=SimpleNamespace(kind="cpu"), progress=told or Listening()))
+        return made[-1]
+
+    yield open_at
+    for each in made:
+        each.close()
+
+
+def right(place, asked):
+    return answer_to(asked)
+
+
+def losing(victim, times):
+    """A judge that is lost over `victim`, so many times."""
+    left = [times]
+
+    def judge(place, asked):
+        if asked["candidate"]["name"] == victim and left[0]:
+            left[0] -= 1
+            return "gone", "ended by SIGKILL"
+        return answer_to(asked)
+
+    return judge
+
+
+def test_a_job_over_which_a_device_is_lost_is_judged_once_more_and_its_record_says_so(opened):
+    places = FakePlaces(losing("victim", 1))
+    answers = {each.name: found for each, found in opened(places).map(map(job, ("victim", "other")))}
+    assert {name: found.record.status.value for name, found in answers.items()} == {"victim": "checked", "other": "checked"}
+    assert "the judge on node" in answers["victim"].record.warnings and "SIGKILL" in answers["victim"].record.warnings
+    assert answers["other"].record.warnings is None
+    assert len({place for place, name in places.jobs if name == "victim"}) == 2
+
+
+def test_a_job_over_which_two_devices_are_lost_has_that_for_its_record_and_meets_no_third(opened):
+    places = FakePlaces(losing("killer", 9), [CPU] * 4)
+    names = ["killer", *(f"c{number}" for number in range(20))]
+    answers = {each.name: found.record for each, found in opened(places).map(map(job, names))}
+    lost = answers.pop("killer")
+    assert (lost.status.value, lost.reason_code.value, lost.blame) == ("skipped", "device_lost", "machine")
+    assert "lost twice" in lost.reason
+    assert {each.status.value for each in answers.values()} == {"checked"} and len(answers) == 20
+    assert Counter(name for _, name in places.jobs) == Counter(dict.fromkeys(names, 1)) + Counter(["killer"])
+    assert len(places.open) == 2
+
+
+def test_a_job_that_did_not_reach_its_judge_is_tried_again_and_its_device_goes_on(opened):
+    left = ["a build was lost with its node"]
+    places = FakePlaces(lambda place, asked: ("unsent", left.pop()) if left else answer_to(asked), [CPU])
+    answers = [found.record for _, found in opened(places).map(map(job, "ab"))]
+    assert {each.status.value for each in answers} == {"checked"} and len(places.jobs) == 3
+    assert [each.warnings for each in answers if each.warnings] == ["judged at a second try: a build was lost with its node"]
+
+
+def test_when_all_devices_are_gone_every_job_hears_of_it(opened):
+    answers = [found for _, found in opened(FakePlaces(lambda *_: ("gone", "ended by SIGKILL"))).map(map(job, "abcde"))]
+    words = [str(each) if isinstance(each, HarnessError) else each.record.reason for each in answers]
+    assert len(words) == 5 and all("SIGKILL" in each for each in words)
+    assert sum(isinstance(each, HarnessError) for each in answers) >= 4  # one may have met both devices
+
+
+def test_an_answer_that_is_none_ends_the_judges_and_leaves_nobody_waiting(opened):
+    def judge(place, asked):
+        return ("answer", asked["number"], {"no": "record"}, {}, None)
+
+    with pytest.raises(HarnessError, match="TypeError"):
+        opened(FakePlaces(judge)).submit(job("a")).result(30)
+
+
+def test_a_job_that_could_not_be_judged_has_words_for_its_answer_and_the_device_goes_on(opened):
+    def judge(place, asked):
+        if asked["candidate"]["name"] == "bad":
+            return "answer", asked["number"], None, (2, "no such size"), None
+        return answer_to(asked)
+
+    answers = {each.name: found for each, found in opened(FakePlaces(judge, [CPU])).map(map(job, ("bad", "good")))}
+    assert str(answers["bad"]) == "no such size" and answers["good"].record.status.value == "checked"
+
+
+def test_what_is_not_judged_when_they_are_closed_hears_of_it(opened):
+    judges = opened(FakePlaces(lambda *_: None))
+    waiting = judges.submit(job("a"))
+    judges.close()
+    with pytest.raises(HarnessError, match="closed"):
+        waiting.result(30)
+
+
+def test_a_device_that_is_opened_later_takes_part(opened):
+    places = FakePlaces(lambda place, asked: answer_to(asked) if place else None)
+    judges = opened(places)
+    answers = [judges.submit(job(name)) for name in "ab"]
+    places.opened(CPU)
+    places.say(0, "gone", "lost its node")
+    assert {each.result(30).record.status.value for each in answers} == {"checked"}
+
+
+def test_other_versions_are_told_and_builds_for_one_pytorch_go_to_no_other(opened):
+    told = Listening()
+    others = [CPU, replace(CPU, driver="570.1"), replace(CPU, torch="2.12.0")]
+    judges = opened(FakePlaces(right, others), told)
+    list(judges.map(map(job, "abcdef")))
+    assert [note.partition(" has ")[2] for note in told.notes] == [
+        "driver 570.1 where another Pretended CPU has None: each record names its own",
+        "driver None where another Pretended CPU has 570.1; torch 2.12.0 where another Pretended CPU has 2.13.0: "
+        "each record names its own",
+    ]
+    assert sorted(len(each.sharing.judges) for each in judges._dispatcher._models.values()) == [1, 2]
+
+
+def test_no_more_is_taken_than_keeps_the_devices_busy_be_it_equal_or_not(opened):
+    taken = []
+
+    def endless(names):
+        for name in names:
+            taken.append(name)
+            yield job(name)
+
+    judges = opened(FakePlaces(right))
+    for names in (map(str, range(10**9)), repeat("equal")):
+        assert len(list(islice(judges.map(endless(names)), 3))) == 3
+        assert len(taken) <= 3 + 2 * AHEAD
+        taken.clear()
+
+
+def test_of_equal_sources_one_is_judged_and_each_has_the_answer_under_its_own_name(opened):
+    places = FakePlaces(right)
+    source = job("a").source
+    jobs = [job("a"), *(replace(job("a"), name=name) for name in ("b", None)), Job("tril_matmul", source + "#", config="quick")]
+    found = {each: answer.record.candidate for each, answer in opened(places).map(jobs)}
+    assert list(map(found.get, jobs)) == ["a", "b", "candidate", "candidate"]
+    assert len(places.jobs) == 2
+
+
+def test_a_file_under_another_name_has_it_in_its_record(opened, tmp_path):
+    (tmp_path / "mine.py").write_text(SOURCE)
+    judges = opened(FakePlaces(right))
+    for name, recorded in ((None, "mine"), ("mine", "mine"), ("other", "other")):
+        assert judges.evaluate("tril_matmul", tmp_path / "mine.py", name=name, config="quick").record.candidate == recorded
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    ({"mode": "backward"}, "there is no mode 'backward'"), ({"config": "slow"}, "slow"), ({"baseline": "none.py"}, "none.py"),
+])
+def test_what_is_wrong_with_a_job_is_said_before_a_device_meets_it(opened, words, said):
+    places = FakePlaces(right)
+    with pytest.raises(HarnessError, match=said):
+        opened(places).evaluate("tril_matmul", SOURCE, **{"config": "quick", **words})
+    assert places.jobs == []
