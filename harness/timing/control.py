@@ -111,7 +111,7 @@ class Control:
         known = [each for each in seen if each is not None]
         return allowed_us if self.is_gated or not known else allowed_us + min(max(known) - min(known), share_us)
 
-    def unvouched_us(self, timing: Timing, limits: Limits) -> float:
+    def unvouched_us(self, timing: Timing, limits: DeviceLimits) -> float:
         """How much longer than it says a call may take, for all that the judge's clock shows; 0 where that is no more than
         each row is allowed, or is not known.
 
