@@ -57,8 +57,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """With --dist loadfile, tests whose parameters begin with the same WORD@DEVICE are kept together as well, and the
-    files that `_COMPILING` names.
+    """With --dist loadfile, tests whose parameters begin with the same WORD@DEVICE are kept together as well, the files
+    that `_COMPILING` names, and those of the cluster, which share its nodes.
 
     What the first share takes minutes, and the files that they are in would be too much for one process.
     """
@@ -72,6 +72,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
             if found:
                 return found[1]
             scope = super()._split_scope(nodeid)
+            if "/runs/cluster/" in scope:
+                return "cluster"
             return "torch.compile" if scope.endswith(_COMPILING) else scope
 
     return Scheduling(config, log)
