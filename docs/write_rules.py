@@ -75,7 +75,7 @@ _NAMED = {
     "pooled_us": "timing.stats.process_spread._SHORT_BELOW_US",
     "floor_share": "audit.clock_audit._FLOOR_SHARE",
     "less_share": "timing.control.LESS_SHARE",
-    "cooling_share": "audit.clock_audit._COOLING_SHARE",
+    "flush_share": "audit.clock_audit._FLUSH_SHARE",
     "ungated_us": "audit.clock_audit._UNGATED_BLAMED_US",
     "probe_tries": "timing.probes.result._TRIES",
     "probe_often": "timing.probes.result._OFTEN",
@@ -282,7 +282,7 @@ A GPU's figures come first, a CPU's in brackets. Of two figures the larger count
 | its own clock less the worker's, against the control: more | {clock_us[cuda]:g} µs or {clock_share[cuda]:.0%} of the call ({clock_cpu_ms:g} ms or {clock_share[cpu]:.0%}) | {certain[cuda]:g} times that ({certain[cpu]:g} times) |
 | … more, from {unvouched_us[cuda]:g} µs or {unvouched_share[cuda]:.0%} of the call on ({unvouched_us[cpu]:g} µs or {unvouched_share[cpu]:.0%}) | – (see `unvouched_us` below) | – |
 | … less | {clock_us[cuda]:g} µs or {less_share:.0%} of the call, or {less_share:.0%} of its own steps | {certain[cuda]:g} times that (never) |
-| … of the flush before the window, on a CPU | ({clock_cpu_ms:g} ms or {cooling_share:.0%}, more or less) | (more: {certain[cpu]:g} times) |
+| … of the flush before the window, on a CPU | ({clock_cpu_ms:g} ms or {flush_share:.0%}, more or less) | (more: {certain[cpu]:g} times) |
 | the report of a segment comes late | {tail_us[cuda]:g} µs or {tail_share[cuda]:.0%} of it ({tail_cpu_ms:g} ms or {tail_share[cpu]:.0%}) | {tail_blamed_ms:g} ms ({tail_blamed_cpu_ms:g} ms) or {certain[cuda]:g} times that ({certain[cpu]:g} times) |
 | eager is slower beside the candidate than beside the control | {slowed_share[cuda]:.0%} or {slowed_us[cuda]:g} µs ({slowed_share[cpu]:.0%} or {slowed_us[cpu]:g} µs) | {certain[cuda]:g} times that ({certain[cpu]:g} times or {slowed_blamed_cpu_ms:g} ms), if eager is fast again once the candidate is gone |
 | the interval is wide | ±{known_to[cuda]:.0%} on a GPU | – |

@@ -20,7 +20,7 @@ from harness.timing.timings import Timing
 
 # What passes on a CPU before the window is opened is for the most part the flush, whose words are looked at by
 # themselves; a share of the control's, for it goes by what others do with the memory of that machine.
-_COOLING_SHARE = 0.25
+_FLUSH_SHARE = 0.25
 # A call that is shorter is faster by more than a per cent where its cache is not made cold.
 _GAINS_BELOW_US = 1000.0
 # Less than this is doubted and not blamed on anyone where the queue could not be gated, so that the device waits for
@@ -47,8 +47,8 @@ def check_times(timing: Timing, limits: DeviceLimits, floor_us: float | None, co
         try:
             if unexplained_us is not None:
                 _check_wall_clock(timing, limits, unexplained_us, control)
-            if control.cooling_us is not None and timing.cooling_overhead_us is not None:
-                _check_cooling(timing, limits, timing.cooling_overhead_us - control.cooling_us, control.cooling_us)
+            if control.flush_us is not None and timing.flush_overhead_us is not None:
+                _check_flush(timing, limits, timing.flush_overhead_us - control.flush_us, control.flush_us)
             if control.tail_us is not None and timing.tail_us is not None:
                 _check_tail(timing, limits, timing.tail_us - control.tail_us)
         except failures.Failed as failure:
@@ -96,8 +96,8 @@ def _fail(timing: Timing, said: str, doing: str, *, certain: bool, code: ReasonC
     raise failures.failed(Status.UNSURE, ReasonCode.NOISY, doubt(timing, said, doing))
 
 
-def _check_cooling(timing: Timing, limits: DeviceLimits, unexplained_us: float, controls_us: float) -> None:
-    allowed_us = max(limits.wall_us, _COOLING_SHARE * controls_us)
+def _check_flush(timing: Timing, limits: DeviceLimits, unexplained_us: float, controls_us: float) -> None:
+    allowed_us = max(limits.wall_us, _FLUSH_SHARE * controls_us)
     if abs(unexplained_us) <= allowed_us:
         return
     said = (
@@ -105,7 +105,7 @@ def _check_cooling(timing: Timing, limits: DeviceLimits, unexplained_us: float, 
         f"{'more' if unexplained_us > 0 else 'less'} passed than the {controls_us:.1f} µs of the control"
     )
     doing = "work was done before its time" if unexplained_us > 0 else "a step of the harness's own was shortened"
-    in_most_us = _in_most(unexplained_us, timing.cooling_overhead_us, timing.cooling_us, limits)
+    in_most_us = _in_most(unexplained_us, timing.flush_overhead_us, timing.flush_us, limits)
     _fail(timing, said, doing, certain=in_most_us > limits.certain_times * allowed_us)
 
 

@@ -97,8 +97,8 @@ class Bench(Protocol):
     def open_window(self, sequence: int, index: int) -> None:
         """Let the timed window open of the launch numbered `sequence` with the set at `index`, whose cache is cold."""
 
-    def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
-        """What is wrong with the cooling that a worker has just reported for launch `index`; None where it was done.
+    def flush_fault(self, index: int, *, inspect: bool) -> str | None:
+        """What is wrong with the flush that a worker has just reported for launch `index`; None where it was done.
 
         A GPU is looked at only where `inspect` says so: the look makes it switch between two processes, which the
         launch after it would feel.
@@ -108,7 +108,7 @@ class Bench(Protocol):
         """Let everything up to `last` go ahead without inputs, windows and all, so that a failed queue drains."""
 
     def poll(self, channel: Channel, timeout_s: float) -> LaunchReached | CacheFlushed | dict[str, Any] | None:
-        """The next turn, cooling or frame within about `timeout_s`, or None."""
+        """The next turn, flush or frame within about `timeout_s`, or None."""
 
     def begin_recording(self) -> None:
         """Have the kernels of the worker's launches recorded from now on; of a GPU's alone."""

@@ -119,7 +119,7 @@ class CpuBench:
         self._word = _fresh_word()
         channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)
 
-    def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
+    def flush_fault(self, index: int, *, inspect: bool) -> str | None:
         missed = self._cache_flush.missed(self._word)
         return f"{missed} of the words looked at were not written over" if missed else None
 
@@ -137,8 +137,8 @@ class CpuBench:
             frame = channel.receive(timeout_s)
         except FrameTimeout:
             return None
-        if "cooled" in frame:
-            return CacheFlushed(int(frame["cooled"]))
+        if "flushed" in frame:
+            return CacheFlushed(int(frame["flushed"]))
         return LaunchReached(int(frame["turn"])) if "turn" in frame else frame
 
     def begin_recording(self) -> None:

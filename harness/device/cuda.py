@@ -100,21 +100,21 @@ class CudaBench:
         self._taken: list[torch.Tensor] = []
         self._output_bytes = 0
         self._snapshots = OutputSnapshots(self.torch_device)
-        self._reached = self._cooled = self._mail = 0
+        self._reached = self._flushed = self._mail = 0
         self._health = Health(self.torch_device, self._raw_bytes, self._stopwatch)
         # A process may open one bench after another, and what the driver holds does not go with the objects.
         kept = [*self._cache.regions.values(), self._records]
         weakref.finalize(self, _give_back, own_flags, self._regions, kept).atexit = False
 
     def prepare_command(self) -> dict[str, Any]:
-        self._reached = self._cooled = self._mail = 0
+        self._reached = self._flushed = self._mail = 0
         self._flags.reset()
         self.arena.reclaim()
         self.markers = markers.drawn()
         return {
             "op": "prepare", "device": "cuda", "kernels": markers.renamed(self._cubin, self.markers).hex(),
             "markers": self.markers, "blocks": self._blocks, **self._recorder.command(),
-            "cooling": self._cache.command(), "records": handle_of(self._records),
+            "cache_flush": self._cache.command(), "records": handle_of(self._records),
             "stopwatch": None if self._library is None else self._library.hex(),
         }
 
@@ -158,7 +158,7 @@ class CudaBench:
         if free_bytes < _LEFT_TO_WORKER * total_bytes:
             self.release_memory()  # what truths took is no use to the worker while it is cached here
         self._snapshots.forget()
-        self._cooled = self._flags.cooled  # a queue that was let run out leaves words that nobody looked at
+        self._flushed = self._flags.flushed  # a queue that was let run out leaves words that nobody looked at
         self._keys = [secrets.token_bytes(KEY_BYTES) for _ in sets]
         self._deferred_inputs = deferred_inputs
         if deferred_inputs is not None:
@@ -198,7 +198,7 @@ class CudaBench:
         else:
             self._flags.open_window(sequence)
 
-    def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
+    def flush_fault(self, index: int, *, inspect: bool) -> str | None:
         return self._cache.fault(index, self._word) if inspect else None
 
     def release_all(self, channel: Channel, last: int) -> None:
@@ -220,10 +220,10 @@ class CudaBench:
                 if turn != self._reached:
                     self._reached = turn
                     return LaunchReached(turn)
-                cooled = self._flags.cooled
-                if cooled != self._cooled:
-                    self._cooled = cooled
-                    return CacheFlushed(cooled)
+                flushed = self._flags.flushed
+                if flushed != self._flushed:
+                    self._flushed = flushed
+                    return CacheFlushed(flushed)
             mail = self._flags.mail
             if channel.readable():
                 try:

@@ -53,7 +53,7 @@ class GpuCache:
         """Take a fresh word for the judge's own launches."""
         self._own_word.fill_(_signed(secrets.randbits(64)))
 
-    def cool(self) -> None:
+    def flush(self) -> None:
         """The flush of the judge's own launches, in stream order."""
         self._own.run(_LEGACY_STREAM, self._own_sum.data_ptr())
 

@@ -112,7 +112,7 @@ class OwnLaunches:
             _LEGACY_STREAM, GO_BYTE, sequence, KEY_BYTE, SECRET_BYTES, self._secret.data_ptr(), TURN_BYTE
         )
         self._mask.apply(_LEGACY_STREAM, staged.data_ptr(), slot.data_ptr(), size_bytes)
-        self._cache.cool()
+        self._cache.flush()
         self._rotation.before(_LEGACY_STREAM, index)
 
     def _take(self, result: Any) -> None:
@@ -143,6 +143,6 @@ class OwnLaunches:
                 deadline = time.monotonic() + _PATIENCE_S
                 if reached < end:
                     flags.release(reached, self.key)
-            if flags.cooled > opened:
-                opened = flags.cooled
+            if flags.flushed > opened:
+                opened = flags.flushed
                 flags.open_window(opened)

@@ -32,7 +32,7 @@ _DRAWN = secrets.SystemRandom()
 class Launch:
     """One launch as reported, with the judge's clock: µs from letting it go to the turn after it.
 
-    `cooling_us` is how much of that passed before the timed window was opened; None on a GPU, whose queue does not wait
+    `flush_us` is how much of that passed before the timed window was opened; None on a GPU, whose queue does not wait
     for the host to look. `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the
     forward pass where a backward pass followed. `reordered` is whether the outputs lay in another order than the reference's, to
     which nothing was copied within the window.
@@ -45,7 +45,7 @@ class Launch:
     values: list[Any]
     beyond: tuple[int, int] | None = None
     forward_us: float | None = None
-    cooling_us: float | None = None
+    flush_us: float | None = None
     reordered: bool = False
 
 
@@ -96,7 +96,7 @@ class LaunchConversation:
         self._reached_ns: list[int | None] = [None] * (count + 1)
         self._replied_ns = 0
         self._reached = -1
-        self._cooled = -1
+        self._flushed = -1
         self._queued = False
         self._gate_waits = self._drained = False
         self.hidden: bool | None = None
@@ -181,7 +181,7 @@ class LaunchConversation:
         times_us = _microseconds(report["time_us"]), _microseconds(report["host_us"])
         forward_us = _microseconds(report["forward_us"]) if "forward_us" in report else None
         reordered = report.get("reordered") is True
-        return Launch(*times_us, wall_us, None, values, beyond, forward_us, self._cooling_us(index), reordered)
+        return Launch(*times_us, wall_us, None, values, beyond, forward_us, self._flush_us(index), reordered)
 
     def _on_reached(self, turn: LaunchReached) -> None:
         index = turn.sequence - self._first
@@ -189,8 +189,8 @@ class LaunchConversation:
             return  # the end of the queue before, seen late: its report had already come
         if index not in (self._reached + 1, self._count) or index <= self._reached:
             raise ValueError(f"turn {turn.sequence} is not the next of this queue")
-        if self._cooled < self._reached and not self._drained:
-            raise _not_cooled("nothing was said of it")
+        if self._flushed < self._reached and not self._drained:
+            raise _not_flushed("nothing was said of it")
         self._reached = index
         self._reached_ns[index] = time.perf_counter_ns()
         if index - 1 in self._inspected:
@@ -204,20 +204,20 @@ class LaunchConversation:
             self.hidden = True
         self._release(index)
 
-    def _on_flushed(self, cooled: CacheFlushed) -> None:
+    def _on_flushed(self, flushed: CacheFlushed) -> None:
         """Look whether it is so, and let the timed window open."""
-        index = cooled.sequence - self._first
+        index = flushed.sequence - self._first
         if self._drained:
             return
-        if index != self._reached or index == self._cooled or not 0 <= index < self._count:
-            raise ValueError(f"launch {cooled.sequence} is not the one whose cache was to be made cold")
-        fault = self._bench.cooling_fault(index, inspect=index in self._inspected)
+        if index != self._reached or index == self._flushed or not 0 <= index < self._count:
+            raise ValueError(f"launch {flushed.sequence} is not the one whose cache was to be made cold")
+        fault = self._bench.flush_fault(index, inspect=index in self._inspected)
         if fault is not None:
-            raise _not_cooled(fault)
-        self._cooled = index
+            raise _not_flushed(fault)
+        self._flushed = index
         if self._early_s:
             time.sleep(self._early_s)
-        self._bench.open_window(cooled.sequence, index)
+        self._bench.open_window(flushed.sequence, index)
         self._opened_ns[index] = time.perf_counter_ns()
 
     def _on_frame(self, frame: dict[str, Any]) -> dict[str, Any] | None:
@@ -243,7 +243,7 @@ class LaunchConversation:
         gone, reached = self._gone_ns[index], self._reached_ns[index + 1]
         return None if gone is None or reached is None else (reached - gone) / 1e3
 
-    def _cooling_us(self, index: int) -> float | None:
+    def _flush_us(self, index: int) -> float | None:
         gone, opened = self._gone_ns[index], self._opened_ns[index]
         return None if self._bench.limits.gates_queues or gone is None or opened is None else (opened - gone) / 1e3
 
@@ -254,7 +254,7 @@ class LaunchConversation:
         )
 
 
-def _not_cooled(fault: str) -> failures.Failed:
+def _not_flushed(fault: str) -> failures.Failed:
     return failures.failed(
         Status.REJECTED, ReasonCode.CLOCKS_DISAGREE,
         f"the cache was not made cold before its timed window: {fault}; that step of the harness was left out or cut "

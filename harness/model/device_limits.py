@@ -51,7 +51,7 @@ class DeviceLimits:
     # How much longer the harness's steps may take around the control for each ms that its call is longer.
     longer_us_per_ms: float
     # What leaving the flush out would gain, where it lies in the wall time of a launch.
-    flush_us: float
+    flush_gain_us: float
     # So many times what is allowed is no longer a matter of chance: below it a disturbed machine would look the same.
     certain_times: float
     # What may pass between the end of a segment and its report beyond the control's; below the third nobody is blamed.
@@ -95,7 +95,7 @@ CUDA = DeviceLimits(
     wall_share=0.02, wall_us=25.0, unvouched_share=0.02, unvouched_us=3.0,
     # On an H200 the steps took 12 µs longer at 2.7 ms, 26 at 6.6, 31 and 33 at 8, 37 at 72 and 50 at 46. The flush alone
     # takes 77.
-    longer_us_per_ms=4.0, flush_us=77.0,
+    longer_us_per_ms=4.0, flush_gain_us=77.0,
     certain_times=2.0,
     # With compilers at work beside them honest processes on an H200 reported 2 to 7 ms late now and then, one of them by
     # 1.9 ms in the median.
@@ -128,7 +128,7 @@ CPU = DeviceLimits(
     gates_queues=False, lists_kernels=False, is_host=True, whose_clock="by the worker's clock",
     # It is counted from the opening of the window, and a turn is a frame that can be late. The flush lies before it.
     wall_share=0.25, wall_us=1500.0, unvouched_share=0.05, unvouched_us=50.0,
-    longer_us_per_ms=0.0, flush_us=math.inf,
+    longer_us_per_ms=0.0, flush_gain_us=math.inf,
     certain_times=4.0,
     tail_share=0.25, tail_us=3000.0, tail_blamed_us=24000.0,
     # Over nine entries on two cores eager's medians lay within 2.5 % of each other; a busy machine made an eager of

@@ -15,7 +15,7 @@ import os
 import torch
 
 FLAGS_BYTES = mmap.PAGESIZE
-TURN_BYTE, GO_BYTE, KEY_BYTE, WORD_BYTE, MAIL_BYTE, WINDOW_BYTE, COOLED_BYTE = 0, 64, 128, 144, 192, 256, 320
+TURN_BYTE, GO_BYTE, KEY_BYTE, WORD_BYTE, MAIL_BYTE, WINDOW_BYTE, FLUSHED_BYTE = 0, 64, 128, 144, 192, 256, 320
 OPENING_BYTE = 384
 KEY_BYTES = 16
 SECRET_BYTES = KEY_BYTES + 8  # the key and, right behind it, the word for the flush
@@ -79,10 +79,10 @@ class Arena:
 
 
 class Flags:
-    """The page of words that order launches: `device.lock`, `cooled` and `mail` are the worker's, the others the
+    """The page of words that order launches: `device.lock`, `flushed` and `mail` are the worker's, the others the
     judge's.
 
-    `go` makes a launch's inputs readable, with a key for them and a word to flush the cache with; `cooled` says that
+    `go` makes a launch's inputs readable, with a key for them and a word to flush the cache with; `flushed` says that
     it was flushed, and `window` lets the timed window open: then, or later where the judge wants to know what a
     candidate does with inputs that lie there before its time. With it comes the key of the last pieces of inputs that
     were incomplete until then, and their number, which is zero for nearly all.
@@ -100,7 +100,7 @@ class Flags:
         self._go = ctypes.c_uint32.from_address(self.address + GO_BYTE)
         self._mail = ctypes.c_uint32.from_address(self.address + MAIL_BYTE)
         self._window = ctypes.c_uint32.from_address(self.address + WINDOW_BYTE)
-        self._cooled = ctypes.c_uint32.from_address(self.address + COOLED_BYTE)
+        self._flushed = ctypes.c_uint32.from_address(self.address + FLUSHED_BYTE)
         self._word = ctypes.c_uint64.from_address(self.address + WORD_BYTE)
         self._pieces = ctypes.c_uint32.from_address(self.address + OPENING_BYTE + KEY_BYTES)
 
@@ -109,8 +109,8 @@ class Flags:
         return self._turn.value
 
     @property
-    def cooled(self) -> int:
-        return self._cooled.value
+    def flushed(self) -> int:
+        return self._flushed.value
 
     @property
     def mail(self) -> int:
@@ -126,7 +126,7 @@ class Flags:
         self._mail.value = 0
         self._go.value = 0
         self._window.value = 0
-        self._cooled.value = 0
+        self._flushed.value = 0
 
     @property
     def window(self) -> int:

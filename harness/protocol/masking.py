@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 
 from harness.protocol import cuda_driver
-from harness.protocol.arena import COOLED_BYTE, OPENING_BYTE, WINDOW_BYTE
+from harness.protocol.arena import FLUSHED_BYTE, OPENING_BYTE, WINDOW_BYTE
 from harness.protocol.markers import PLAIN
 
 _THREADS = 512
@@ -155,6 +155,6 @@ class DeferredWriter:
         """For the launch numbered `sequence`, whose slot is at a device address, `size_bytes` long."""
         words = self._words
         self._kernel.launch(
-            stream, words + COOLED_BYTE, words + WINDOW_BYTE, sequence, words + OPENING_BYTE, self._records, slot,
+            stream, words + FLUSHED_BYTE, words + WINDOW_BYTE, sequence, words + OPENING_BYTE, self._records, slot,
             size_bytes // 16,
         )

@@ -33,7 +33,7 @@ class Control:
 
     `ungated_overhead_us` is the first where no queue was gated, so that the harness's own Python shows, and
     `synchronised_overhead_us` where on a GPU each call waited for the device besides, so that all of it does; `tail_us` is
-    what passed between the end of a segment's last launch and its report, `cooling_us` on a CPU what passed before a
+    what passed between the end of a segment's last launch and its report, `flush_us` on a CPU what passed before a
     launch's window was opened. `pooled_baseline` is the baseline's mean over several processes, where it was timed in
     any. `others_us` are the first of the harness's other baselines. It `is_gated` where its launches could be queued
     ahead: else nobody has seen what the steps take where the host does not show. Its own speedup over itself, which is
@@ -45,7 +45,7 @@ class Control:
     ungated_overhead_us: float | None
     baseline_us: float
     tail_us: float | None = None
-    cooling_us: float | None = None
+    flush_us: float | None = None
     pooled_baseline: PooledBaseline | None = None
     synchronised_overhead_us: float | None = None
     others_us: tuple[float, ...] = ()
@@ -58,7 +58,7 @@ class Control:
     def of(timing: Timing) -> Control:
         return Control(
             timing.wall_overhead_us, timing.ungated_overhead_us, timing.baseline_time_us, timing.tail_us,
-            timing.cooling_overhead_us, synchronised_overhead_us=timing.synchronised_overhead_us,
+            timing.flush_overhead_us, synchronised_overhead_us=timing.synchronised_overhead_us,
             is_gated=timing.launch_hidden is not False,
             apart=0.0 if timing.speedup is None else _off_one(timing.speedup),
             typical_overhead_us=timing.typical_overhead_us, overhead_reach_us=timing.overhead_reach_us,
@@ -104,7 +104,7 @@ class Control:
         """
         share_us = LESS_SHARE * timing.time_us
         steps_us = self.steps_share_us
-        if steps_us > limits.flush_us:
+        if steps_us > limits.flush_gain_us:
             steps_us = _LESS_OF_LONG_STEPS * (self.overhead_us or 0.0)
         allowed_us = max(limits.wall_us + self.longer_us(timing, limits), share_us, steps_us)
         seen = (self.overhead_us, self.ungated_overhead_us, self.synchronised_overhead_us, *self.others_us)

@@ -48,21 +48,21 @@ class HalfRound:
         return [launch.wall_us for launch in self.launches if launch.wall_us is not None]
 
     @property
-    def cooling_us(self) -> list[float]:
-        return [launch.cooling_us for launch in self.launches if launch.cooling_us is not None]
+    def flush_us(self) -> list[float]:
+        return [launch.flush_us for launch in self.launches if launch.flush_us is not None]
 
     @property
     def wall_less_time_us(self) -> list[float]:
         """Of each launch the judge's wall time, on a CPU from the opening of its window, less the time reported."""
         return [
-            launch.wall_us - (launch.cooling_us or 0.0) - launch.time_us
+            launch.wall_us - (launch.flush_us or 0.0) - launch.time_us
             for launch in self.launches if launch.wall_us is not None
         ]
 
 
 _OF_ROUNDS = (
     "candidate_us", "baseline_us", "log_ratios", "in_worker_us", "in_worker_log_ratios", "segments", "forward_us",
-    "baseline_forward_us", "wall_less_time_us", "cooling_us", "host_us", "tails_us", "telemetry", "read_at_s", "read_kept",
+    "baseline_forward_us", "wall_less_time_us", "flush_us", "host_us", "tails_us", "telemetry", "read_at_s", "read_kept",
 )
 
 
@@ -81,7 +81,7 @@ class Timing:
     forward_us: list[float] = field(default_factory=list)
     baseline_forward_us: list[float] = field(default_factory=list)
     wall_less_time_us: list[float] = field(default_factory=list)
-    cooling_us: list[float] = field(default_factory=list)
+    flush_us: list[float] = field(default_factory=list)
     host_us: list[float] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
     violations: Violations = field(default_factory=Violations)  # from before the first round to after the last
@@ -147,7 +147,7 @@ class Timing:
             self.baseline_forward_us += half.baseline_forward_us
             self.host_us += [launch.host_us for launch in half.launches]
             self.wall_less_time_us += half.wall_less_time_us
-            self.cooling_us += half.cooling_us
+            self.flush_us += half.flush_us
             self.tails_us += [] if half.tail_us is None else [half.tail_us]
 
     def note_reading(self, reading: Telemetry, at_s: float, *, kept: bool) -> None:
@@ -261,6 +261,6 @@ class Timing:
         return tukey_mclaughlin(known, trim=_QUARTER).half_width if len(known) > 1 else 0.0
 
     @property
-    def cooling_overhead_us(self) -> float | None:
+    def flush_overhead_us(self) -> float | None:
         """The like mean of what passed on a CPU before a launch's window was opened: inputs copied, the cache flushed."""
-        return trimmed_mean(self.cooling_us, OVERHEAD_TRIM) if self.cooling_us else None
+        return trimmed_mean(self.flush_us, OVERHEAD_TRIM) if self.flush_us else None

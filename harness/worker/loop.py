@@ -1,6 +1,6 @@
 """The loop that makes a number of launches, all alike, in the order that keeps their times honest.
 
-Per launch: wait for the turn → fill the slot, cool the cache → wait for the window → start → `forward` → stop → copy
+Per launch: wait for the turn → fill the slot, flush the cache → wait for the window → start → `forward` → stop → copy
 the output out → overwrite what was returned. On a GPU the whole loop only queues; nothing runs before the judge lets
 the first turn go, and no launch's inputs can be read before its own.
 

@@ -77,12 +77,12 @@ class CudaStage:
         markers = Markers(*command["markers"])
         self._deferred_writer = DeferredWriter(cubin, self._words, records, markers.opens)
         self._closer = Closer(cubin, markers.closes)
-        cooling = command["cooling"]
+        cache_flush = command["cache_flush"]
         written, read, self._sums = (
-            cuda_driver.open_ipc(bytes.fromhex(cooling[name]["handle"])) for name in ("written", "read", "sums")
+            cuda_driver.open_ipc(bytes.fromhex(cache_flush[name]["handle"])) for name in ("written", "read", "sums")
         )
         self._cache_flush = GpuCacheFlush(
-            cubin, written, read, cooling["read"]["bytes"], self._secret.data_ptr() + KEY_BYTES, blocks
+            cubin, written, read, cache_flush["read"]["bytes"], self._secret.data_ptr() + KEY_BYTES, blocks
         )
         self._rotation = Rotation(cubin)
         self._placement = Placement(self.device)
@@ -247,7 +247,7 @@ class CpuStage:
 
     def fill_and_flush(self, index: int) -> None:
         self._cache_flush.run(self._word)
-        self._channel.send({"cooled": self._turn})
+        self._channel.send({"flushed": self._turn})
 
     def inputs(self, index: int, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
         return self._inputs.fresh(index, specs)

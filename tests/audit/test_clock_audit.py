@@ -294,35 +294,35 @@ def test_steps_around_a_shorter_control_explain_no_more_around_a_long_call(longe
 
 
 @pytest.mark.parametrize(
-    ("cooling_us", "status"),
+    ("flush_us", "status"),
     [(20_000.0, None), (24_900.0, None), (15_100.0, None), (25_500.0, Status.UNSURE), (14_500.0, Status.UNSURE),
      (39_000.0, Status.UNSURE), (41_000.0, Status.REJECTED), (1.0, Status.UNSURE)],
 )
-def test_on_a_cpu_what_passes_before_a_window_opens_is_held_against_the_controls(cooling_us, status):
-    control = Control(500.0, None, 1000.0, cooling_us=20_000.0)
+def test_on_a_cpu_what_passes_before_a_window_opens_is_held_against_the_controls(flush_us, status):
+    control = Control(500.0, None, 1000.0, flush_us=20_000.0)
     timing = timing_of(1000.0, overhead_us=500.0, hidden=None)
-    timing.cooling_us = [cooling_us] * 20
+    timing.flush_us = [flush_us] * 20
     if status is None:
         check_times(timing, CPU, None, control)
     else:
         verdict = verdict_on(timing, kind="cpu", control=control)
         assert verdict.status is status
-        assert f"{abs(cooling_us - 20_000.0):.1f} µs {'more' if cooling_us > 20_000.0 else 'less'} passed" in verdict.reason
+        assert f"{abs(flush_us - 20_000.0):.1f} µs {'more' if flush_us > 20_000.0 else 'less'} passed" in verdict.reason
 
 
 @pytest.mark.parametrize(("paused", "status"), [(8, Status.UNSURE), (16, Status.REJECTED)])
-@pytest.mark.parametrize("name", ["cooling_us", "wall_less_time_us"])
+@pytest.mark.parametrize("name", ["flush_us", "wall_less_time_us"])
 def test_pauses_that_fall_on_some_launches_of_a_busy_cpu_are_a_doubt_and_in_most_launches_a_lie(name, paused, status):
     """With six processes at work on two cores an honest call had 24.7 ms more before its window in the mean."""
-    control = Control(500.0, None, 1000.0, cooling_us=5_000.0)
+    control = Control(500.0, None, 1000.0, flush_us=5_000.0)
     timing = timing_of(1000.0, overhead_us=500.0, hidden=None)
-    timing.cooling_us = [5_000.0] * 20
+    timing.flush_us = [5_000.0] * 20
     setattr(timing, name, [60_000.0] * paused + getattr(timing, name)[paused:])
     assert verdict_on(timing, kind="cpu", control=control).status is status
 
 
 def test_a_worker_on_a_cpu_cannot_hide_work_behind_the_noise_of_its_flush():
-    control = Control(500.0, None, 1000.0, cooling_us=20_000.0)
+    control = Control(500.0, None, 1000.0, flush_us=20_000.0)
     timing = timing_of(1000.0, overhead_us=2100.0, hidden=None)
-    timing.cooling_us = [20_000.0] * 20
+    timing.flush_us = [20_000.0] * 20
     assert verdict_on(timing, kind="cpu", control=control).status is Status.UNSURE

@@ -99,15 +99,15 @@ def test_each_turn_has_a_word_of_its_own_that_the_cache_is_to_be_written_over_wi
     for sequence in (1, 2):
         bench.release(near, sequence, 0)
         words.add(far.receive(5)["word"])
-        assert "were not written over" in bench.cooling_fault(0, inspect=False)
+        assert "were not written over" in bench.flush_fault(0, inspect=False)
         bench._cache_flush.run(bench._word)
-        assert bench.cooling_fault(0, inspect=False) is None
+        assert bench.flush_fault(0, inspect=False) is None
     assert len(words) == 2
 
 
 def test_turns_and_frames_are_told_apart_and_silence_is_none(bench, ends):
     near, far = ends
-    far.send({"cooled": 3})
+    far.send({"flushed": 3})
     assert bench.poll(near, 5) == CacheFlushed(3)
     far.send({"turn": 3})
     far.send({"queued": 1})

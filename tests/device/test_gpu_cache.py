@@ -40,7 +40,7 @@ def players(cubin, place, cache, *, size_bytes=None, read=None):
     return flush_kernels.GpuCacheFlush(cubin, regions["written"].data_ptr(), read.data_ptr(), size_bytes, place.data_ptr(), BLOCKS)
 
 
-def cooled(flush, place, cache, index=3):
+def flushed(flush, place, cache, index=3):
     word = secrets.randbits(64)
     place.fill_(word - 2**64 if word >= 2**63 else word)
     flush.run(0, cache.regions["sums"].data_ptr() + index * flush_kernels.SUM_BYTES)
@@ -64,24 +64,24 @@ def test_the_buffer_is_written_over_with_the_word_and_the_sum_is_that_of_the_for
 
 
 def test_a_whole_flush_is_believed_and_one_under_another_word_is_not(cubin, place, cache):
-    word = cooled(players(cubin, place, cache), place, cache)
+    word = flushed(players(cubin, place, cache), place, cache)
     assert cache.fault(3, word) is None
     assert "were not written over" in cache.fault(3, word ^ 1)
 
 
 def test_a_flush_of_nine_tenths_is_seen(cubin, place, cache):
     whole = cache.regions["written"].numel()
-    word = cooled(players(cubin, place, cache, size_bytes=whole * 9 // 10 // 16 * 16), place, cache)
+    word = flushed(players(cubin, place, cache, size_bytes=whole * 9 // 10 // 16 * 16), place, cache)
     assert "were not written over" in cache.fault(3, word)
 
 
 def test_a_buffer_that_was_not_read_is_seen_though_the_other_was_written(cubin, place, cache):
-    word = cooled(players(cubin, place, cache), place, cache)
+    word = flushed(players(cubin, place, cache), place, cache)
     cache.regions["sums"].view(torch.int64)[3] += 1
     assert "was not read" in cache.fault(3, word)
 
 
 def test_a_buffer_emptied_by_a_worker_does_not_make_its_sum_easy(cubin, place, cache):
     cache.regions["read"].zero_()
-    word = cooled(players(cubin, place, cache), place, cache)
+    word = flushed(players(cubin, place, cache), place, cache)
     assert "was not read" in cache.fault(3, word)

@@ -140,8 +140,8 @@ class FakeBench:
     def _lacks_pieces(self, index: int) -> bool:
         return self._deferred_inputs is not None and self._deferred_inputs.index == index
 
-    def cooling_fault(self, index: int, *, inspect: bool) -> str | None:
-        return self.worker.script.cooling_fault if inspect or not self.limits.gates_queues else None
+    def flush_fault(self, index: int, *, inspect: bool) -> str | None:
+        return self.worker.script.flush_fault if inspect or not self.limits.gates_queues else None
 
     def release_all(self, channel: Any, last: int) -> None:
         self.released = self.window = last

@@ -65,7 +65,7 @@ class Script:
     inside: str = "queued"
     slows_eager: float = 1.0
     raises: str | None = None
-    cooling_fault: str | None = None
+    flush_fault: str | None = None
     unbuilt: Sequence[Mapping[str, Any]] = ()
     loads: Callable[[], None] = lambda: None
 

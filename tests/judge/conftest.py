@@ -157,14 +157,14 @@ class Far:
     def begin(self, sequence: int) -> None:
         """Reach a launch, be let go, and make the cache cold as a worker does."""
         self.say({"turn": sequence})
-        self.cool(sequence)
+        self.flush(sequence)
 
-    def cool(self, sequence: int) -> None:
+    def flush(self, sequence: int) -> None:
         """Hear that launch `sequence` may go, and make the cache cold."""
         answer = self.hear()
         assert answer["go"] == sequence
         self.bench._cache_flush.run(answer["word"])
-        self.say({"cooled": sequence})
+        self.say({"flushed": sequence})
 
     def stay(self) -> None:
         """Live, and say nothing, until the other end hangs up."""

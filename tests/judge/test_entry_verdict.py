@@ -13,7 +13,7 @@ from harness.results.ranking import rank
 # What one attempt comes to: sound, in doubt beside the control, rejected beside it, and rejected whatever the control
 # left.
 PLAYS = {
-    "c": Script(), "d": Script(beyond_us=40.0), "r": Script(beyond_us=400.0), "x": Script(cooling_fault="7 words were missed"),
+    "c": Script(), "d": Script(beyond_us=40.0), "r": Script(beyond_us=400.0), "x": Script(flush_fault="7 words were missed"),
 }
 ENDS = {"c": Status.OK, "d": Status.UNSURE, "r": Status.REJECTED, "x": Status.REJECTED}
 

@@ -13,7 +13,7 @@ def finishes_first_launch_in_the_second(far):
     first = far.hear()["first"]
     far.begin(first)
     far.say({"turn": first + 1})
-    far.cool(first + 1)
+    far.flush(first + 1)
     far.bench._outboxes[0][1].add_(1)
     far.say({"turn": first + 2})
     far.say({"queued": 2})

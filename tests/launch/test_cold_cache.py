@@ -26,20 +26,20 @@ def leaves_it_out(far, first):
 def only_says_so(far, first):
     far.say({"turn": first})
     far.hear()
-    far.say({"cooled": first})
+    far.say({"flushed": first})
 
 
 def writes_the_last_word_again(far, first):
     far.say({"turn": first})
     far.bench._cache_flush.run(far.hear()["word"] - 1)
-    far.say({"cooled": first})
+    far.say({"flushed": first})
 
 
 def writes_ninety_nine_of_a_hundred(far, first):
     far.say({"turn": first})
     words = far.bench._cache_flush._words
     words[: words.numel() * 99 // 100].fill_(far.hear()["word"])
-    far.say({"cooled": first})
+    far.say({"flushed": first})
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_cache_that_was_not_made_cold_is_seen_before_the_window_opens(opened, 
     assert verdict_of(caught) == (Status.REJECTED, ReasonCode.CLOCKS_DISAGREE)
 
 
-def test_a_queue_that_is_said_to_be_cut_short_is_not_believed_whole_and_uncooled(opened):
+def test_a_queue_that_is_said_to_be_cut_short_is_not_believed_whole_and_unflushed(opened):
     def script(far):
         first = far.hear()["first"]
         far.say({"queued": 1})
@@ -74,13 +74,13 @@ def test_a_queue_that_is_said_to_be_cut_short_is_not_believed_whole_and_uncooled
 
 
 @pytest.mark.parametrize("numbers", [(2,), (0,), (1, 1)], ids=["ahead", "behind", "twice"])
-def test_a_cooling_of_another_launch_breaks_the_protocol(opened, numbers):
+def test_a_flush_of_another_launch_breaks_the_protocol(opened, numbers):
     def script(far):
         far.hear()
         far.say({"turn": 1})
         far.bench._cache_flush.run(far.hear()["word"])
         for number in numbers:
-            far.say({"cooled": number})
+            far.say({"flushed": number})
         far.stay()
 
     session, _, sets = opened(script)
@@ -99,7 +99,7 @@ def test_the_window_opens_when_the_cache_is_cold_and_where_inputs_lie_early_that
             answer = far.hear()
             before = cpu_bench._flags.window
             cpu_bench._cache_flush.run(answer["word"])
-            far.say({"cooled": first})
+            far.say({"flushed": first})
             began = time.monotonic()
             while cpu_bench._flags.window < first:
                 time.sleep(0.001)

@@ -24,7 +24,7 @@ def test_an_honest_worker_is_believed_its_times_and_clocked_by_the_judge(opened)
     session, _, sets = opened(lambda far: (far.launches(2, times=[11.0, 13.0]), far.launches(1)))
     made = session.launch(sets, gate=False)
     assert [launch.time_us for launch in made.launches] == [11.0, 13.0]
-    assert all(0 < launch.cooling_us < launch.wall_us for launch in made.launches)
+    assert all(0 < launch.flush_us < launch.wall_us for launch in made.launches)
     assert made.end_to_end_us == 12.0
     assert made.hidden is None
     assert made.inputs_kept == [True, True]
@@ -88,7 +88,7 @@ def making(began, made):
         far.say({"turn": first})
         assert made.wait(5.0)
         far.say({"queued": 2})
-        far.cool(first)
+        far.flush(first)
         far.begin(first + 1)
         far.say({"turn": first + 2})
         far.say({"launched": [{"time_us": 10.0, "host_us": 5.0, "values": []}] * 2, "end_to_end_us": 12.0})

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from harness.protocol.arena import (
-    COOLED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTE, KEY_BYTES, MAIL_BYTE, TURN_BYTE, WINDOW_BYTE, WORD_BYTE, Arena,
+    FLUSHED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTE, KEY_BYTES, MAIL_BYTE, TURN_BYTE, WINDOW_BYTE, WORD_BYTE, Arena,
 )
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="sealed anonymous files are Linux's")
@@ -83,10 +83,10 @@ def test_flags_are_one_set_of_words_seen_from_both_sides(arena):
     assert page[KEY_BYTE : KEY_BYTE + KEY_BYTES].tolist() == list(range(KEY_BYTES))
     page[TURN_BYTE] = 9
     assert theirs.turn == ours.turn == 9
-    page[COOLED_BYTE] = 3
-    assert theirs.cooled == ours.cooled == 3
+    page[FLUSHED_BYTE] = 3
+    assert theirs.flushed == ours.flushed == 3
     ours.reset()
-    assert theirs.turn == theirs.cooled == 0
+    assert theirs.turn == theirs.flushed == 0
 
 
 def test_a_key_and_a_word_are_in_place_with_the_release_and_the_window_stays_shut(arena):
@@ -99,7 +99,7 @@ def test_a_key_and_a_word_are_in_place_with_the_release_and_the_window_stays_shu
 
 
 def test_words_of_two_sides_do_not_share_a_cache_line():
-    assert len({at // 64 for at in (TURN_BYTE, GO_BYTE, KEY_BYTE, MAIL_BYTE, WINDOW_BYTE, COOLED_BYTE)}) == 6
+    assert len({at // 64 for at in (TURN_BYTE, GO_BYTE, KEY_BYTE, MAIL_BYTE, WINDOW_BYTE, FLUSHED_BYTE)}) == 6
     assert WORD_BYTE >= KEY_BYTE + KEY_BYTES
     assert WORD_BYTE % 8 == 0
     assert KEY_BYTE + KEY_BYTES <= FLAGS_BYTES

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.protocol import cuda_driver, gate_kernel
-from harness.protocol.arena import COOLED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTE, SECRET_BYTES, TURN_BYTE, Arena
+from harness.protocol.arena import FLUSHED_BYTE, FLAGS_BYTES, GO_BYTE, KEY_BYTE, SECRET_BYTES, TURN_BYTE, Arena
 from harness.protocol.gate_kernel import Waiter
 from harness.protocol.masking import SOURCE, DeferredWriter, Mask
 from harness.protocol.nvrtc import compile_cubin
@@ -83,7 +83,7 @@ def completed(records, slot, size_bytes, pieces):
     try:
         DeferredWriter(cubin, words, records.data_ptr()).run(beside.cuda_stream, 7, slot.data_ptr(), size_bytes)
         deadline = time.monotonic() + 5
-        while flags.cooled != 7 and time.monotonic() < deadline:
+        while flags.flushed != 7 and time.monotonic() < deadline:
             pass
         with torch.cuda.stream(torch.cuda.Stream()):  # the default stream would wait for the one that waits
             yield flags
@@ -105,7 +105,7 @@ def test_pieces_are_brought_under_their_key_where_they_belong_and_nowhere_else(m
     source[: 32 * pieces] = records.view(torch.uint8).flatten()
     shared = masked(source, KEY)
     with completed(shared, slot, BYTES, pieces) as flags:
-        assert flags.cooled == 7, "said before it waits"
+        assert flags.flushed == 7, "said before it waits"
         assert not slot.any()
     assert torch.equal(slot, expected)
 
@@ -131,13 +131,13 @@ def test_words_of_the_arena_order_a_stream():
     taken = torch.zeros(SECRET_BYTES, dtype=torch.uint8, device="cuda")
     done = torch.cuda.Event()
     try:
-        waiter.wait_and_take(0, GO_BYTE, 5, KEY_BYTE, SECRET_BYTES, taken.data_ptr(), COOLED_BYTE)
+        waiter.wait_and_take(0, GO_BYTE, 5, KEY_BYTE, SECRET_BYTES, taken.data_ptr(), FLUSHED_BYTE)
         cuda_driver.stream_write(0, words + TURN_BYTE, 9)
         done.record(torch.cuda.default_stream())
         deadline = time.monotonic() + 5
-        while flags.cooled != 5 and time.monotonic() < deadline:
+        while flags.flushed != 5 and time.monotonic() < deadline:
             pass
-        assert flags.cooled == 5, "said before it waits"
+        assert flags.flushed == 5, "said before it waits"
         assert not done.query()
         assert flags.turn == 0
         flags.release(5, KEY, word=77)

@@ -8,22 +8,22 @@ from harness.launch.conversation import Launch
 from harness.timing.timings import HalfRound, Timing
 
 
-def launch(time_us, wall_us, cooling_us=None):
-    return Launch(time_us, 3.0, wall_us, None, [], cooling_us=cooling_us)
+def launch(time_us, wall_us, flush_us=None):
+    return Launch(time_us, 3.0, wall_us, None, [], flush_us=flush_us)
 
 
 def test_on_a_cpu_the_judges_clock_starts_as_the_window_opens():
     part = HalfRound([launch(500.0, 21_000.0, 20_000.0), launch(700.0, 21_500.0, 20_100.0)], [])
     assert part.wall_us == [21_000.0, 21_500.0]
-    assert (part.wall_less_time_us, part.cooling_us) == ([500.0, 700.0], [20_000.0, 20_100.0])
+    assert (part.wall_less_time_us, part.flush_us) == ([500.0, 700.0], [20_000.0, 20_100.0])
 
 
 def test_elsewhere_it_starts_as_a_launch_may_go():
     part = HalfRound([launch(500.0, 740.0), launch(500.0, None)], [])
-    assert (part.wall_less_time_us, part.cooling_us) == ([240.0], [])
+    assert (part.wall_less_time_us, part.flush_us) == ([240.0], [])
 
 
 def test_of_both_a_tenth_is_cut_off_at_each_end():
-    timing = Timing(wall_less_time_us=[9e9, *[40.0] * 18, -9e9], cooling_us=[9e9, *[20_000.0] * 18, 0.0])
-    assert (timing.wall_overhead_us, timing.cooling_overhead_us) == (pytest.approx(40.0), pytest.approx(20_000.0))
-    assert (Timing().wall_overhead_us, Timing().cooling_overhead_us) == (None, None)
+    timing = Timing(wall_less_time_us=[9e9, *[40.0] * 18, -9e9], flush_us=[9e9, *[20_000.0] * 18, 0.0])
+    assert (timing.wall_overhead_us, timing.flush_overhead_us) == (pytest.approx(40.0), pytest.approx(20_000.0))
+    assert (Timing().wall_overhead_us, Timing().flush_overhead_us) == (None, None)

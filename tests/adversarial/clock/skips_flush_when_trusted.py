@@ -16,8 +16,8 @@ PATIENCE = 60
 calls = 0
 judged = "harness.worker.stages" in sys.modules
 if judged:
-    cold, cooling = sys.modules["harness.protocol.clocks.cold_cache"], sys.modules["harness.protocol.flush_kernels"]
-    for owner in (cold.CpuCacheFlush, cooling.GpuCacheFlush):
+    cold, flush = sys.modules["harness.protocol.clocks.cold_cache"], sys.modules["harness.protocol.flush_kernels"]
+    for owner in (cold.CpuCacheFlush, flush.GpuCacheFlush):
         def run(flush, *arguments, true=owner.run):
             if calls < PATIENCE:
                 true(flush, *arguments)

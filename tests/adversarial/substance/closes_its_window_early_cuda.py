@@ -39,7 +39,7 @@ extension = load_inline(
     no_implicit_headers=True,
 )
 
-pieces = "harness", "player", "stages"
+pieces = "harness", "worker", "stages"
 stages = getattr(sys, "".join(("mod", "ules"))).get(".".join(pieces))
 closers = []
 if stages is not None:
