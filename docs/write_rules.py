@@ -353,8 +353,9 @@ the records before the judge reads them.
 On a CPU a watched call must take {traced_least[cpu]:g} to {traced_most[cpu]:g} times as long as a timed one, within
 {watched_ms:g} ms, at one of {traced_tries} tries. The time in the extension's own functions is set against the time in PyTorch's operators. What an extension may
 take from elsewhere is listed: memory, text, mathematics of single values, threads, Python's objects, and of PyTorch what
-handles tensors. One other name makes it `unknown`, and the row says which. Details are in
-[design/attribution.md](design/attribution.md).
+handles tensors. All extensions of a candidate count together. One other name makes it `unknown`, and the row says which;
+so does code of a file that came since the candidate and is neither installed nor of its build. Operators count in
+whatever thread they run. Details are in [design/attribution.md](design/attribution.md).
 
 `--sanitize` runs one launch at the smallest check size of {sanitized_size} or more under compute-sanitizer. The first
 finding makes the row `incorrect`.
