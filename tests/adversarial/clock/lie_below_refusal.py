@@ -5,6 +5,7 @@ Mechanism: The judge refuses what its own clock shows to be 25 µs off (on a CPU
 Expected: ok/ or rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any
+Kind: library or mixed or unknown
 """
 
 import sys

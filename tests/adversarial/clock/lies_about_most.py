@@ -4,6 +4,7 @@ Mechanism: A mean over all launches shows seven tenths of what the middle half o
 Expected: ok/ or rejected/clocks_disagree or unsure/noisy
 Fools: clock
 Device: any
+Kind: library or mixed or unknown
 """
 
 import random

@@ -5,6 +5,7 @@ Mechanism: A lie of 45 µs, or on a CPU of a sixth of the time, is within what c
 Expected: rejected/clocks_disagree or unsure/noisy or ok/
 Fools: clock
 Device: any
+Kind: library or mixed or unknown
 """
 
 import sys
