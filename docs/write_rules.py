@@ -291,7 +291,9 @@ A GPU's figures come first, a CPU's in brackets. Of two figures the larger count
 **What is not seen counts.** The third row gives no verdict. Such a row has all that its call may take longer in the
 column `unseen_us`, with what either clock is not known to (99 %). The low end of its speedup, its word and its rank are
 those of a call that takes so much longer. The harness's own steps count as the least that a baseline's took, less what
-a longer control's take longer ({longer_us[cuda]:g} µs for each ms).
+a longer control's take longer ({longer_us[cuda]:g} µs for each ms). On a CPU the low end also reaches what it would be over
+the time that eager took beside the control, where eager was slower beside the candidate: a quarter more is not held against a
+candidate there, and gains it nothing.
 
 **Probes** are segments that count for no ratio. Each comes unannounced before a segment of the candidate's. Each kind
 comes in the first four rounds, any of them before one segment in {probe_chance} by lot, and one after the rounds.

@@ -141,15 +141,18 @@ def estimate_briefly(timing: Timing, confidence: float) -> None:
     allow_for_other_processes(timing, confidence)
 
 
-def span_usual_baseline(timing: Timing, usual_us: float, confidence: float) -> None:
+def span_usual_baseline(timing: Timing, usual_us: float, confidence: float) -> float:
     """Have the interval reach what it would be over the baseline's usual time, where that took longer beside the candidate: a
     device that waits for seconds in between has slowed down by the next call, and a host takes what time it takes.
+
+    Returns how many times as long it took, 1 at least.
     """
     times = timing.baseline_time_us / usual_us
     if times <= 1 or timing.of_this_process is None:
-        return
+        return 1.0
     timing.of_this_process = replace(timing.of_this_process, lo=timing.of_this_process.lo / times)
     allow_for_other_processes(timing, confidence)
+    return times
 
 
 def count_unseen(timing: Timing, unseen_us: float, confidence: float) -> None:

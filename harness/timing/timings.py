@@ -110,6 +110,7 @@ class Timing:
     pooled_baseline: PooledBaseline | None = None  # the baseline's mean, where it was timed in several
     control_apart: float = 0.0  # how far from one the control's own speedup may be
     unseen_us: float = 0.0  # how much longer a call may take than it says, for all that the judge's clock shows
+    times_slowed: float = 1.0  # how many times as long as usual the baseline took, where that is held against nobody
     is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None
     scattered: Interval | None = None  # the same from the scatter of the rounds alone
@@ -205,7 +206,7 @@ class Timing:
     @property
     def times_unseen(self) -> float:
         """How many times as long as it says a call may take, for all that the judge's clock shows."""
-        return 1 + self.unseen_us / self.time_us
+        return 1 + self.unseen_us / self.time_us if self.unseen_us else 1.0
 
     @property
     def shorter_us(self) -> float:
