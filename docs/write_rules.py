@@ -291,7 +291,8 @@ A GPU's figures come first, a CPU's in brackets. Of two figures the larger count
 **What is not vouched for counts.** The third row gives no verdict. Such a row has all that its call may take longer in the
 column `unvouched_us`, with what either clock is not known to (99 %). The low end of its speedup, its word and its rank are
 those of a call that takes so much longer. The harness's own steps count as the least that a baseline's took, less what
-a longer control's take longer ({longer_us[cuda]:g} µs for each ms).
+a longer control's take longer ({longer_us[cuda]:g} µs for each ms). On a CPU eager may be slower
+beside the candidate by a quarter; the low end then reaches what it would be over eager's time beside the control.
 
 **Probes** are segments that count for no ratio. Each comes unannounced before a segment of the candidate's. Each kind
 comes in the first four rounds, any of them before one segment in {probe_chance} by lot, and one after the rounds.
@@ -353,8 +354,9 @@ the records before the judge reads them.
 On a CPU a watched call must take {traced_least[cpu]:g} to {traced_most[cpu]:g} times as long as a timed one, within
 {watched_ms:g} ms, at one of {traced_tries} tries. The time in the extension's own functions is set against the time in PyTorch's operators. What an extension may
 take from elsewhere is listed: memory, text, mathematics of single values, threads, Python's objects, and of PyTorch what
-handles tensors. One other name makes it `unknown`, and the row says which. Details are in
-[design/attribution.md](design/attribution.md).
+handles tensors. All extensions of a candidate count together. One other name makes it `unknown`, and the row says which;
+so does code of a file that came since the candidate and is neither installed nor of its build. Operators count in
+whatever thread they run. Details are in [design/attribution.md](design/attribution.md).
 
 `--sanitize` runs one launch at the smallest check size of {sanitized_size} or more under compute-sanitizer. The first
 finding makes the row `incorrect`.

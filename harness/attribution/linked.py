@@ -7,15 +7,14 @@ nothing.
 
 from __future__ import annotations
 
-import os
 import re
 import struct
-import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.attribution.permitted import is_permitted
+from harness.protocol.installed import is_installed
 from harness.sandbox.leftovers import content_of
 
 UNREADABLE = "what cannot be read"
@@ -37,7 +36,7 @@ _LIBRARYS = re.compile(
 # In a thread of an extension's own no profiler follows what PyTorch is called for.
 _THREADS = re.compile(
     r"pthread_create$|_ZNSt6thread|thrd_create$|clone3?$|GOMP_(?:parallel|task)|__kmpc_fork|"
-    r"_ZN2at\w*(?:6launch|parallel)|_Z(?:NK?|TVN)3c10(?:10ThreadPool|14TaskThreadPool)"
+    r"_ZN2at\w*(?:6launch|parallel|for_?each)|_Z(?:NK?|TVN)3c10(?:10ThreadPool|14TaskThreadPool)"
 )
 # An operator of PyTorch's but for those that reserve memory, move it, or look at it otherwise.
 _OPERATOR = re.compile(
@@ -66,25 +65,26 @@ class Links(NamedTuple):
     searched: list[str]
 
 
-def foreign_functions(extension: Path) -> list[str]:
-    """What a shared object takes from elsewhere and is not `permitted` what counts as its own work, and what it is linked
-    to that not every extension is, so that nothing is known of what it calls. `UNREADABLE` for what no loader would load.
+def foreign_functions(*extensions: Path) -> list[str]:
+    """What shared objects of one candidate take from elsewhere and is not `permitted` what counts as its own work, and what
+    they are linked to that not every extension is, so that nothing is known of what they call. `UNREADABLE` for what no
+    loader would load.
+
+    All that they take counts together, since one may call another by an address that Python handed on.
     """
-    try:
-        links = _links(content_of(extension, _MOST_BYTES + 1))
-    except _NO_LIBRARY:
-        return [UNREADABLE]
-    places = {place for each in links.searched for place in each.split(":") if place and not _is_installed(place)}
-    return sorted(
-        _foreign_of(links.taken) | {name for name in links.own if _LIBRARYS.match(name)}
-        | {name for name in links.libraries if not _USUAL.match(name)} | {f"libraries in {place}" for place in places}
-    )
-
-
-def _is_installed(place: str) -> bool:
-    """Whether no candidate puts a library there."""
-    roots = "/usr", "/lib", "/lib64", "/opt", sys.prefix, sys.base_prefix
-    return os.path.normpath(place).startswith(tuple(f"{root}/" for root in roots))
+    taken: set[str] = set()
+    found: set[str] = set()
+    for extension in extensions:
+        try:
+            links = _links(content_of(extension, _MOST_BYTES + 1))
+        except _NO_LIBRARY:
+            found.add(UNREADABLE)
+            continue
+        taken |= links.taken
+        places = {place for each in links.searched for place in each.split(":") if place and not is_installed(place)}
+        found |= {name for name in links.own if _LIBRARYS.match(name)}
+        found |= {name for name in links.libraries if not _USUAL.match(name)} | {f"libraries in {place}" for place in places}
+    return sorted(found | _foreign_of(taken))
 
 
 def _foreign_of(taken: Collection[str]) -> set[str]:

@@ -55,10 +55,10 @@ def published(
     timings: Sequence[Timing], confidence: float, interim_checks: Sequence[int], baseline_kernels: int = UNCOUNTED
 ) -> Interval:
     """From several workers: the mean over them, with the wider of the within and the between interval. Its low end is that
-    of calls that take as much longer than they say as the judge's clock lets them.
+    of calls that take as much longer than they say as the judge's clock lets them, over the baseline's usual time.
     """
     of_all = _over_all(timings, confidence, interim_checks, baseline_kernels)
-    return replace(of_all, lo=of_all.lo / max(timing.times_unvouched for timing in timings))
+    return replace(of_all, lo=of_all.lo / max(timing.times_unvouched * timing.times_slowed for timing in timings))
 
 
 def _over_all(

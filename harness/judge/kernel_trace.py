@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -258,7 +259,7 @@ def _kind_on_cpu(listing: dict[str, Any], prepared: Prepared) -> Provenance:
         listing["operators"], float(listing["own_us"]), total_us, has_extension=bool(prepared.extensions),
         pytorchs=_pytorchs_operators(), called_back=listing["called_back"] is not False,
         foreign=[
-            *(name for path in prepared.extensions for name in foreign_functions(path)),
+            *foreign_functions(*prepared.extensions),
             *_foreign_addresses(listing["addresses"], prepared),
         ],
         others_us=float(listing["others_us"]), others_began=listing["others_began"] is not False,
@@ -271,7 +272,7 @@ def _foreign_addresses(asked_for: Sequence[Any], prepared: Prepared) -> list[str
     """What Python was asked the address of, in words, but for what an extension may take from elsewhere by itself, and for
     the candidate's own extensions, which are opened so where they are no modules.
     """
-    own = {*map(str, prepared.extensions), _ARENAS_OWN}
+    own = {_ARENAS_OWN, *(spelt(path) for path in prepared.extensions for spelt in (str, os.path.realpath))}
     names = [str(each) for each in asked_for]
     return [f"the address of {name[-80:]}" for name in names if name not in own and not is_permitted(name)]
 

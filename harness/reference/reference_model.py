@@ -102,7 +102,7 @@ class Reference:
             self.families += self._families_beside(eager) if problem.accuracy.contracted is None else ()
         self.timed_families = tuple(family for family in self.families if family.is_timed)
         if ProblemNote.SAME_INPUTS not in self.notes and is_same_for_all_draws(
-            eager, lambda: self._shaped(self.eager(self.draw()))
+            eager, lambda: self._shaped(self.eager(self.draw())), by_median=problem.accuracy.terms is None
         ):
             self.notes.append(ProblemNote.SAME_OUTPUT)
 

@@ -6,8 +6,10 @@ What counts as unchanged is decided here; who asks for it is `suite`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -76,8 +78,8 @@ def kept_rows(
     """The newest row of each candidate (by its name) that still holds, from the CSVs of this problem and device.
 
     The candidate's source and name, the problem's hash and sizes, this software's own source, the values of the
-    settings, the device, torch, CUDA and the driver are all what they were. A device without a UUID stands for all of its
-    model.
+    settings, the device, torch, CUDA and the driver are all what they were, and no file that the candidate may read beside
+    its own has changed since the run began. A device without a UUID stands for all of its model.
     """
     folder = out_dir / problem.name / device_slug(device.name, device.kind)
     wanted = {
@@ -88,7 +90,7 @@ def kept_rows(
     }
     if device.uuid is not None:
         wanted["uuid"] = device.uuid
-    sources = {each.name: each.source_hash for each in candidates}
+    known = {each.name: each for each in candidates}
     found: dict[str, Kept] = {}
     for path in sorted(folder.glob("*.csv"), key=lambda path: path.stem, reverse=True):
         try:
@@ -96,12 +98,41 @@ def kept_rows(
         except InputError:
             continue  # not ours, or of another version: then it holds nothing that could be kept
         for record in records:
-            is_wanted = record.role == "candidate" and sources.get(record.candidate) == record.source_hash
+            candidate = known.get(record.candidate)
+            is_wanted = record.role == "candidate" and candidate is not None and candidate.source_hash == record.source_hash
             # With more time for a row, which the settings' hash does not hold, that one may end.
             is_open = record.status in _TRIED_AGAIN or record.reason_code == ReasonCode.ROW_TIMEOUT
             is_open |= record.time_us is not None and record.speedup is None  # the baseline it was to be over was not ok
             if is_wanted and not is_open and record.candidate not in found:
                 is_same_size = memory_gb(record.memory_bytes) == memory_gb(device.memory_bytes)
-                if is_same_size and all(getattr(record, name) == value for name, value in wanted.items()):
+                is_same = is_same_size and all(getattr(record, name) == value for name, value in wanted.items())
+                if is_same and not _has_other_files(candidate, record.utc):
                     found[record.candidate] = Kept(record, path)
     return found
+
+
+def _has_other_files(candidate: Candidate, utc: str) -> bool:
+    """Whether anything that the candidate may read beside its file was put there or changed since `utc`.
+
+    What a module, a header or a CUDA source beside it says is in no hash of its own. The time asked for is that at which
+    the system has noted a change: a file's time of modification is anybody's to set.
+    """
+    try:
+        since = datetime.fromisoformat(utc.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return True
+    beside = (path for path in candidate.beside().own if path.name != candidate.path.name)
+    return any(_changed_at(path) > since for top in beside for path in (top, *_below(top)))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for inside, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        yield from (Path(inside, name) for name in (*folders, *names))
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.lstat().st_ctime
+    except OSError:
+        return 0.0

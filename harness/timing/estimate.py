@@ -85,6 +85,7 @@ def span_usual_baseline(timing: Timing, usual_us: float, confidence: float) -> N
     times = timing.baseline_time_us / usual_us
     if times <= 1 or timing.of_this_process is None:
         return
+    timing.times_slowed = times
     timing.of_this_process = replace(timing.of_this_process, lo=timing.of_this_process.lo / times)
     allow_for_other_processes(timing, confidence)
 

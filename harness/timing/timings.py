@@ -109,6 +109,7 @@ class Timing:
     is_of_its_process: bool = False
     pooled_baseline: PooledBaseline | None = None  # the baseline's mean, where it was timed in several
     control_apart: float = 0.0  # how far from one the control's own speedup may be
+    times_slowed: float = 1.0  # how many times as long as usual the baseline took, where that is held against nobody
     unvouched_us: float = 0.0  # how much longer a call may take than it says, for all that the judge's clock shows
     is_short: bool | None = None  # what was thought of the call when it was first asked whether there are rounds enough
     speedup: Interval | None = None

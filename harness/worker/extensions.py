@@ -7,6 +7,7 @@ process that finds it.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.machinery
 import importlib.util
 import json
@@ -22,6 +23,7 @@ import torch
 import torch.utils.cpp_extension as cpp_extension
 
 from harness.protocol.extension_key import LEFT_OUT, extension_key
+from harness.worker import address_use
 
 
 # The functions of all modules opened so far, by their identity: a profiled launch tells calls of them from others. The
@@ -31,6 +33,7 @@ opened_functions: dict[int, BuiltinFunctionType] = {}
 # too, so that only what runs inside a call of one of the functions above counts as theirs.
 opened_operators: set[str] = set()
 _operator_names = torch._C._dispatch_get_all_op_names
+_word, _word_at = ctypes.c_size_t, ctypes.c_size_t.from_address
 
 
 # The calls for which there was nothing to open, as they are told to the judge, each once.
@@ -139,7 +142,7 @@ def _open(entry: dict[str, Any], asked_name: Any = None) -> ModuleType | None:
     remember_operators(before)
     _name_operators(entry["module_name"], asked_name)
     if module is not None:
-        remember(module)
+        remember(module, address_use.memory_of(entry["path"]))
     return module
 
 
@@ -182,18 +185,30 @@ def remember_operators(before: set[str]) -> None:
             opened_operators.add(f"{namespace}::{name}")
 
 
-def remember(module: ModuleType) -> None:
-    """Take the functions that `module` and the modules inside it have for those of an extension."""
+def remember(module: ModuleType, memory: Collection[range] = ()) -> None:
+    """Take the functions that `module` and the modules inside it have for those of an extension, whose code lies in `memory`
+    where that is known.
+    """
     waiting, seen = [module], set()
     while waiting:
         current = waiting.pop()
         seen.add(id(current))
         for value in list(vars(current).values()):
-            if isinstance(value, BuiltinFunctionType) and _is_of(value, current):
+            if isinstance(value, BuiltinFunctionType) and _is_of(value, current) and _is_code_in(value, memory):
                 opened_functions[id(value)] = value
             elif isinstance(value, ModuleType) and id(value) not in seen:
                 if value.__name__.startswith(f"{module.__name__}."):
                     waiting.append(value)
+
+
+def _is_code_in(function: BuiltinFunctionType, memory: Collection[range]) -> bool:
+    """Whether what Python calls for `function` lies in `memory`: what it says of itself, an extension can write into it."""
+    if not memory:
+        return True
+    # Behind what every object has comes the function's definition, of which the second word is what is called.
+    definition = _word_at(id(function) + object.__basicsize__).value
+    address = _word_at(definition + ctypes.sizeof(_word)).value
+    return any(address in stretch for stretch in memory)
 
 
 def _is_of(function: BuiltinFunctionType, module: ModuleType) -> bool:

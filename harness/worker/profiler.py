@@ -52,7 +52,8 @@ def profiled_launch(stage: CpuStage, launcher: Launcher, model: Any, first: int,
     "addresses"}: the operators with their own time, and the time inside functions and operators of the candidate's
     extensions without that in operators which they called; what other threads of Python's had of a core meanwhile, whether
     threads or processes were begun, whether an extension had Python run something, how long the call of a model that does
-    nothing took, watched in the same way, and which functions Python was asked the address of since the candidate came.
+    nothing took, watched in the same way, and which functions Python was asked the address of since the candidate came, with
+    the files whose code has come since from where nothing is installed. Operators count in whatever thread they run.
     """
     layout = launcher.layout
     stage.wait_for_turn(first)
@@ -60,7 +61,7 @@ def profiled_launch(stage: CpuStage, launcher: Launcher, model: Any, first: int,
     stage.wait_for_window(first)
     arguments = tree.rebuild(skeleton, stage.inputs(0, layout.inputs))
     activities = {ProfilerActivity.CPU}
-    config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _ExperimentalConfig())
+    config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, _in_all_threads())
     own_calls, others = OwnCalls(), OtherThreads()
     idle_us = _idle_us()
     _prepare_profiler(config, activities)
@@ -84,8 +85,17 @@ def profiled_launch(stage: CpuStage, launcher: Launcher, model: Any, first: int,
         "own_us": times_us.pop(own_calls.name, 0.0),
         "operators": profiler_events.operators_of(times_us),
         "total_us": total_us, "others_us": others.spent_us, "others_began": others.began or own_calls.began,
-        "called_back": own_calls.called_back, "idle_us": idle_us, "addresses": sorted(address_use.asked_for),
+        "called_back": own_calls.called_back, "idle_us": idle_us,
+        "addresses": sorted({*address_use.asked_for, *address_use.code_from_elsewhere()}),
     }
+
+
+def _in_all_threads() -> Any:
+    """Settings by which operators are recorded in every thread of the process, native ones and those there before too."""
+    try:
+        return _ExperimentalConfig(profile_all_threads=True)
+    except TypeError:  # a PyTorch that records the thread alone that begins to
+        return _ExperimentalConfig()
 
 
 def _idle_us() -> float:

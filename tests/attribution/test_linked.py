@@ -65,9 +65,30 @@ def test_a_library_of_which_nothing_is_foreign_says_so(tmp_path):
     assert foreign_functions(tmp_path / "x.so") == []
 
 
-def test_a_product_beside_threads_is_one_that_nobody_need_see():
+@pytest.mark.parametrize("threads", [
+    "pthread_create", "_ZN2at18TensorIteratorBase8for_eachEN3c1012function_refIFvPPcPKlllEEEl",
+    "_ZN2at18TensorIteratorBase15parallel_reduceEN3c1012function_refIFvRS0_EEE",
+])
+def test_a_product_beside_threads_is_one_that_nobody_need_see(threads):
     assert linked._foreign_of({PRODUCT, "expf"}) == set()
-    assert linked._foreign_of({PRODUCT, "pthread_create", "_ZN2at4_ops5empty4callE"}) == {PRODUCT}
+    assert linked._foreign_of({PRODUCT, threads, "_ZN2at4_ops5empty4callE"}) == {PRODUCT}
+
+
+def test_threads_of_one_extension_are_beside_the_products_of_another(tmp_path):
+    if shutil.which("g++") is None:
+        pytest.skip("there is no C++ compiler")
+    declared = "namespace at {{ class Tensor; namespace _ops {{ struct matmul {{ static void {}; }}; }} }}\n"
+    call = "call(const Tensor&, const Tensor&)"
+    (tmp_path / "product.cpp").write_text(
+        declared.format(call) + "void f(at::Tensor& x) { at::_ops::matmul::call(x, x); }"
+    )
+    (tmp_path / "thread.cpp").write_text("#include <pthread.h>\nauto address = &pthread_create;")
+    for name in ("product", "thread"):
+        command = ["g++", "-shared", "-fPIC", "-o", tmp_path / f"{name}.so", tmp_path / f"{name}.cpp"]
+        subprocess.run(command, check=True, timeout=60)
+    product, thread = tmp_path / "product.so", tmp_path / "thread.so"
+    assert foreign_functions(product) == foreign_functions(thread) == []
+    assert foreign_functions(product, thread) == [PRODUCT]
     for name in ("12chain_matmul", "7softmax_int", "3sum", "4tanh", "8topk", "17_addmm_activation"):
         assert linked._foreign_of({f"_ZN2at4_ops{name}4callE", "_ZN3c1010ThreadPoolC1Ei"}), name
     for name in ("9to_device", "10empty_like", "19empty_memory_format", "12slice_Tensor", "12fill__Scalar", "1t"):

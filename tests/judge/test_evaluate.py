@@ -48,6 +48,13 @@ def test_who_slows_the_baseline_down_is_rejected_by_what_eager_takes_alone_when_
     assert run.log[len(before) : len(before) + 3] == ["eager is timed alone"] * 3
 
 
+def test_on_a_cpu_who_slows_the_baseline_down_within_what_is_allowed_is_not_faster_for_it(judged):
+    run = judged(Script(slows_eager=1.2), kind="cpu")
+    row, eager = run.rows["mine"], run.rows["eager"]
+    assert row.status is Status.OK and row.speedup > 1.1 * eager.speedup
+    assert row.call == "UNSURE" and row.speedup_lo <= 1.001 * eager.speedup_hi
+
+
 class Going:
     """What is drawn as a worker goes: `kept` is a run's log then, and `fails` what a draw raises."""
 

@@ -246,7 +246,7 @@ def on_a_cpu(own_share):
 def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tmp_path, monkeypatch, own_shares, kind):
     monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
     monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
-    monkeypatch.setattr(kernel_trace, "foreign_functions", lambda path: [])
+    monkeypatch.setattr(kernel_trace, "foreign_functions", lambda *paths: [])
     reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
     session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
     session.core_time_beside_us = lambda: 0.0
@@ -260,7 +260,7 @@ def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_ta
 ):
     monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
     monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
-    monkeypatch.setattr(kernel_trace, "foreign_functions", lambda path: [])
+    monkeypatch.setattr(kernel_trace, "foreign_functions", lambda *paths: [])
     reference = SimpleNamespace(draw=lambda: None)
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
     paused = {**on_a_cpu(0.99), "total_us": 9000.0}
@@ -281,7 +281,7 @@ def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_ta
 def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, library_us, built, kind, left):
     monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
     monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
-    monkeypatch.setattr(kernel_trace, "foreign_functions", lambda path: [])
+    monkeypatch.setattr(kernel_trace, "foreign_functions", lambda *paths: [])
     reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
     session = Session(*[
         {**on_a_cpu(0.0), "own_us": 0.0, "operators": [{"name": "aten::mm", "us": us}]} for us in library_us

@@ -67,6 +67,12 @@ def test_an_output_that_differs_by_its_rounding_alone_is_the_same_for_all_draws(
     assert reference.notes == [ProblemNote.SAME_OUTPUT]
 
 
+def test_an_output_is_the_same_for_all_draws_by_the_scale_that_it_is_judged_by(made):
+    masked = "x.masked_fill(torch.ones(M, M, dtype=torch.bool).triu(1), -1e9)"
+    assert made(result=masked).notes == [ProblemNote.SAME_OUTPUT]
+    assert made(result=masked.replace("1e9", "1e3")).notes == []
+
+
 @pytest.mark.parametrize("result", ["x.sum() > 2048", "x.argmax()", "torch.cat([torch.zeros(64, 64), x * 1e-6])"])
 def test_an_output_that_differs_anywhere_is_no_such_output(made, result):
     assert made(result=result).notes == []

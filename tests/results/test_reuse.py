@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,27 @@ def test_other_values_of_settings_of_the_same_name_are_a_change(tmp_path, earlie
     earlier()
     assert kept(tmp_path, settings=replace(SETTINGS, budget_s=9.0)) == {}
     assert "correct" in kept(tmp_path, settings=replace(SETTINGS, name="renamed"))
+
+
+def test_a_file_beside_the_candidate_that_was_put_there_since_is_a_change_and_another_candidates_is_none(tmp_path, earlier):
+    candidates = tmp_path / "candidates"
+    candidates.mkdir()
+    (candidates / "correct.py").write_text(CANDIDATE.path.read_text())
+    candidate = read_candidate(candidates / "correct.py")
+    earlier("2026-05-01T12:00:00+00:00")
+    assert "correct" in kept(tmp_path, candidate=candidate)
+    (candidates / "other.py").write_text(CANDIDATE.path.read_text())
+    assert "correct" in kept(tmp_path, candidate=candidate)
+    (candidates / "_tiles.py").write_text("TILE = 32")
+    os.utime(candidates / "_tiles.py", (0, 0))
+    assert kept(tmp_path, candidate=candidate) == {}
+    earlier(datetime.now(timezone.utc).replace(year=2099).isoformat(timespec="seconds"))
+    assert "correct" in kept(tmp_path, candidate=candidate)
+    (candidates / "_tiles.py").unlink()
+    folder = candidates / "include"
+    folder.mkdir()
+    (folder / "tiles.cuh").write_text("// 32")
+    assert "correct" in kept(tmp_path, candidate=candidate)
 
 
 def test_of_several_rows_the_newest_is_kept(tmp_path, earlier):

@@ -5,6 +5,7 @@ Expected: ok/ or rejected/clocks_disagree or unsure/noisy
 Kind: library or unknown
 Fools: clock
 Device: any
+Kind: library or mixed or unknown
 """
 
 import random

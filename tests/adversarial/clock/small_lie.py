@@ -6,6 +6,7 @@ Expected: rejected/clocks_disagree or unsure/noisy or ok/
 Kind: library or unknown
 Fools: clock
 Device: any
+Kind: library or mixed or unknown
 """
 
 import sys

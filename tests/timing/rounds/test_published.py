@@ -39,6 +39,13 @@ def test_the_published_interval_holds_its_own_estimate():
     assert found.lo <= found.estimate <= found.hi
 
 
+def test_its_low_end_is_over_a_baseline_that_no_worker_slowed_down():
+    timings = [timing_of([0.1, 0.11, 0.1]), timing_of([0.12, 0.1, 0.13])]
+    found = published(timings, 0.99, (10,))
+    timings[1].times_slowed = 1.25
+    assert published(timings, 0.99, (10,)).lo == pytest.approx(found.lo / 1.25)
+
+
 def beside(in_worker, outside):
     """A worker with the baseline in it too."""
     timing = timing_of(outside)

@@ -33,3 +33,10 @@ def test_a_thread_or_a_process_that_begins_meanwhile_is_noticed(listed):
     assert listed(in_a_thread)["others_began"]
     assert listed(in_a_process)["others_began"]
     assert not listed(torch.matmul)["others_began"]
+
+
+def test_an_operator_is_listed_in_whatever_thread_it_runs(listed):
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(torch.matmul, torch.rand(8, 8), torch.rand(8, 8)).result()
+        found = listed(lambda a, b: pool.submit(torch.matmul, a, b).result())
+    assert {each["name"]: each["us"] for each in found["operators"]}["aten::mm"] > 0.3 * found["total_us"]

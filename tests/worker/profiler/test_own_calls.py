@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from types import ModuleType
 
 import numpy
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from harness.worker import extensions
+from harness.worker import address_use, extensions
 from harness.worker.own_calls import OwnCalls
 
 
@@ -122,3 +123,13 @@ def test_the_call_of_a_model_that_does_nothing_is_no_modules_and_marks_nothing(l
     finally:
         handle.remove()
     assert seen == [] and 0 < found["idle_us"] < 1000
+
+
+def test_a_function_whose_code_lies_in_another_library_is_none_of_an_extensions_whatever_it_says_of_itself(opened):
+    module = next(each for name, each in sys.modules.items() if name.endswith("_core._multiarray_umath"))
+    before = dict(opened)
+    extensions.remember(module, address_use.memory_of(torch._C.__file__))
+    assert opened == before
+    extensions.remember(module, address_use.memory_of(module.__file__))
+    assert id(module.dot) in opened
+    assert address_use.memory_of("/no/such/file") == []
