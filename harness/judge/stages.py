@@ -126,8 +126,7 @@ def check_outputs(attempt: Attempt) -> None:
         attempt.warn([_REORDERED] if session.reordered else [])
         if is_whole:
             judgement.state_moved = moves_alike(session, attempt.reference, timeout_s)
-        if refused:
-            judgement.warnings.append(f"it refuses sizes that the problem names: {'; '.join(refused)}")
+        attempt.warn([f"it refuses sizes that the problem names: {'; '.join(refused)}"] if refused else [])
 
 
 def time(attempt: Attempt) -> None:
@@ -153,8 +152,7 @@ def time(attempt: Attempt) -> None:
     ).run()
     if prepared.is_baseline:
         timing.notes += compilation_notes(prepared.name, before, session.compilations())
-    # On a CPU eager may be slowed down by more than anybody would be faster for, before that is held against a candidate.
-    slows_unseen = attempt.limits.is_host and attempt.is_candidate
+    slows_unseen = attempt.limits.is_host and attempt.is_candidate  # by a quarter, which is held against nobody there
     if control is not None and (timing.is_brief or slows_unseen or is_references(timing, attempt.limits, control)):
         span_usual_baseline(timing, control.baseline_us, attempt.settings.confidence)
 
@@ -174,8 +172,7 @@ def audit_times(attempt: Attempt) -> None:
                     check_spread(timing, limits, attempt.settings.half_width)
                 count_unvouched(timing, control.unvouched_us(timing, limits) if control else 0.0, attempt.settings.confidence)
     judgement.timings.append(timing)
-    if attempt.first:
-        judgement.warnings += memory_notes(attempt.reference.memory, timing.lacked_launches)
+    attempt.warn(memory_notes(attempt.reference.memory, timing.lacked_launches) if attempt.first else [])
     attempt.warn(timing.notes)
 
 
@@ -209,8 +206,7 @@ def measure_extras(attempt: Attempt) -> None:
     if attempt.first and wanted and attempt.is_timed:
         attempt.tell("measuring what was asked for besides")
         judgement.extras = extras.measure(
-            attempt.session, attempt.reference, attempt.bench, attempt.prepared.precision_class, attempt.timing.time_us,
-            wanted,
+            attempt.session, attempt.reference, attempt.bench, attempt.prepared.precision_class, attempt.timing.time_us, wanted,
         )
         judgement.warnings += judgement.extras.notes
 

@@ -3,7 +3,6 @@
 Mechanism: The judge refuses what its own clock shows to be 25 µs off (on a CPU 1.5 ms). 20 µs of a short call
   are a first place all the same.
 Expected: ok/ or rejected/clocks_disagree or unsure/noisy
-Kind: library or unknown
 Fools: clock
 Device: any
 Kind: library or mixed or unknown

@@ -2,7 +2,6 @@
 
 Mechanism: A mean over all launches shows seven tenths of what the middle half of them gains.
 Expected: ok/ or rejected/clocks_disagree or unsure/noisy
-Kind: library or unknown
 Fools: clock
 Device: any
 Kind: library or mixed or unknown

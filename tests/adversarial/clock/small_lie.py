@@ -3,7 +3,6 @@
 Mechanism: A lie of 45 µs, or on a CPU of a sixth of the time, is within what clocks of two processes may differ by in
   one launch. Over the launches of a queue, whose whole length the referee sees, it adds up.
 Expected: rejected/clocks_disagree or unsure/noisy or ok/
-Kind: library or unknown
 Fools: clock
 Device: any
 Kind: library or mixed or unknown
