@@ -34,8 +34,8 @@ _NOT_QUICK = ("slow", "alone", "gpu", "browser", "processes")
 # What starts a process, and what asks a server for a fork of one.
 _STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.sendmsg"}
 # Questions that take a tenth of a second at most, and are asked once in a process by whichever test is first: what a
-# compiler is, which commit this is, and (the last) the trial of the sandbox.
-_ASKING = re.compile(r"'(--version|--list-gpu-code|-dumpversion|rev-parse|--porcelain|true)'|/proc/1/cwd/\.\./neighbour")
+# compiler is, which commit this is, which libraries there are, and (the last) the trial of the sandbox.
+_ASKING = re.compile(r"'(--version|--list-gpu-code|-dumpversion|rev-parse|--porcelain|true)'|/ldconfig'|/proc/1/cwd/\.\./neighbour")
 
 
 @pytest.hookimpl(tryfirst=True)
