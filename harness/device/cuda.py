@@ -310,7 +310,7 @@ class CudaBench:
         self._health.settle()
 
     def left_bytes(self, waiting: int = 0) -> int:
-        return self._health.left_bytes(gate_kernel)
+        return self._health.left_bytes(waiting)
 
     def peak_bytes(self) -> int:
         return self._health.peak_bytes()
