@@ -32,8 +32,8 @@ _DRAWN = secrets.SystemRandom()
 class Launch:
     """One launch as reported, with the judge's clock: µs from letting it go to the turn after it.
 
-    `flush_us` is how much of that passed before the timed window was opened; None on a GPU, whose queue does not wait
-    for the host to look. `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the
+    `window_us` is how much of that passed from the opening of the timed window on, `flush_us` how much before; the latter is
+    None on a GPU, where something of the host's is in it. `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the
     forward pass where a backward pass followed. `reordered` is whether the outputs lay in another order than the reference's, to
     which nothing was copied within the window.
     """
@@ -46,6 +46,7 @@ class Launch:
     beyond: tuple[int, int] | None = None
     forward_us: float | None = None
     flush_us: float | None = None
+    window_us: float | None = None
     reordered: bool = False
 
 
@@ -181,7 +182,9 @@ class LaunchConversation:
         times_us = _microseconds(report["time_us"]), _microseconds(report["host_us"])
         forward_us = _microseconds(report["forward_us"]) if "forward_us" in report else None
         reordered = report.get("reordered") is True
-        return Launch(*times_us, wall_us, None, values, beyond, forward_us, self._flush_us(index), reordered)
+        return Launch(
+            *times_us, wall_us, None, values, beyond, forward_us, self._flush_us(index), self._window_us(index), reordered
+        )
 
     def _on_reached(self, turn: LaunchReached) -> None:
         index = turn.sequence - self._first
@@ -246,6 +249,10 @@ class LaunchConversation:
     def _flush_us(self, index: int) -> float | None:
         gone, opened = self._gone_ns[index], self._opened_ns[index]
         return None if self._bench.limits.gates_queues or gone is None or opened is None else (opened - gone) / 1e3
+
+    def _window_us(self, index: int) -> float | None:
+        opened, reached = self._opened_ns[index], self._reached_ns[index + 1]
+        return None if opened is None or reached is None else (reached - opened) / 1e3
 
     def _too_slow(self) -> failures.Failed:
         calls = f"{'one call' if self._count == 1 else f'{self._count} calls'} of {self._words.called}"

@@ -82,7 +82,7 @@ def _judgement_samples(judgement: Judgement | None) -> dict[str, Any]:
                 "log_ratios": timing.log_ratios, "inside_us": timing.in_worker_us,
                 "inside_log_ratios": timing.in_worker_log_ratios,
                 "over_processes": asdict(timing.pooled_baseline) if timing.is_pooled else None,
-                "wall_less_time_us": timing.wall_less_time_us,
+                "wall_less_time_us": timing.wall_less_time_us, "window_less_time_us": timing.window_less_time_us,
                 "cooling_us": timing.flush_us,
                 "host_us": timing.host_us, "early": timing.early_read_probe.to_json() if timing.early_read_probe else None,
                 "completed": timing.late_input_probe.to_json() if timing.late_input_probe else None,

@@ -38,7 +38,8 @@ class Control:
     any. `others_us` are the first of the harness's other baselines. It `is_gated` where its launches could be queued
     ahead: else nobody has seen what the steps take where the host does not show. Its own speedup over itself, which is
     one, may by its interval be off that by the factor 1 + `apart`, up or down. `typical_overhead_us` is the overhead of a
-    typical launch, known to `overhead_reach_us`.
+    typical launch from the opening of its window on, known to `overhead_reach_us`, and `others_typical_us` the same of the
+    other baselines.
     """
 
     overhead_us: float | None
@@ -53,6 +54,7 @@ class Control:
     apart: float = 0.0
     typical_overhead_us: float | None = None
     overhead_reach_us: float = 0.0
+    others_typical_us: tuple[float, ...] = ()
 
     @staticmethod
     def of(timing: Timing) -> Control:
@@ -66,12 +68,16 @@ class Control:
 
     def and_baseline(self, timing: Timing) -> Control:
         """This control, with what another baseline left: the harness's steps took no longer around that."""
-        seen_us = timing.wall_overhead_us
-        return self if seen_us is None else replace(self, others_us=(*self.others_us, seen_us))
+        seen_us, typical_us = timing.wall_overhead_us, timing.typical_overhead_us
+        if seen_us is None or typical_us is None:
+            return self
+        return replace(
+            self, others_us=(*self.others_us, seen_us), others_typical_us=(*self.others_typical_us, typical_us)
+        )
 
     def renewed(self, timing: Timing) -> Control:
         """What `timing` of the control left, once more, with what the other baselines left before."""
-        return replace(Control.of(timing), others_us=self.others_us)
+        return replace(Control.of(timing), others_us=self.others_us, others_typical_us=self.others_typical_us)
 
     def allows_more_than(self, other: Control, limits: DeviceLimits) -> bool:
         """Whether the harness's steps took longer around it than around the `other` by what is held against a candidate."""
@@ -115,17 +121,17 @@ class Control:
         """How much longer than it says a call may take, for all that the judge's clock shows; 0 where that is no more than
         each row is allowed, or is not known.
 
-        The harness's own steps take no less around it than the least that a baseline's took, less what a longer control's
-        take longer. Where its queue could not be gated they take as long as the control's do then.
+        What the harness does after a call takes no less than the least that it took after a baseline's. Where its queue could
+        not be gated it takes as long as around the control then.
         """
-        seen_us, steps_us = timing.typical_overhead_us, self.typical_overhead_us
-        if seen_us is None or steps_us is None or self.overhead_us is None:
+        seen_us = timing.typical_overhead_us
+        if seen_us is None or self.typical_overhead_us is None:
             return 0.0
         if timing.launch_hidden is False:
-            ungated = (self.ungated_overhead_us, self.synchronised_overhead_us)
-            steps_us = max([steps_us, *(each for each in ungated if each is not None)])
+            ungated = (self.overhead_us, self.ungated_overhead_us, self.synchronised_overhead_us)
+            steps_us = max((each for each in ungated if each is not None), default=math.inf)
         else:
-            steps_us -= self.overhead_us - min([self.overhead_us, *self.others_us]) + self.longer_us(timing, limits)
+            steps_us = min([self.typical_overhead_us, *self.others_typical_us])
         most_us = seen_us - steps_us + math.hypot(timing.overhead_reach_us, self.overhead_reach_us)
         return most_us if most_us > max(limits.unvouched_share * timing.time_us, limits.unvouched_us) else 0.0
 

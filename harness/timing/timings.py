@@ -59,10 +59,15 @@ class HalfRound:
             for launch in self.launches if launch.wall_us is not None
         ]
 
+    @property
+    def window_less_time_us(self) -> list[float | None]:
+        """Of each launch the judge's time from the opening of its window on, less the time reported; None where it was missed."""
+        return [None if launch.window_us is None else launch.window_us - launch.time_us for launch in self.launches]
+
 
 _OF_ROUNDS = (
     "candidate_us", "baseline_us", "log_ratios", "in_worker_us", "in_worker_log_ratios", "segments", "forward_us",
-    "baseline_forward_us", "wall_less_time_us", "flush_us", "host_us", "tails_us", "telemetry", "read_at_s", "read_kept",
+    "baseline_forward_us", "wall_less_time_us", "window_less_time_us", "flush_us", "host_us", "tails_us", "telemetry", "read_at_s", "read_kept",
 )
 
 
@@ -81,6 +86,7 @@ class Timing:
     forward_us: list[float] = field(default_factory=list)
     baseline_forward_us: list[float] = field(default_factory=list)
     wall_less_time_us: list[float] = field(default_factory=list)
+    window_less_time_us: list[float | None] = field(default_factory=list)
     flush_us: list[float] = field(default_factory=list)
     host_us: list[float] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
@@ -148,6 +154,7 @@ class Timing:
             self.baseline_forward_us += half.baseline_forward_us
             self.host_us += [launch.host_us for launch in half.launches]
             self.wall_less_time_us += half.wall_less_time_us
+            self.window_less_time_us += half.window_less_time_us
             self.flush_us += half.flush_us
             self.tails_us += [] if half.tail_us is None else [half.tail_us]
 
@@ -247,19 +254,25 @@ class Timing:
 
     @property
     def typical_overhead_us(self) -> float | None:
-        """The same of a typical launch: what a call takes by the judge's clock less what it says it takes, both the mean of
-        the middle half. A lie about some of the launches counts here as much as it gains.
+        """What a call takes by the judge's clock, from the opening of its window on, less what it says it takes, both the mean
+        of the middle half: a lie about some of the launches counts as much as it gains.
+
+        Where its queue could not be gated the host is in that time, as it is in all of the launch, which then counts.
         """
-        if not self.wall_less_time_us or len(self.wall_less_time_us) != len(self.candidate_us):
-            return self.wall_overhead_us
-        walls_us = [time_us + less_us for time_us, less_us in zip(self.candidate_us, self.wall_less_time_us)]
-        return typical_us(walls_us) - self.time_us
+        known = self._known_less_us
+        return typical_us([time_us + less_us for time_us, less_us in known]) - self.time_us if known else None
 
     @property
     def overhead_reach_us(self) -> float:
         """Half the width of the 99 % interval of that."""
-        known = self.wall_less_time_us
-        return tukey_mclaughlin(known, trim=_QUARTER).half_width if len(known) > 1 else 0.0
+        less_us = [less_us for _, less_us in self._known_less_us]
+        return tukey_mclaughlin(less_us, trim=_QUARTER).half_width if len(less_us) > 1 else 0.0
+
+    @property
+    def _known_less_us(self) -> list[tuple[float, float]]:
+        """The times of the launches that the judge saw begin and end, and what its clock had beyond each."""
+        less_us = self.wall_less_time_us if self.launch_hidden is False else self.window_less_time_us
+        return [(time_us, less) for time_us, less in zip(self.candidate_us, less_us) if less is not None]
 
     @property
     def flush_overhead_us(self) -> float | None:

@@ -19,7 +19,7 @@ PROBES = {each.clock: each for each in (CUDA.probe, CUDA.ungated_probe, CPU.prob
 def timing_of(time_us=1000.0, *, overhead_us=40.0, host_us=5.0, hidden=True, early_us=None, baseline_us=1000.0, kind="cuda"):
     return Timing(
         candidate_us=[time_us] * 20, baseline_us=[baseline_us] * 20, wall_less_time_us=[overhead_us] * 20,
-        host_us=[host_us] * 20, launch_hidden=hidden,
+        window_less_time_us=[overhead_us] * 20, host_us=[host_us] * 20, launch_hidden=hidden,
         probe_results={} if early_us is None else {Probe.EARLY_READ: ProbeResult(time_us, early_us, limits=PROBES[kind])},
     )
 

@@ -25,6 +25,8 @@ def test_an_honest_worker_is_believed_its_times_and_clocked_by_the_judge(opened)
     made = session.launch(sets, gate=False)
     assert [launch.time_us for launch in made.launches] == [11.0, 13.0]
     assert all(0 < launch.flush_us < launch.wall_us for launch in made.launches)
+    for launch in made.launches:
+        assert launch.flush_us + launch.window_us == pytest.approx(launch.wall_us)
     assert made.end_to_end_us == 12.0
     assert made.hidden is None
     assert made.inputs_kept == [True, True]

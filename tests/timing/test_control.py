@@ -18,10 +18,9 @@ def control_of(overhead_us=40.0, baseline_us=1000.0, **fields):
 
 
 @pytest.mark.parametrize(("time_us", "beyond_us", "unvouched_us"), [
-    (1000.0, 0.0, 0.0), (1000.0, 20.0, 0.0), (1000.0, 24.0, 24.0), (1000.0, -30.0, 0.0), (100.0, 3.0, 6.6), (20.0, 20.0, 23.92),
+    (1000.0, 0.0, 0.0), (1000.0, 20.0, 0.0), (1000.0, 24.0, 24.0), (1000.0, -30.0, 0.0), (100.0, 3.0, 0.0), (100.0, 3.5, 3.5), (20.0, 20.0, 20.0),
 ])
 def test_from_two_per_cent_or_3_us_on_all_that_a_call_may_take_longer_is_unseen(time_us, beyond_us, unvouched_us):
-    """Around a longer control the harness's steps may take 4 µs longer for each ms that it is longer."""
     found = control_of().unvouched_us(timing_of(time_us, overhead_us=40.0 + beyond_us), CUDA)
     assert found == pytest.approx(unvouched_us)
 
@@ -34,7 +33,7 @@ def test_on_a_cpu_it_is_from_five_per_cent_or_50_us_on(time_us, beyond_us, unvou
 
 
 def test_another_baseline_around_which_the_steps_took_less_shows_what_they_may_take():
-    assert control_of(others_us=(30.0,)).unvouched_us(timing_of(overhead_us=55.0), CUDA) == pytest.approx(25.0)
+    assert control_of(others_typical_us=(30.0,)).unvouched_us(timing_of(overhead_us=55.0), CUDA) == pytest.approx(25.0)
     assert control_of().unvouched_us(timing_of(overhead_us=55.0), CUDA) == 0.0
 
 
@@ -49,7 +48,7 @@ def test_what_either_is_not_known_to_counts_as_unseen():
     sure = control_of().unvouched_us(timing_of(overhead_us=65.0), CUDA)
     assert control_of(overhead_reach_us=7.0).unvouched_us(timing_of(overhead_us=65.0), CUDA) == pytest.approx(sure + 7.0)
     scattered = timing_of(overhead_us=65.0)
-    scattered.wall_less_time_us = [55.0, 75.0] * 10
+    scattered.window_less_time_us = [55.0, 75.0] * 10
     assert 0 < scattered.overhead_reach_us < 20.0
     assert control_of().unvouched_us(scattered, CUDA) == pytest.approx(sure + scattered.overhead_reach_us)
     assert timing_of().overhead_reach_us == Timing().overhead_reach_us == 0.0
@@ -61,15 +60,25 @@ def test_a_lie_about_some_of_the_launches_counts_as_much_as_it_gains(share):
     lies = round(20 * share)
     timing = timing_of()
     timing.candidate_us = [600.0] * lies + [1000.0] * (20 - lies)
-    timing.wall_less_time_us = [440.0] * lies + [40.0] * (20 - lies)
+    timing.window_less_time_us = [440.0] * lies + [40.0] * (20 - lies)
     assert timing.typical_overhead_us == pytest.approx(40.0 + 1000.0 - timing.time_us)
 
 
-def test_where_the_judge_missed_a_launch_the_trimmed_mean_stands_in():
+@pytest.mark.parametrize("missed", [range(3), range(17, 20)])
+def test_a_launch_that_the_judge_missed_counts_with_the_time_that_it_says(missed):
     timing = timing_of()
-    timing.wall_less_time_us = [40.0] * 19
-    assert timing.typical_overhead_us == pytest.approx(40.0)
+    timing.candidate_us = [400.0 if launch in missed else 1000.0 for launch in range(20)]
+    timing.window_less_time_us = [None if launch in missed else 40.0 for launch in range(20)]
+    assert timing.typical_overhead_us == pytest.approx(40.0 + 1000.0 - timing.time_us)
     assert Timing().typical_overhead_us is None
+
+
+def test_what_passes_before_the_window_is_opened_is_in_neither_but_where_queues_are_not_gated():
+    timing = timing_of(overhead_us=40.0)
+    timing.wall_less_time_us = [240.0] * 20
+    assert timing.typical_overhead_us == pytest.approx(40.0)
+    timing.launch_hidden = False
+    assert timing.typical_overhead_us == pytest.approx(240.0)
 
 
 def test_a_clock_that_nothing_is_known_of_has_nothing_unseen():
@@ -80,6 +89,8 @@ def test_a_clock_that_nothing_is_known_of_has_nothing_unseen():
 def test_the_control_hands_on_what_its_own_steps_took():
     found = Control.of(timing_of(overhead_us=43.0))
     assert found.typical_overhead_us == pytest.approx(43.0) and found.overhead_reach_us == 0.0
+    both = found.and_baseline(timing_of(overhead_us=41.0))
+    assert both.others_typical_us == both.renewed(timing_of(overhead_us=45.0)).others_typical_us == (pytest.approx(41.0),)
 
 
 @pytest.fixture

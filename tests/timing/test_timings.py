@@ -8,8 +8,8 @@ from harness.launch.conversation import Launch
 from harness.timing.timings import HalfRound, Timing
 
 
-def launch(time_us, wall_us, flush_us=None):
-    return Launch(time_us, 3.0, wall_us, None, [], flush_us=flush_us)
+def launch(time_us, wall_us, flush_us=None, window_us=None):
+    return Launch(time_us, 3.0, wall_us, None, [], flush_us=flush_us, window_us=window_us)
 
 
 def test_on_a_cpu_the_judges_clock_starts_as_the_window_opens():
@@ -21,6 +21,14 @@ def test_on_a_cpu_the_judges_clock_starts_as_the_window_opens():
 def test_elsewhere_it_starts_as_a_launch_may_go():
     part = HalfRound([launch(500.0, 740.0), launch(500.0, None)], [])
     assert (part.wall_less_time_us, part.flush_us) == ([240.0], [])
+
+
+def test_the_judges_clock_from_the_opening_of_the_window_on_is_kept_beside_that_launch_by_launch():
+    part = HalfRound([launch(500.0, 740.0, window_us=580.0), launch(500.0, None)], [[500.0]])
+    assert part.window_less_time_us == [80.0, None]
+    timing = Timing()
+    timing.keep(part, part)
+    assert timing.window_less_time_us == [80.0, None] * 2 and len(timing.candidate_us) == 4
 
 
 def test_of_both_a_tenth_is_cut_off_at_each_end():
