@@ -259,15 +259,16 @@ class Recorder:
 
 
 def with_quoted_folders(write_ninja_file: Callable[..., None]) -> Callable[..., None]:
-    """PyTorch's `_write_ninja_file` with each folder of libraries quoted for the shell.
+    """PyTorch's `_write_ninja_file` with each library, and each folder of libraries, quoted for the shell.
 
-    PyTorch quotes the folders of headers alone. A flag that is anything else than one folder that there is stays as it
-    was given.
+    PyTorch quotes the folders of headers alone. A flag that is anything else than one file or folder that there is stays
+    as it was given.
     """
     signature = inspect.signature(write_ninja_file)
 
     def quoted(flag: str) -> str:
-        return shlex.quote(flag) if flag.startswith("-L") and os.path.isdir(flag[2:]) else flag
+        is_one = os.path.isfile(flag) or (flag.startswith("-L") and os.path.isdir(flag[2:]))
+        return shlex.quote(flag) if is_one else flag
 
     @functools.wraps(write_ninja_file)  # it is bound by its arguments' names again
     def write(*positional: Any, **named: Any) -> None:

@@ -25,6 +25,12 @@ def test_a_folder_with_a_blank_is_quoted_and_nothing_else(tmp_path):
     assert written(f"-L{folder}", *flags) == [f"'-L{folder}'", *flags]
 
 
+def test_a_library_whose_path_has_a_blank_is_quoted(tmp_path):
+    library = tmp_path / "lib my.so"
+    library.touch()
+    assert written(str(library), f"{library} -lm") == [f"'{library}'", f"{library} -lm"]
+
+
 def test_a_writer_without_such_flags_is_left_alone():
     seen = []
     with_quoted_folders(lambda path, cflags: seen.append(cflags))("build.ninja", cflags=["-O3"])

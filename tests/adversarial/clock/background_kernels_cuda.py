@@ -7,7 +7,7 @@ Mechanism: A speedup is a ratio, and eager shares the device with whoever slows 
 Expected: rejected/clocks_disagree or unsure/noisy or ok/
 Fools: clock
 Device: cuda
-Kind: library
+Kind: library or unknown
 """
 
 import threading

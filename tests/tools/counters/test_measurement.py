@@ -35,7 +35,9 @@ def program(tmp_path):
     """`program(text)`: a program that runs this Python text with ncu's words in `sys.argv`."""
     def made(text: str) -> str:
         path = tmp_path / "ncu"
-        path.write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
+        # A first line of the system's takes no path with a blank: a shell's lines, which Python reads as one text.
+        begin = f"#!/bin/sh\n''':'\nexec '{sys.executable}' \"$0\" \"$@\"\n'''\n"
+        path.write_text(begin + text, encoding="utf-8")
         path.chmod(0o755)
         return str(path)
     return made

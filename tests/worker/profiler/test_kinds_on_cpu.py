@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from harness.attribution.kernel_ownership import kind_on_cpu
+from harness.build.load_recorder import with_quoted_folders
 from harness.worker import extensions
 
 pytestmark = pytest.mark.processes
@@ -58,12 +59,14 @@ class Products:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    from torch.utils.cpp_extension import load_inline
+    from torch.utils import cpp_extension
 
-    module = load_inline(
-        "profiled_products", SOURCE, no_implicit_headers=True, extra_cflags=["-O3"],
-        build_directory=str(tmp_path_factory.mktemp("built")),
-    )
+    with pytest.MonkeyPatch.context() as patch:  # PyTorch lies in a folder with a blank where this project does
+        patch.setattr(cpp_extension, "_write_ninja_file", with_quoted_folders(cpp_extension._write_ninja_file))
+        module = cpp_extension.load_inline(
+            "profiled_products", SOURCE, no_implicit_headers=True, extra_cflags=["-O3"],
+            build_directory=str(tmp_path_factory.mktemp("built")),
+        )
     extensions.remember(module)
     yield Products(module)
     extensions.opened_functions.clear()
