@@ -114,7 +114,6 @@ _OF_DEVICES = {
     "clock_us": "wall_us",
     "unvouched_share": "unvouched_share",
     "unvouched_us": "unvouched_us",
-    "longer_us": "longer_us_per_ms",
     "certain": "certain_times",
     "tail_share": "tail_share",
     "tail_us": "tail_us",
@@ -290,8 +289,8 @@ A GPU's figures come first, a CPU's in brackets. Of two figures the larger count
 
 **What is not vouched for counts.** The third row gives no verdict. Such a row has all that its call may take longer in the
 column `unvouched_us`, with what either clock is not known to (99 %). The low end of its speedup, its word and its rank are
-those of a call that takes so much longer. The harness's own steps count as the least that a baseline's took, less what
-a longer control's take longer ({longer_us[cuda]:g} µs for each ms). On a CPU eager may be slower
+those of a call that takes so much longer. That clock begins as the judge opens the window. The harness's own steps after
+a call count as the least that a baseline's took. On a CPU eager may be slower
 beside the candidate by a quarter; the low end then reaches what it would be over eager's time beside the control.
 
 **Probes** are segments that count for no ratio. Each comes unannounced before a segment of the candidate's. Each kind
