@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -16,10 +17,10 @@ READ = ("harness", "benchmarks", "docs", "run.py", "tests")
 LEFT_OUT = ("tests/fixtures", "tests/adversarial")
 
 
-def mistakes(*paths: str) -> str:
-    """What ruff says of names: undefined, unused, or defined twice."""
+def mistakes(*paths: str, rules: str = "F") -> str:
+    """What ruff says of names: by default which are undefined, unused, or defined twice."""
     left_out = [word for path in LEFT_OUT for word in ("--exclude", path)]
-    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "F", "--output-format", "concise"]
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", rules, "--output-format", "concise"]
     done = subprocess.run([*command, *left_out, *paths], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout if done.returncode else ""
@@ -33,3 +34,19 @@ def test_a_name_that_nothing_defines_would_be_seen(tmp_path):
     path = tmp_path / "only_on_a_gpu.py"
     path.write_text("def launch():\n    return passes.as_called\n")
     assert "Undefined name `passes`" in mistakes(str(path))
+
+
+def arguments_left_unused(*paths: str) -> set[str]:
+    return set(re.findall(r"Unused \w+ argument: `(\w+)`", mistakes(*paths, rules="ARG")))
+
+
+def test_a_gpus_bench_hands_on_all_that_it_is_given():
+    """But for the channel, over which a CPU's turns come."""
+    files = [f"harness/device/{name}.py" for name in ("cuda", "gpu_cache", "gpu_launches", "gpu_regions", "health", "nvml")]
+    assert arguments_left_unused(*files) == {"channel"}
+
+
+def test_a_module_in_an_arguments_place_would_be_seen(tmp_path):
+    path = tmp_path / "only_on_a_gpu.py"
+    path.write_text("import os\n\n\nclass Bench:\n    def left(self, waiting):\n        return self.health.left(os)\n")
+    assert arguments_left_unused(str(path)) == {"waiting"}
