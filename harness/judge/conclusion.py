@@ -46,8 +46,8 @@ def conclude(prepared: Prepared, judgement: Judgement, settings: Settings, basel
         )
     elif judgement.word != call(judgement.speedup, first.shorter_us):
         judgement.warnings.append(
-            f"as the control the reference itself may have come out {1 + first.control_apart:.4g} times as fast or as slow as "
-            "it is, so nothing within that is called FASTER or SLOWER"
+            f"the control may be off one by a factor of {1 + first.control_apart:.4g}, so nothing within that is called "
+            "FASTER or SLOWER"
         )
 
 

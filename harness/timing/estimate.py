@@ -14,10 +14,7 @@ from harness.timing.stats import (
 from harness.timing.stats.two_baselines import APART_LEAST_US
 from harness.timing.timings import Timing
 
-_UNVOUCHED = (
-    "by the judge's own clock a call may take longer than its clock says, by what the column unvouched_us has: its rank and "
-    "the low end of its speedup count that"
-)
+_UNVOUCHED = "by the judge's clock a call may take longer (column unvouched_us): its rank and its low end count that"
 _BRIEFLY = 2.0  # times as far as what was seen an interval of a few calls reaches
 
 
