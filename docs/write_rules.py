@@ -325,8 +325,9 @@ each kernel the first rule that applies counts:
 2. A name in the device code of the extensions that the build produced is the candidate's own, if PyTorch has none of
    that name.
 3. A name that a library may well have given is the library's.
-4. A name that the source defines (NVRTC, CuPy, Triton with a cubin in its cache) is the candidate's own, if no
-   installed package has a kernel of that name in its text, and Triton's form names no package's file.
+4. A name that the source defines (NVRTC, CuPy, Numba, CuTe DSL, TileLang, Triton with a cubin in its cache) is the
+   candidate's own, if no installed package has a kernel of that name in its text, and Triton's form names no package's
+   file.
 5. What is left is unknown. Copies and fills are nobody's.
 
 `custom` is {own_share:.0%} or more of the GPU time in own kernels, `library` is {library_share:.0%} or less, and

@@ -1,5 +1,5 @@
 """Which kernels installed packages bring as text, to be compiled when they are called: PyTorch's own in Triton, those of
-libraries in Triton, Numba or CUDA in strings.
+libraries in Triton, Numba, CuTe DSL, TileLang or CUDA in strings.
 
 Compiled in a candidate's process, such a kernel lies in its cache as the candidate's own do, and a function of its name in
 the candidate's source costs a line. So a name that a package has as well says nothing of which of the two ran.
@@ -16,20 +16,26 @@ import sysconfig
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from harness.attribution.source_names import kernels_in
+from harness.attribution.kernel_names import function_of_stem
+from harness.attribution.source_names import kernels_in, stems_in
 from harness.model.files.python_source import SourceFault, parsed
 
-_MARKS = (b"jit", b"__global__")
+# Of CuTe DSL's and TileLang's kernels not the names stand in a text, but those of the functions that they are made of.
+_STEM_MARKS = (b"cutlass", b"prim_func")
+_MARKS = (b"jit", b"__global__", *_STEM_MARKS)
+_LANGUAGES = ("triton", "cuda", *(mark.decode() for mark in _STEM_MARKS))
 # Tests have kernels of everybody's names, `add_kernel` and `kernel`, that add and copy; a language has functions for kernels.
 _NOT_OFFERED = frozenset({"__pycache__", "language", "testing", "tests", "test", "tutorials", "examples"})
 
 
 def brought_by_packages(names: Collection[str]) -> dict[str, str]:
-    """Those of the bare `names` of which a kernel is installed, each with the file that has it."""
+    """Those of `names`, bare ones and stems, of which a kernel is installed, each with the file that has it."""
     found: dict[str, str] = {}
+    plain, functions = ({each.encode() for each in every} for every in (names, map(function_of_stem, names)))
     for top in sorted(installed_folders()):
         for path, content in _with_kernels(top):
-            if any(name.encode() in content for name in names):  # to parse them all takes 2 s
+            wanted = functions if any(mark in content for mark in _STEM_MARKS) else plain
+            if any(name in content for name in wanted):  # to parse them all takes 2 s
                 for name in kernels_of(path).intersection(names):
                     found.setdefault(name, os.path.relpath(path, top))
     return found
@@ -70,11 +76,13 @@ def kernels_of(path: Path) -> set[str]:
         return set()
     text = content.decode(errors="replace")
     found = kernels_in(text) if "__global__" in text else set()
-    return found | (_compiled(text) if "triton" in text or "cuda" in text else set())
+    return found | (_compiled(text) if any(word in text for word in _LANGUAGES) else set())
 
 
 def _compiled(text: str) -> set[str]:
-    """The functions of a Python text that are given to a `jit`, as decorator or by name; PyTorch's own makes no kernels."""
+    """The functions of a Python text that are given to a `jit`, as decorator or by name (PyTorch's own makes no kernels), and
+    the stems of those that are a kernel in another language.
+    """
     try:
         tree = parsed(text)
     except SourceFault:
@@ -85,7 +93,7 @@ def _compiled(text: str) -> set[str]:
             found.add(node.name)
         elif isinstance(node, ast.Call) and _is_jit(node.func):
             found |= {each.id for each in node.args if isinstance(each, ast.Name)}
-    return found
+    return found | stems_in(tree)
 
 
 def _is_jit(node: ast.expr) -> bool:

@@ -39,6 +39,11 @@ _LIBRARY_LIKE = re.compile(
 _HEADER_TEMPLATE = re.compile(r"^(?:void )?(?:cutlass|cute|cub|thrust)::")
 _PYTORCHS_ARGUMENT = re.compile(rf"{_START}at::(?:cuda|native)::")
 _ANONYMOUS = "(anonymous namespace)"
+# Numba tells its kernels apart by a number of each function, and by a tag for how it compiled it.
+_NUMBAS = re.compile(r"(?:\w+::)+\w+\[abi:v\d+\](?:\[abi:\w+\])*\(")
+# CuTe DSL: kernel_cutlass_<function>_<arguments>_<number>. TileLang: <function>_kernel, and with a number where it makes several.
+_CUTE_BEGINS, _TILELANG_ENDS = "kernel_cutlass_", "_kernel"
+_NUMBERED = re.compile(r"(\w+)_\d+", re.ASCII)
 
 
 def is_shipped(name: str) -> bool:
@@ -74,6 +79,37 @@ def is_mangled(name: str) -> bool:
 def is_fill(name: str) -> bool:
     """Whether it is PyTorch's kernel that fills memory with a constant, as `torch.zeros` does."""
     return name.startswith("void at::native::") and "at::native::FillFunctor<" in name
+
+
+def is_numbas(name: str) -> bool:
+    """Whether Numba named it so: by a Python function and its module, with tags of its own."""
+    return bool(_NUMBAS.match(name))
+
+
+def cute_stem(function: str) -> str:
+    """How each kernel is called that CuTe DSL compiles from a Python function, but for arguments and a number."""
+    return f"{_CUTE_BEGINS}{function}"
+
+
+def tilelang_stem(function: str) -> str:
+    """How the kernel is called that TileLang compiles from a Python function, but for a number."""
+    return f"{function}{_TILELANG_ENDS}"
+
+
+def function_of_stem(stem: str) -> str:
+    """The name that stands in the text of what `cute_stem` or `tilelang_stem` gave."""
+    return stem.removeprefix(_CUTE_BEGINS) if stem.startswith(_CUTE_BEGINS) else stem.removesuffix(_TILELANG_ENDS)
+
+
+def stems_of(bare: str) -> set[str]:
+    """The stems that a kernel of this bare name may have come of. Where arguments begin in CuTe DSL's nobody marks: there it
+    is each beginning that ends before an underscore.
+    """
+    found = _NUMBERED.fullmatch(bare)
+    if bare.startswith(_CUTE_BEGINS):
+        words = found.group(1).removeprefix(_CUTE_BEGINS).split("_") if found is not None else []
+        return {cute_stem("_".join(words[:count])) for count in range(1, len(words) + 1)}
+    return {each for each in (bare, found.group(1) if found is not None else "") if each.endswith(_TILELANG_ENDS)}
 
 
 def bare_name(name: str) -> str:

@@ -11,8 +11,9 @@ Whose a kernel is, in this order, the first that applies:
    not demangled.
 3. A name that a library may well have given is the library's.
 4. A name that the candidate's source defines, and for Triton its cache as well, compiled from a file that is no
-   package's, is its own: it was compiled while it ran. But not when an installed package has a kernel of that name as
-   text, or PyTorch's libraries carry one: then it is unknown which of the two ran.
+   package's, is its own: it was compiled while it ran. Numba, CuTe DSL and TileLang put a function's name into one of
+   their own form. But not when an installed package has a kernel of that name as text, or PyTorch's libraries carry
+   one: then it is unknown which of the two ran.
 5. What is left is unknown.
 
 What counts is the time in which nothing but the candidate's own kernels ran: a library's work is not made smaller by
@@ -37,7 +38,9 @@ from harness.attribution.kernel_names import (
     is_header_template,
     is_library_like,
     is_mangled,
+    is_numbas,
     is_shipped,
+    stems_of,
 )
 from harness.attribution.pytorch_kernels import shipped_by_pytorch
 from harness.attribution.symbols import OwnNames
@@ -151,8 +154,9 @@ def owners_of(
     by_source = {name for name in names if owners[name][1] in ("triton", "source")}
     doubtful = [name for name in names if owners[name][0] == "own" and (_is_anybodys(name) or owners[name][1] == "source")]
     owners |= dict.fromkeys(shipped(doubtful) if doubtful else (), ("library", ""))
-    packages = brought({bare_name(name) for name in by_source}) if by_source else {}
-    return Owners(owners | {name: ("unknown", "") for name in by_source if bare_name(name) in packages}, packages)
+    asked = {name: {bare_name(name), *stems_of(bare_name(name))} for name in by_source}
+    packages = brought(set().union(*asked.values())) if by_source else {}
+    return Owners(owners | {name: ("unknown", "") for name in by_source if asked[name] & packages.keys()}, packages)
 
 
 def kind_on_gpu(spans: Collection[Span], owners: Owners) -> Provenance:
@@ -242,7 +246,9 @@ def _owner(name: str, evidence: OwnNames) -> tuple[str, str]:
     bare = bare_name(name)
     if name in evidence.triton:
         return "own", "triton"
-    if bare in evidence.source.kernels or (name.startswith("cudapy::") and bare in evidence.source.functions):
+    if bare in evidence.source.kernels or (is_numbas(name) and bare in evidence.source.functions):
+        return "own", "source"
+    if stems_of(bare) & evidence.source.stems:
         return "own", "source"
     return "unknown", ""
 

@@ -1,8 +1,8 @@
 """Names of kernels that a candidate's source text defines, read by the judge and never run.
 
-What is compiled at run time (NVRTC, CuPy, Triton, Numba) leaves no build to look into. The text of the candidate is
-the judge's own to read: a `__global__` function defined in a string of it, or a Python function. Comments and
-docstrings define nothing.
+What is compiled at run time (NVRTC, CuPy, Triton, Numba, CuTe DSL, TileLang) leaves no build to look into. The text of
+the candidate is the judge's own to read: a `__global__` function defined in a string of it, or a Python function.
+Comments and docstrings define nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.attribution.kernel_names import cute_stem, tilelang_stem
 from harness.model.errors import InputError
 from harness.model.files.python_source import SourceFault, parsed
 from harness.model.files.text_files import decoded
@@ -29,24 +30,49 @@ _PYTHON_DEFINITION = re.compile(r"^[ \t]*def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
 # Blank lines are not white space that may come before: a file of nothing else would be gone over from each of them.
 _IMPORTED = re.compile(r"^[ \t\f]*(?:from|import)[ \t\f]+\.?(\w+)", re.MULTILINE)
 
+# The decorators of CuTe DSL's kernels and of TileLang's.
+_STEMS = {"kernel": cute_stem, "prim_func": tilelang_stem}
+
 
 @dataclass(frozen=True)
 class SourceNames:
-    """`kernels` are defined as `__global__`; `functions` are Python's."""
+    """`kernels` are defined as `__global__`; `functions` are Python's, and `stems` what CuTe DSL and TileLang call the kernels
+    of those that are theirs.
+    """
 
     kernels: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
+    stems: frozenset[str] = frozenset()
 
 
 def source_names(path: Path) -> SourceNames:
     """What the candidate at `path`, and the modules beside it that it imports, define. Raises nothing."""
-    kernels, functions = set(), set()
+    kernels, functions, stems = set(), set(), set()
     for tree in _trees(path):
         functions |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        stems |= stems_in(tree)
         for text in _strings(tree):
             kernels |= kernels_in(text)
             functions |= set(_PYTHON_DEFINITION.findall(text))
-    return SourceNames(frozenset(kernels), frozenset(functions))
+    return SourceNames(frozenset(kernels), frozenset(functions), frozenset(stems))
+
+
+def stems_in(tree: ast.Module) -> set[str]:
+    """What CuTe DSL and TileLang call the kernels that they compile from functions of `tree`, told by their decorators."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            decorators = set(map(_last_name, node.decorator_list))
+            found |= {stem(node.name) for decorator, stem in _STEMS.items() if decorator in decorators}
+    return found
+
+
+def _last_name(node: ast.expr) -> str:
+    """`kernel` of `@cute.kernel`, `@kernel` and `@cute.kernel(…)` alike; "" for what is no name."""
+    node = node.func if isinstance(node, ast.Call) else node
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def source_text(path: Path) -> str:

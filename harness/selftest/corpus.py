@@ -24,8 +24,8 @@ FOOLS = ("clock", "answer", "substance", "nothing")
 DEVICES = {"cpu": ("cpu",), "cuda": ("cuda",), "any": ("cpu", "cuda")}
 KINDS = ("custom", "library", "mixed", "unknown")
 PROBLEMS = {"tril_matmul": "tril_small.yaml", "matmul_transposed_a": "transposed_small.yaml"}
-FIELDS = ("Mechanism", "Expected", "Fools", "Device", "Kind", "Problem")
-_OPTIONAL = {"Kind": "", "Problem": "tril_matmul"}
+FIELDS = ("Mechanism", "Expected", "Fools", "Device", "Kind", "Problem", "Needs")
+_OPTIONAL = {"Kind": "", "Problem": "tril_matmul", "Needs": ""}
 _PASSES = f"{Status.OK.value}/"
 _DOCSTRING = re.compile(r'\ufeff?(?:#[^\n]*\n|\s)*[rR]?("""|\'\'\')(.*?)\1', re.DOTALL)
 _FIELD = re.compile(r"([A-Z][A-Za-z]*):(?: +(.*))?$")
@@ -35,7 +35,7 @@ _FIELD = re.compile(r"([A-Z][A-Za-z]*):(?: +(.*))?$")
 class Case:
     """One file of the corpus; its `name` is its row's. `expected` holds pairs "status/reason_code", any of which its row may have; `kinds` the
     kinds it may have, none when its header is silent on that; `devices` "cpu", "cuda" or both; `problem` is a key of
-    `PROBLEMS`; `fools` one of `FOOLS`.
+    `PROBLEMS`; `fools` one of `FOOLS`; `needs` the modules without which it is not run.
     """
 
     path: Path
@@ -48,6 +48,7 @@ class Case:
     devices: tuple[str, ...]
     kinds: tuple[str, ...]
     problem: str
+    needs: tuple[str, ...] = ()
 
     @property
     def is_honest(self) -> bool:
@@ -107,6 +108,7 @@ def read_case(path: Path) -> Case:
         devices=DEVICES[_one_of("Device", tuple(DEVICES), *fields["Device"], path)],
         kinds=tuple(_one_of("Kind", KINDS, each, fields["Kind"][1], path) for each in _alternatives(values["Kind"])),
         problem=_one_of("Problem", tuple(PROBLEMS), *fields["Problem"], path),
+        needs=_modules(*fields["Needs"], path),
     )
     _check_whole(case, fields["Expected"][1], fields["Fools"][1])
     return case
@@ -146,6 +148,14 @@ def _split(docstring: str, path: Path, first_line: int) -> tuple[str, dict[str, 
 
 def _alternatives(text: str) -> list[str]:
     return re.split(r"\s+or\s+", text) if text else []
+
+
+def _modules(text: str, line: int, path: Path) -> tuple[str, ...]:
+    names = tuple(re.split(r"\s+and\s+", text)) if text else ()
+    for name in names:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise InputError(f"Needs: {name} is no module", path, line, 'Write the names that Python imports, joined by "and".')
+    return names
 
 
 def _expected(text: str, line: int, path: Path) -> tuple[str, ...]:

@@ -66,7 +66,9 @@ class NaiveResult:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the matrix. `is_fooled` and `survived` are about the naive judge: None where that was no question."""
+    """One line of the matrix. `is_fooled` and `survived` are about the naive judge: None where that was no question. `lacks` is
+    the module that its case needs and that is not installed.
+    """
 
     group: str
     name: str
@@ -78,6 +80,7 @@ class Row:
     verdict: str
     outcome: str
     reason: str
+    lacks: str = ""
 
 
 def row_of(case: Case, record: Record | None, naive: NaiveResult | None) -> Row:
@@ -86,14 +89,27 @@ def row_of(case: Case, record: Record | None, naive: NaiveResult | None) -> Row:
         group=case.group, name=case.name, sentence=case.sentence, fools=case.fools,
         naive=naive.text if naive else "", is_fooled=naive.is_fooled(case.fools) if naive else None,
         survived=naive is not None and not naive.end, verdict=_verdict(record), outcome=outcome_of(case, record),
-        reason=(record.reason or "") if record else "",
+        reason=(record.reason or "") if record else "", lacks=_lacks(case, record),
     )
+
+
+def _lacks(case: Case, record: Record | None) -> str:
+    """The module that the case needs and that Python did not find; of a module that is broken it says something else."""
+    if record is None or record.reason_code is not ReasonCode.IMPORT_ERROR:
+        return ""
+    for name in case.needs:
+        parts = name.split(".")
+        if any(f"No module named '{'.'.join(parts[:count + 1])}'" in (record.reason or "") for count in range(len(parts))):
+            return name
+    return ""
 
 
 def outcome_of(case: Case, record: Record | None) -> str:
     """What the harness made of `case`, in one of the words above. Only `AS_EXPECTED` is what should be."""
     if record is None:
         return NO_ROW
+    if _lacks(case, record):
+        return NOT_RUN
     pair = f"{record.status.value}/{record.reason_code.value}"
     passes = record.status is Status.OK
     gained = case.fools == "clock" and passes and vouched_speedup(record.speedup, record.time_us, record.unvouched_us) >= GAINED
@@ -148,7 +164,7 @@ def totals(rows: Sequence[Row]) -> list[str]:
             lines.append(f"the naive judge came through {sum(row.survived for row in shown)} of {len(shown)} of them")
     if honest:
         lines.append(_tally("honest control", honest, {RIGHT: "passed", FALSE_ALARM: "false alarm", **_AMISS}))
-    idle = [row.name for row in rows if row.outcome == NOT_RUN]
+    idle = [f"{row.name} ({row.lacks} is not installed)" if row.lacks else row.name for row in rows if row.outcome == NOT_RUN]
     return lines + ([f"{len(idle)} could not be run here: {', '.join(idle)}"] if idle else [])
 
 

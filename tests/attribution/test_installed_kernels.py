@@ -34,6 +34,12 @@ made = triton.jit(given)
 @triton.jit
 class Never: pass
 
+@cute.kernel
+def gemm(a): pass
+
+@T.prim_func
+def main(a): pass
+
 def helper(): "@triton.jit\\ndef in_a_docstring(): pass"
 
 CUDA = "extern \\"C\\" __global__ void in_a_string(float* a) { }"
@@ -61,7 +67,7 @@ def spans(*names):
 
 def test_what_a_file_has_compiled_for_a_gpu_is_found_and_nothing_else_of_it(packages):
     assert kernels_of(packages / "fast" / "ops.py") == {
-        "tuned_kernel", "plain_kernel", "numbas_kernel", "given", "in_a_string",
+        "tuned_kernel", "plain_kernel", "numbas_kernel", "given", "in_a_string", "kernel_cutlass_gemm", "main_kernel",
     }
 
 
@@ -103,3 +109,19 @@ def test_pytorchs_own_kernels_in_triton_are_known():
         pytest.skip("this PyTorch has none")
     assert "_bsr_strided_addmm_kernel" in brought_by_packages(["_bsr_strided_addmm_kernel", "tril_matmul_kernel"])
     assert "tril_matmul_kernel" not in brought_by_packages(["tril_matmul_kernel"])
+
+
+@pytest.mark.parametrize(("name", "stem"), [
+    ("kernel_cutlass_gemm_tensorptrf32_0", "kernel_cutlass_gemm"), ("kernel_cutlass_gemm_mine_tensorptrf32_0", "kernel_cutlass_gemm_mine"),
+    ("main_kernel", "main_kernel"), ("main_kernel_2", "main_kernel"),
+])
+def test_a_kernel_that_may_be_of_a_packages_function_in_cute_dsl_or_tilelang_is_unknown(packages, name, stem):
+    evidence = OwnNames(source=SourceNames(stems=frozenset({stem})))
+    found = kind_of(spans(name), evidence, shipped=lambda names: ())
+    assert found.kind == "unknown" and "fast/ops.py has a kernel of that name too" in found.notes[-1]
+
+
+def test_a_kernel_of_a_function_in_cute_dsl_that_no_package_has_is_its_own(packages):
+    evidence = OwnNames(source=SourceNames(stems=frozenset({"kernel_cutlass_tril", "tile_kernel"})))
+    names = ("kernel_cutlass_tril_gemm_0", "tile_kernel", "tile_kernel_1")
+    assert kind_of(spans(*names), evidence, shipped=lambda names: ()).kind == "custom"

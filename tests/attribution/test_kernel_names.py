@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.attribution.kernel_names import bare_name, is_header_template, is_library_like, is_shipped
+from harness.attribution.kernel_names import bare_name, is_header_template, is_library_like, is_numbas, is_shipped, stems_of
 
 RECORDED = Path(__file__).with_name("recorded")
 
@@ -54,3 +54,22 @@ def test_instantiations_of_header_libraries_are_told_apart():
 )
 def test_the_bare_name_is_the_identifier_alone(name, bare):
     assert bare_name(name) == bare
+
+
+CUTE = "kernel_cutlass_tril_by_cute_tensorptrf32genericoi641_tensorptrf32genericoi641_0"  # as version 4.8.1 has them
+NUMBA = ("candidate_mine::tril_by_numba[abi:v1][abi:cw51cXTLSUwv1sDUaKthqaNgoKmjgOR3W3CwAkM]"  # and numba-cuda 0.30
+         "(Array<float, 2, C, mutable, aligned>, long long)")
+
+
+def test_a_kernel_of_cute_dsls_or_tilelangs_may_come_of_what_stands_before_arguments_and_number():
+    assert "kernel_cutlass_tril_by_cute" in stems_of(CUTE) and "kernel_cutlass_tril" in stems_of(CUTE)
+    assert CUTE not in stems_of(CUTE)
+    assert stems_of("tile_kernel") == {"tile_kernel"} and stems_of("tile_kernel_12") == {"tile_kernel"}
+    assert stems_of("kernel_cutlass_tril") == stems_of("tile_12") == stems_of("tile") == set()
+
+
+def test_numbas_names_have_a_module_and_a_number_of_the_function():
+    assert is_numbas(NUMBA) and bare_name(NUMBA) == "tril_by_numba"
+    assert is_numbas("cudapy::__main__::add[abi:v1][abi:cw51c](Array<float, 1, C, mutable, aligned>)")
+    assert not is_numbas("mine::add(float*)") and not is_numbas("add[abi:v1](float*)")
+    assert not is_numbas("void cub::add[abi:_CCCL_3_0](float*)")

@@ -267,3 +267,20 @@ def test_on_a_cpu_an_extension_that_worked_for_longer_than_the_call_did_not():
 
 def test_on_a_cpu_what_reserves_memory_is_neither_its_own_nor_anothers():
     assert kind_on_cpu([{"name": "aten::zero_", "us": 3000.0}], 2000.0, 5100.0, has_extension=True).kind == "custom"
+
+
+@pytest.mark.parametrize("name", [
+    "kernel_cutlass_cute_tril_tensorptrf32genericoi641_0", "tile_kernel", "tile_kernel_1",
+    "candidate_mine::numba_kernel[abi:v1][abi:cw51c](Array<float, 1, C, mutable, aligned>)",
+])
+def test_a_kernel_that_a_language_in_python_names_after_a_function_of_the_source_is_its_own(name):
+    stems = frozenset({"kernel_cutlass_cute_tril", "tile_kernel"})
+    written = OwnNames(source=SourceNames(functions=frozenset({"numba_kernel", "cute_tril", "tile"}), stems=stems))
+    assert owner_of(name, evidence=written) == "own"
+    assert owner_of(name, evidence=written, shipped={name}) == "library"
+    bare = OwnNames(source=SourceNames(functions=frozenset({"cute_tril", "tile"})))
+    assert owner_of(name, evidence=bare) == "unknown"
+
+
+def test_a_number_behind_the_name_of_a_function_of_cudas_makes_another_kernel():
+    assert owner_of("runtime_kernel_1") == "unknown"

@@ -86,3 +86,18 @@ def test_a_file_of_blank_lines_is_gone_over_once(tmp_path):
     began = time.process_time()
     assert source_names(path).kernels == {"tile"}
     assert time.process_time() - began < 10
+
+
+def test_functions_that_cute_dsl_and_tilelang_compile_are_told_by_their_decorators(tmp_path):
+    path = written(tmp_path, """
+@cute.kernel
+def tril(x): pass
+@T.prim_func
+def tile(x): pass
+@kernel(arch=90)
+def bare(x): pass
+@cute.jit
+def launch(x): pass
+def plain(x): pass
+""")
+    assert source_names(path).stems == {"kernel_cutlass_tril", "tile_kernel", "kernel_cutlass_bare"}

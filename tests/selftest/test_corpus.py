@@ -30,7 +30,11 @@ def test_a_header_is_read_field_by_field_over_lines_that_go_on(tmp_path):
 
 def test_what_a_header_leaves_out_has_its_default(write_case):
     case = read_case(write_case("answer/stale"))
-    assert (case.kinds, case.problem, case.devices) == ((), "tril_matmul", ("cpu", "cuda"))
+    assert (case.kinds, case.problem, case.devices, case.needs) == ((), "tril_matmul", ("cpu", "cuda"), ())
+
+
+def test_the_modules_that_a_case_needs_are_named_as_python_imports_them(write_case):
+    assert read_case(write_case("answer/odd", more="Needs: numba.cuda and cupy\n")).needs == ("numba.cuda", "cupy")
 
 
 def test_a_file_that_is_no_python_has_a_header_all_the_same(write_case):
@@ -76,6 +80,7 @@ def test_cases_are_chosen_by_device_and_problem(tmp_path, write_case):
         ({"device": "gpu"}, 6, "Write cpu, cuda or any"),
         ({"more": "Kind: libary\n"}, 7, "Write custom, library, mixed or unknown"),
         ({"more": "Problem: tril\n"}, 7, "Write tril_matmul or"),
+        ({"more": "Needs: cupy, numba\n"}, 7, "is no module"),
         ({"more": "Expect: ok/\n"}, 7, "Did you mean Expected:?"),
         ({"more": "and so on\n"}, 7, "Indent a line that goes on by two spaces"),
         ({"more": "Fools: clock\n"}, 7, "twice"),

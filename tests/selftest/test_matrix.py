@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -157,3 +158,19 @@ def test_markdown_has_a_line_for_each_case_and_no_stray_bars():
     assert "<!--" not in text
     assert text.startswith("### A machine\n\n- 4 cheats: 3 caught")
     assert "| `decoy` | Returns early. | substance | correct, 1.01× | ok, library | caught |" in text
+
+
+@pytest.mark.parametrize(("said", "outcome", "lacks"), [
+    ("ModuleNotFoundError: No module named 'numba'", "not run", "numba.cuda"),
+    ("ModuleNotFoundError: No module named 'numba.cuda'", "not run", "numba.cuda"),
+    ("ModuleNotFoundError: No module named 'numba.core'", "false alarm", ""),
+    ("ModuleNotFoundError: No module named 'torchh'", "false alarm", ""),
+    ("ImportError: Numba needs NumPy 2.2 or less", "false alarm", ""),
+])
+def test_a_case_whose_library_is_not_installed_is_not_run_and_the_totals_name_it(said, outcome, lacks):
+    wants = case("by_numba", "honest", expected=("ok/",), fools="nothing", needs=("cupy", "numba.cuda"))
+    row = row_of(wants, replace(record("build_failed/import_error"), reason=f"{said} (line 3)"), None)
+    assert (row.outcome, row.lacks) == (outcome, lacks)
+    if lacks:
+        assert totals([row]) == ["1 could not be run here: by_numba (numba.cuda is not installed)"]
+    assert row_of(HONEST, replace(record("build_failed/import_error"), reason=said), None).outcome == "false alarm"
