@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ def test_a_case_gets_the_verdict_and_the_kind_that_its_header_expects(
     judged, device, case, known_misses, may_be_doubted
 ):
     row = judged.rows[case.name]
+    lacking = [name for name in case.needs if find_spec(name.partition(".")[0]) is None]
+    if lacking:
+        assert verdict(row) == "build_failed/import_error", row["reason"]
+        pytest.skip(f"{case.name} needs {' and '.join(lacking)}, not installed here")
     if row["status"] == "ok" and device in known_misses.get(case.name, ()):
         pytest.xfail(f"{case.name} is not caught on {device}: docs/design/adversarial.md says why")
     doubts = [DOUBTED] if device == "cpu" and case.group in may_be_doubted else []
