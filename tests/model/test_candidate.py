@@ -243,6 +243,8 @@ def test_escapes_in_plain_strings_of_cuda_print_no_warning(tmp_path: Path) -> No
     ("import torch\nk = torch.cuda._compile_kernel(S, 'k')\n", "cuda"),
     ("import cupy\n", "cuda"),
     ("from numba import cuda\n", "cuda"),
+    ("import cutlass.cute as cute\n", "cuda"),
+    ("import tilelang.language as T\n", "cuda"),
     (BUILD + "import triton\nm = load_inline(name='m', cpp_sources='', cuda_sources=S)\n", "cuda"),
     ("import triton\nimport triton.language as tl\n", "triton"),
     ("from triton.language import load\n", "triton"),

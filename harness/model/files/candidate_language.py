@@ -10,7 +10,7 @@ import ast
 
 # Position of `cuda_sources` in load_inline(name, cpp_sources, cuda_sources, …)
 _CUDA_SOURCES_POSITION = 2
-_CUDA_MODULES = ("cupy", "pycuda", "numba.cuda", "cuda")
+_CUDA_MODULES = ("cupy", "pycuda", "numba.cuda", "cuda", "cutlass.cute", "tilelang")
 _CUDA_FILES = (".cu", ".cuh")
 _CPP_FILES = (".cpp", ".cc", ".cxx", ".c")
 
