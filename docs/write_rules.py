@@ -42,7 +42,8 @@ _NAMED = {
     "slow_truth_s": "reference.reference_model._SLOW_TRUTH_S",
     "far_longer": "reference.reference_model._FAR_LONGER",
     "near_eager": "reference.error_figures._NEAR_EAGER",
-    "in_float64_one_of": "reference.error_figures._IN_FLOAT64_ONE_OF",
+    "float64_least": "reference.reference_model._LEAST_ONE_OF",
+    "float64_most": "reference.reference_model._MOST_ONE_OF",
     "same_draws": "reference.reference_checks._SAME_DRAWS",
     "same_u": "reference.reference_checks._SAME_U",
     "random_u": "reference.reference_checks._RANDOM_U",
@@ -193,8 +194,9 @@ bound, then `tf32`, then `bf16`. What none explains is `incorrect`. Without an e
 
 **Zeros and slow truths.** The judge leaves blocks of zeros out of its own float64 product where they are {zeros_out} or
 more of the work. A truth is slow where it takes over {slow_truth_ms:g} ms and over {far_longer:g} times as long as
-eager. A timed output then passes within {near_eager:g} of the narrowest bounds around eager; any other, and one in
-{in_float64_one_of} by lot, meets the float64 truth.
+eager. A timed output then passes within {near_eager:g} of its bounds around eager, where eager itself usually is
+within as much. Any other meets the float64 truth, and so does one in {float64_least} to {float64_most} by lot: one in
+as many as the truth takes eager's time.
 
 **Form.** Number, type, device, shape and dtype come before any arithmetic. An output must be dense and no view of an
 input. Its inputs must be what they were. The first {alone} calls at each size are made alone, on a GPU with a guard

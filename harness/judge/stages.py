@@ -51,7 +51,8 @@ class Setup:
     """What all attempts on one problem and device share. `references` has the timed sizes first.
 
     `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that wait for their
-    turn. `open_next` is called as a worker goes, and may make one busy again.
+    turn. `open_next` is called as a worker goes, and may make one busy again; `expects_another` says whether an entry is known
+    to follow.
     """
 
     bench: Bench
@@ -62,6 +63,7 @@ class Setup:
     wanted_extras: Collection[str] = ()
     wait_for_others: Callable[[], Collection[int]] = tuple
     open_next: Callable[[], None] = lambda: None
+    expects_another: Callable[[], bool] = lambda: True
 
     def session(self, start: Callable[[], Child]) -> Session:
         """A session with the worker that `start` starts."""

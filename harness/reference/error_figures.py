@@ -10,7 +10,6 @@ import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 
 import torch
@@ -30,7 +29,8 @@ from harness.reference.spreads import without_small
 
 _SAME = Difference(0.0, 0.0, None, None, None)
 _NO_SPREAD = Spread(0.0, 0.0)
-_NEAR_EAGER, _IN_FLOAT64_ONE_OF = 0.5, 8
+_NEAR_EAGER = 0.5
+_QUICK_BOUNDS = 2  # of an output: wider ones take float64 passes of their own
 
 
 @dataclass(frozen=True)
@@ -68,32 +68,54 @@ def judge_launches(
     ]
 
 
-def is_drawn() -> bool:
-    """Whether chance has a launch, or a slice of one, held against its truth where not all are."""
-    return secrets.randbelow(_IN_FLOAT64_ONE_OF) == 0
+def is_drawn(one_of: int) -> bool:
+    """Return whether chance has a launch, or a slice of one, held against its truth, as it has one of so many."""
+    return secrets.randbelow(one_of) == 0
 
 
 def near_eager(reference: Reference, launches: Sequence[Returned], precision_class: str) -> list[ErrorFigures | None]:
-    """The figures of each launch whose outputs lie within half of the narrowest bounds around strict eager's, which stand in
-    the place of the truth; None for any other. With eager within the other half the bounds around the truth hold too.
+    """The figures of each launch whose outputs lie within half of their bounds around strict eager's, which stand in the
+    place of the truth; None for any other. With eager within the other half the bounds around the truth hold too.
     """
-    if reference.eager_spreads is None:
-        reference.eager_spreads = _usual_spreads(reference)
     near = []
     for launch in launches:
         truth = launch.truth if reference.terms is not None else _without_small_scales(launch.truth)
         own = differences(list(zip(launch.outputs, truth.outputs, truth.scales)))
-        judge = _by_terms if reference.terms is not None else _by_narrowest
-        figures, _ = judge(reference, launch.inputs, own, reference.eager_spreads, precision_class)
-        near.append(figures if excess(figures) <= _NEAR_EAGER else None)
+        near.append(_near_eager(reference, launch.inputs, own, usual_spreads(reference), precision_class))
     return near
 
 
-def _usual_spreads(reference: Reference) -> list[Spread]:
-    """Eager's errors on a draw of its own, found as those of a launch are."""
-    truth = reference.truth(reference.sample_of(reference.draw()))
-    truth = truth if reference.terms is not None else _without_small_scales(truth)
-    return _spreads(differences(list(zip(truth.eager, truth.outputs, truth.scales))), reference)
+def _near_eager(
+    reference: Reference, inputs: InputSet, own: Sequence[Difference], eager: Sequence[Spread], precision_class: str
+) -> ErrorFigures | None:
+    """The figures of the output that is nearest to its bounds, where all are within half of theirs, as `eager` usually is."""
+    if reference.terms is not None:
+        figures, _ = _by_terms(reference, inputs, own, eager, precision_class)
+        return figures if excess(figures) <= _NEAR_EAGER else None
+    judged = [_nothing_off(reference, inputs, precision_class)]
+    for number, (difference, spread) in enumerate(zip(own, eager)):
+        quick = islice(reference.allowances.bounds(number, spread, inputs, precision_class), _QUICK_BOUNDS)
+        every = (_figures(reference, inputs, difference, spread, bounds) for bounds in quick)
+        near = next((figures for figures in every if excess(figures) <= _NEAR_EAGER and _is_half(spread, figures.bounds)), None)
+        if near is None:
+            return None
+        judged.append(near)
+    return max(judged, key=excess)
+
+
+def _is_half(spread: Spread, bounds: Bounds) -> bool:
+    """Whether errors of that size are within half of `bounds`."""
+    rms_u = math.inf if bounds.rms_u is None else bounds.rms_u
+    return spread.max_u <= _NEAR_EAGER * bounds.max_u and spread.rms_u <= _NEAR_EAGER * rms_u
+
+
+def usual_spreads(reference: Reference) -> list[Spread]:
+    """Return eager's errors on a draw of its own, worked out once, as those of a launch are."""
+    if reference.eager_spreads is None:
+        truth = reference.usual_truth()
+        truth = truth if reference.terms is not None else _without_small_scales(truth)
+        reference.eager_spreads = _spreads(differences(list(zip(truth.eager, truth.outputs, truth.scales))), reference)
+    return reference.eager_spreads
 
 
 def _without_small_scales(truth: Truth) -> Truth:
@@ -148,22 +170,23 @@ def _by_terms(
 
 def _by_allowances(
     reference: Reference, inputs: InputSet, own: Sequence[Difference], eager: Sequence[Spread] | None,
-    precision_class: str, *, narrowest: bool = False,
+    precision_class: str,
 ) -> tuple[ErrorFigures, int | None]:
-    """Each output by bounds of its own, the `narrowest` or the first that hold: the worst output, and its number."""
+    """Each output by bounds of its own, the first that hold: the worst output, and its number."""
     judged = []
     for number, difference in enumerate(own):
         spread = _NO_SPREAD if eager is None else eager[number]
         for bounds in reference.allowances.bounds(number, spread, inputs, precision_class):
             figures = _figures(reference, inputs, difference, spread, bounds)
-            if eager is None or narrowest or within(figures):
+            if eager is None or within(figures):
                 break
         judged.append((figures, number))
-    nothing = _figures(reference, inputs, _SAME, _NO_SPREAD, Bounds(8.0, None, precision_class)), None
+    nothing = _nothing_off(reference, inputs, precision_class), None
     return max(judged, key=lambda each: excess(each[0]), default=nothing)
 
 
-_by_narrowest = partial(_by_allowances, narrowest=True)
+def _nothing_off(reference: Reference, inputs: InputSet, precision_class: str) -> ErrorFigures:
+    return _figures(reference, inputs, _SAME, _NO_SPREAD, Bounds(8.0, None, precision_class))
 
 
 def _figures(

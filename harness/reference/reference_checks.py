@@ -35,7 +35,7 @@ _AT_ONCE = 1 << 24
 # of sums differs it is a hundred-millionth of that.
 _RANDOM_U = 8.0
 _CALLS = 4
-_NOT_SHORT_S = 0.05
+NOT_SHORT_S = 0.05
 
 
 def refuse_lazy(model: torch.nn.Module, path: Path) -> None:
@@ -198,16 +198,18 @@ def call_to_call_u(
     return tuple(found)
 
 
-def seconds_of(call: Callable[[], object], device: torch.device) -> float:
-    """How long `call` takes on `device`; a short one is made twice, since the first may load its kernels."""
+def seconds_of(call: Callable[[], object], device: torch.device, *, times: int = 2) -> float:
+    """How long `call` takes on `device`; a short one is made so many `times`, since the first may load its kernels."""
     seconds = math.inf
-    for _ in range(2):
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)  # what was begun before is not its own
+    for _ in range(times):
         began = time.perf_counter()
         call()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         seconds = min(seconds, time.perf_counter() - began)
-        if seconds > _NOT_SHORT_S:
+        if seconds > NOT_SHORT_S:
             break
     return seconds
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,14 +36,16 @@ from harness.reference.inputs.one_way import NAME as ONE_WAY, one_way_family
 from harness.reference.inputs.sets import RedrawnInputs, InputSet, Inputs, draw_set, fresh_seed
 from harness.reference.memory_plan import CallSizes, MemoryPlan, plan_memory, slices_wanted, smallest_plan
 from harness.reference.reference_checks import (
-    call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_contracted, refuse_lazy, refuse_other_shapes,
+    NOT_SHORT_S, call_to_call_u, is_same_for_all_draws, moved_names, outputs_of, refuse_contracted, refuse_lazy, refuse_other_shapes,
     seconds_of,
 )
 from harness.reference.slices import Slicing, find_slicing
 
 _USUAL_BYTES = 8 << 30  # where nobody says what there is
-# A truth that takes so long, and so many times as long as eager's outputs, is made of some timed launches alone.
+# A truth that takes so long, and so many times as long as eager's outputs, is made of some timed launches alone: as many as
+# it takes eager's time have one, so that all truths take no longer than eager's outputs of all, within these limits.
 _SLOW_TRUTH_S, _FAR_LONGER = 0.005, 2.0
+_LEAST_ONE_OF, _MOST_ONE_OF = 8, 32
 
 
 class Reference:
@@ -92,7 +95,8 @@ class Reference:
         self.sums_magnitudes, self.has_products = self._truths.sums_magnitudes, self._truths.has_products
         # One for each output; what eager differs by from itself counts as an error of its own.
         self.call_to_call_u = self._differing(first, eager)
-        self.eager_spreads: list[Spread] | None = None  # its errors on one draw, once `comparing` has asked for them
+        self.eager_spreads: list[Spread] | None = None  # its errors on one draw, once `error_figures` has asked for them
+        self._usual_truth_s = 0.0  # how long that draw's truth took
         if problem.accuracy.terms is None or problem.accuracy.contracted is None:
             sample = self.sample_of(first)
             returned = eager if sample is first else self.eager(sample)
@@ -173,17 +177,27 @@ class Reference:
             self.longest_sum, self.problem.reference_path,
         )
 
+    def usual_truth(self) -> Truth:
+        """The truth of a sample of a fresh draw, with eager; how long it took is kept for `float64_one_of`."""
+        sample, made = self.sample_of(self.draw()), []
+        self._usual_truth_s = seconds_of(lambda: made.append(self.truth(sample, with_eager=False)), self.device, times=1)
+        return made[0] if made[0].eager else replace(made[0], eager=self.eager(sample))
+
     @cached_property
-    def is_truth_slow(self) -> bool:
-        """Whether the truth of a call takes so much longer than eager's outputs that not every timed one is held against it."""
+    def float64_one_of(self) -> int:
+        """Of how many timed launches near to eager one is held against its truth: 1 where a truth takes little longer than
+        eager's outputs.
+        """
         if self.truth_name != "float64" or self._truths.sums_magnitudes:
-            return False
-        sample = self.sample_of(self.draw())
+            return 1
+        sample, truth_s = self.sample_of(self.draw()), self._usual_truth_s
         slices = self.memory.slices if sample.is_slice else 1
-        truth_s = seconds_of(lambda: self.truth(sample, with_eager=False), self.device)
+        if truth_s < NOT_SHORT_S:  # a first one may load its kernels
+            truth_s = seconds_of(lambda: self.truth(sample, with_eager=False), self.device)
         if slices * truth_s < _SLOW_TRUTH_S:
-            return False
-        return truth_s > _FAR_LONGER * seconds_of(lambda: self.by_eager(sample), self.device)
+            return 1
+        times = truth_s / seconds_of(lambda: self.by_eager(sample), self.device)
+        return min(max(_LEAST_ONE_OF, math.ceil(times)), _MOST_ONE_OF) if times > _FAR_LONGER else 1
 
     def _shaped(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         """`tensors`, outputs of one draw, where they have the shapes of the others'. Raises InputError otherwise."""

@@ -6,39 +6,31 @@ returns can be called right or wrong, so that the problem has to be told of it.
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from harness.model.problem_notes import ProblemNote
-from harness.reference.accuracy.without_terms import Spread
-from harness.reference.differences import differences
-from harness.reference.inputs.sets import InputSet
+from harness.reference.error_figures import usual_spreads
 from harness.reference.reference_model import Reference
-from harness.reference.spreads import without_small
 
 
-def noisy_outputs(reference: Reference, inputs: InputSet | None = None) -> tuple[int, ...]:
-    """The numbers of the outputs that are rounding noise on `inputs`, by default on a fresh draw.
+def noisy_outputs(reference: Reference) -> tuple[int, ...]:
+    """Return the numbers of the outputs that are rounding noise, by what eager usually is off.
 
     Of a reference that a YAML gives the length of its sums, and of one that has no truth in float64, none is.
     """
     if reference.terms is not None or reference.truth_name == "eager":
         return ()
-    truth = reference.truth(reference.draw() if inputs is None else inputs)
-    scales = [None if scale is None else without_small(scale) for scale in truth.scales]
-    of_eager = differences(list(zip(truth.eager, truth.outputs, scales)))
+    floating = [spec.torch_dtype.is_floating_point for spec in reference.output_specs]
     return tuple(
-        number for number, (each, scale) in enumerate(zip(of_eager, truth.scales))
-        if scale is not None and math.isfinite(each.rms_u)
-        and reference.allowances.is_rounding_noise(Spread(each.max_u, each.rms_u))
+        number for number, (spread, floats) in enumerate(zip(usual_spreads(reference), floating))
+        if floats and reference.allowances.is_rounding_noise(spread)
     )
 
 
 def note_rounding_noise(reference: Reference) -> None:
     """Note where all that the reference returns is rounding noise, in which nothing can be compared."""
     try:
-        noisy = noisy_outputs(reference, reference.sample_of(reference.draw()))
+        noisy = noisy_outputs(reference)
     except torch.OutOfMemoryError:  # then it is known in rows, whose memory is planned
         return
     if noisy and len(noisy) == len(reference.output_specs) and ProblemNote.ROUNDING_NOISE not in reference.notes:

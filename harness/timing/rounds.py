@@ -33,7 +33,7 @@ from harness.timing.stats import PooledBaseline, order_of_round, trimmed_mean, t
 from harness.timing.timings import OVERHEAD_TRIM, HalfRound, Timing
 
 _STEADY = 0.01
-_END_TO_END_CALLS = 5
+_END_TO_END_CALLS, _OF_LONG_CALLS, _LONG_US = 5, 3, 2000.0  # of a long call the host's time is a small part
 _FAR_MORE = 2  # times as many launches: fewer are not worth opening memory anew
 _BRIEF_ROUNDS = 3
 
@@ -279,9 +279,11 @@ class Rounds:
     def _order(self, index: int) -> tuple[str, str]:
         return order_of_round(index, beside=self._runner.in_worker.is_timed, joined=self._joined)
 
-    def _measure_end_to_end(self, calls: int = _END_TO_END_CALLS) -> None:
+    def _measure_end_to_end(self, calls: int | None = None) -> None:
         """Single calls with nothing queued ahead, so that the launch overhead shows."""
         host_us = []
+        is_long = bool(self.timing.candidate_us) and self.timing.time_us >= _LONG_US
+        calls = calls or (_OF_LONG_CALLS if is_long else _END_TO_END_CALLS)
         for _ in range(calls):
             sets = [self._reference.draw()]
             self._bench.synchronize()
