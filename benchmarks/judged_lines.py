@@ -22,8 +22,9 @@ def key_of(line: Line) -> tuple[str, str, float | None, bool]:
     return line["problem"], line["candidate"], line.get("memory_gb"), bool(line.get("is_shrunk"))
 
 
-def read_lines(paths: Iterable[Path]) -> list[dict[str, Any]]:
-    """The lines of these files, of two with the same key the one that was written last; a torn line is left out.
+def read_lines(paths: Iterable[Path], *, of_each_device: bool = False) -> list[dict[str, Any]]:
+    """The lines of these files, of two with the same key the one that was written last, or of two `of_each_device`; a torn
+    line is left out.
 
     Raises InputError for a file that cannot be read.
     """
@@ -34,9 +35,9 @@ def read_lines(paths: Iterable[Path]) -> list[dict[str, Any]]:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", path) from None
         for line in filter(None, map(_parsed, texts)):
-            before = latest.get(key_of(line))
-            if before is None or before["utc"] <= line["utc"]:
-                latest[key_of(line)] = line
+            key = (*key_of(line), line.get("device_name") if of_each_device else None)
+            if key not in latest or latest[key]["utc"] <= line["utc"]:
+                latest[key] = line
     return list(latest.values())
 
 

@@ -2,7 +2,8 @@
 
     python benchmarks/kernelbench_table.py FILE.jsonl … [--write docs/kernelbench.md]
 
-Of two lines on the same question the later one counts. Lists with figures name each honest copy that is not `ok`, and zeros
+Of two lines on the same question the later one counts. The device that has most lines has the table; what others judged with
+all of their memory has a section with its totals. Lists with figures name each honest copy that is not `ok`, and zeros
 and copies narrower inside whose values passed: what is not as it should be, what was refused or told, what is exact. Lines that
 `benchmarks/honest_kernels.py --out` wrote may be among the files; they become the last section.
 """
@@ -167,17 +168,21 @@ def page(lines: Sequence[Line]) -> str:
     if len({bool(line.get("is_shrunk")) for line in lines}) > 1:
         raise InputError("some lines are of shrunk problems and some of whole ones", hint="Make a table of each by itself")
     caps = sorted({line.get("memory_gb") for line in lines}, key=lambda cap: (cap is not None, -(cap or 0)))
+    devices = [name for name, _ in Counter(line.get("device_name") for line in lines).most_common()]
+    main_lines = [line for line in lines if caps[0] is not None or line.get("device_name") == devices[0]]
     parts = ["# KernelBench, problem by problem", "", _origin(lines), "", _AGAIN, ""]
     for cap in caps:
-        rows = rows_of(lines, cap)
+        rows = rows_of(main_lines if cap is None else lines, cap)
         parts += [f"## {_title(cap)}", "", totals(rows), ""]
         parts += [f"Problems at each memory step: {steps(rows)}.", ""] if steps(rows) else []
         if cap is not None:
-            parts += _of_a_cap(rows, rows_of(lines, None), cap)
+            parts += _of_a_cap(rows, rows_of(main_lines, None), _with_less(lines, cap), cap)
             continue
-        for head, sentences in exceptions(rows).items():
-            parts += [f"### {head}", "", *(f"- {each}" for each in sentences), ""]
-    parts += [f"## Each problem, {_title(caps[0]).lower()}", "", _LEGEND, "", each_problem(rows_of(lines, caps[0])), ""]
+        parts += _exceptions_in_lists(rows)
+        for device in devices[1:]:
+            others = rows_of([line for line in lines if line.get("device_name") == device], None)
+            parts += [f"## {device}, with all memory of the device", "", totals(others), "", *_exceptions_in_lists(others)] if others else []
+    parts += [f"## Each problem, {_title(caps[0]).lower()}", "", _LEGEND, "", each_problem(rows_of(main_lines, caps[0])), ""]
     parts += ["## Honest kernels", "", _HONEST, "", honest_table(honest), ""] if honest else []
     return "\n".join(parts)
 
@@ -221,11 +226,30 @@ def _origin(lines: Sequence[Line]) -> str:
     )
 
 
-def _of_a_cap(rows: Sequence[Row], whole: Sequence[Row], memory_gb: float) -> list[str]:
-    """How many problems have room in so much memory, and which have not; `whole` are those with all memory."""
+def _exceptions_in_lists(rows: Sequence[Row]) -> list[str]:
+    return [
+        text for head, sentences in exceptions(rows).items()
+        for text in (f"### {head}", "", *(f"- {each}" for each in sentences), "")
+    ]
+
+
+def _with_less(lines: Sequence[Line], memory_gb: float) -> set[str]:
+    """The problems whose honest copy was `ok` with less memory than that."""
+    caps = {line["memory_gb"] for line in lines if (line.get("memory_gb") or memory_gb) < memory_gb}
+    return {row.problem for cap in caps for row in rows_of(lines, cap) if row.status("honest") == "ok"}
+
+
+def _of_a_cap(rows: Sequence[Row], whole: Sequence[Row], with_less: set[str], memory_gb: float) -> list[str]:
+    """How many problems have room in so much memory, and which have not; `whole` are those with all memory, and those in
+    `with_less` had room in less.
+    """
     tried = {row.problem for row in rows}
     others = [row for row in whole if row.problem not in tried and row.is_judged]
-    small = [row for row in others if row.any_of("memory_step") == "full" and (row.peak_bytes or 0) < memory_gb * 1e9]
+    less = [row for row in others if row.problem in with_less]
+    small = [
+        row for row in others
+        if row not in less and row.any_of("memory_step") == "full" and (row.peak_bytes or 0) < memory_gb * 1e9
+    ]
     fits = [row for row in rows if row.status("honest") == "ok"]
     peaks = {row.problem: row.peak_bytes for row in whole}
     table = [
@@ -233,8 +257,9 @@ def _of_a_cap(rows: Sequence[Row], whole: Sequence[Row], memory_gb: float) -> li
         for row in rows if row not in fits
     ]
     said = (
-        f"{len(fits) + len(small)} of {len(whole)} problems have room: {len(fits)} of the {len(rows)} that were tried with so "
-        f"much, and {len(small)} that took less at their peak and no memory step with all memory."
+        f"{len(fits) + len(less) + len(small)} of {len(whole)} problems have room: {len(fits)} of the {len(rows)} that were tried "
+        f"with so much, {f'{len(less)} that had room in less, ' if less else ''}and {len(small)} that took less at their peak and "
+        "no memory step with all memory."
     )
     return [said, "", _table(table, ["", "no room for", "peak with all memory, GB", "honest copy"]), ""]
 
@@ -281,7 +306,7 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE.jsonl")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page there")
     options = parser.parse_args()
-    text = page(read_lines(options.files))
+    text = page(read_lines(options.files, of_each_device=True))
     if options.write is None:
         print(text)
     else:

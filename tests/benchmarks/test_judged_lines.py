@@ -49,3 +49,10 @@ def test_a_file_that_cannot_be_is_refused_in_words(lines, tmp_path):
         lines.read_lines([tmp_path / "nowhere.jsonl"])
     with pytest.raises(InputError, match="cannot be written"):
         lines.LineFile(tmp_path / "no folder" / "sweep.jsonl")
+
+
+def test_lines_of_each_device_can_be_kept_apart(lines, tmp_path):
+    path, other = tmp_path / "sweep.jsonl", line(utc="2026-01-02T00:00:00", device_name="another GPU")
+    path.write_text(json.dumps(line()) + "\n" + json.dumps(other) + "\n")
+    assert lines.read_lines([path]) == [other]
+    assert lines.read_lines([path], of_each_device=True) == [line(), other]

@@ -110,6 +110,24 @@ def test_of_capped_memory_it_says_how_many_have_room_and_names_the_others(table)
     assert any(each.startswith("| 1/4") and "80.0" in each and "out_of_memory" in each for each in text.splitlines())
 
 
+def test_what_had_room_in_less_has_room_in_more(table):
+    capped = [
+        line("2/9", "honest", "ok", 3.0, 40.0, memory_gb=48), line("2/9", "honest", "out_of_memory", memory_gb=24),
+        line("1/2", "honest", "ok", 3.0, 40.0, memory_gb=24),
+    ]
+    text = table.page([*LINES, line("2/9", "honest", "ok", 3.0, 40.0), *capped])
+    with_48 = text[text.index("## With 48 GB"): text.index("## With 24 GB")]
+    assert "2 of 3 problems have room: 1 of the 1 that were tried with so much, 1 that had room in less, and 0 that" in with_48
+
+
+def test_another_device_has_totals_of_its_own_and_no_row(table):
+    other = [line("1/2", "honest", "unsure", 9.0, 40.0, device_name="a larger GPU", reason="it is not quiet")]
+    text = table.page([*LINES, *other])
+    section = text[text.index("## a larger GPU, with all memory of the device"): text.index("## Each problem")]
+    assert "1 unsure" in section and "**1/2** A problem, honest copy: `unsure`" in section
+    assert cells(text[text.index("## Each problem"):], "1/2")[2] == "ok 3/40"
+
+
 def test_honest_kernels_among_the_lines_have_the_last_section(table):
     text = table.page([*LINES, line("softmax", "online", "imprecise", 50.0, 45.0, reason="too far"), line("softmax", "eager", "ok")])
     section = text[text.index("## Honest kernels"):]
