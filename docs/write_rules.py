@@ -40,7 +40,7 @@ _NAMED = {
     "small_row": "reference.spreads._SMALLEST",
     "zeros_left": "reference.block_sparse_product.MOST_LEFT",
     "slow_truth_s": "reference.reference_model._SLOW_TRUTH_S",
-    "far_longer": "reference.reference_model._FAR_LONGER",
+    "longer": "reference.reference_model._LONGER",
     "near_eager": "reference.error_figures._NEAR_EAGER",
     "float64_least": "reference.reference_model._LEAST_ONE_OF",
     "float64_most": "reference.reference_model._MOST_ONE_OF",
@@ -193,7 +193,7 @@ bound, then `tf32`, then `bf16`. What none explains is `incorrect`. Without an e
 {mixed_tf32_u:g} u on counts as `tf32`.
 
 **Zeros and slow truths.** The judge leaves blocks of zeros out of its own float64 product where they are {zeros_out} or
-more of the work. A truth is slow where it takes over {slow_truth_ms:g} ms and over {far_longer:g} times as long as
+more of the work. A truth is slow where it takes over {slow_truth_ms:g} ms, and over {longer:g} times as long as
 eager. A timed output then passes within {near_eager:g} of its bounds around eager, where eager itself usually is
 within as much. Any other meets the float64 truth, and so does one in {float64_least} to {float64_most} by lot: one in
 as many as the truth takes eager's time.

@@ -42,9 +42,9 @@ from harness.reference.reference_checks import (
 from harness.reference.slices import Slicing, find_slicing
 
 _USUAL_BYTES = 8 << 30  # where nobody says what there is
-# A truth that takes so long, and so many times as long as eager's outputs, is made of some timed launches alone: as many as
+# A truth that takes so long, and that many times as long as eager's outputs, is made of some timed launches alone: as many as
 # it takes eager's time have one, so that all truths take no longer than eager's outputs of all, within these limits.
-_SLOW_TRUTH_S, _FAR_LONGER = 0.005, 2.0
+_SLOW_TRUTH_S, _LONGER = 0.002, 1.25
 _LEAST_ONE_OF, _MOST_ONE_OF = 8, 32
 
 
@@ -197,7 +197,7 @@ class Reference:
         if slices * truth_s < _SLOW_TRUTH_S:
             return 1
         times = truth_s / seconds_of(lambda: self.by_eager(sample), self.device)
-        return min(max(_LEAST_ONE_OF, math.ceil(times)), _MOST_ONE_OF) if times > _FAR_LONGER else 1
+        return min(max(_LEAST_ONE_OF, math.ceil(times)), _MOST_ONE_OF) if times > _LONGER else 1
 
     def _shaped(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         """`tensors`, outputs of one draw, where they have the shapes of the others'. Raises InputError otherwise."""
