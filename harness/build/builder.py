@@ -215,12 +215,14 @@ def _construct(module: Any, request: dict[str, Any], recorder: Recorder) -> None
     """
     if not request.get("reference"):
         return
+    from harness.protocol import parallel_draws
     from harness.protocol.call_form import called
 
     recorder.is_in_init = True
     for sizes in request["sizes"]:
         try:
-            called(module.ModelNew, *_init_arguments(Path(request["reference"]), sizes))
+            with parallel_draws.entered():
+                called(module.ModelNew, *_init_arguments(Path(request["reference"]), sizes))
         except (NotCompiled, NoCompiler, OnlyCompiled):
             raise
         except Exception:

@@ -22,7 +22,7 @@ from harness.model.errors import InputError, NoRoom
 from harness.model.files.reference_source import with_sizes
 from harness.model.problem import Problem
 from harness.model.problem_notes import ProblemNote
-from harness.protocol import passes, tree
+from harness.protocol import parallel_draws, passes, tree
 from harness.protocol.call_form import arguments_of, called
 from harness.protocol.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes, without_strides
 from harness.reference.accuracy.without_terms import Spread
@@ -124,7 +124,9 @@ class Reference:
             if kind is not None:
                 raise TypeError(f"a {kind} tensor cannot cross to the candidate's process")
             torch.manual_seed(self.seed)
-            model = called(self.module.Model, _on_device(self.init, device), self.init_by_name).to(device)
+            with parallel_draws.entered():
+                model = called(self.module.Model, _on_device(self.init, device), self.init_by_name)
+            model = model.to(device)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from harness.protocol import passes
+from harness.protocol import parallel_draws, passes
 from harness.protocol.call_form import called
 
 _HERE = str(Path(__file__).resolve().parents[1])
@@ -26,7 +26,9 @@ def construct(
     With `by_name` the arguments are `[positional], {named}`.
     """
     torch.manual_seed(seed)
-    return called(module.ModelNew, arguments, by_name).to(device)
+    with parallel_draws.entered():
+        made = called(module.ModelNew, arguments, by_name)
+    return made.to(device)
 
 
 def reference(command: dict[str, Any], arguments: list[Any], device: torch.device) -> torch.nn.Module:
@@ -34,8 +36,9 @@ def reference(command: dict[str, Any], arguments: list[Any], device: torch.devic
     module = ModuleType("reference")
     exec(compile(command["source"], "reference.py", "exec"), module.__dict__)
     torch.manual_seed(command["seed"])
-    model = called(module.Model, arguments, command["init_by_name"]).to(device)
-    return passes.as_called(model, command["mode"], by_name=command["by_name"])
+    with parallel_draws.entered():
+        model = called(module.Model, arguments, command["init_by_name"])
+    return passes.as_called(model.to(device), command["mode"], by_name=command["by_name"])
 
 
 def describe(error: BaseException) -> dict[str, Any]:
