@@ -117,14 +117,16 @@ def check_outputs(attempt: Attempt) -> None:
     """Hold outputs against the truth, over all families; of a candidate's first worker at all sizes."""
     session, settings, judgement, prepared = attempt.session, attempt.settings, attempt.judgement, attempt.prepared
     is_whole = attempt.first and attempt.is_candidate
+    references = attempt.setup.references if is_whole else [attempt.reference]
     timeout_s = settings.launch_timeout_s + settings.load_timeout_s if attempt.is_candidate else settings.build_timeout_s
     with blaming_the_state(attempt.loader, judgement if attempt.first else None):
         attempt.tell("checking")
         refused = check.check_all(
-            session, attempt.setup.references if is_whole else [attempt.reference], settings.check_launches,
-            prepared.precision_class, attempt.loader, timeout_s, judgement.figures if attempt.first else [],
+            session, references, settings.check_launches, prepared.precision_class, attempt.loader, timeout_s,
+            judgement.figures if attempt.first else [],
         )
-        check.call_once(session, attempt.reference, prepared.precision_class, attempt.loader, timeout_s)
+        if len(references) > 1:
+            check.call_once(session, attempt.reference, prepared.precision_class, attempt.loader, timeout_s)
         attempt.warn([_REORDERED] if session.reordered else [])
         if is_whole:
             judgement.state_moved = moves_alike(session, attempt.reference, timeout_s)

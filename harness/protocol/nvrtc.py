@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import glob
 import os
 import sysconfig
@@ -12,8 +13,9 @@ class NvrtcError(RuntimeError):
     """Raised when the harness's own kernels cannot be compiled here."""
 
 
+@functools.cache
 def compile_cubin(source: str, major: int, minor: int) -> bytes:
-    """`source` as a cubin for compute capability `major.minor`. Raises NvrtcError."""
+    """`source` as a cubin for compute capability `major.minor`, compiled once a process. Raises NvrtcError."""
     nvrtc = _nvrtc()
     program = ctypes.c_void_p()
     _check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"harness.cu", 0, None, None))

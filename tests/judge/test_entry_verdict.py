@@ -126,7 +126,7 @@ def test_where_a_few_calls_were_enough_one_process_is(played):
 @pytest.mark.parametrize(("budget_s", "looks"), [(1e6, 2), (0.0, 1)])
 def test_nothing_is_begun_anew_once_the_budget_of_the_row_is_spent(played, fake_clock, budget_s, looks):
     def pauses(call):
-        fake_clock.sleep(100.0 if call == 40 else 0.0)
+        fake_clock.sleep(100.0 if call == 39 else 0.0)
         return 1000.0
 
     run, row = played(replace(PLAYS["d"], time_us=pauses), settings=replace(SETTINGS, row_budget_s=budget_s, launch_timeout_s=1e3))
