@@ -71,7 +71,8 @@ def _in_pieces(name: str, ordinary: Callable[..., torch.Tensor]) -> Callable[...
 
 def _is_large_and_plain(tensor: torch.Tensor) -> bool:
     return (
-        type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.numel() >= _LEAST and tensor.is_cpu
+        not torch.jit.is_tracing()  # first, since a trace records each question
+        and type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.numel() >= _LEAST and tensor.is_cpu
         and tensor.layout is torch.strided and tensor.dtype in _WORDS_OF_ONE and tensor.is_contiguous()
         and not (tensor.requires_grad and torch.is_grad_enabled())
         and not torch.overrides.has_torch_function((tensor,)) and not torch._C._len_torch_dispatch_stack()

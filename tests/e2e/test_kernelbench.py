@@ -81,3 +81,13 @@ def test_at_sizes_that_were_asked_for_a_file_is_judged_as_at_its_own(new_bench):
     assert {row["sizes"] for row in end.rows.values()} == {"batch_size=16 in_features=96"}
     assert end.rows["correct"]["status"] in ("ok", "unsure"), end.rows["correct"]["reason"]
     assert end.rows["forgets_bias"]["status"] == "incorrect"
+
+
+def test_parameters_that_all_cores_draw_are_the_same_in_judge_and_worker(new_bench):
+    """A weight of 2^24 elements: with other numbers in it no output would be right."""
+    bench, candidates = new_bench("linear_relu-large"), FOLDER / "linear_relu_candidates"
+    words = (FOLDER / "linear_relu.py", candidates, "cpu", "--sizes", "batch_size=4,in_features=4096,out_features=4096")
+    end = bench.end(bench.judge(*words, "--only", "correct"))
+    assert end.code == 0, end.err[-2000:]
+    assert end.rows["correct"]["status"] in ("ok", "unsure"), end.rows["correct"]["reason"]
+    assert end.rows["eager"]["status"] in ("ok", "unsure"), end.rows["eager"]["reason"]

@@ -140,6 +140,21 @@ def test_a_tensor_of_a_class_of_its_own_and_a_mode_see_the_call_as_ever(pieces):
     assert not pieces
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+def test_what_is_traced_scripted_or_compiled_meanwhile_is_as_ever(pieces):
+    def noisy(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor + torch.empty_like(tensor).normal_()
+
+    ones = torch.ones(4 * PIECE)
+    with parallel_draws.entered():
+        traced = torch.jit.trace(noisy, ones, check_trace=False)
+        scripted = torch.jit.script(noisy)
+        graph = torch.fx.symbolic_trace(noisy).code
+    assert not pieces
+    assert "aten::normal_" in str(traced.graph) and "aten::normal_" in str(scripted.graph) and ".normal_()" in graph
+    assert not torch.equal(traced(ones), traced(ones))
+
+
 def test_what_pytorch_refuses_it_refuses_in_its_own_words(pieces):
     with parallel_draws.entered():
         with pytest.raises(RuntimeError, match="leaf Variable"):
