@@ -14,8 +14,7 @@ import torch
 from harness.model.files.reference_source import with_sizes
 from harness.protocol import tree
 from harness.protocol.arena import Arena
-from harness.protocol.layout import plan, region_bytes
-from harness.reference.element_errors import in_pieces
+from harness.protocol.layout import TensorSpec, plan, region_bytes
 from harness.reference.reference_model import Reference
 
 
@@ -27,7 +26,8 @@ def load_command(
     return {
         "op": "load", "path": path, "seed": seed, "manifest": dict(manifest), "refused": sorted(refused),
         "may_ask": may_ask, "stand_in_gpu": stand_in_gpu and dict(stand_in_gpu), "mode": reference.mode,
-        "by_name": reference.by_name, **_init(arena, reference),
+        "by_name": reference.by_name, "state_specs": {name: spec.to_json() for name, spec in _specs_of(reference).items()},
+        **_init(arena, reference),
     }
 
 
@@ -58,37 +58,42 @@ def _init(arena: Arena, reference: Reference) -> dict[str, Any]:
     }
 
 
+def difference_of_states(reference: Reference, reply: Mapping[str, Any]) -> str | None:
+    """Return a sentence on how the state that `reply` tells of differs from that of `reference`, or None.
+
+    The worker's word is enough for the values: what differs explains wrong outputs, and makes none of them wrong.
+    """
+    theirs = reply.get("state")
+    theirs = theirs if isinstance(theirs, dict) else {}
+    specs = _specs_of(reference)
+    missing = [name for name in specs if name not in theirs]
+    if missing:
+        return f"ModelNew has no parameter or buffer named {missing[0]!r}, which the reference has"
+    for name, spec in specs.items():
+        if theirs[name] != [spec.dtype, list(spec.shape)]:
+            return f"{name} is {theirs[name]} where the reference has {[spec.dtype, list(spec.shape)]}"
+    digests = reply.get("digests")
+    digests = digests if isinstance(digests, dict) else {}
+    if reply.get("alike") is True:
+        for name, digest in reference.state_digests.items():
+            if digests.get(name) != digest:
+                return f"{name} has other values than the reference's, though both were made under one seed"
+    return None
+
+
 class HandedState:
     """Where a worker lays the parameters and buffers of its model, formed as those of `reference` are; `command` tells it."""
 
     def __init__(self, arena: Arena, reference: Reference) -> None:
-        self._state = reference.state
-        specs = plan(list(self._state.values()), contiguous=True)
-        self._specs = dict(zip(self._state, specs))
-        self.command: dict[str, Any] = {"state_specs": {name: spec.to_json() for name, spec in self._specs.items()}}
-        self._region: torch.Tensor | None = None
-        if specs:
-            self.command["state_region"] = arena.named("state", region_bytes(specs))
-            self._region = arena.map(**self.command["state_region"])
+        self._specs = _specs_of(reference)
+        place = arena.named("state", region_bytes(list(self._specs.values())))
+        self.command = {"op": "state", "state_region": place}
+        self._region = arena.map(**place)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """What was handed over last, in host memory of its own."""
         return {name: spec.view(self._region).clone() for name, spec in self._specs.items()}
 
-    def difference(self, reply: Mapping[str, Any]) -> str | None:
-        """A sentence on how the state that `reply` tells of differs from the reference's, or None."""
-        theirs = reply.get("state")
-        theirs = theirs if isinstance(theirs, dict) else {}
-        missing = [name for name in self._state if name not in theirs]
-        if missing:
-            return f"ModelNew has no parameter or buffer named {missing[0]!r}, which the reference has"
-        for name, spec in self._specs.items():
-            if theirs[name] != [spec.dtype, list(spec.shape)]:
-                return f"{name} is {theirs[name]} where the reference has {[spec.dtype, list(spec.shape)]}"
-        if reply.get("alike") is True and self._region is not None:
-            for name, spec in self._specs.items():
-                # Where the reference's own lie: a GPU compares far sooner, and has room for a piece.
-                pieces = in_pieces(self._state[name], spec.view(self._region))
-                if not all(torch.equal(theirs.to(own.device), own) for own, theirs in pieces):
-                    return f"{name} has other values than the reference's, though both were made under one seed"
-        return None
+
+def _specs_of(reference: Reference) -> dict[str, TensorSpec]:
+    return dict(zip(reference.state, plan(list(reference.state.values()), contiguous=True)))

@@ -18,7 +18,7 @@ import torch
 from harness.device.bench import Bench
 from harness.launch import failures
 from harness.launch.conversation import EAGER_IN_WORKER, FORWARD, LaunchConversation, Launches, Words
-from harness.launch.model_commands import HandedState, load_command, reference_command
+from harness.launch.model_commands import HandedState, difference_of_states, load_command, reference_command
 from harness.model.verdict import ReasonCode, Status
 from harness.protocol.frames import BadFrame, ChannelClosed, FrameTimeout
 from harness.protocol.layout import region_bytes
@@ -76,20 +76,20 @@ class Session:
         command = load_command(
             self.bench.arena, path, reference, manifest, seed, refused, may_ask=may_ask, stand_in_gpu=stand_in_gpu
         )
-        state = HandedState(self.bench.arena, reference)
-        reply = self._ask({**command, **state.command}, self._load_timeout_s, "loading")
+        reply = self._ask(command, self._load_timeout_s, "loading")
         self.reordered = False
         self._raise_unbuilt(reply)
         if "raised" in reply:
             raise failures.from_exception(reply["raised"], "while it was loaded")
-        return state.difference(reply)
+        return difference_of_states(reference, reply)
 
     def state(self, reference: Reference) -> dict[str, torch.Tensor] | None:
         """The parameters and buffers of the candidate as they are now, in host memory; None where they are not named and
         formed as the reference's. Raises Failed.
         """
-        reply = self._ask({"op": "state"}, self._load_timeout_s, "handing over its state")
-        return HandedState(self.bench.arena, reference).tensors() if reply.get("alike") is True else None
+        state = HandedState(self.bench.arena, reference)
+        reply = self._ask(state.command, self._load_timeout_s, "handing over its state")
+        return state.tensors() if reply.get("alike") is True else None
 
     def open(self, reference: Reference, count: int) -> None:
         """Share regions for `count` launches of these sizes, and lay inputs and outputs out in them."""

@@ -24,6 +24,7 @@ from harness.model.problem import Problem
 from harness.model.problem_notes import ProblemNote
 from harness.protocol import parallel_draws, passes, tree
 from harness.protocol.call_form import arguments_of, called
+from harness.protocol.digest import digest_of_tensor
 from harness.protocol.layout import TensorSpec, is_as_it_lies, is_dense, plan, region_bytes, without_strides
 from harness.reference.accuracy.without_terms import Spread
 from harness.reference.allowances import Allowances
@@ -140,6 +141,11 @@ class Reference:
             name: tensor.detach().clone() for name, tensor in model.state_dict().items()
             if isinstance(tensor, torch.Tensor) and without_strides(tensor) is None
         }
+
+    @cached_property
+    def state_digests(self) -> dict[str, str]:
+        """A digest of each tensor of the state at birth."""
+        return {name: digest_of_tensor(tensor) for name, tensor in self.state.items()}
 
     def _first_draw(self) -> tuple[InputSet, int | None]:
         """Have draws that differ, as far as they can, and the model as a launch calls it; the first draw. With gradients

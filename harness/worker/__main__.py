@@ -126,12 +126,23 @@ class Worker:
             return
         self._stage.restore_stream()
         self._launcher, self._load_command = Launcher(self._stage, self._called), command
-        self._say({"loaded": True, **self._hand_over_state(command, torch)})
+        from harness.protocol.digest import digest_of_tensor
+
+        forms, state = self._own_state(torch)
+        digests = {name: digest_of_tensor(tensor) for name, tensor in (state or {}).items()}
+        self._say({"loaded": True, "state": forms, "alike": state is not None, "digests": digests})
 
     def _state(self, command: dict[str, Any]) -> None:
         import torch
 
-        self._say(self._hand_over_state(self._load_command, torch))
+        from harness.protocol.layout import TensorSpec
+
+        forms, state = self._own_state(torch)
+        if state is not None:
+            region = self._arena.map(**command["state_region"])
+            for name, body in self._load_command["state_specs"].items():
+                TensorSpec.from_json(body).view(region).copy_(state[name])
+        self._say({"state": forms, "alike": state is not None})
 
     def _load_reference(self, command: dict[str, Any]) -> None:
         from harness.worker import model
@@ -159,8 +170,8 @@ class Worker:
             tensors = [spec.view(region).clone().to(self._stage.device) for spec in specs]
         return tree.rebuild(command["init"], tensors)
 
-    def _hand_over_state(self, command: dict[str, Any], torch: Any) -> dict[str, Any]:
-        """Names and forms of the parameters and buffers; their bytes only where the reference's form is matched."""
+    def _own_state(self, torch: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Names and forms of the parameters and buffers; these by name, or None where they are not formed as the reference's."""
         from harness.protocol.layout import TensorSpec, dtype_name
 
         state = {
@@ -168,13 +179,9 @@ class Worker:
             if isinstance(tensor, torch.Tensor) and not torch.nn.parameter.is_lazy(tensor)
         }
         forms = {name: [dtype_name(tensor.dtype), list(tensor.shape)] for name, tensor in state.items()}
-        wanted = {name: TensorSpec.from_json(body) for name, body in command["state_specs"].items()}
+        wanted = {name: TensorSpec.from_json(body) for name, body in self._load_command["state_specs"].items()}
         alike = forms == {name: [spec.dtype, list(spec.shape)] for name, spec in wanted.items()}
-        if alike and wanted:
-            region = self._arena.map(**command["state_region"])
-            for name, spec in wanted.items():
-                spec.view(region).copy_(state[name])
-        return {"state": forms, "alike": alike}
+        return forms, state if alike else None
 
     def _open(self, command: dict[str, Any]) -> None:
         self._stage.open(command["regions"])

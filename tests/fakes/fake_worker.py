@@ -28,6 +28,7 @@ from harness.model.settings import Settings
 from harness.model.verdict import Verdict
 from harness.protocol import passes, tree
 from harness.protocol.call_form import called
+from harness.protocol.digest import digest_of_tensor
 from harness.protocol.frames import ChannelClosed, FrameTimeout
 from harness.protocol.layout import TensorSpec, dtype_name
 from harness.report.progress import NullProgress
@@ -116,7 +117,7 @@ class FakeWorker:
         answers = {
             "prepare": lambda: {"prepared": "scripted", "timer": "scripted"}, "open": lambda: {"opened": True},
             "release_memory": lambda: {"released": True}, "compilations": lambda: {"compilations": 0},
-            "state": self._state, "layout": lambda: self._lay_out(command), "load": lambda: self._load(command),
+            "state": lambda: self._state(command), "layout": lambda: self._lay_out(command), "load": lambda: self._load(command),
             "reference": lambda: {"raised": {"type": "ImportError"}} if self.script.inside == "raises" else {"loaded": True},
         }
         self._events.append(answers[op]())
@@ -145,18 +146,22 @@ class FakeWorker:
             return {"raised": describe(error)}
         self._load_command = command
         asked = {"unbuilt": [dict(call) for call in self.script.unbuilt]} if self.script.unbuilt else {}
-        return {"loaded": True, **self._state(), **asked}
+        digests = {name: digest_of_tensor(tensor) for name, tensor in self._model.state_dict().items()}
+        return {"loaded": True, **self._forms(), "digests": digests, **asked}
 
-    def _state(self) -> dict[str, Any]:
-        state, command = self._model.state_dict(), self._load_command
+    def _forms(self) -> dict[str, Any]:
+        state = self._model.state_dict()
         forms = {name: [dtype_name(tensor.dtype), list(tensor.shape)] for name, tensor in state.items()}
-        wanted = {name: TensorSpec.from_json(body) for name, body in command["state_specs"].items()}
-        alike = forms == {name: [spec.dtype, list(spec.shape)] for name, spec in wanted.items()}
-        if alike and wanted:
+        wanted = {name: TensorSpec.from_json(body) for name, body in self._load_command["state_specs"].items()}
+        return {"state": forms, "alike": forms == {name: [spec.dtype, list(spec.shape)] for name, spec in wanted.items()}}
+
+    def _state(self, command: dict[str, Any]) -> dict[str, Any]:
+        reply = self._forms()
+        if reply["alike"]:
             region = self.bench.arena.map(**command["state_region"])
-            for name, spec in wanted.items():
-                spec.view(region).copy_(state[name])
-        return {"state": forms, "alike": alike}
+            for name, body in self._load_command["state_specs"].items():
+                TensorSpec.from_json(body).view(region).copy_(self._model.state_dict()[name])
+        return reply
 
     def _lay_out(self, command: dict[str, Any]) -> dict[str, Any]:
         self._inputs, self._outputs = (

@@ -97,10 +97,18 @@ def test_state_that_differs_is_put_into_words(session_with, reference_of, state,
     assert re.search(said, session.load("/x.py", reference_of(LINEAR, {}, accuracy=AccuracyRule()), {}, 1))
 
 
-def test_parameters_of_the_right_form_and_other_values_differ_too(session_with, reference_of):
+@pytest.mark.parametrize("digests", [{}, "nonsense", {"linear.weight": "0", "linear.bias": None}, {"linear.weight": [1]}])
+def test_parameters_of_the_right_form_and_other_values_differ_too(session_with, reference_of, digests):
     state = {"linear.weight": ["float32", [2, 3]], "linear.bias": ["float32", [2]]}
-    session = session_with(lambda far: far.load({"loaded": True, "state": state, "alike": True}))
+    session = session_with(lambda far: far.load({"loaded": True, "state": state, "alike": True, "digests": digests}))
     assert "other values" in session.load("/x.py", reference_of(LINEAR, {}, accuracy=AccuracyRule()), {}, 1)
+
+
+def test_a_state_of_the_same_digests_is_the_references(session_with, reference_of):
+    reference = reference_of(LINEAR, {}, accuracy=AccuracyRule())
+    state = {"linear.weight": ["float32", [2, 3]], "linear.bias": ["float32", [2]]}
+    reply = {"loaded": True, "state": state, "alike": True, "digests": reference.state_digests}
+    assert session_with(lambda far: far.load(reply)).load("/x.py", reference, {}, 1) is None
 
 
 BEFORE_LOADING = {

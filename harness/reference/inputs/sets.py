@@ -16,13 +16,12 @@ import torch
 
 from harness.model.errors import InputError
 from harness.protocol import tree
+from harness.protocol.digest import digest_of
 from harness.protocol.layout import TensorSpec, fill, overlaps, plan, region_bytes, without_strides
 from harness.reference.inputs.families import GIVEN, Family
 
-_WORDS_AT_ONCE = 1 << 22
 _COMPARED_AT_ONCE = 1 << 26  # words: 64 MiB for what is found of them
 _IN_ONE_STEP_BYTES = 8 << 20  # of larger regions the copies take longer than the calls
-_ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: spreads the first sum over all 64 bits
 
 
 class Inputs:
@@ -57,15 +56,6 @@ class Inputs:
         taken = [spec for spec in self.specs if spec.size_bytes]
         # Between the tensors lie zeros, up to the next multiple of more than a word.
         return [digest_of(self.region[spec.offset : spec.offset + -(-spec.size_bytes // 8) * 8]) for spec in taken]
-
-
-def digest_of(region: torch.Tensor) -> str:
-    """16 hex digits over bytes (uint8, whole words): two sums of the words, one weighted by position."""
-    total = 0
-    for piece, words in enumerate(region.view(torch.int64).split(_WORDS_AT_ONCE), 1):
-        weights = torch.arange(1, 2 * words.numel(), 2, device=words.device)
-        total += piece * (int(words.sum()) * _ODD + int((words * weights).sum()))
-    return f"{total % (1 << 64):016x}"
 
 
 @dataclass(frozen=True)
