@@ -219,7 +219,8 @@ scored.
 ## Timing
 
 **Cold.** On a GPU each launch finds {gpu_cache_times} × L2 written and as much read, and persisting lines reset. On a
-CPU a buffer as large as the last-level cache, {cpu_cache_mib:g} MiB at most, is written.
+CPU a buffer as large as the last-level cache, {cpu_cache_mib:g} MiB at most, is written, by the C library and no operator of
+PyTorch's. Then the judge's own process takes the inputs out of every core's caches (x86-64), and opens the window.
 
 **Gate.** A queue of launches waits on a word in host memory until it is full, so that launch overhead stays out of the
 times. A queue that is not full after {gate_s:g} s is let go: its `forward` synchronises, or two calls are more than
