@@ -93,6 +93,8 @@ _NAMED = {
     "traced_idle_us": "judge.kernel_trace._IDLE_US",
     "traced_idle_each_us": "judge.kernel_trace._IDLE_EACH_US",
     "traced_nobodys": "judge.kernel_trace._NOBODYS_SHARE",
+    "glue_share": "attribution.code_places._GLUE_SHARE",
+    "glue_us": "attribution.code_places._GLUE_US",
     "traced_tries": "judge.kernel_trace._TRIES",
     "usable": "reference.memory_plan._USABLE_SHARE",
     "wide": "reference.memory_plan._WIDE_SHARE",
@@ -357,7 +359,14 @@ On a CPU a watched call must take {traced_least[cpu]:g} to {traced_most[cpu]:g} 
 take from elsewhere is listed: memory, text, mathematics of single values, threads, Python's objects, and of PyTorch what
 handles tensors. All extensions of a candidate count together. One other name makes it `unknown`, and the row says which;
 so does code of a file that came since the candidate and is neither installed nor of its build. Operators count in
-whatever thread they run. Details are in [design/attribution.md](design/attribution.md).
+whatever thread they run.
+
+In all launches the system notes now and then what instruction each of the worker's threads is at, and the judge reads
+that from outside. What then lies in another file than the extension's, C's, its mathematics' or its threads' makes
+`mixed` or `library` of `custom`: where it takes {library_share:.0%} of a core or more, for PyTorch and Python {glue_share:.0%} and {glue_us:g} µs,
+beyond chance. Code of no installed file makes it `unknown`. *Proven:* whose file the machine code was that ran in timed
+calls, in whatever thread and however it was called. *Not proven:* where that code came from before it was in the
+extension's file. Where perf events are not allowed the row says that nobody looked. Details are in [design/attribution.md](design/attribution.md).
 
 `--sanitize` runs one launch at the smallest check size of {sanitized_size} or more under compute-sanitizer. The first
 finding makes the row `incorrect`.
