@@ -34,6 +34,7 @@ _HEAD_BYTE, _TAIL_BYTE = 1024, 1032
 _LOST, _SAMPLE, _MAPPED = 2, 9, 10
 _RING_PAGES, _SMALL_RING_PAGES, _MOST_RINGS = 64, 8, 2048
 _ANY_CORE = -1
+HINT = "it takes a kernel.perf_event_paranoid of 2 or less, and in a container the capability PERFMON"
 # From here on, so that what waits by `select` for others of this process's descriptors is not shut out by as many of these.
 _FIRST_DESCRIPTOR, _MOST_DESCRIPTORS = 1024, 8192
 _WRITE = 2
@@ -56,10 +57,7 @@ class CoreWatch:
             self._open(pids)
         except OSError as error:
             self.close()
-            self.fault = (
-                f"the system does not allow it ({error.strerror}); it takes a kernel.perf_event_paranoid of 2 or less, and in a "
-                "container the capability PERFMON"
-            )
+            self.fault = f"the system does not allow it ({error.strerror}); {HINT}"
 
     @contextmanager
     def often(self) -> Iterator[None]:
