@@ -94,6 +94,8 @@ _NAMED = {
     "traced_idle_us": "judge.kernel_trace._IDLE_US",
     "traced_idle_each_us": "judge.kernel_trace._IDLE_EACH_US",
     "traced_nobodys": "judge.kernel_trace._NOBODYS_SHARE",
+    "glue_share": "attribution.code_places._GLUE_SHARE",
+    "glue_us": "attribution.code_places._GLUE_US",
     "traced_tries": "judge.kernel_trace._TRIES",
     "usable": "reference.memory_plan._USABLE_SHARE",
     "wide": "reference.memory_plan._WIDE_SHARE",
@@ -221,7 +223,8 @@ scored.
 ## Timing
 
 **Cold.** On a GPU each launch finds {gpu_cache_times} × L2 written and as much read, and persisting lines reset. On a
-CPU a buffer as large as the last-level cache, {cpu_cache_mib:g} MiB at most, is written.
+CPU a buffer as large as the last-level cache, {cpu_cache_mib:g} MiB at most, is written, by the C library and no operator of
+PyTorch's. Then the judge's own process takes the inputs out of every core's caches (x86-64), and opens the window.
 
 **Gate.** A queue of launches waits on a word in host memory until it is full, so that launch overhead stays out of the
 times. A queue that is not full after {gate_s:g} s is let go: its `forward` synchronises, or two calls are more than
@@ -358,7 +361,14 @@ On a CPU a watched call must take {traced_least[cpu]:g} to {traced_most[cpu]:g} 
 take from elsewhere is listed: memory, text, mathematics of single values, threads, Python's objects, and of PyTorch what
 handles tensors. All extensions of a candidate count together. One other name makes it `unknown`, and the row says which;
 so does code of a file that came since the candidate and is neither installed nor of its build. Operators count in
-whatever thread they run. Details are in [design/attribution.md](design/attribution.md).
+whatever thread they run.
+
+In all launches the system notes now and then what instruction each of the worker's threads is at, and the judge reads
+that from outside. What then lies in another file than the extension's, C's, its mathematics' or its threads' makes
+`mixed` or `library` of `custom`: where it takes {library_share:.0%} of a core or more, for PyTorch and Python {glue_share:.0%} and {glue_us:g} µs,
+beyond chance. Code of no installed file makes it `unknown`. *Proven:* whose file the machine code was that ran in timed
+calls, in whatever thread and however it was called. *Not proven:* where that code came from before it was in the
+extension's file. Where perf events are not allowed the row says that nobody looked. Details are in [design/attribution.md](design/attribution.md).
 
 `--sanitize` runs one launch at the smallest check size of {sanitized_size} or more under compute-sanitizer. The first
 finding makes the row `incorrect`.

@@ -97,6 +97,7 @@ class Provenance:
     notes: tuple[str, ...] = ()
     busy_us: float = 0.0
     launched: int = 0
+    neutral_us: float = 0.0  # of a call on a CPU: what PyTorch took to allocate, to view and to fill
 
     @property
     def has_own(self) -> bool:
@@ -223,7 +224,7 @@ def kind_on_cpu(
         return Provenance("unknown", None, notes=notes or (note,))
     anothers_us = max(elsewhere_us - _ELSEWHERE_SHARE * total_us, 0.0)
     share = own_us / (known_us + anothers_us)
-    return Provenance(_kind(share), share if has_extension else None, notes=notes)
+    return Provenance(_kind(share), share if has_extension else None, notes=notes, neutral_us=neutral_us)
 
 
 def _is_anybodys(name: str) -> bool:

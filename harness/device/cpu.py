@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import secrets
 import statistics
 import time
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from typing import Any
 import torch
 
 from harness.attribution.recording import Recording
-from harness.device import canaries
+from harness.device import cache_eviction, canaries
 from harness.device.bench import CacheFlushed, LaunchReached, LocalTimes
 from harness.device.energy import PowerMeter
 from harness.device.identity import DeviceIdentity, Telemetry, Violations, cpu_name
@@ -46,11 +45,13 @@ class CpuBench:
     kind = "cpu"
     limits = CPU
     transport = "shared_memory"
-    l2_policy = cold_cache.CPU_POLICY
     timer = MonotonicClock.name
 
     def __init__(self) -> None:
         self.torch_device = torch.device("cpu")
+        self.l2_policy = cold_cache.CPU_POLICY
+        if cache_eviction.can_evict():
+            self.l2_policy += f", {cache_eviction.POLICY}"
         self._heap = SteadyHeap()
         self.arena = Arena.create()
         self._flags = self.arena.flags()
@@ -116,7 +117,7 @@ class CpuBench:
         inputs = self._sets[index]
         region = self._deferred_inputs.lacking(inputs) if self._lacks_pieces(index) else inputs.region
         ctypes.memmove(self._slots[index][1].data_ptr(), region.data_ptr(), region.numel())
-        self._word = _fresh_word()
+        self._word = cold_cache.fresh_word()
         channel.send({"go": sequence, "word": self._word}, timeout_s=5.0)
 
     def flush_fault(self, index: int, *, inspect: bool) -> str | None:
@@ -127,6 +128,8 @@ class CpuBench:
         time.sleep(_WINDOW_S)
         if self._lacks_pieces(index):
             self._deferred_inputs.complete(self._slots[index][1])
+        # Last of all: a worker that made nothing cold, or read its inputs meanwhile, has none of them in a cache of its.
+        cache_eviction.evict(self._slots[index][1][: self._sets[index].size_bytes])
         self._flags.open_window(sequence)
 
     def release_all(self, channel: Channel, last: int) -> None:
@@ -178,7 +181,8 @@ class CpuBench:
             for index, inputs in enumerate(sets):
                 slot = self._slots[index][1]
                 ctypes.memmove(slot.data_ptr(), inputs.region.data_ptr(), inputs.size_bytes)
-                self._cache_flush.run(_fresh_word())
+                cache_eviction.evict(slot[: inputs.size_bytes])  # before the flush: it has the pages' places looked up
+                self._cache_flush.run(cold_cache.fresh_word())
                 # As in a worker, where nobody looks for missed words: with that, or with the arguments made last,
                 # PyTorch's
                 # own code was in the cache, and eager of 0.4 ms 3 % faster than in a worker.
@@ -258,10 +262,6 @@ def _machine_bytes() -> int:
     """The machine's memory to the 10⁹ bytes: the system itself takes some kB more or less from one start to the next."""
     machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, round(machine_bytes / 1e9)) * 10**9
-
-
-def _fresh_word() -> int:
-    return 1 + secrets.randbits(62)
 
 
 # How much memory this machine has left for a process.

@@ -26,5 +26,6 @@ What proves what:
 - Four probes look for an early start, a late write, a flush that was left out, and work that goes by known values.
 - The judge times the baseline in its own process in the same rounds, where no candidate can slow it down unseen.
 - Native code in the worker lists a GPU's kernels for the judge, in a fifth probe. A list counts where it is whole, and
-  output and duration are those of a timed launch. On a CPU a profiler's list is the worker's word.
+  output and duration are those of a timed launch. On a CPU a profiler's list is the worker's word. The system's looks
+  at what a worker's cores run, in timed launches too, are not.
 """

@@ -1,8 +1,8 @@
 """Whose kernels ran, and whether the launches that show it were launches like the timed ones.
 
 On a GPU the worker's recorder wrote down what ran in probes among the rounds, which look like any other segment. On a CPU
-one launch is watched by PyTorch's profiler, and the listing is the worker's word. What can be held against either: the
-outputs are compared with the truth like any other, and the time is compared with the time that was measured.
+one launch is watched by PyTorch's profiler, and the listing is the worker's word; the system's looks at what its cores ran
+in all launches are not. What can be held against either: the outputs are compared with the truth like any other, and the time is compared with the time that was measured.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from harness.attribution import code_places
 from harness.attribution.kernel_names import is_copy
 from harness.attribution.kernel_ownership import (
     Owners,
@@ -69,7 +70,8 @@ def trace(
     it busy for longer than the calls are said to take.
     """
     if not limits.lists_kernels:
-        return _trace_on_cpu(session, limits, reference, prepared, timing)
+        found = _trace_on_cpu(session, limits, reference, prepared, timing)
+        return code_places.less_own(found, *session.code_seen(reference, prepared.extensions), timing.time_us)
     found = _trace_on_gpu(session, limits, reference, prepared, timing)
     if session.helped and found.kind != "unknown":
         note = "another process that it began uses the GPU: what that does is not known"

@@ -35,7 +35,7 @@ class Launch:
     `window_us` is how much of that passed from the opening of the timed window on, `flush_us` how much before; the latter is
     None on a GPU, where something of the host's is in it. `beyond` is (bytes written, bytes guarded) where something was written behind an output, `forward_us` the
     forward pass where a backward pass followed. `reordered` is whether the outputs lay in another order than the reference's, to
-    which nothing was copied within the window.
+    which nothing was copied within the window. `opened_ns` is when the window was opened, by the monotonic clock.
     """
 
     time_us: float
@@ -48,6 +48,7 @@ class Launch:
     flush_us: float | None = None
     window_us: float | None = None
     reordered: bool = False
+    opened_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,8 @@ class LaunchConversation:
         forward_us = _microseconds(report["forward_us"]) if "forward_us" in report else None
         reordered = report.get("reordered") is True
         return Launch(
-            *times_us, wall_us, None, values, beyond, forward_us, self._flush_us(index), self._window_us(index), reordered
+            *times_us, wall_us, None, values, beyond, forward_us, self._flush_us(index), self._window_us(index), reordered,
+            self._opened_ns[index],
         )
 
     def _on_reached(self, turn: LaunchReached) -> None:

@@ -44,6 +44,13 @@ def descendants(*pids: int) -> list[int]:
     return order
 
 
+def innermost(pid: int) -> list[int]:
+    """Return those of `pid` and its living descendants that have no child: behind a sandbox, the program itself."""
+    above = parents()
+    family = {pid, *descendants(pid)}
+    return sorted(family - {above.get(each) for each in family})
+
+
 def core_time_ns(pids: Iterable[int]) -> int:
     """How long all threads of these processes together have had a core so far; nothing for those that are gone."""
     total_ns = 0

@@ -23,7 +23,9 @@ GROUPS = ("clock", "answer", "substance", "machine", "form", "honest")
 FOOLS = ("clock", "answer", "substance", "nothing")
 DEVICES = {"cpu": ("cpu",), "cuda": ("cuda",), "any": ("cpu", "cuda")}
 KINDS = ("custom", "library", "mixed", "unknown")
-PROBLEMS = {"tril_matmul": "tril_small.yaml", "matmul_transposed_a": "transposed_small.yaml"}
+PROBLEMS = {
+    "tril_matmul": "tril_small.yaml", "matmul_transposed_a": "transposed_small.yaml", "vector_sum": "sum_small.yaml",
+}
 FIELDS = ("Mechanism", "Expected", "Fools", "Device", "Kind", "Problem", "Needs")
 _OPTIONAL = {"Kind": "", "Problem": "tril_matmul", "Needs": ""}
 _PASSES = f"{Status.OK.value}/"

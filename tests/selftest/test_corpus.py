@@ -79,7 +79,7 @@ def test_cases_are_chosen_by_device_and_problem(tmp_path, write_case):
         ({"fools": "clocks"}, 5, "Write clock, answer, substance or nothing"),
         ({"device": "gpu"}, 6, "Write cpu, cuda or any"),
         ({"more": "Kind: libary\n"}, 7, "Write custom, library, mixed or unknown"),
-        ({"more": "Problem: tril\n"}, 7, "Write tril_matmul or"),
+        ({"more": "Problem: tril\n"}, 7, "Write tril_matmul, matmul_transposed_a or"),
         ({"more": "Needs: cupy, numba\n"}, 7, "is no module"),
         ({"more": "Expect: ok/\n"}, 7, "Did you mean Expected:?"),
         ({"more": "and so on\n"}, 7, "Indent a line that goes on by two spaces"),

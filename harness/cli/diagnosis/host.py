@@ -19,6 +19,7 @@ from harness.attribution.device_code import find_cuobjdump
 from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
 from harness.build.toolchain import NVCC_HINT, Toolchain
 from harness.cli.diagnosis.finding import MISSING, NOTE, OK, Finding
+from harness.device import core_watch
 from harness.sandbox.strongest import NO_SANDBOX, NO_SANDBOX_HINT, strongest_sandbox
 from harness.tools.counters import ncu as counters
 from harness.tools.sanitizer.compute_sanitizer import HINT, find_tool
@@ -111,6 +112,17 @@ def profiler_finding(*, on_gpu: bool) -> Finding | None:
         return Finding("ncu", NOTE, "not found; `profile` cannot be had without it", counters.HINT)
     version = _line_of([program, "--version"], "Version")
     return Finding("ncu", OK, f"{version or 'of unknown version'} at {program}, for `profile`")
+
+
+def core_watch_finding(*, on_gpu: bool) -> Finding | None:
+    """Whether the judge can look at what a worker's cores run; None with a GPU, whose kernels are recorded."""
+    if on_gpu:
+        return None
+    watch = core_watch.CoreWatch([os.getpid()])
+    watch.close()
+    if watch.fault is None:
+        return Finding("perf events", OK, "the judge can look at whose code a worker's cores run")
+    return Finding("perf events", NOTE, "whose code a worker's cores run is its own word alone", core_watch.HINT)
 
 
 def sandbox_finding() -> Finding:

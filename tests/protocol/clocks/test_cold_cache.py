@@ -1,6 +1,9 @@
-"""Writing over a CPU's cache, as many threads at it whatever a candidate has set."""
+"""Writing over a CPU's cache, with as many threads and by nobody's code but the C library's, whatever a candidate has set."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -15,22 +18,61 @@ def threads():
     torch.set_num_threads(before)
 
 
-def test_all_is_written_over_with_the_word():
+@pytest.mark.parametrize("threads", [None, 1, 2, 3, 64])
+@pytest.mark.parametrize("size_bytes", [4096, 8 * 5000, (1 << 20) + 4096])
+def test_all_is_written_over_with_the_word_and_nothing_else(threads, size_bytes):
+    memory = torch.zeros(size_bytes + 128, dtype=torch.uint8)
+    region = memory[64:-64]
+    evictor = cold_cache.CpuCacheFlush(region, threads)
+    for word in (7, cold_cache.fresh_word()):
+        evictor.run(word)
+        assert (region.view(torch.int32) == word).all() and evictor.missed(word) == 0
+        assert evictor.missed(word + 1) > 1000
+    assert not memory[:64].any() and not memory[-64:].any()
+
+
+def test_what_was_left_out_is_missed():
     region = torch.zeros(8 * 5000, dtype=torch.uint8)
     evictor = cold_cache.CpuCacheFlush(region)
     evictor.run(7)
-    assert evictor.missed(7) == 0 and evictor.missed(8) > 4000
-    region.view(torch.int64)[: 2500] = 6
+    region.view(torch.int32)[: 5000] = 6
     assert evictor.missed(7) > 1000
 
 
-def test_a_candidate_that_sets_pytorchs_threads_changes_nothing_of_it(threads, monkeypatch):
-    seen = []
-    fill = cold_cache._fill
-    monkeypatch.setattr(cold_cache, "_fill", lambda *what: seen.append(torch.get_num_threads()) or fill(*what))
+def test_a_candidate_that_sets_pytorchs_threads_changes_nothing_of_it(threads):
     evictor = cold_cache.CpuCacheFlush(torch.zeros(4096, dtype=torch.uint8), threads=2)
     for own in (1, 2, 3):
         torch.set_num_threads(own)
         evictor.run(own)
         assert (evictor.missed(own), torch.get_num_threads()) == (0, own)
-    assert seen == [2, 2, 2]
+
+
+def test_words_are_fresh_and_fit_into_what_is_written():
+    words = {cold_cache.fresh_word() for _ in range(1000)}
+    assert len(words) > 990 and all(0 < word < 1 << cold_cache.WORD_BITS for word in words)
+
+
+_FILLS = """
+import torch
+from torch.overrides import TorchFunctionMode
+from harness.protocol.clocks.cold_cache import CpuCacheFlush
+filled = []
+class Mode(TorchFunctionMode):
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        filled.append(function)
+        return function(*arguments, **(named or {}))
+region = torch.zeros(1 << 14, dtype=torch.int32)
+flush = CpuCacheFlush(region.view(torch.uint8), 2)
+library = torch.library.Library("aten", "IMPL")
+library.impl("fill_.Scalar", lambda tensor, word: filled.append(word) or tensor, "CPU")
+with Mode():
+    flush.run(5)
+assert not filled, filled
+assert set(memoryview(region.numpy())) == {5}
+"""
+
+
+@pytest.mark.processes
+def test_no_operator_and_no_mode_of_a_candidates_sees_it():
+    ran = subprocess.run([sys.executable, "-c", _FILLS], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

@@ -1,0 +1,46 @@
+"""Has its extension read the address of NumPy's product in Python's object of it, and call that.
+
+Mechanism: the structure of a built-in function is public, and an address in it is asked of nobody. Here the system's looks at
+  what the cores run meet NumPy's library.
+Expected: ok/
+Fools: substance
+Device: cpu
+Kind: library or mixed or unknown
+"""
+
+from numpy._core import _multiarray_umath
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+CPP_SOURCE = r"""
+#include <Python.h>
+
+static PyObject* product(PyObject* arguments) {
+  auto* function = reinterpret_cast<PyCFunctionObject*>(PyTuple_GetItem(arguments, 0));
+  const auto address = reinterpret_cast<void (*)(void)>(function->m_ml->ml_meth);
+  PyObject* matrices = PyTuple_GetSlice(arguments, 1, 4);
+  if (!(function->m_ml->ml_flags & METH_FASTCALL))
+    return reinterpret_cast<PyCFunctionWithKeywords>(address)(function->m_self, matrices, nullptr);
+  PyObject* each[] = {PyTuple_GetItem(matrices, 0), PyTuple_GetItem(matrices, 1), PyTuple_GetItem(matrices, 2)};
+  using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+  return reinterpret_cast<Fast>(address)(function->m_self, each, 3, nullptr);
+}
+
+static PyObject* tril_matmul(PyObject*, PyObject* arguments) {
+  return product(arguments);
+}
+
+static PyMethodDef functions[] = {{"tril_matmul", tril_matmul, METH_VARARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "pointer_in_pythons_object_cpu", nullptr, 0, functions};
+PyMODINIT_FUNC PyInit_pointer_in_pythons_object_cpu() { return PyModule_Create(&module); }
+"""
+
+extension = load_inline("pointer_in_pythons_object_cpu", CPP_SOURCE, no_implicit_headers=True)
+
+
+class ModelNew(nn.Module):
+    def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        C = torch.empty_like(A)
+        extension.tril_matmul(_multiarray_umath.dot, A.numpy(), B.numpy(), C.numpy())
+        return C

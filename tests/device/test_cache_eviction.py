@@ -1,0 +1,39 @@
+"""Inputs that the judge takes out of the caches, and what of them stays as it was."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from harness.device import cache_eviction
+
+evicts = pytest.mark.skipif(not cache_eviction.can_evict(), reason="this processor has no instruction for it, or forbids it")
+
+
+@pytest.mark.parametrize("size_bytes", [0, 1, 63, 64, 65, 4096, 100_001])
+def test_what_is_evicted_keeps_its_values(size_bytes):
+    region = torch.randint(0, 256, (size_bytes,), dtype=torch.uint8)
+    before = region.clone()
+    cache_eviction.evict(region)
+    assert torch.equal(region, before)
+
+
+@evicts
+@pytest.mark.alone
+def test_what_was_read_a_moment_ago_has_to_come_from_memory():
+    region = torch.zeros(1 << 18, dtype=torch.uint8)
+
+    def reading_us(evicting: bool) -> float:
+        times = []
+        for _ in range(50):
+            region.sum()
+            if evicting:
+                cache_eviction.evict(region)
+            began = time.perf_counter_ns()
+            bytes(region.numpy())
+            times.append((time.perf_counter_ns() - began) / 1e3)
+        return min(times)
+
+    assert reading_us(True) > 1.3 * reading_us(False)
