@@ -2,7 +2,8 @@
 
 On a GPU the worker's recorder wrote down what ran in probes among the rounds, which look like any other segment. On a CPU
 one launch is watched by PyTorch's profiler, and the listing is the worker's word; the system's looks at what its cores ran
-in all launches are not. What can be held against either: the outputs are compared with the truth like any other, and the time is compared with the time that was measured.
+in all launches are not. What can be held against either: the outputs are compared with the truth like any other, and the
+time is compared with the time that was measured.
 """
 
 from __future__ import annotations
