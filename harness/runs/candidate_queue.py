@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from harness.device.bench import Bench
 from harness.device.lock import DeviceLock
 from harness.judge.build_pool import BuildPool, Builds
+from harness.judge.work_queue import first_ready
 from harness.model.candidate import Candidate
 from harness.model.problem import Problem
 from harness.model.settings import Settings
@@ -107,9 +108,9 @@ class CandidateQueue(Generic[Answer]):
         """The next one that could be judged, waited for at most so long."""
         until = None if within_s is None else time.monotonic() + within_s
         while self.left:
-            ready = [each for each in self.left if self._could_be_judged(each)]
-            if ready:
-                return min(ready, key=self._needs_launch)
+            candidate = first_ready(self.left, self._could_be_judged, self._needs_launch)
+            if candidate is not None:
+                return candidate
             left_s = None if until is None else until - time.monotonic()
             if left_s is not None and left_s <= 0:
                 return None

@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness.judge.work_queue import Job
 from harness.runs.cluster.parcel import Shelf, packed_candidate, packed_problem, packed_settings, settings_of
 from harness.runs.fleet.device_judge import Assignment, Delivery
-from harness.runs.fleet.work_queue import Job
 
 # One build as it came: the text of its plain values, and its files by their names.
 Carried = tuple[str, Mapping[str, bytes]]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.build.product import Build
+from harness.judge.work_queue import Job
 from harness.model.baselines import BASELINES, Baseline
 from harness.model.candidate import Candidate
 from harness.model.problem import Problem
@@ -23,7 +24,6 @@ from harness.report.progress import Progress
 from harness.results.record import Record
 from harness.results.writer import jsonable
 from harness.runs.fleet.judge_process import errors_sent
-from harness.runs.fleet.work_queue import Job
 from harness.sandbox.prestart import prestart, uncollected
 
 

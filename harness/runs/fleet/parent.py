@@ -1,7 +1,7 @@
 """A run on several devices: starts a judge on each, builds once, shares out the entries, gathers the records.
 
 Devices of one model, with one PyTorch and CUDA, are one team, with one file of results and one table. Which entry goes
-where is `work_queue`'s.
+where is `judge.work_queue`'s.
 """
 
 from __future__ import annotations
