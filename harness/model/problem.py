@@ -6,6 +6,7 @@ refuses what cannot be run with sentences that name file and line. Nothing of th
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 from collections.abc import Sequence
@@ -261,6 +262,13 @@ def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:
             said = f"--sizes {at}: the formula '{formula.text}' {error.fault}"
         raise InputError(said, problem.path)
     return replace(problem, sizes=first, cpu_sizes=first, more_sizes=tuple(more))
+
+
+def asked_problem(options: argparse.Namespace) -> Problem:
+    """Return the one problem that the flags of a run, a watch or a search name, as they want it. Raises InputError."""
+    problem = load_problem(find_problem(options.problem[0]), options.candidates)
+    problem = with_baselines(at_sizes(in_mode(problem, options.mode), options.sizes), options.baselines)
+    return over_baseline(problem, options.baseline)
 
 
 def _sizes_of_the_file(problem: Problem) -> dict[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 import time
@@ -13,10 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.device.choice import check_device_name, check_device_names, check_ray, device_kind
-from harness.model.errors import InputError, NothingToRun
+from harness.device.choice import check_device_name, check_device_names, check_ray, device_kind, require_torch
+from harness.model.errors import InputError
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
 from harness.model.settings import load_settings
 from harness.report import terminal
 from harness.report.progress import open_progress
@@ -54,8 +52,7 @@ def run(options: argparse.Namespace) -> int:
     if options.write:
         matrix_page.check_markers(options.write)
     cases = chosen(read_corpus(CORPUS), options.only, options.skip) if options.adversarial else []
-    if importlib.util.find_spec("torch") is None:
-        raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type {PROGRAM} doctor")
+    require_torch()
     if not options.ray:
         prestart()
     return _adversarial(options, cases) if options.adversarial else _timing(options)

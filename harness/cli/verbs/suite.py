@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import importlib.util
-import os
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.device.choice import check_device_name, check_device_names, check_ray
+from harness.device.choice import check_device_name, check_device_names, check_ray, require_torch
 from harness.model.candidate import Candidate, find_candidates, read_candidate, rivals_of
 from harness.model.errors import InputError, NothingToRun
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
 from harness.model.problem import Problem
 from harness.model.settings import Settings, check_one_size, load_settings
-from harness.model.verdict import Status
+from harness.model.verdict import NEVER_LAUNCHED, Status
 from harness.protocol.clocks.idle_threads import shorten_spinning
 from harness.report import terminal
 from harness.results.own_baseline import fault_of
@@ -59,8 +57,7 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("--resume cannot tell whether an earlier row was sanitized", hint=hint)
         if not options.ray:
             require_tool("cpu" if set(names) == {"cpu"} else options.device)
-    if importlib.util.find_spec("torch") is None:
-        raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type {PROGRAM} doctor")
+    require_torch()
     if options.ray:
         return _run_on_cluster(options, settings, loaded, chosen)
     shorten_spinning(os.environ)
@@ -181,8 +178,7 @@ def _exit_code(options: argparse.Namespace, outcomes: Sequence[Outcome]) -> int:
     if any(record.status is Status.HARNESS_ERROR for each in outcomes for record in each.records):
         return EXIT_HARNESS_FAILED
     own = [record for each in outcomes for record in each.records if record.role == "candidate"]
-    idle = {Status.SKIPPED, Status.COMPILED, Status.BUILD_FAILED}
-    if all(record.status in idle for record in own):
+    if all(record.status in NEVER_LAUNCHED for record in own):
         return EXIT_NOTHING_RAN
     faults = [fault for each in outcomes if (fault := fault_of(each.records)) is not None]
     for fault in faults:

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.device.choice import check_device_name, check_ray, require_torch
+from harness.device.choice import check_device_name, check_ray, ray_words, require_torch
 from harness.model.candidate import Candidate, find_candidates, read_candidate, values_of
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
 from harness.model.places import PROGRAM, is_shipped, own
-from harness.model.problem import Problem, at_sizes, find_problem, in_mode, load_problem, with_baselines
-from harness.model.settings import check_one_size, load_settings
+from harness.model.problem import Problem, asked_problem
+from harness.model.settings import check_one_size, load_settings, typed_flags
 from harness.model.spelling import hint_for
 from harness.model.verdict import Status
 from harness.report import terminal
@@ -46,9 +46,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"--trials {options.trials} tries nothing", hint="Type --trials 32")
     settings = load_settings(options.config)
     check_one_size(options, "--tune")
-    problem = load_problem(find_problem(options.problem[0]), options.candidates)
-    problem = at_sizes(in_mode(problem, options.mode), options.sizes)
-    problem = replace(with_baselines(problem, options.baselines), baseline=None)  # trials are over eager
+    problem = replace(asked_problem(options), baseline=None)  # trials are over eager
     if problem.form is not None:
         raise InputError("is another project's problem, whose candidates are not tuned", problem.path)
     candidate = _candidate(problem, options.tune)
@@ -112,13 +110,8 @@ def _candidate(problem: Problem, named: str) -> Candidate:
 
 def _command(options: argparse.Namespace) -> str:
     words = [*PROGRAM.split(), str(shown(options.problem[0])), "--tune", options.tune]
-    for flag, value, default in (
-        ("--trials", options.trials, 32), ("--config", options.config, "default"), ("--mode", options.mode, None),
-        ("--candidates", options.candidates, None), ("--device", options.device, "auto"),
-        ("--ray", options.ray, None), ("--accelerator", options.accelerator, None),
-    ):
-        words += [flag, str(value)] if value != default else []
-    return shlex.join(words)
+    words += typed_flags(options, "trials", "config", "mode", "candidates", "device")
+    return shlex.join(words + ray_words(options))
 
 
 def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path: Path) -> list[str]:
@@ -139,10 +132,7 @@ def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path:
         stays = f"; {shown(path)} stays as it was" if path.exists() else ""
         return [*lines, f"Written: nothing, for {why_not}{stays}", *_advice_on(options, tuned)]
     words = [*PROGRAM.split(), str(shown(options.problem[0])), "--only", candidate.name]
-    if options.candidates is not None:
-        words += ["--candidates", str(options.candidates)]
-    if options.device != "auto":
-        words += ["--device", options.device]
+    words += typed_flags(options, "candidates", "device")
     return [*lines, f"Written: {shown(path)}", f"Next: {shlex.join(words)}   judges it with these values"]
 
 

@@ -19,7 +19,7 @@ from harness.device.choice import check_device_name, require_torch
 from harness.model.candidate import Candidate, find_candidates, rivals_of
 from harness.model.errors import HarnessError, InputError, NothingToRun
 from harness.model.files.text_files import shown
-from harness.model.problem import Problem, at_sizes, find_problem, in_mode, load_problem, over_baseline, with_baselines
+from harness.model.problem import Problem, asked_problem
 from harness.model.settings import check_one_size, load_settings
 from harness.model.verdict import ReasonCode
 from harness.report import terminal
@@ -47,9 +47,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--watch looks at one problem", hint="Name one problem file")
     load_settings(options.config)
     check_one_size(options, "--watch")
-    problem = load_problem(find_problem(options.problem[0]), options.candidates)
-    problem = at_sizes(in_mode(problem, options.mode), options.sizes)
-    problem = over_baseline(with_baselines(problem, options.baselines), options.baseline)
+    problem = asked_problem(options)
 
     def find() -> list[Path]:
         try:
