@@ -33,9 +33,8 @@ from harness.model.settings import Settings
 from harness.model.verdict import ReasonCode, Status, Verdict, of_own_defect, traceback_of
 from harness.reference.reference_model import Reference
 from harness.report.progress import Progress
-from harness.results.assembly import record_of, samples_of
+from harness.results.assembly import measured_facts, record_of, samples_of
 from harness.results.own_baseline import RowsOverBaseline
-from harness.results.run_facts import measured_facts
 from harness.results.writer import RecordSink
 from harness.timing.stats import load_ahead
 from harness.tools.sanitizer.examination import Examiner

@@ -31,11 +31,10 @@ from harness.model.scaffold import checked_name
 from harness.model.settings import Settings, load_settings
 from harness.reference.evidence import Evidence
 from harness.report.progress import NullProgress, Progress
-from harness.results.kernelbench import result_fields
 from harness.results.ranking import rank_of
 from harness.results.record import Record
 from harness.results.samples import compiler_reports, evidence_in
-from harness.results.scores import reward_of
+from harness.results.scores import result_fields, reward_of
 from harness.results.writer import RunFiles, device_slug, jsonable
 from harness.runs.candidate_queue import CandidateQueue
 from harness.sandbox.prestart import prestart

@@ -8,23 +8,40 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.attribution.device_code import find_cuobjdump
 from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
 from harness.build.toolchain import NVCC_HINT, Toolchain
-from harness.cli.diagnosis.finding import MISSING, NOTE, OK, Finding
 from harness.sandbox.strongest import NO_SANDBOX, NO_SANDBOX_HINT, strongest_sandbox
 from harness.tools.counters import ncu as counters
 from harness.tools.sanitizer.compute_sanitizer import HINT, find_tool
 
+OK, MISSING, NOTE = "ok", "missing", "note"
 _LEAST_FREE_BYTES = 5 << 30
 _VERSION_TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A line of the doctor's report: `state` is "ok", "missing" or "note" (absent or weaker, and not needed here), `hint`
+    how to get it.
+    """
+
+    name: str
+    state: str
+    text: str
+    hint: str | None = None
+
+    def to_json(self) -> dict[str, str | None]:
+        return asdict(self)
 
 
 def python_finding() -> Finding:
@@ -35,6 +52,33 @@ def python_finding() -> Finding:
         hint = "extensions and Triton compile against it: apt install python3-dev"
         return Finding("Python", MISSING, f"{text}, without Python.h", hint)
     return Finding("Python", OK, text)
+
+
+def bytecode_finding() -> Finding | None:
+    """A note with the command that compiles PyTorch's bytecode where it is missing; None where it is there.
+
+    What stands for the rest is a module that only candidates' processes import: the sandbox keeps those from writing
+    any.
+    """
+    folder = _torch_folder()
+    source = None if folder is None else Path(folder, "_inductor", "compile_fx.py")
+    if source is None or not source.is_file() or Path(importlib.util.cache_from_source(source)).is_file():
+        return None
+    text = "PyTorch's is missing: each run reads some thousand source files anew, which takes seconds"
+    return Finding("bytecode", NOTE, text, f"{shlex.quote(sys.executable)} -m compileall -q {shlex.quote(folder)}")
+
+
+def advice_on_bytecode() -> str | None:
+    """What to type before the next run, in one line; None where there is nothing to gain, or no right to write there."""
+    found = bytecode_finding()
+    if found is None or not os.access(_torch_folder(), os.W_OK):
+        return None
+    return f"each run begins seconds later than it could, as PyTorch has no compiled bytecode here; once: {found.hint}"
+
+
+def _torch_folder() -> str | None:
+    spec = importlib.util.find_spec("torch")
+    return None if spec is None or not spec.submodule_search_locations else spec.submodule_search_locations[0]
 
 
 def nvcc_finding(toolchain: Toolchain, *, on_gpu: bool) -> Finding:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from harness import __version__
 from harness.build.toolchain import find_toolchain
 from harness.cli.diagnosis import gpu, host
-from harness.cli.diagnosis.bytecode import bytecode_finding
-from harness.cli.diagnosis.finding import MISSING, NOTE, OK, Finding
+from harness.cli.diagnosis.host import MISSING, NOTE, OK, Finding, bytecode_finding
 from harness.model.places import PROGRAM
 from harness.report import terminal
 

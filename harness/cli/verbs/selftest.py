@@ -21,9 +21,8 @@ from harness.report.progress import open_progress
 from harness.report.table import Column, fitted, table_text
 from harness.sandbox.prestart import prestart
 from harness.selftest import matrix_page
-from harness.selftest.corpus import CORPUS, Case, read_corpus
+from harness.selftest.corpus import CORPUS, Case, chosen, read_corpus
 from harness.selftest.matrix import AS_EXPECTED, HEADINGS, NOT_RUN, Row, cells
-from harness.selftest.selection import chosen
 
 if TYPE_CHECKING:
     from harness.selftest.adversarial import Findings

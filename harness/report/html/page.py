@@ -20,7 +20,7 @@ from typing import Any
 from harness import __version__
 from harness.model.errors import HarnessError
 from harness.report import terminal
-from harness.report.html import chart_rows, facts, joined_devices, launches, tables
+from harness.report.html import chart_rows, facts, launches, tables
 from harness.report.html.cases import Problem, problems_of
 from harness.report.html.roofline import rooflines
 from harness.report.html.run_files import Gathered
@@ -142,7 +142,6 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
         notes=notes,
         detail=detail,
         charts=charts,
-        beside=joined_devices,
         facts=facts,
         launches=launches,
         plotted=chart_rows,
