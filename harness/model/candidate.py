@@ -339,7 +339,7 @@ def _matching(globs: Sequence[str], names: Sequence[str], flag: str, where: str)
     """The names that any of `globs` matches. Raises InputError for a glob that matches none."""
     matched: set[str] = set()
     for glob in globs:
-        pattern = glob[:-3] if glob.endswith(".py") else glob
+        pattern = glob.removesuffix(".py")
         found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
         if not found:
             guess = nearest(pattern, names) or _nearest_beginning(pattern, names)

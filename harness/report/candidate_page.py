@@ -175,12 +175,12 @@ def _besides(record: Record) -> str:
 def _in_short(record: Record) -> str:
     """The row of another size in a line."""
     timed = None if shown_time(record) is None else terminal.time_text(record.time_us)
-    ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi) if timed else ""
+    ratio = terminal.speedup_text(record) if timed else ""
     return _joined(f"at {record.sizes}: {record.status.value}", timed, ratio and f"{ratio} {record.call or ''}".strip())
 
 
 def _speedup(record: Record, color: bool) -> str:
-    ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    ratio = terminal.speedup_text(record)
     over_eager = terminal.ratio_text(record.eager_speedup, record.eager_speedup_lo, record.eager_speedup_hi)
     over_eager = f"{over_eager} over eager ({terminal.time_text(record.eager_us)})" if over_eager and record.eager_us else ""
     if not ratio:

@@ -55,7 +55,7 @@ def device_texts(compared: Compared) -> list[str]:
 
 def result_text(record: Record) -> str:
     """What a run says of a candidate, in a few words: its speedup with the interval, or its status."""
-    text = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    text = terminal.speedup_text(record)
     if record.status is Status.UNSURE:
         return f"{text} unsure".strip()
     return (text or "ok, no speedup") if record.status is Status.OK else record.status.value

@@ -105,9 +105,9 @@ def _columns(group: list[Record], color: bool) -> list[Column]:
         Column("GB/s" if by_bytes else "TFLOP/s", "right", rates("gbytes_s" if by_bytes else "tflops")),
         Column("% SOL", "right", cells(lambda record: terminal.percent_text(record.percent_of_sol))),
         Column("error (u)", "right", [terminal.units_text(record.err_max_u) for record in group]),
-        Column("eager's", "right", [terminal.units_text(_eager_error(record)) for record in group]),
+        Column("eager's", "right", [terminal.units_text(eager_error(record)) for record in group]),
         Column("kind", "left", [record.kind or "" for record in group]),
-        Column("built by", "left", [_built_cell(record) for record in group]),
+        Column("built by", "left", [built(record) for record in group]),
     ]
     return [each for each in columns if any(each.cells) or each.title == "#"]
 
@@ -125,31 +125,37 @@ def _gpu(record: Record) -> str:
 
 
 def _status_cell(record: Record, wanted: str | None, color: bool) -> str:
-    if record.role == "baseline" and record.status is Status.OK:
-        outside = None not in (record.precision_class, wanted) and record.precision_class != wanted
-        return paint("outside class" if outside else "baseline", "dim", color)
+    word = baseline_word(record, wanted)
+    if word is not None:
+        return paint(word, "dim", color)
     return paint(record.status.value, terminal.STATUS_STYLES.get(record.status.value, "red"), color)
+
+
+def baseline_word(record: Record, wanted: str | None) -> str | None:
+    """What the row of a baseline that is ok has for its status, in a table that ranks the class `wanted`; else None."""
+    if record.role != "baseline" or record.status is not Status.OK:
+        return None
+    outside = None not in (record.precision_class, wanted) and record.precision_class != wanted
+    return "outside class" if outside else "baseline"
 
 
 def _speedup_cell(record: Record, color: bool, *, named: bool) -> str:
     """The speedup; `named` says over what, where rows of a table are over different baselines."""
-    text = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    text = terminal.speedup_text(record)
     text += f" over {record.baseline}" if text and named else ""
     if not text or not record.call:
         return text
     return f"{text} {paint(record.call, _CALL_STYLES.get(record.call, 'dim'), color)}"
 
 
-def _eager_error(record: Record) -> float | None:
+def eager_error(record: Record) -> float | None:
     """Eager's error on the inputs of this row, where the row has one of its own to set against it."""
     return None if record.err_max_u is None or record.candidate == "eager" else record.eager_err_max_u
 
 
-def _built_cell(record: Record) -> str:
-    if record.cached:
-        how = "cached"
-    else:
-        how = "" if record.build_s is None else terminal.seconds_text(record.build_s)
+def built(record: Record) -> str:
+    """Its language, and how long the build took or that it was cached."""
+    how = "cached" if record.cached else "" if record.build_s is None else terminal.seconds_text(record.build_s)
     return ", ".join(part for part in (record.language, how) if part)
 
 

@@ -1,7 +1,6 @@
 """Numbers and texts as the terminal shows them: units a person reads, no digit that was not measured.
 
-Everything here takes plain values and returns text; what stands where is decided by `leaderboard` and
-`compare`.
+Everything here returns text; what stands where is decided by `leaderboard` and `compare`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,10 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from harness.results.record import Record
 
 _UNITS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 _OPEN = ("unsure", "checked", "compiled", "skipped")
@@ -28,6 +30,11 @@ def color_wanted(stream: TextIO) -> bool:
 def width_of(stream: TextIO) -> int:
     """The columns of a terminal; 140 for a file or a pipe, so that no column is lost in a log."""
     return shutil.get_terminal_size().columns if stream.isatty() else 140
+
+
+def fitting(stream: TextIO) -> dict[str, Any]:
+    """The `width` and `color` of what is drawn for a stream."""
+    return {"width": width_of(stream), "color": color_wanted(stream)}
 
 
 def paint(text: str, style: str, color: bool) -> str:
@@ -95,6 +102,11 @@ def ratio_text(ratio: float | None, lo: float | None = None, hi: float | None = 
     # Of so few rounds that scatter so much, no more is known of that end; its digits would only be wide.
     upper = "∞" if hi >= _BEYOND * ratio else _rounded(hi, decimals, ROUND_CEILING)
     return f"{text} [{_rounded(lo, decimals, ROUND_FLOOR)}, {upper}]"
+
+
+def speedup_text(record: Record) -> str:
+    """The speedup of a record with its interval."""
+    return ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
 
 
 def seconds_text(seconds: float) -> str:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.build.compiler_report import of_each
-from harness.device.bench import Bench
 from harness.model.peaks import load_peaks
 from harness.model.physics import SpeedLimits, percent_of_sol, rates, speed_limits
 from harness.model.places import IS_INSTALLED, REPOSITORY
@@ -32,6 +31,7 @@ from harness.timing.stats import typical_us
 
 if TYPE_CHECKING:
     from harness.build.product import Build
+    from harness.device.bench import Bench
     from harness.judge.judgement import Judgement
     from harness.timing.timings import Timing
 

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
             "harness_version": __version__, "runs_on": device, "findings": [each.to_json() for each in findings],
         }))
     else:
-        print(report_text(findings, terminal.width_of(sys.stdout), terminal.color_wanted(sys.stdout)))
+        print(report_text(findings, **terminal.fitting(sys.stdout)))
     return 0 if device else EXIT_NOTHING_RUNS
 
 

@@ -48,9 +48,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"{candidate.name}: no counters were read: {found.read.trouble}", file=sys.stderr)
     else:
         title = " · ".join(filter(None, (_name(candidate), problem.name, sizes, found.device.name, "one cold call")))
-        print(render(
-            title, found.read.kernels, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout)
-        ))
+        print(render(title, found.read.kernels, **terminal.fitting(sys.stdout)))
     return EXIT_NOTHING_RAN if found.read.trouble else 0
 
 
@@ -65,7 +63,7 @@ def _meant(word: str, problem: Path | None, folder: Path | None) -> tuple[Path, 
         return path, _problem_of(path, problem, folder)
     if path.parent.name and problem is None and folder is None:
         problem, word = find_problem(Path(path.parent.name)), path.name
-    name = word[:-3] if word.endswith(".py") else word
+    name = word.removesuffix(".py")
     if problem is not None or folder is not None:
         if problem is None:
             raise InputError("--candidates needs --problem beside it", hint="Type --problem problems/NAME.yaml")

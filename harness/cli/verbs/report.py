@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import webbrowser
-from datetime import datetime, timezone
 from pathlib import Path
 
 from harness.model.errors import InputError
@@ -15,6 +14,7 @@ from harness.model.files.text_files import shown
 from harness.model.places import folders_of
 from harness.report.html.run_files import gather
 from harness.report.html.sources import find_sources
+from harness.results.writer import utc_now
 
 _MARK = b"kernel-referee report"  # in the head of every page of ours
 _HEAD_BYTES = 4096
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
     from harness.report.html.page import render
 
-    utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    utc = utc_now()
     page = render(gathered, find_sources([*options.candidates, *folders_of("candidates")]), utc)
     size = _write(out, page.html)
     if options.json:

@@ -143,7 +143,5 @@ def _leaderboard(options: argparse.Namespace, result) -> str:
     from harness.report import terminal
     from harness.report.leaderboard import render
 
-    return render(
-        result.records, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
-        command=_command(options), records_path=shown(result.csv_path),
-    )
+    where = {"command": _command(options), "records_path": shown(result.csv_path)}
+    return render(result.records, **where, **terminal.fitting(sys.stdout))

@@ -144,7 +144,7 @@ def _rivals(problem: Problem, candidates: Sequence[Candidate]) -> list[Candidate
 
 
 def _matches(name: str, globs: Sequence[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, glob[:-3] if glob.endswith(".py") else glob) for glob in globs)
+    return any(fnmatch.fnmatchcase(name, glob.removesuffix(".py")) for glob in globs)
 
 
 def _show(options: argparse.Namespace, outcome: Outcome) -> None:
@@ -160,8 +160,8 @@ def _show(options: argparse.Namespace, outcome: Outcome) -> None:
 
         command = re.sub(r" --only ('[^']*'|\S+)", "", outcome.records[-1].command or "")
         print(render(
-            outcome.records, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
-            command=command or None, records_path=shown(outcome.csv_path),
+            outcome.records, command=command or None, records_path=shown(outcome.csv_path),
+            **terminal.fitting(sys.stdout),
         ), end="\n\n", flush=True)
 
 

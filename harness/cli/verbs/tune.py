@@ -117,11 +117,11 @@ def _command(options: argparse.Namespace) -> str:
 def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path: Path) -> list[str]:
     best = tuned.best
     lines = [_table(tuned.trials), ""]
-    ratio = terminal.ratio_text(best.record.speedup, best.record.speedup_lo, best.record.speedup_hi)
+    ratio = terminal.speedup_text(best.record)
     lines.append(f"Best, judged again: {best.record.parameters}: {ratio} over eager")
     if tuned.default is not None and tuned.default is not best:
         record = tuned.default.record
-        ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+        ratio = terminal.speedup_text(record)
         lines.append(f"The defaults, judged again: {ratio if record.status is Status.OK else outcome_text(record)}")
     elif tuned.default is best:
         lines.append("These are its defaults.")
@@ -154,7 +154,7 @@ def _table(trials: list[Trial]) -> str:
         Column("status", "left", [trial.record.status.value for trial in ordered]),
         Column(f"time ({unit})", "right", times),
         Column("speedup over eager", "left", [
-            terminal.ratio_text(trial.record.speedup, trial.record.speedup_lo, trial.record.speedup_hi)
+            terminal.speedup_text(trial.record)
             if trial.speedup else "" for trial in ordered
         ]),
     ]

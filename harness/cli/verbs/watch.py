@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.device.choice import check_device_name, require_torch
 from harness.model.candidate import Candidate, find_candidates, rivals_of
@@ -159,7 +159,7 @@ class LiveLeaderboard:
             self.complete(present)
         else:
             ranked = self._ranked(present | {record.candidate})
-            titles, line = render_row(ranked, record.candidate, **_fitting_stdout())
+            titles, line = render_row(ranked, record.candidate, **terminal.fitting(sys.stdout))
             print(line if titles == self._titles else f"\n{titles}\n{line}", flush=True)
             self._titles = titles
 
@@ -167,14 +167,10 @@ class LiveLeaderboard:
         """Show the table of the candidates that are `present`, unless it was what was shown last."""
         ranked = self._ranked(present)
         if ranked and not self._is_whole and not self._as_json:
-            text = render(ranked, **_fitting_stdout())
+            text = render(ranked, **terminal.fitting(sys.stdout))
             print(f"\n{text.rpartition(_NEXT)[0] or text}", flush=True)
         self._titles, self._is_whole = "", True
 
     def _ranked(self, present: set[str]) -> list[Record]:
         records = [record for name, record in self._records.items() if name in present]
         return rank_of(records, self._problem)
-
-
-def _fitting_stdout() -> dict[str, Any]:
-    return {"width": terminal.width_of(sys.stdout), "color": terminal.color_wanted(sys.stdout)}

@@ -1,6 +1,7 @@
 """The rows that the charts draw, as plain dictionaries computed from records and samples; nothing is drawn here.
 
-Entries of several devices stand on one line where they are one source or one baseline: never two kernels. Those of single launches are `launches`', those of a device's roofs `roofline`'s.
+Entries of several devices stand on one line where they are one source or one baseline: never two kernels. The rows of
+single launches are `launches`', those of a device's roofs `roofline`'s.
 """
 
 from __future__ import annotations
@@ -35,23 +36,19 @@ def has_speedup(record: Record) -> bool:
 def _speedup_row(entry: Entry, side: str) -> Row:
     record = entry.record
     plain = {"name": entry.label, "call": record.call or "none", "role": record.role, "side": side}
-    return plain | with_interval(record) | {"label": interval_text(record)}
+    return plain | with_interval(record) | {"label": terminal.speedup_text(record)}
 
 
 def with_interval(record: Record) -> Row:
     """The speedup, the ends of its interval, and all three as text."""
     lo, hi = _interval(record)
-    return {"x": record.speedup, "lo": lo, "hi": hi, "text": interval_text(record)}
+    return {"x": record.speedup, "lo": lo, "hi": hi, "text": terminal.speedup_text(record)}
 
 
 def _interval(record: Record) -> tuple[float, float]:
     """The ends of the interval; the estimate twice where there is none, or one that a logarithm cannot take."""
     lo, hi = record.speedup_lo, record.speedup_hi
     return (record.speedup, record.speedup) if lo is None or hi is None or lo <= 0 else (lo, hi)
-
-
-def interval_text(record: Record) -> str:
-    return terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
 
 
 def _side(record: Record, ends: Sequence[float]) -> str:
@@ -124,7 +121,7 @@ def history(entry: Entry) -> list[Row]:
                 "x": record.speedup,
                 "lo": max(lo, least),
                 "hi": min(hi, most),
-                "text": interval_text(record),
+                "text": terminal.speedup_text(record),
                 "version": f"source {versions.index(record.source_hash) + 1}",
             }
         )

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from harness.report import terminal
 from harness.report.html.cases import Case, Entry
-from harness.report.html.chart_rows import has_speedup, interval_text
-from harness.report.html.tables import built
+from harness.report.html.chart_rows import has_speedup
+from harness.report.leaderboard import built
 from harness.results.record import Record
 
 Facts = list[tuple[str, list[tuple[str, str]]]]
@@ -39,7 +39,7 @@ def _time(record: Record) -> Rows:
         (f"{record.baseline or 'baseline'} in {'its own row' if record.baseline_hash else 'the same rounds'}",
          _us(record.baseline_us)),
         (f"its mean of {record.baseline_processes} processes", _us(record.baseline_mean_us)),
-        (f"speedup over {record.baseline or 'the baseline'}", interval_text(record) or None),
+        (f"speedup over {record.baseline or 'the baseline'}", terminal.speedup_text(record) or None),
         ("speedup over eager", terminal.ratio_text(
             record.eager_speedup, record.eager_speedup_lo, record.eager_speedup_hi) or None),
         ("eager in the same rounds", _us(record.eager_us)),
@@ -128,7 +128,7 @@ def older(entry: Entry) -> list[tuple[str, str, str, str, str]]:
         (
             terminal.date_text(each.utc),
             each.status.value.replace("_", " "),
-            interval_text(each) + (f" over {each.baseline}" if is_mixed else "") if has_speedup(each) else "",
+            terminal.speedup_text(each) + (f" over {each.baseline}" if is_mixed else "") if has_speedup(each) else "",
             each.call or "",
             each.source_hash or "",
         )

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from harness.model.errors import InputError
 from harness.model.peaks import load_peaks
 from harness.model.physics import Peaks
+from harness.report import terminal
 from harness.report.html.cases import Case, Entry, Problem
-from harness.report.html.chart_rows import Row, interval_text
+from harness.report.html.chart_rows import Row
 from harness.results.ranking import TIMED
 from harness.results.record import Record
 
@@ -90,7 +91,7 @@ def _point(problem: Problem, case: Case, entry: Entry) -> Row:
         "y": record.useful_flops / (record.time_us * 1e6),
         "role": record.role,
         "percent": record.percent_of_sol,
-        "text": interval_text(record),
+        "text": terminal.speedup_text(record),
     }
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.html.cases import Case, Entry
-from harness.report.html.chart_rows import has_speedup, interval_text
+from harness.report.html.chart_rows import has_speedup
+from harness.report.leaderboard import baseline_word, built, eager_error
 from harness.results.ranking import class_of, shown_time, why_unranked
 from harness.results.record import Record
 
@@ -62,10 +63,7 @@ def board(case: Case) -> Board:
 def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: str, rate: str) -> BoardRow:
     record = entry.record
     status, tone = _status(record, wanted)
-    ratio, _, interval = interval_text(record).partition(" ") if has_speedup(record) else ("", "", "")
-    eager_error = (
-        "" if record.err_max_u is None or record.candidate == "eager" else terminal.units_text(record.eager_err_max_u)
-    )
+    ratio, _, interval = terminal.speedup_text(record).partition(" ") if has_speedup(record) else ("", "", "")
     return BoardRow(
         entry,
         status,
@@ -77,7 +75,7 @@ def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: 
         rate,
         terminal.percent_text(record.percent_of_sol) if time else "",
         terminal.units_text(record.err_max_u),
-        eager_error,
+        terminal.units_text(eager_error(record)),
         built(record),
         tuple(_remarks(record, group)),
     )
@@ -85,17 +83,11 @@ def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: 
 
 def _status(record: Record, wanted: str | None) -> tuple[str, str]:
     """The word for the status column, and which of the page's tones it has."""
-    if record.role == "baseline" and record.status is Status.OK:
-        outside = None not in (record.precision_class, wanted) and record.precision_class != wanted
-        return ("outside class" if outside else "baseline"), "plain"
+    word = baseline_word(record, wanted)
+    if word is not None:
+        return word, "plain"
     tones = {"green": "good", "yellow": "open"}
     return record.status.value.replace("_", " "), tones.get(terminal.STATUS_STYLES.get(record.status.value, ""), "bad")
-
-
-def built(record: Record) -> str:
-    """Its language, and how long the build took or that it was cached."""
-    how = "cached" if record.cached else "" if record.build_s is None else terminal.seconds_text(record.build_s)
-    return ", ".join(part for part in (record.language, how) if part)
 
 
 def _remarks(record: Record, group: Sequence[Record]) -> list[str]:

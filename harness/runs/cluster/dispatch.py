@@ -14,7 +14,6 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
@@ -28,6 +27,7 @@ from harness.model.sizes_text import sizes_text
 from harness.model.verdict import ReasonCode, Status
 from harness.report.progress import Progress, name_on
 from harness.results.record import Record
+from harness.results.writer import utc_now
 from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link
 from harness.runs.cluster.parcel import packed_candidate, packed_problem, packed_settings
@@ -370,7 +370,7 @@ def _record_of_lost(asked: Asked, device: DeviceIdentity, why: str) -> Record:
     """Return the row of a job whose devices are gone."""
     problem, candidate, settings = asked.problem, asked.candidate, asked.settings
     return Record(
-        run_id=secrets.token_hex(8), utc=datetime.now(timezone.utc).isoformat(timespec="seconds"), problem=problem.name,
+        run_id=secrets.token_hex(8), utc=utc_now(), problem=problem.name,
         problem_hash=problem.hash, sizes=sizes_text(problem.sizes), dtype=problem.dtype, mode=problem.mode,
         config=settings.name, candidate=candidate.name, source_hash=candidate.source_hash,
         parameters=candidate.parameters, language=candidate.language, status=Status.SKIPPED,

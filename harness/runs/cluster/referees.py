@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.model.candidate import Candidate, candidate_of, read_candidate
-from harness.model.errors import HarnessError, InputError
-from harness.model.places import located
-from harness.model.problem import Problem, find_problem, in_mode, load_problem, over_baseline
+from harness.model.errors import HarnessError
+from harness.model.problem import Problem
 from harness.model.scaffold import checked_name
 from harness.model.settings import Settings, load_settings
 from harness.report.progress import NullProgress, Progress
@@ -29,10 +28,9 @@ from harness.results.record import Record
 from harness.runs.cluster.dispatch import AHEAD, Asked, Dispatcher
 from harness.runs.cluster.link import Link, connected
 from harness.runs.cluster.places import RayPlaces
-from harness.runs.evaluation import Evaluation
+from harness.runs.evaluation import UNNAMED, Evaluation, problem_given, source_given
 
 WARM_PROGRAM = "harness.runs.cluster.warm"
-_UNNAMED = "candidate"
 
 
 @dataclass(frozen=True)
@@ -178,8 +176,7 @@ class Referees:
         words = (str(job.problem), job.mode, job.baseline) if not isinstance(job.problem, Problem) else None
         problem = self._problems.get(words)
         if problem is None:
-            problem = job.problem if words is None else load_problem(find_problem(Path(job.problem)))
-            problem = over_baseline(in_mode(problem, job.mode), None if job.baseline is None else Path(job.baseline))
+            problem = problem_given(job.problem, job.mode, job.baseline)
             if words is not None:
                 self._problems[words] = problem
         candidate = self._read(job, problem)
@@ -188,21 +185,13 @@ class Referees:
         )
 
     def _read(self, job: Job, problem: Problem) -> Candidate:
-        source = job.source
+        source = source_given(job.source, job.name)
         if isinstance(source, Path):
-            source = located(source)
-            if not source.is_file():
-                raise InputError("there is no such candidate file", source)
-            if job.name in (None, source.stem):
-                return read_candidate(source, form=problem.form)
-            source = source.read_text(encoding="utf-8", errors="replace")
+            return read_candidate(source, form=problem.form)
         # There is no such file here: a node writes one for itself.
-        path = self._folder / f"{checked_name(job.name or _UNNAMED)}{'.py' if problem.form is None else problem.form.suffix}"
-        try:
-            return candidate_of(source.encode(), path, form=problem.form, among=[])
-        except UnicodeEncodeError as error:
-            said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
-            raise InputError(said) from None
+        suffix = ".py" if problem.form is None else problem.form.suffix
+        path = self._folder / f"{checked_name(job.name or UNNAMED)}{suffix}"
+        return candidate_of(source.encode(), path, form=problem.form, among=[])
 
 
 class _Answers:
@@ -228,7 +217,7 @@ class _Answers:
 
 def _called(found: Evaluation, job: Job) -> Evaluation:
     """The answer of an equal job under this one's name."""
-    name = job.name or (job.source.stem if isinstance(job.source, Path) else _UNNAMED)
+    name = job.name or (job.source.stem if isinstance(job.source, Path) else UNNAMED)
     return Evaluation(replace(found.record, candidate=name), found.samples)
 
 
