@@ -29,7 +29,6 @@ from harness.results.record import Record
 from harness.results.reuse import Kept
 from harness.results.writer import RunFiles, device_slug, utc_now
 from harness.sandbox.strongest import strongest_sandbox, why_no_sandbox
-from harness.tools.sanitizer.compute_sanitizer import require_tool
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
         bench = open_bench(request.device)
     if request.archs and not bench.limits.is_host:
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
-    examiner = open_examiner(require_tool(bench.kind), bench, strongest_sandbox()) if request.sanitize else None
+    examiner = open_examiner(bench) if request.sanitize else None
     note_no_sandbox(progress)
     utc = utc_now()
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
@@ -99,6 +98,11 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
             bench.release_memory()
     finally:
         files.remove_if_empty()  # of a device that did not come free, say
+    return ranked(files, problem, progress)
+
+
+def ranked(files: RunFiles, problem: Problem, progress: Progress) -> RunResult:
+    """Give the records of a run their ranks, as its last act."""
     records = rank_of(files.records, problem)
     trouble = files.finish(records)
     if trouble:

@@ -27,7 +27,7 @@ from harness.model.files.python_source import ModuleNames, SourceFault, parsed, 
 from harness.model.files.text_files import decoded, shown
 from harness.model.formats.foreign import CandidateForm
 from harness.model.places import PROGRAM, own
-from harness.model.spelling import listed, nearest
+from harness.model.spelling import hint_for, listed, nearest
 from harness.model.verdict import ReasonCode
 from harness.protocol.source_import import WITH_FILES
 
@@ -295,6 +295,22 @@ def find_candidates(
         raise NothingToRun(f"no candidate is left of {listed(names)}: --skip takes away {taken}")
     among = None if len(folders) == 1 else [file for file in files if fault_of_name(file.stem) is None]
     return [read_candidate(file, form=form, among=among) for file in chosen]
+
+
+def file_named(word: str, folders: Sequence[Path]) -> Path:
+    """Return the candidate's file that `word` is the path of, or the name of in `folders`, the first of which counts.
+
+    Raises InputError, with the nearest name.
+    """
+    path = Path(word)
+    if path.suffix in (".py", ".json") and path.is_file():
+        return path
+    files = {file.stem: file for folder in reversed(folders) for file in sorted(folder.glob("[!_.]*.py"))}
+    name = word.removesuffix(".py")
+    if name not in files:
+        where = " and ".join(map(shown, folders)) or "candidates/"
+        raise InputError(f"there is no candidate '{name}' in {where}", hint=hint_for(name, sorted(files), "There are"))
+    return files[name]
 
 
 def candidate_files(directory: Path, form: CandidateForm | None = None) -> list[Path]:

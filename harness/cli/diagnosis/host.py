@@ -105,7 +105,7 @@ def ninja_finding() -> Finding:
     # The builder looks beside its Python too, where the wheel puts it.
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     program = shutil.which("ninja", path=places)
-    version = None if program is None else _first_line([program, "--version"])
+    version = None if program is None else next(iter(_printed_by([program, "--version"])), None)
     if version is None:
         return Finding("ninja", MISSING, "not found; load_inline builds with it", "pip install ninja")
     return Finding("ninja", OK, f"{version} at {program}")
@@ -137,24 +137,20 @@ def cuobjdump_finding(*, on_gpu: bool) -> Finding | None:
 
 def sanitizer_finding(*, on_gpu: bool) -> Finding | None:
     """Only of interest with a GPU, and for --sanitize alone."""
-    if not on_gpu:
-        return None
-    program = find_tool()
-    if program is None:
-        return Finding("compute-sanitizer", NOTE, "not found; run --sanitize cannot be had without it", HINT)
-    version = _line_of([program, "--version"], "Version")
-    return Finding("compute-sanitizer", OK, f"{version or 'of unknown version'} at {program}, for run --sanitize")
+    return _tool_finding("compute-sanitizer", find_tool(), HINT, "run --sanitize") if on_gpu else None
 
 
 def profiler_finding(*, on_gpu: bool) -> Finding | None:
     """Whether there is an ncu for `profile`; None where there is no GPU to read."""
-    if not on_gpu:
-        return None
-    program = counters.find_tool()
+    return _tool_finding("ncu", counters.find_tool(), counters.HINT, "`profile`") if on_gpu else None
+
+
+def _tool_finding(name: str, program: str | None, hint: str, use: str) -> Finding:
     if program is None:
-        return Finding("ncu", NOTE, "not found; `profile` cannot be had without it", counters.HINT)
-    version = _line_of([program, "--version"], "Version")
-    return Finding("ncu", OK, f"{version or 'of unknown version'} at {program}, for `profile`")
+        return Finding(name, NOTE, f"not found; {use} cannot be had without it", hint)
+    versions = [line.removeprefix("Version") for line in _printed_by([program, "--version"]) if line.startswith("Version")]
+    version = versions[0].strip() if versions else ""
+    return Finding(name, OK, f"{version or 'of unknown version'} at {program}, for {use}")
 
 
 def sandbox_finding() -> Finding:
@@ -206,15 +202,6 @@ def _bytes_below(folder: Path) -> int:
             except OSError:
                 pass  # deleted by a run that goes on meanwhile
     return total
-
-
-def _first_line(command: list[str]) -> str | None:
-    return next(iter(_printed_by(command)), None)
-
-
-def _line_of(command: list[str], word: str) -> str | None:
-    """What stands behind `word` on the line that begins with it."""
-    return next((line.removeprefix(word).strip() for line in _printed_by(command) if line.startswith(word)), None)
 
 
 def _printed_by(command: list[str]) -> list[str]:

@@ -26,9 +26,8 @@ def run(options: argparse.Namespace) -> int:
     _check_out(out)
     for folder in options.candidates:
         if not folder.is_dir():
-            raise InputError(
-                "there is no such folder of candidates", folder, hint="Leave --candidates out for candidates/"
-            )
+            hint = "Leave --candidates out for candidates/"
+            raise InputError("there is no such folder of candidates", folder, hint=hint)
     gathered = gather(options.paths)
 
     from harness.report.html.page import render
@@ -37,18 +36,10 @@ def run(options: argparse.Namespace) -> int:
     page = render(gathered, find_sources([*options.candidates, *folders_of("candidates")]), utc)
     size = _write(out, page.html)
     if options.json:
-        print(
-            json.dumps(
-                {
-                    "html": str(out),
-                    "bytes": size,
-                    "runs": len(gathered.runs),
-                    "problems": page.problems,
-                    "rows": page.entries,
-                    "notes": list(page.notes),
-                }
-            )
-        )
+        print(json.dumps({
+            "html": str(out), "bytes": size, "runs": len(gathered.runs), "problems": page.problems, "rows": page.entries,
+            "notes": list(page.notes),
+        }))
     else:
         for note in page.notes:
             print(f"note: {note}")

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.device.choice import check_device_name, check_ray, ray_words, require_torch
-from harness.model.candidate import Candidate, find_candidates, read_candidate, values_of
+from harness.model.candidate import Candidate, file_named, read_candidate, values_of
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
 from harness.model.places import PROGRAM, is_shipped, own
-from harness.model.problem import Problem, asked_problem
+from harness.model.problem import asked_problem
 from harness.model.settings import check_one_size, load_settings, typed_flags
-from harness.model.spelling import hint_for
 from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.progress import outcome_text
@@ -49,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     problem = replace(asked_problem(options), baseline=None)  # trials are over eager
     if problem.form is not None:
         raise InputError("is another project's problem, whose candidates are not tuned", problem.path)
-    candidate = _candidate(problem, options.tune)
+    # Without what an earlier search has found.
+    candidate = read_candidate(file_named(options.tune, problem.candidate_folders), tuned=False)
     if candidate.fault:
         raise InputError(candidate.fault)
     values_of(candidate)
@@ -92,20 +92,6 @@ def _judges(options: argparse.Namespace, progress: Progress) -> AbstractContextM
         hint = f"Choose one with --accelerator {judges.models[0]}"
         raise InputError(f"the cluster has GPUs of several models: {', '.join(judges.models)}", hint=hint)
     return judges
-
-
-def _candidate(problem: Problem, named: str) -> Candidate:
-    """The candidate of that name or file, without what an earlier search has found."""
-    path = Path(named)
-    if path.suffix == ".py" and path.is_file():
-        return read_candidate(path, tuned=False)
-    candidates = find_candidates(problem.candidate_folders)
-    found = next((each for each in candidates if each.name == path.stem), None)
-    if found is None:
-        hint = hint_for(path.stem, [each.name for each in candidates], "There are")
-        where = " and ".join(map(shown, problem.candidate_folders))
-        raise InputError(f"--tune {named}: there is no such candidate in {where}", hint=hint)
-    return read_candidate(found.path, tuned=False)
 
 
 def _command(options: argparse.Namespace) -> str:

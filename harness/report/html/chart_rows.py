@@ -114,17 +114,11 @@ def history(entry: Entry) -> list[Row]:
     rows = []
     for record in timed:
         lo, hi = _interval(record)
-        rows.append(
-            {
-                "utc": record.utc,
-                "run": terminal.date_text(record.utc),
-                "x": record.speedup,
-                "lo": max(lo, least),
-                "hi": min(hi, most),
-                "text": terminal.speedup_text(record),
-                "version": f"source {versions.index(record.source_hash) + 1}",
-            }
-        )
+        rows.append({
+            "utc": record.utc, "run": terminal.date_text(record.utc), "x": record.speedup, "lo": max(lo, least),
+            "hi": min(hi, most), "text": terminal.speedup_text(record),
+            "version": f"source {versions.index(record.source_hash) + 1}",
+        })
     return rows
 
 
@@ -164,8 +158,7 @@ def side_by_side(problem: Problem) -> list[SideRow]:
     labels = [entry.label for entry in first]
     rows = [
         SideRow(
-            f"{entry.label} ({(entry.record.source_hash or 'no source')[:6]})"
-            if labels.count(entry.label) > 1
+            f"{entry.label} ({(entry.record.source_hash or 'no source')[:6]})" if labels.count(entry.label) > 1
             else entry.label,
             tuple(found.get(number) for number in range(len(problem.cases))),
         )

@@ -65,19 +65,9 @@ def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: 
     status, tone = _status(record, wanted)
     ratio, _, interval = terminal.speedup_text(record).partition(" ") if has_speedup(record) else ("", "", "")
     return BoardRow(
-        entry,
-        status,
-        tone,
-        time,
-        ratio,
-        interval,
-        (record.call or "") if ratio else "",
-        rate,
-        terminal.percent_text(record.percent_of_sol) if time else "",
-        terminal.units_text(record.err_max_u),
-        terminal.units_text(eager_error(record)),
-        built(record),
-        tuple(_remarks(record, group)),
+        entry, status, tone, time, ratio, interval, call=(record.call or "") if ratio else "", rate=rate,
+        percent=terminal.percent_text(record.percent_of_sol) if time else "", error=terminal.units_text(record.err_max_u),
+        eager_error=terminal.units_text(eager_error(record)), built=built(record), remarks=tuple(_remarks(record, group)),
     )
 
 

@@ -143,15 +143,13 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.judge.device_run import DeviceRun
     from harness.judge.run import note_no_sandbox
     from harness.judge.sanitize import open_examiner
-    from harness.sandbox.strongest import strongest_sandbox
-    from harness.tools.sanitizer.compute_sanitizer import require_tool
 
     progress, builds = Told(pipe), DeliveredBuilds(pipe)
     bench = open_bench(assigned.device)
     pipe.send(("device", asdict(bench.identity)))
     if assigned.is_remote:
         note_no_sandbox(progress)
-    examiner = open_examiner(require_tool(bench.kind), bench, strongest_sandbox()) if assigned.sanitize else None
+    examiner = open_examiner(bench) if assigned.sanitize else None
     problem, settings = assigned.problem, assigned.settings
     build_pool = BuildPool(problem, [], bench, settings, assigned.archs, builds)
     if bench.limits.is_host:  # whose compilers would take the very cores

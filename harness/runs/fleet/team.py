@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.device.identity import DeviceIdentity
 from harness.judge.build_pool import Builds
-from harness.judge.run import RunRequest, RunResult
+from harness.judge.run import RunRequest, RunResult, ranked
 from harness.judge.work_queue import Job, WorkQueue
 from harness.model.baselines import BASELINES, Baseline, baselines_for
 from harness.model.candidate import Candidate
@@ -18,7 +18,6 @@ from harness.model.device_limits import limits_of
 from harness.model.errors import HarnessError
 from harness.model.verdict import ReasonCode, Status
 from harness.report.progress import Progress
-from harness.results.ranking import rank
 from harness.results.record import FIELDS, Record
 from harness.results.writer import RunFiles, device_slug
 from harness.runs.fleet.device_judge import Delivery
@@ -168,12 +167,7 @@ class Team:
 
     def finish(self, progress: Progress) -> RunResult:
         """Rank what there is."""
-        problem = self._request.problem
-        records = rank(self._files.records, problem.kinds, problem.accuracy.precision_class)
-        trouble = self._files.finish(records)
-        if trouble:
-            progress.note(trouble)
-        return RunResult(records, self._files.csv_path)
+        return ranked(self._files, self._request.problem, progress)
 
     def _is_ready(self, place: int) -> bool:
         entry = self._entries[place]
