@@ -122,39 +122,23 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
         hint = "A problem is a .yaml file, a KernelBench .py file, a task.yml or a definition's .json."
         raise InputError("is no problem file", path, hint=hint)
     file = read_yaml(path, also=folders_of("problems"), suffixes=(*YAML_SUFFIXES, ".py"))
-    from harness.model.files.problem_file import (
-        read_problem_file,
-    )  # with pydantic's engine, which no missing file waits for
+    from harness.model.files.problem_file import read_problem_file  # with an engine that no missing file waits for
 
     parts = read_problem_file(file)
     schema = parts.schema
     timed = schema.sizes.timed if schema.sizes is not None else {}
     cpu = schema.sizes.cpu or timed if schema.sizes is not None else {}
     checks = schema.sizes.check if schema.sizes is not None else []
+    accuracy = schema.accuracy
+    contracted = None if accuracy.contracted is None else tuple(accuracy.contracted)
     return Problem(
-        name=path.stem,
-        title=schema.title,
-        path=path,
-        reference_path=parts.reference_path,
-        reference_source=parts.reference_text,
-        sizes=dict(timed),
-        cpu_sizes={name: cpu[name] for name in timed},
-        check_sizes=tuple({name: each[name] for name in timed} for each in checks),
-        dtype=schema.dtype,
-        flops=_formula(schema.useful.flops),
-        bytes=_formula(schema.useful.bytes),
-        accuracy=AccuracyRule(
-            precision_class=schema.accuracy.precision_class,
-            scale=schema.accuracy.scale,
-            terms=_formula(schema.accuracy.terms),
-            contracted=None if schema.accuracy.contracted is None else tuple(schema.accuracy.contracted),
-        ),
-        baselines=tuple(schema.baselines),
-        kinds=tuple(schema.kinds),
-        candidates_dir=candidates,
-        hash=_hash(parts.yaml_text, parts.reference_text),
-        mode=schema.mode,
-        more_candidates=tuple(more),
+        name=path.stem, title=schema.title, path=path, reference_path=parts.reference_path,
+        reference_source=parts.reference_text, sizes=dict(timed), cpu_sizes={name: cpu[name] for name in timed},
+        check_sizes=tuple({name: each[name] for name in timed} for each in checks), dtype=schema.dtype,
+        flops=_formula(schema.useful.flops), bytes=_formula(schema.useful.bytes),
+        accuracy=AccuracyRule(accuracy.precision_class, accuracy.scale, _formula(accuracy.terms), contracted),
+        baselines=tuple(schema.baselines), kinds=tuple(schema.kinds), candidates_dir=candidates,
+        hash=_hash(parts.yaml_text, parts.reference_text), mode=schema.mode, more_candidates=tuple(more),
         baseline=None if schema.baseline is None else _baseline_beside(file, schema.baseline),
     )
 

@@ -6,7 +6,7 @@ import argparse
 import math
 from pathlib import Path
 
-from harness.cli.flags.parser import CANDIDATES, EXIT_CODES
+from harness.cli.flags.parser import CANDIDATES, add_verb
 from harness.model.places import own
 
 
@@ -46,7 +46,7 @@ def _add_trials(run: argparse.ArgumentParser) -> None:
 
 def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool = False) -> argparse.ArgumentParser:
     """A verb that judges the candidates of `one` problem or of several, with all flags that such verbs share."""
-    run = verbs.add_parser(verb, help=what, epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    run = add_verb(verbs, verb, what)
     several = "" if one else "; several, a folder or a 'GLOB' are run as a suite"
     run.add_argument(
         "problem", nargs=1 if one else "+", type=Path, metavar="PROBLEM",
@@ -69,9 +69,7 @@ def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool 
         "--sizes", action="append", default=[], metavar="M=4096[,K=…]",
         help="time at these sizes instead; several times: at each, and the geometric mean of the speedups",
     )
-    run.add_argument(
-        "--candidates", type=Path, metavar="DIR", help=CANDIDATES
-    )
+    run.add_argument("--candidates", type=Path, metavar="DIR", help=CANDIDATES)
     run.add_argument(
         "--baselines", metavar="eager[,torch.compile,…]",
         help="what else is timed (default: what the problem names; in a suite of KernelBench files eager alone)",
@@ -99,10 +97,8 @@ def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool 
 
 
 def add_profile(verbs: argparse._SubParsersAction) -> None:
-    profile = verbs.add_parser(
-        "profile", help="what Nsight Compute (ncu) counts in one call: throughputs, pipes, occupancy, stalls",
-        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    what = "what Nsight Compute (ncu) counts in one call: throughputs, pipes, occupancy, stalls"
+    profile = add_verb(verbs, "profile", what)
     profile.add_argument("candidate", metavar="CANDIDATE", help="a name, PROBLEM/NAME, or a file")
     profile.add_argument("--problem", type=Path, metavar="PROBLEM", help="its problem (default: by its folder's name)")
     profile.add_argument("--candidates", type=Path, metavar="DIR", help=f"{CANDIDATES}; with --problem")
@@ -129,10 +125,8 @@ def add_serve(verbs: argparse._SubParsersAction) -> None:
 
 
 def add_selftest(verbs: argparse._SubParsersAction) -> None:
-    selftest = verbs.add_parser(
-        "selftest", help="how far this device's numbers can be trusted; --adversarial: what cheats and is caught",
-        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    what = "how far this device's numbers can be trusted; --adversarial: what cheats and is caught"
+    selftest = add_verb(verbs, "selftest", what)
     selftest.add_argument(
         "--adversarial", action="store_true", help="judge the corpus in tests/adversarial and print the catch matrix"
     )

@@ -23,3 +23,8 @@ class Parser(argparse.ArgumentParser):
         """The long flags that `verb` has."""
         (verbs,) = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
         return [flag for flag in verbs.choices[verb]._option_string_actions if flag.startswith("--")]
+
+
+def add_verb(verbs: argparse._SubParsersAction, name: str, what: str) -> argparse.ArgumentParser:
+    """A verb whose `--help` closes with the exit codes."""
+    return verbs.add_parser(name, help=what, epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter)

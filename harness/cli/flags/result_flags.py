@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.cli.flags.parser import EXIT_CODES
+from harness.cli.flags.parser import add_verb
 from harness.model.places import own
 
 
 def add_compare(verbs: argparse._SubParsersAction) -> None:
-    compare = verbs.add_parser(
-        "compare", help="put results of several runs side by side",
-        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    compare = add_verb(verbs, "compare", "put results of several runs side by side")
     compare.add_argument(
         "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR|GLOB",
         help="a DIR stands for the newest run of each device in it (default: results)",

@@ -23,6 +23,13 @@ from harness.model.spelling import hint_for
 from harness.sandbox.prestart import prestart
 
 _KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline", "check_only", "budget_s")
+# What is no text: what it is in words, and whether a value is that.
+_OTHERS = {
+    "check_only": ("true or false", lambda value: isinstance(value, bool)),
+    "budget_s": (
+        "a number of seconds", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+    ),
+}
 
 _MOST_TOGETHER = 256  # jobs under way on a cluster
 
@@ -124,16 +131,12 @@ def _job(line: str) -> Mapping[str, Any]:
     for key, value in job.items():
         if key not in _KEYS:
             raise InputError(f"a job has no key '{key}'", hint=hint_for(key, _KEYS, "The keys are"))
-        if key == "check_only" and isinstance(value, bool):
+        if key == "id":
             continue
-        if key == "budget_s" and isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
-            continue
-        if key in ("check_only", "budget_s"):
-            wanted = "true or false" if key == "check_only" else "a number of seconds"
+        wanted, holds = _OTHERS.get(key, ("text", lambda text: isinstance(text, str)))
+        if not holds(value):
             raise InputError(f"'{key}' of a job is {wanted}, not {json.dumps(value)[:60]}")
-        if key != "id" and not isinstance(value, str):
-            raise InputError(f"'{key}' of a job is text, not {json.dumps(value)[:60]}")
-        if key != "id" and any("\ud800" <= character <= "\udfff" for character in value):
+        if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             raise InputError(f"'{key}' of a job has half of a surrogate pair in it, which no file can hold",
                              hint="Write the character itself, or both halves")
     if "problem" not in job:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.device.choice import check_device_name, check_ray, ray_words, require_torch
-from harness.model.candidate import Candidate, file_named, read_candidate, values_of
+from harness.model.candidate import Candidate, file_named, find_candidates, read_candidate, values_of
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
 from harness.model.places import PROGRAM, is_shipped, own
@@ -48,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
     problem = replace(asked_problem(options), baseline=None)  # trials are over eager
     if problem.form is not None:
         raise InputError("is another project's problem, whose candidates are not tuned", problem.path)
+    if not Path(options.tune).is_file():
+        find_candidates(problem.candidate_folders)  # says how to get some where there are none
     # Without what an earlier search has found.
     candidate = read_candidate(file_named(options.tune, problem.candidate_folders), tuned=False)
     if candidate.fault:
