@@ -22,9 +22,8 @@ from harness.protocol.clocks.idle_threads import shorten_spinning
 from harness.report import terminal
 from harness.results.own_baseline import fault_of
 from harness.runs.suite import children
-from harness.runs.suite.assignment import own_files, owned_files
 from harness.runs.suite.early_builds import building_ahead
-from harness.runs.suite.problems import Loaded, is_suite, load_all, problem_paths
+from harness.runs.suite.problems import Loaded, is_suite, load_all, own_files, owned_files, problem_paths
 from harness.runs.suite.sequence import Suite, each_judged
 from harness.runs.suite.summary import Outcome, summary_json, summary_text
 from harness.tools.sanitizer.compute_sanitizer import require_tool

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from harness.report.progress import Progress
-    from harness.runs.tuning.search import Judging, Trial, Tuned
+    from harness.runs.tuning import Judging, Trial, Tuned
 
 _SHOWN = 10
 _OUT = "tuning"  # not among the results: a trial is no run of the problem
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.ray:
         prestart()
     from harness.report.progress import open_progress
-    from harness.runs.tuning.search import tune, write, yaml_text
+    from harness.runs.tuning import tune, write, yaml_text
 
     with open_progress(silent=options.json) as progress:
         tuned = tune(problem, candidate, settings, options.trials, progress, _judges(options, progress))

@@ -5,6 +5,6 @@ script of 0.9 MB. Drawn there, a chart fits a phone as well as a desk, shows its
 kilobytes; a hundred pictures drawn beforehand in two widths would not have fitted into 3 MB.
 
 The order is data (`run_files`, `raw_samples`, `sources`, `cases`), then what charts and tables show (`chart_rows`,
-`launches`, `roofline`; `tables`, `facts`), then how charts look (`chart_style`, `charts`,
-`launch_charts`), then the page (`page`, with its template, style and script beside it).
+`launches`, `roofline`; `tables`), then how charts look (`chart_style`, `charts`), then the page (`page`, with its
+template, style and script beside it).
 """

@@ -20,7 +20,7 @@ from typing import Any
 from harness import __version__
 from harness.model.errors import HarnessError
 from harness.report import terminal
-from harness.report.html import chart_rows, facts, launches, tables
+from harness.report.html import chart_rows, launches, tables
 from harness.report.html.cases import Problem, problems_of
 from harness.report.html.roofline import rooflines
 from harness.report.html.run_files import Gathered
@@ -131,7 +131,7 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
     library, script = _library(), _file("page.js")
     safe = jinja2.utils.markupsafe.Markup  # for what this package wrote, and never for what came in
     return environment.get_template("page.html.j2").render(
-        problems=problems, notes=notes, detail=detail, charts=Charts(), facts=facts, launches=launches, plotted=chart_rows,
+        problems=problems, notes=notes, detail=detail, charts=Charts(), launches=launches, plotted=chart_rows,
         tables=tables, rooflines=rooflines(problems), specifications=_specifications(), utc=utc, version=__version__,
         generator=GENERATOR, runs=len(gathered.runs), style=safe(_file("page.css")), library=safe(library),
         source_html=lambda text: safe(_source_html(text, detail.characters)), script=safe(script),

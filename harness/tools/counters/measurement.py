@@ -1,18 +1,93 @@
-"""One launch of a candidate under ncu, in a process of its own behind the sandbox."""
+"""One launch of a candidate under ncu, in a process of its own behind the sandbox, and what ncu wrote of it.
+
+That is a row of raw values for each kernel, or its own words on why there is none.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from harness.sandbox.strongest import Sandbox
 from harness.tools.counters.ncu import command
-from harness.tools.counters.ncu_output import Read, read_log
 from harness.tools.launch_files import SmallLaunch
 from harness.tools.watched_launch import laid_out
 
 _REPORT = "counters.csv"
+# ncu ends every message of its own in one of two ways; its words are kept, its frame is not.
+_MESSAGE = re.compile(r"^==(?P<level>ERROR|WARNING|PROF)== (?P<text>.*)$")
+_NO_PERMISSION = "ERR_NVGPUCTRPERM"
+_PERMISSION = (
+    "this user may not read the GPU's counters (ERR_NVGPUCTRPERM). Run it as root, or let every user read them: "
+    "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then a restart; a container also needs "
+    "--cap-add=SYS_ADMIN"
+)
+
+
+@dataclass(frozen=True)
+class KernelCounters:
+    """One launch of a kernel: its demangled name, and its counters by metric in base units (ns, bytes)."""
+
+    name: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a log of ncu comes to. `trouble` is why there are no kernels, in a sentence; None where there are some."""
+
+    kernels: tuple[KernelCounters, ...] = ()
+    trouble: str | None = None
+
+
+def read_log(text: str) -> Read:
+    """The kernels in `text`, ncu's CSV of the page "raw" with its messages before it."""
+    messages, rows = [], []
+    for line in text.splitlines():
+        found = _MESSAGE.match(line)
+        if found:
+            messages.append((found["level"], found["text"].strip()))
+        elif line.startswith('"'):
+            rows.append(line)
+    kernels = tuple(_kernels(rows))
+    if kernels:
+        return Read(kernels)
+    if _NO_PERMISSION in text:
+        return Read(trouble=_PERMISSION)
+    for level in ("ERROR", "WARNING"):
+        for each, said in messages:
+            if each == level:
+                return Read(trouble=f"ncu says: {said}")
+    return Read(trouble="ncu saw no kernel in the call")
+
+
+def _kernels(rows: list[str]) -> list[KernelCounters]:
+    """The rows below the header of names and the row of units."""
+    table = list(csv.reader(io.StringIO("\n".join(rows))))
+    if not table or "Kernel Name" not in table[0]:
+        return []
+    header = table[0]
+    found = []
+    for cells in table[1:]:
+        named = dict(zip(header, cells))
+        if not named.get("Kernel Name"):
+            continue  # the row of units
+        numbers = {name: _number(named.get(name, "")) for name in header if "__" in name}
+        values = {name: value for name, value in numbers.items() if value is not None}
+        found.append(KernelCounters(named["Kernel Name"], values))
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
 
 
 def measure(
