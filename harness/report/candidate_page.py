@@ -25,7 +25,6 @@ from harness.results.samples import compiler_reports, compiler_warnings
 from harness.timing.three_clocks import ThreeClocks
 
 _MOST_KERNELS = 6
-_CALLS = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
 
 
 def render(
@@ -185,7 +184,7 @@ def _speedup(record: Record, color: bool) -> str:
     over_eager = f"{over_eager} over eager ({terminal.time_text(record.eager_us)})" if over_eager and record.eager_us else ""
     if not ratio:
         return over_eager
-    word = paint(record.call or "", _CALLS.get(record.call or "", "dim"), color)
+    word = paint(record.call or "", terminal.CALL_STYLES.get(record.call or "", "dim"), color)
     baseline = f"over {record.baseline}"
     if record.baseline_processes and record.baseline_mean_us:
         baseline += f" ({terminal.time_text(record.baseline_mean_us)}, its mean of {record.baseline_processes} processes)"

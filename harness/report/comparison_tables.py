@@ -28,7 +28,7 @@ from harness.results.record import Record
 _LONGEST_NAME = 32
 _LONGEST_DEVICE = 24
 _MOST_RUNS = 12  # listed one by one
-_STYLES = {"FASTER": "green", "WON": "green", "SLOWER": "red", "LOST": "red", "UNSURE": "yellow"}
+_STYLES = terminal.CALL_STYLES | {"WON": "green", "LOST": "red"}
 _MARGINS = {
     "control": "eager against itself was {margin} from 1 in one of the runs: what is less is no change",
     "canary": "canaries agree with themselves to {margin}: what is less is no change",

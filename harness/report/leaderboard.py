@@ -1,7 +1,7 @@
 """The leaderboard: the table of all records of a run; the lines below it are `remarks`'.
 
 Pure: it takes records and returns text. A cell is empty where nothing was measured, and a time is shown only
-for a row whose outputs were right. Which records are ranked is decided by `rank`, from `results.ranking`.
+for a row whose outputs were right. Which records are ranked is decided by `results.ranking`.
 """
 
 from __future__ import annotations
@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from harness.model.spelling import listed
-from harness.model.verdict import Status
 from harness.report import sizes_table, terminal
 from harness.report.remarks import next_lines, remarks_on, remarks_on_row
 from harness.report.table import Column, fitted, table_text
 from harness.report.terminal import paint
-from harness.results.ranking import TIMED, class_of, grouped, rank, shown_time
+from harness.results.ranking import TIMED, class_of, grouped, shown_time
 from harness.results.record import Record
 
-__all__ = ["class_of", "rank", "render", "render_row", "title_of"]
-
-_CALL_STYLES = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
 _U_EXPONENTS = {"float64": "⁻⁵³", "float32": "⁻²⁴", "float16": "⁻¹¹", "bfloat16": "⁻⁸"}
 _LONGEST_NAME = 32
 _DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by", "over eager")  # what a narrow terminal loses, in order
@@ -105,9 +101,9 @@ def _columns(group: list[Record], color: bool) -> list[Column]:
         Column("GB/s" if by_bytes else "TFLOP/s", "right", rates("gbytes_s" if by_bytes else "tflops")),
         Column("% SOL", "right", cells(lambda record: terminal.percent_text(record.percent_of_sol))),
         Column("error (u)", "right", [terminal.units_text(record.err_max_u) for record in group]),
-        Column("eager's", "right", [terminal.units_text(eager_error(record)) for record in group]),
+        Column("eager's", "right", [terminal.units_text(terminal.eager_error(record)) for record in group]),
         Column("kind", "left", [record.kind or "" for record in group]),
-        Column("built by", "left", [built(record) for record in group]),
+        Column("built by", "left", [terminal.built(record) for record in group]),
     ]
     return [each for each in columns if any(each.cells) or each.title == "#"]
 
@@ -125,18 +121,10 @@ def _gpu(record: Record) -> str:
 
 
 def _status_cell(record: Record, wanted: str | None, color: bool) -> str:
-    word = baseline_word(record, wanted)
+    word = terminal.baseline_word(record, wanted)
     if word is not None:
         return paint(word, "dim", color)
     return paint(record.status.value, terminal.STATUS_STYLES.get(record.status.value, "red"), color)
-
-
-def baseline_word(record: Record, wanted: str | None) -> str | None:
-    """What the row of a baseline that is ok has for its status, in a table that ranks the class `wanted`; else None."""
-    if record.role != "baseline" or record.status is not Status.OK:
-        return None
-    outside = None not in (record.precision_class, wanted) and record.precision_class != wanted
-    return "outside class" if outside else "baseline"
 
 
 def _speedup_cell(record: Record, color: bool, *, named: bool) -> str:
@@ -145,18 +133,7 @@ def _speedup_cell(record: Record, color: bool, *, named: bool) -> str:
     text += f" over {record.baseline}" if text and named else ""
     if not text or not record.call:
         return text
-    return f"{text} {paint(record.call, _CALL_STYLES.get(record.call, 'dim'), color)}"
-
-
-def eager_error(record: Record) -> float | None:
-    """Eager's error on the inputs of this row, where the row has one of its own to set against it."""
-    return None if record.err_max_u is None or record.candidate == "eager" else record.eager_err_max_u
-
-
-def built(record: Record) -> str:
-    """Its language, and how long the build took or that it was cached."""
-    how = "cached" if record.cached else "" if record.build_s is None else terminal.seconds_text(record.build_s)
-    return ", ".join(part for part in (record.language, how) if part)
+    return f"{text} {paint(record.call, terminal.CALL_STYLES.get(record.call, 'dim'), color)}"
 
 
 def _legend(group: list[Record]) -> str:

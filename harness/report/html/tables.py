@@ -12,7 +12,6 @@ from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.html.cases import Case, Entry
 from harness.report.html.chart_rows import has_speedup
-from harness.report.leaderboard import baseline_word, built, eager_error
 from harness.results.ranking import class_of, shown_time, why_unranked
 from harness.results.record import Record
 
@@ -70,13 +69,13 @@ def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: 
     return BoardRow(
         entry, status, tone, time, ratio, interval, call=(record.call or "") if ratio else "", rate=rate,
         percent=terminal.percent_text(record.percent_of_sol) if time else "", error=terminal.units_text(record.err_max_u),
-        eager_error=terminal.units_text(eager_error(record)), built=built(record), remarks=tuple(_remarks(record, group)),
+        eager_error=terminal.units_text(terminal.eager_error(record)), built=terminal.built(record), remarks=tuple(_remarks(record, group)),
     )
 
 
 def _status(record: Record, wanted: str | None) -> tuple[str, str]:
     """The word for the status column, and which of the page's tones it has."""
-    word = baseline_word(record, wanted)
+    word = terminal.baseline_word(record, wanted)
     if word is not None:
         return word, "plain"
     tones = {"green": "good", "yellow": "open"}
@@ -155,7 +154,7 @@ def _result(record: Record) -> Rows:
 def _build(record: Record) -> Rows:
     return [
         ("language", record.language),
-        ("build", built(record).partition(", ")[2] or None),
+        ("build", terminal.built(record).partition(", ")[2] or None),
         ("for", record.arch),
         ("registers", _whole(record.registers)),
         ("spills", record.spills is not None and f"{record.spills} bytes" or None),
