@@ -12,8 +12,7 @@ from pathlib import Path
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
 from harness.model.places import folders_of
-from harness.report.html.run_files import gather
-from harness.report.html.sources import find_sources
+from harness.report.html.run_files import find_sources, gather
 from harness.results.writer import utc_now
 
 _MARK = b"kernel-referee report"  # in the head of every page of ours

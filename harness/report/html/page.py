@@ -23,8 +23,7 @@ from harness.report import terminal
 from harness.report.html import chart_rows, launches, tables
 from harness.report.html.cases import Problem, problems_of
 from harness.report.html.roofline import rooflines
-from harness.report.html.run_files import Gathered
-from harness.report.html.sources import Source, highlighted
+from harness.report.html.run_files import Gathered, Source, highlighted
 
 LIMIT_BYTES = 3_000_000
 GENERATOR = "kernel-referee report"

@@ -68,8 +68,9 @@ def _board_row(entry: Entry, group: Sequence[Record], wanted: str | None, time: 
     ratio, _, interval = terminal.speedup_text(record).partition(" ") if has_speedup(record) else ("", "", "")
     return BoardRow(
         entry, status, tone, time, ratio, interval, call=(record.call or "") if ratio else "", rate=rate,
-        percent=terminal.percent_text(record.percent_of_sol) if time else "", error=terminal.units_text(record.err_max_u),
-        eager_error=terminal.units_text(terminal.eager_error(record)), built=terminal.built(record), remarks=tuple(_remarks(record, group)),
+        percent=terminal.percent_text(record.percent_of_sol) if time else "",
+        error=terminal.units_text(record.err_max_u), eager_error=terminal.units_text(terminal.eager_error(record)),
+        built=terminal.built(record), remarks=tuple(_remarks(record, group)),
     )
 
 

@@ -18,9 +18,8 @@ from harness.model.problem import load_problem, problems_by_name
 from harness.model.settings import load_settings
 from harness.model.verdict import ReasonCode, Status, Verdict
 from harness.runs.cluster import parcel
-from harness.runs.cluster.messages import Unpacker, text_of
 from harness.runs.cluster.parcel import (
-    Shelf, packed_build, packed_candidate, packed_problem, packed_settings, settings_of,
+    Shelf, Unpacker, packed_build, packed_candidate, packed_problem, packed_settings, settings_of, text_of,
 )
 from harness.runs.fleet.device_judge import Assignment, Delivery
 
