@@ -196,7 +196,7 @@ class Referee:
         builds: Builds | None = None,
     ) -> CandidateQueue[Evaluation]:
         """A queue of candidates for this device, to which more may be added while others are built and judged."""
-        key = _key_of(problem, settings)
+        key = key_of(problem, settings)
         if key in self._device_runs:
             self._device_runs.move_to_end(key)
         budget_s = math.inf if budget_s is None else budget_s
@@ -212,7 +212,7 @@ class Referee:
 
     def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
         """Where the records of this problem are kept, if they are."""
-        key = _key_of(problem, settings)
+        key = key_of(problem, settings)
         files = self._device_runs[key].row.files if key in self._device_runs else None
         return files.csv_path if files else None
 
@@ -235,13 +235,15 @@ class Referee:
             slug = device_slug(self._bench.identity.name, self._bench.kind)
             row.files = RunFiles.create(self._out_dir, problem.name, slug, utc)
         device_run = DeviceRun(problem, settings, self._bench, build_pool, row, self._progress, utc)
-        warm = self._device_runs[_key_of(problem, settings)] = _Warm(device_run, row)
+        warm = self._device_runs[key_of(problem, settings)] = _Warm(device_run, row)
         return warm
 
 
-def _key_of(problem: Problem, settings: Settings) -> tuple[Any, ...]:
+def key_of(problem: Problem, settings: Settings | None) -> tuple[Any, ...]:
+    """Return what a problem stays warm under: all that its references and its control hang on."""
     over = problem.baseline and problem.baseline.source_hash
-    return str(problem.path.resolve()), problem.hash, problem.mode, tuple(problem.sizes.items()), over, settings
+    sizes = (tuple(each.items()) for each in (problem.sizes, problem.cpu_sizes, *problem.check_sizes))
+    return str(problem.path.resolve()), problem.name, problem.hash, problem.mode, *sizes, over, settings
 
 
 @dataclass

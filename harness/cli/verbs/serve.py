@@ -15,12 +15,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from harness.device.choice import check_device_name, check_ray, require_torch
 from harness.model.errors import HarnessError, InputError
 from harness.model.spelling import hint_for
 from harness.sandbox.prestart import prestart
+
+if TYPE_CHECKING:
+    from harness.report.progress import Progress
+    from harness.runs.cluster.referees import Referees
+    from harness.runs.evaluation import Referee
 
 _KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline", "check_only", "budget_s")
 # What is no text: what it is in words, and whether a value is that.
@@ -43,34 +48,33 @@ def run(options: argparse.Namespace) -> int:
     if options.ray and options.out:
         raise InputError("--out does not go with --ray: the answers have the records", hint="Leave one of the two out")
     require_torch()
-    if options.ray:
-        return _serve_cluster(options)
-    prestart()
+    if not options.ray:
+        prestart()
     with _answers_alone_on_stdout() as answers:
         from harness.report.progress import open_progress
-        from harness.runs.evaluation import Referee
 
         with (
             open_progress(silent=not options.verbose) as progress,
-            Referee(options.device, out_dir=options.out, progress=progress, wait_s=options.wait) as referee,
+            open_judges(options, progress, options.out) as judges,
         ):
             sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-            serve(sys.stdin, answers, referee.evaluate, options.config)
+            # On a cluster each is answered as soon as its answer is there, in no order.
+            answer_all = serve_together if options.ray else serve
+            answer_all(sys.stdin, answers, judges.evaluate, options.config)
     return 0
 
 
-def _serve_cluster(options: argparse.Namespace) -> int:
-    """Answer jobs on the devices of a cluster, each as soon as its answer is there, in no order."""
-    with _answers_alone_on_stdout() as answers:
-        from harness.report.progress import open_progress
+def open_judges(options: argparse.Namespace, progress: Progress, out_dir: Path | None) -> Referee | Referees:
+    """What judges one candidate after the other: a device of this machine, or with --ray those of a cluster."""
+    if options.ray:
         from harness.runs.cluster.referees import Referees
 
-        with open_progress(silent=not options.verbose) as progress, Referees(
+        return Referees(
             options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
-        ) as judges:
-            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-            serve_together(sys.stdin, answers, judges.evaluate, options.config)
-    return 0
+        )
+    from harness.runs.evaluation import Referee
+
+    return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)
 
 
 def serve_together(jobs: Iterable[str], answers: TextIO, evaluate: Evaluate, config: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.verbs.serve import open_judges
 from harness.device.choice import check_device_name, check_ray, ray_words, require_torch
 from harness.model.candidate import Candidate, file_named, find_candidates, read_candidate, values_of
 from harness.model.errors import InputError
@@ -79,17 +80,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _judges(options: argparse.Namespace, progress: Progress) -> AbstractContextManager[Judging]:
     """What judges the trials. Raises InputError for a cluster with GPUs of several models: a speedup is one model's."""
-    if not options.ray:
-        from harness.runs.evaluation import Referee
-
-        out_dir = own(_OUT) if options.out == own("results") else options.out
-        return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)
-    from harness.runs.cluster.referees import Referees
-
-    judges = Referees(
-        options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
-    )
-    if len(judges.models) > 1:
+    judges = open_judges(options, progress, own(_OUT) if options.out == own("results") else options.out)
+    if options.ray and len(judges.models) > 1:
         judges.close()
         hint = f"Choose one with --accelerator {judges.models[0]}"
         raise InputError(f"the cluster has GPUs of several models: {', '.join(judges.models)}", hint=hint)

@@ -51,7 +51,7 @@ class Asked:
     settings: Settings
     check_only: bool
     budget_s: float | None
-    key: str  # of the problem, as it is warm or not
+    key: Hashable  # of the problem, as it is warm or not
     answer: Future[Evaluation] = field(default_factory=Future)
     lost: str | None = None  # how a first device was lost over it
 
@@ -94,11 +94,11 @@ class Dispatcher:
         self._models: dict[Hashable, _Model] = {}
         self._devices: list[DeviceIdentity] = []
         self._model_of: dict[int, _Model] = {}  # by the place
-        self._warm: dict[int, OrderedDict[str, None]] = {}  # keys of problems, by the place
+        self._warm: dict[int, OrderedDict[Hashable, None]] = {}  # keys of problems, by the place
         self._in_hand: dict[int, int] = {}
         self._free: set[int] = set()
         self._until_quiet: set[int] = set()
-        self._problems: OrderedDict[str, str] = OrderedDict()
+        self._problems: OrderedDict[Hashable, str] = OrderedDict()
         self._thread = threading.Thread(target=self._work, name="referees", daemon=True)
         self._thread.start()
 

@@ -28,7 +28,7 @@ from harness.results.record import Record
 from harness.runs.cluster.dispatch import AHEAD, Asked, Dispatcher
 from harness.runs.cluster.link import Link, connected
 from harness.runs.cluster.places import RayPlaces
-from harness.runs.evaluation import UNNAMED, Evaluation, problem_given, source_given
+from harness.runs.evaluation import UNNAMED, Evaluation, key_of, problem_given, source_given
 
 WARM_PROGRAM = "harness.runs.cluster.warm"
 
@@ -151,7 +151,7 @@ class Referees:
 
     def judge(self, problem: Problem, candidates: Sequence[Candidate], settings: Settings) -> Iterator[Evaluation]:
         """Judge candidates that were read already, each given as soon as its answer is there. Raises HarnessError."""
-        key = _key_of_problem(problem, settings)
+        key = key_of(problem, settings)
         left = {self._dispatcher.put(Asked(problem, each, settings, False, None, key)) for each in candidates}
         while left:
             done, left = wait(left, return_when=FIRST_COMPLETED)
@@ -180,9 +180,7 @@ class Referees:
             if words is not None:
                 self._problems[words] = problem
         candidate = self._read(job, problem)
-        return Asked(
-            problem, candidate, settings, job.check_only, job.budget_s, _key_of_problem(problem, settings)
-        )
+        return Asked(problem, candidate, settings, job.check_only, job.budget_s, key_of(problem, settings))
 
     def _read(self, job: Job, problem: Problem) -> Candidate:
         source = source_given(job.source, job.name)
@@ -222,16 +220,8 @@ def _called(found: Evaluation, job: Job) -> Evaluation:
 
 
 def _key_of(job: Job) -> str:
-    problem = _of_problem(job.problem) if isinstance(job.problem, Problem) else str(job.problem)
-    source = (str(job.source), job.source.stat().st_mtime_ns) if isinstance(job.source, Path) and job.source.is_file() else job.source
+    problem = key_of(job.problem, None) if isinstance(job.problem, Problem) else str(job.problem)
+    is_file = isinstance(job.source, Path) and job.source.is_file()
+    source = (str(job.source), job.source.stat().st_mtime_ns) if is_file else job.source
     words = (problem, source, job.config, job.mode, str(job.baseline), job.check_only, job.budget_s)
     return hashlib.sha256(repr(words).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _key_of_problem(problem: Problem, settings: Settings) -> str:
-    return hashlib.sha256(repr((_of_problem(problem), settings.hash)).encode()).hexdigest()[:16]
-
-
-def _of_problem(problem: Problem) -> tuple[Any, ...]:
-    own = problem.baseline and problem.baseline.source_hash
-    return problem.hash, problem.name, problem.mode, problem.sizes, problem.cpu_sizes, problem.check_sizes, own

@@ -97,7 +97,7 @@ class DeliveredBuilds:
         """The queue is the parent's."""
 
 
-class _Line:
+class _PipeToParent:
     """The pipe to the parent in the place of a run's files."""
 
     def __init__(self, pipe: Connection) -> None:
@@ -108,7 +108,7 @@ class _Line:
         return None
 
 
-class Told(Progress):
+class PipedProgress(Progress):
     """Progress that the parent tells, with the device's name before it."""
 
     def __init__(self, pipe: Connection) -> None:
@@ -144,7 +144,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.judge.run import note_no_sandbox
     from harness.judge.sanitize import open_examiner
 
-    progress, builds = Told(pipe), DeliveredBuilds(pipe)
+    progress, builds = PipedProgress(pipe), DeliveredBuilds(pipe)
     bench = open_bench(assigned.device)
     pipe.send(("device", asdict(bench.identity)))
     if assigned.is_remote:
@@ -158,7 +158,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     lock = nullcontext() if assigned.has_lock else alone_on(bench, progress, assigned.wait_s)
     with build_pool, lock:
         device_run = DeviceRun(
-            problem, settings, bench, build_pool, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
+            problem, settings, bench, build_pool, _PipeToParent(pipe), progress, assigned.utc, examiner, assigned.command,
             assigned.extras,
         )
         device_run.judge_each(_asked_for(pipe, builds, device_run))
