@@ -18,7 +18,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from harness.cli.flags.device_flags import add_devices  # noqa: E402
+from harness.cli.flags.verb_flags import add_devices  # noqa: E402
 from harness.device.choice import check_device_name, check_device_names, device_kind, devices_of  # noqa: E402
 from harness.model.errors import HarnessError, InputError  # noqa: E402
 from harness.model.settings import load_settings  # noqa: E402

@@ -10,7 +10,7 @@ from harness.report import terminal
 from harness.report.table import Column, table_text
 from harness.tools.counters import metrics
 from harness.tools.counters.figures import Figure, figures_of, time_us
-from harness.tools.counters.ncu_output import KernelCounters
+from harness.tools.counters.measurement import KernelCounters
 
 _MOST_KERNELS = 3
 _LONGEST_NAME = 120

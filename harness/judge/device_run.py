@@ -22,7 +22,8 @@ from harness.judge.entry_verdict import EntryJudge
 from harness.judge.judgement import Judgement
 from harness.judge.references import references_at_all_sizes
 from harness.judge.stages import Setup
-from harness.judge.worker_prestart import Entry, WorkerPrestart, as_they_get_ready, is_slow_to_start
+from harness.judge.work_queue import WorkQueue
+from harness.judge.worker_prestart import Entry, WorkerPrestart, is_slow_to_start
 from harness.launch import first_calls
 from harness.model.baselines import BASELINES, baselines_for
 from harness.model.candidate import Candidate
@@ -32,9 +33,8 @@ from harness.model.settings import Settings
 from harness.model.verdict import ReasonCode, Status, Verdict, of_own_defect, traceback_of
 from harness.reference.reference_model import Reference
 from harness.report.progress import Progress
-from harness.results.assembly import record_of, samples_of
+from harness.results.assembly import measured_facts, record_of, samples_of
 from harness.results.own_baseline import RowsOverBaseline
-from harness.results.run_facts import measured_facts
 from harness.results.writer import RecordSink
 from harness.timing.stats import load_ahead
 from harness.tools.sanitizer.examination import Examiner
@@ -139,7 +139,7 @@ class DeviceRun:
         entries: list[Entry] = [*baselines_for(self._problem, self._bench.kind), *candidates]
         self._prestart.start_slow(entries, self._build_pool)
         self._to_come = list(entries)
-        self.judge_each(as_they_get_ready(entries, self._could_begin, is_slow_to_start, self._wait_for_one))
+        self.judge_each(WorkQueue(entries).alone(self._could_begin, is_slow_to_start, self._wait_for_one))
 
     def _could_begin(self, entry: Entry) -> bool:
         return self._fault_of(entry) is not None or self._build_pool.is_ready(entry)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 
 from harness.device.bench import Bench
@@ -28,9 +27,8 @@ from harness.report.progress import Progress
 from harness.results.ranking import rank_of
 from harness.results.record import Record
 from harness.results.reuse import Kept
-from harness.results.writer import RunFiles, device_slug
+from harness.results.writer import RunFiles, device_slug, utc_now
 from harness.sandbox.strongest import strongest_sandbox, why_no_sandbox
-from harness.tools.sanitizer.compute_sanitizer import require_tool
 
 
 @dataclass(frozen=True)
@@ -72,9 +70,9 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
         bench = open_bench(request.device)
     if request.archs and not bench.limits.is_host:
         raise InputError("--arch is for compiling without a GPU, and this run has one", hint="Add --device cpu")
-    examiner = open_examiner(require_tool(bench.kind), bench, strongest_sandbox()) if request.sanitize else None
+    examiner = open_examiner(bench) if request.sanitize else None
     note_no_sandbox(progress)
-    utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    utc = utc_now()
     files = RunFiles.create(request.out_dir, problem.name, device_slug(bench.identity.name, bench.kind), utc)
     for each in request.kept:
         files.append(each.record, each.samples())
@@ -100,6 +98,11 @@ def run(request: RunRequest, progress: Progress, bench: Bench | None = None) -> 
             bench.release_memory()
     finally:
         files.remove_if_empty()  # of a device that did not come free, say
+    return ranked(files, problem, progress)
+
+
+def ranked(files: RunFiles, problem: Problem, progress: Progress) -> RunResult:
+    """Give the records of a run their ranks, as its last act."""
     records = rank_of(files.records, problem)
     trouble = files.finish(records)
     if trouble:

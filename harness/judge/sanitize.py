@@ -14,8 +14,9 @@ from harness.model.verdict import Status
 from harness.reference.reference_model import Reference
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.leftovers import content_of
-from harness.sandbox.strongest import Sandbox
+from harness.sandbox.strongest import strongest_sandbox
 from harness.tools.launch_files import SmallLaunch
+from harness.tools.sanitizer.compute_sanitizer import require_tool
 from harness.tools.sanitizer.examination import Examiner, Uses
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ _LEAST_SIZE = 16
 _MOST_PTX_FILES, _LARGEST_PTX_BYTES = 64, 4 << 20
 
 
-def open_examiner(program: str, bench: Bench, sandbox: Sandbox) -> Examiner:
-    """An examiner whose children see `bench`'s device and allocate each tensor by itself.
+def open_examiner(bench: Bench) -> Examiner:
+    """An examiner whose children see `bench`'s device and allocate each tensor by itself. Raises InputError without the tool.
 
     With PyTorch's caching allocator a write beyond an output would land in a neighbour of the same block, unseen.
     """
@@ -35,7 +36,7 @@ def open_examiner(program: str, bench: Bench, sandbox: Sandbox) -> Examiner:
         # The children have no network, not even one of their own.
         "NV_COMPUTE_SANITIZER_LOCAL_CONNECTION_OVERRIDE": "uds",
     }
-    return Examiner(program, scrubbed(os.environ, extra), sandbox)
+    return Examiner(require_tool(bench.kind), scrubbed(os.environ, extra), strongest_sandbox())
 
 
 def sanitize(

@@ -1,12 +1,8 @@
-"""Who comes next, and workers that are started before their turn, while another entry is judged.
-
-The next is the first that is ready, so that the device does not wait for a compiler while it could work.
-"""
+"""Workers that are started before their turn, while another entry is judged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Collection
 
 from harness.judge.build_pool import BuildPool
 from harness.launch.worker_launcher import WorkerLauncher
@@ -14,7 +10,6 @@ from harness.model.baselines import Baseline
 from harness.model.candidate import Candidate
 
 Entry = Baseline | Candidate
-_Entry = TypeVar("_Entry")
 _MOST_WAITING = 2
 
 
@@ -97,29 +92,3 @@ class WorkerPrestart:
 def is_slow_to_start(entry: Entry) -> bool:
     """Whether the process of `entry` imports for seconds before it can begin."""
     return isinstance(entry, Baseline) and bool(entry.imports)
-
-
-def as_they_get_ready(
-    entries: Sequence[_Entry], is_ready: Callable[[_Entry], bool], is_slow: Callable[[_Entry], bool],
-    wait: Callable[[Sequence[_Entry]], None],
-) -> Iterator[tuple[_Entry, _Entry | None]]:
-    """Each of `entries` with what is likely to follow it, in the given order as far as they are ready when asked for.
-
-    `wait` returns when at least one of the entries that it is given has become ready.
-    """
-    left, promised = list(entries), None
-
-    def ready() -> list[_Entry]:
-        """What could begin now, the slow ones at the end."""
-        found = [each for each in left if is_ready(each)]
-        return [each for each in found if not is_slow(each)] + [each for each in found if is_slow(each)]
-
-    while left:
-        if promised is None or is_slow(promised):
-            if not ready():
-                wait(list(left))
-            promised = ready()[0]
-        entry = promised
-        left.remove(entry)
-        promised = next(iter(ready()), None)
-        yield entry, promised

@@ -27,7 +27,7 @@ from harness.model.files.python_source import ModuleNames, SourceFault, parsed, 
 from harness.model.files.text_files import decoded, shown
 from harness.model.formats.foreign import CandidateForm
 from harness.model.places import PROGRAM, own
-from harness.model.spelling import listed, nearest
+from harness.model.spelling import hint_for, listed, nearest
 from harness.model.verdict import ReasonCode
 from harness.protocol.source_import import WITH_FILES
 
@@ -297,6 +297,22 @@ def find_candidates(
     return [read_candidate(file, form=form, among=among) for file in chosen]
 
 
+def file_named(word: str, folders: Sequence[Path]) -> Path:
+    """Return the candidate's file that `word` is the path of, or the name of in `folders`, the first of which counts.
+
+    Raises InputError, with the nearest name.
+    """
+    path = Path(word)
+    if path.suffix in (".py", ".json") and path.is_file():
+        return path
+    files = {file.stem: file for folder in reversed(folders) for file in sorted(folder.glob("[!_.]*.py"))}
+    name = word.removesuffix(".py")
+    if name not in files:
+        where = " and ".join(map(shown, folders)) or "candidates/"
+        raise InputError(f"there is no candidate '{name}' in {where}", hint=hint_for(name, sorted(files), "There are"))
+    return files[name]
+
+
 def candidate_files(directory: Path, form: CandidateForm | None = None) -> list[Path]:
     """Return the files of a folder that are candidates, sorted by name; none where there is no such folder."""
     return sorted(_files_of(directory, form), key=lambda path: path.stem) if directory.is_dir() else []
@@ -339,7 +355,7 @@ def _matching(globs: Sequence[str], names: Sequence[str], flag: str, where: str)
     """The names that any of `globs` matches. Raises InputError for a glob that matches none."""
     matched: set[str] = set()
     for glob in globs:
-        pattern = glob[:-3] if glob.endswith(".py") else glob
+        pattern = glob.removesuffix(".py")
         found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
         if not found:
             guess = nearest(pattern, names) or _nearest_beginning(pattern, names)

@@ -38,10 +38,7 @@ class SpeedLimits:
 
 
 def speed_limits(
-    useful_flops: float | None,
-    useful_bytes: float | None,
-    bandwidth_gbytes_s: float | None,
-    peaks: Peaks | None,
+    useful_flops: float | None, useful_bytes: float | None, bandwidth_gbytes_s: float | None, peaks: Peaks | None,
     precision_class: str,
 ) -> SpeedLimits | None:
     """Speed of light and floor, or None where something they need is not known.

@@ -6,16 +6,18 @@ refuses what cannot be run with sentences that name file and line. Nothing of th
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.model.candidate import OwnBaseline, read_baseline
 from harness.model.errors import InputError
+from harness.model.files.candidate_names import BASELINES
 from harness.model.files.reference_source import read_reference, sizes_in
-from harness.model.files.sizes_flag import names_in, read_sizes
 from harness.model.files.text_files import files_in, joined, shown
 from harness.model.files.yaml_lines import YAML_SUFFIXES, YamlFile, read_yaml
 from harness.model.formats import is_foreign, problem_in, read_foreign
@@ -27,7 +29,6 @@ from harness.model.spelling import hint_for
 PROBLEMS_DIR = SHIPPED / "problems"
 _DEFAULT_BASELINES = ("eager", "torch.compile")
 MODES = ("forward", "forward_backward")
-BASELINE_NAMES = ("eager", "torch.compile", "eager-tf32")
 
 
 @dataclass(frozen=True)
@@ -121,39 +122,23 @@ def load_problem(path: Path | str, candidates_dir: Path | str | None = None) -> 
         hint = "A problem is a .yaml file, a KernelBench .py file, a task.yml or a definition's .json."
         raise InputError("is no problem file", path, hint=hint)
     file = read_yaml(path, also=folders_of("problems"), suffixes=(*YAML_SUFFIXES, ".py"))
-    from harness.model.files.problem_file import (
-        read_problem_file,
-    )  # with pydantic's engine, which no missing file waits for
+    from harness.model.files.problem_file import read_problem_file  # with an engine that no missing file waits for
 
     parts = read_problem_file(file)
     schema = parts.schema
     timed = schema.sizes.timed if schema.sizes is not None else {}
     cpu = schema.sizes.cpu or timed if schema.sizes is not None else {}
     checks = schema.sizes.check if schema.sizes is not None else []
+    accuracy = schema.accuracy
+    contracted = None if accuracy.contracted is None else tuple(accuracy.contracted)
     return Problem(
-        name=path.stem,
-        title=schema.title,
-        path=path,
-        reference_path=parts.reference_path,
-        reference_source=parts.reference_text,
-        sizes=dict(timed),
-        cpu_sizes={name: cpu[name] for name in timed},
-        check_sizes=tuple({name: each[name] for name in timed} for each in checks),
-        dtype=schema.dtype,
-        flops=_formula(schema.useful.flops),
-        bytes=_formula(schema.useful.bytes),
-        accuracy=AccuracyRule(
-            precision_class=schema.accuracy.precision_class,
-            scale=schema.accuracy.scale,
-            terms=_formula(schema.accuracy.terms),
-            contracted=None if schema.accuracy.contracted is None else tuple(schema.accuracy.contracted),
-        ),
-        baselines=tuple(schema.baselines),
-        kinds=tuple(schema.kinds),
-        candidates_dir=candidates,
-        hash=_hash(parts.yaml_text, parts.reference_text),
-        mode=schema.mode,
-        more_candidates=tuple(more),
+        name=path.stem, title=schema.title, path=path, reference_path=parts.reference_path,
+        reference_source=parts.reference_text, sizes=dict(timed), cpu_sizes={name: cpu[name] for name in timed},
+        check_sizes=tuple({name: each[name] for name in timed} for each in checks), dtype=schema.dtype,
+        flops=_formula(schema.useful.flops), bytes=_formula(schema.useful.bytes),
+        accuracy=AccuracyRule(accuracy.precision_class, accuracy.scale, _formula(accuracy.terms), contracted),
+        baselines=tuple(schema.baselines), kinds=tuple(schema.kinds), candidates_dir=candidates,
+        hash=_hash(parts.yaml_text, parts.reference_text), mode=schema.mode, more_candidates=tuple(more),
         baseline=None if schema.baseline is None else _baseline_beside(file, schema.baseline),
     )
 
@@ -230,9 +215,9 @@ def with_baselines(problem: Problem, text: str | None, *, in_suite: bool = False
         return replace(problem, baselines=("eager",)) if in_suite and problem.path.suffix == ".py" else problem
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
-        if name not in BASELINE_NAMES:
-            raise InputError(f"--baselines: there is no baseline '{name}'", hint=hint_for(name, BASELINE_NAMES, "There are"))
-    return replace(problem, baselines=tuple(name for name in BASELINE_NAMES if name in ("eager", *names)))
+        if name not in BASELINES:
+            raise InputError(f"--baselines: there is no baseline '{name}'", hint=hint_for(name, BASELINES, "There are"))
+    return replace(problem, baselines=tuple(name for name in BASELINES if name in ("eager", *names)))
 
 
 def over_baseline(problem: Problem, path: Path | None) -> Problem:
@@ -261,6 +246,13 @@ def at_sizes(problem: Problem, texts: Sequence[str]) -> Problem:
             said = f"--sizes {at}: the formula '{formula.text}' {error.fault}"
         raise InputError(said, problem.path)
     return replace(problem, sizes=first, cpu_sizes=first, more_sizes=tuple(more))
+
+
+def asked_problem(options: argparse.Namespace) -> Problem:
+    """Return the one problem that the flags of a run, a watch or a search name, as they want it. Raises InputError."""
+    problem = load_problem(find_problem(options.problem[0]), options.candidates)
+    problem = with_baselines(at_sizes(in_mode(problem, options.mode), options.sizes), options.baselines)
+    return over_baseline(problem, options.baseline)
 
 
 def _sizes_of_the_file(problem: Problem) -> dict[str, int]:
@@ -344,3 +336,38 @@ def _is_cpu(device_kind: str) -> bool:
     if device_kind not in ("cuda", "cpu"):
         raise ValueError(f"device kind must be 'cuda' or 'cpu', not '{device_kind}'")
     return device_kind == "cpu"
+
+
+def names_in(texts: Sequence[str]) -> set[str]:
+    """The names that the texts give a number to, as far as they do."""
+    return {part.partition("=")[0] for text in texts for part in _parts(text)}
+
+
+def read_sizes(texts: Sequence[str], timed: Mapping[str, int]) -> list[dict[str, int]]:
+    """One mapping for each text, in the order of `timed`, with its values where a text is silent. Raises InputError."""
+    chosen = [_one(text, timed) for text in texts]
+    for text, sizes in zip(texts, chosen):
+        if chosen.count(sizes) > 1:
+            raise InputError(f"--sizes {text} stands there twice", hint="Once is enough")
+    return chosen
+
+
+def _one(text: str, timed: Mapping[str, int]) -> dict[str, int]:
+    example = ",".join(f"{name}={value}" for name, value in timed.items())
+    found: dict[str, int] = {}
+    for part in _parts(text):
+        name, equals, number = part.partition("=")
+        if not equals or not re.fullmatch(r"[0-9]+", number) or int(number) < 1:
+            said = f"--sizes {text}: '{part}' is no NAME=NUMBER, a whole number of at least 1"
+            raise InputError(said, hint=f"As in --sizes {example}")
+        if name not in timed:
+            hint = hint_for(name, list(timed), "Its sizes are")
+            raise InputError(f"--sizes {text}: '{name}' is no size of this problem", hint=hint)
+        if name in found:
+            raise InputError(f"--sizes {text} gives {name} twice", hint=f"As in --sizes {example}")
+        found[name] = int(number)
+    return {name: found.get(name, value) for name, value in timed.items()}
+
+
+def _parts(text: str) -> list[str]:
+    return re.split(r"[,\s]+", text.strip(", "))

@@ -197,19 +197,15 @@ def _rung(word: str, problem: Problem) -> Candidate:
     folders += [each / problem.name for each in folders_of("candidates")]
     holding = [folder for folder in dict.fromkeys(folders) if any(folder.glob("*.py"))]
     found = {each.name: each for each in (find_candidates(holding) if holding else ())}
-    if _plain(word) not in found:
-        hint = hint_for(_plain(word), list(found), "There are")
+    if word.removesuffix(".py") not in found:
+        hint = hint_for(word.removesuffix(".py"), list(found), "There are")
         raise InputError(f"there is no candidate '{word}' to begin from", hint=hint)
-    return found[_plain(word)]
-
-
-def _plain(name: str) -> str:
-    return name[:-3] if name.endswith(".py") else name
+    return found[word.removesuffix(".py")]
 
 
 def checked_name(name: str) -> str:
     """The stem of a candidate's or problem's file. Raises InputError for what would lie elsewhere or be passed over."""
-    stem = _plain(name)
+    stem = name.removesuffix(".py")
     if not _NAME.fullmatch(stem):
         hint = "Use letters, digits and _, as in tiled_shared"
         raise InputError(f"'{name}' is no name for a file of its own", hint=hint)

@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.model.errors import InputError
-from harness.model.files.text_files import files_in
-from harness.model.places import CONFIGS_DIR, located
+from harness.model.files.text_files import files_in, shown
+from harness.model.places import CONFIGS_DIR, located, own
 from harness.model.spelling import hint_for
 
+_DEFAULTS = {"device": "auto", "config": "default", "trials": 32}  # of flags; the others have none
 _NOT_SETTINGS = ("gpus", "selftest")  # datasheet peaks, and what only `selftest` uses
 
 
@@ -95,14 +96,18 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
     return ("energy",) * options.energy + ("times",) * options.extra_times
 
 
-def extra_words(options: argparse.Namespace) -> list[str]:
-    """Those flags as they were typed."""
-    return ["--energy"] * options.energy + ["--extra-times"] * options.extra_times
-
-
-def size_words(options: argparse.Namespace) -> list[str]:
-    """--sizes as they were typed."""
-    return [word for each in options.sizes for word in ("--sizes", each)]
+def typed_flags(options: argparse.Namespace, *names: str) -> list[str]:
+    """Return those of the flags `names` that say another thing than without them, as words to type."""
+    words = []
+    for name in names:
+        value = getattr(options, name)
+        if value is True:
+            words.append(f"--{name.replace('_', '-')}")
+        elif isinstance(value, list):
+            words += [word for each in value for word in (f"--{name}", each)]
+        elif value not in (None, False) and value != (own("results") if name == "out" else _DEFAULTS.get(name)):
+            words += [f"--{name}", str(shown(value) if name == "baseline" else value)]
+    return words
 
 
 def check_one_size(options: argparse.Namespace, flag: str) -> None:

@@ -37,102 +37,66 @@ WANT_ANOTHER_DEVICE = frozenset({Status.CHECKED, Status.COMPILED, Status.SKIPPED
 
 
 class ReasonCode(str, Enum):
-    """Why. `CODES_OF` says which of them each status may have."""
+    """Why, each with the statuses that may have it."""
 
-    NONE = ""
-    # incorrect
-    WRONG_VALUES = "wrong_values"
-    WRONG_COUNT = "wrong_count"
-    WRONG_TYPE = "wrong_type"
-    WRONG_SHAPE = "wrong_shape"
-    WRONG_DTYPE = "wrong_dtype"
-    WRONG_DEVICE = "wrong_device"
-    WRONG_LAYOUT = "wrong_layout"
-    NOT_FINITE = "not_finite"
-    STATE_MISMATCH = "state_mismatch"
-    RAISED = "raised"
-    MEMORY_ERROR = "memory_error"
-    RACE = "race"
-    UNINITIALIZED = "uninitialized"
-    BARRIER = "barrier"
-    # imprecise
-    REDUCED_PRECISION = "reduced_precision"
-    # rejected
-    INPUTS_WRITTEN = "inputs_written"
-    ALIASES_INPUT = "aliases_input"
-    CLOCKS_DISAGREE = "clocks_disagree"
-    BELOW_FLOOR = "below_floor"
-    PROTOCOL = "protocol"
-    BUILD_CHANGED = "build_changed"
-    GOES_BY_VALUES = "goes_by_values"
-    # build_failed
-    SYNTAX_ERROR = "syntax_error"
-    COMPILE_ERROR = "compile_error"
-    IMPORT_ERROR = "import_error"
-    NO_MODEL_NEW = "no_model_new"
-    # crashed
-    SIGNAL = "signal"
-    EXITED = "exited"
-    CUDA_ERROR = "cuda_error"
-    # timed_out
-    BUILD_TIMEOUT = "build_timeout"
-    LOAD_TIMEOUT = "load_timeout"
-    LAUNCH_TIMEOUT = "launch_timeout"
-    ROW_TIMEOUT = "row_timeout"
-    # out_of_memory
-    DEVICE_MEMORY = "device_memory"
-    HOST_MEMORY = "host_memory"
-    # unsure
-    NOISY = "noisy"
-    THROTTLED = "throttled"
-    # checked
-    INTERPRETED = "interpreted"
-    NOT_TIMED = "not_timed"
-    # compiled, skipped
-    NO_GPU = "no_gpu"
-    NO_NVCC = "no_nvcc"
-    NO_TRITON = "no_triton"
-    NO_CXX = "no_cxx"
-    NO_DISK = "no_disk"
-    NEEDS_ARCH = "needs_arch"
-    NEEDS_CPU = "needs_cpu"
-    DEVICE_LOST = "device_lost"
-    SAVED_MEANWHILE = "saved_meanwhile"
-    # harness_error
-    EXCEPTION = "exception"
+    def __new__(cls, word: str, *statuses: Status) -> ReasonCode:
+        code = str.__new__(cls, word)
+        code._value_, code.statuses = word, statuses
+        return code
+
+    NONE = "", Status.OK
+    WRONG_VALUES = "wrong_values", Status.INCORRECT
+    WRONG_COUNT = "wrong_count", Status.INCORRECT
+    WRONG_TYPE = "wrong_type", Status.INCORRECT
+    WRONG_SHAPE = "wrong_shape", Status.INCORRECT
+    WRONG_DTYPE = "wrong_dtype", Status.INCORRECT
+    WRONG_DEVICE = "wrong_device", Status.INCORRECT
+    WRONG_LAYOUT = "wrong_layout", Status.INCORRECT
+    NOT_FINITE = "not_finite", Status.INCORRECT
+    STATE_MISMATCH = "state_mismatch", Status.INCORRECT
+    RAISED = "raised", Status.INCORRECT
+    MEMORY_ERROR = "memory_error", Status.INCORRECT
+    RACE = "race", Status.INCORRECT
+    UNINITIALIZED = "uninitialized", Status.INCORRECT
+    BARRIER = "barrier", Status.INCORRECT
+    REDUCED_PRECISION = "reduced_precision", Status.IMPRECISE
+    INPUTS_WRITTEN = "inputs_written", Status.REJECTED
+    ALIASES_INPUT = "aliases_input", Status.REJECTED
+    CLOCKS_DISAGREE = "clocks_disagree", Status.REJECTED
+    BELOW_FLOOR = "below_floor", Status.REJECTED
+    PROTOCOL = "protocol", Status.REJECTED
+    BUILD_CHANGED = "build_changed", Status.REJECTED
+    GOES_BY_VALUES = "goes_by_values", Status.REJECTED
+    SYNTAX_ERROR = "syntax_error", Status.BUILD_FAILED
+    COMPILE_ERROR = "compile_error", Status.BUILD_FAILED
+    IMPORT_ERROR = "import_error", Status.BUILD_FAILED
+    NO_MODEL_NEW = "no_model_new", Status.BUILD_FAILED
+    SIGNAL = "signal", Status.CRASHED
+    EXITED = "exited", Status.CRASHED
+    CUDA_ERROR = "cuda_error", Status.CRASHED
+    BUILD_TIMEOUT = "build_timeout", Status.TIMED_OUT
+    LOAD_TIMEOUT = "load_timeout", Status.TIMED_OUT
+    LAUNCH_TIMEOUT = "launch_timeout", Status.TIMED_OUT
+    ROW_TIMEOUT = "row_timeout", Status.TIMED_OUT
+    DEVICE_MEMORY = "device_memory", Status.OUT_OF_MEMORY
+    HOST_MEMORY = "host_memory", Status.OUT_OF_MEMORY
+    NOISY = "noisy", Status.UNSURE
+    THROTTLED = "throttled", Status.UNSURE
+    INTERPRETED = "interpreted", Status.CHECKED
+    NOT_TIMED = "not_timed", Status.CHECKED
+    NO_GPU = "no_gpu", Status.COMPILED, Status.SKIPPED
+    NO_NVCC = "no_nvcc", Status.SKIPPED
+    NO_TRITON = "no_triton", Status.SKIPPED
+    NO_CXX = "no_cxx", Status.SKIPPED
+    NO_DISK = "no_disk", Status.SKIPPED
+    NEEDS_ARCH = "needs_arch", Status.SKIPPED
+    NEEDS_CPU = "needs_cpu", Status.SKIPPED
+    DEVICE_LOST = "device_lost", Status.SKIPPED
+    SAVED_MEANWHILE = "saved_meanwhile", Status.SKIPPED
+    EXCEPTION = "exception", Status.HARNESS_ERROR
 
 
-_CODES = {
-    Status.OK: [ReasonCode.NONE],
-    Status.INCORRECT: [
-        ReasonCode.WRONG_VALUES, ReasonCode.WRONG_COUNT, ReasonCode.WRONG_TYPE, ReasonCode.WRONG_SHAPE,
-        ReasonCode.WRONG_DTYPE, ReasonCode.WRONG_DEVICE, ReasonCode.WRONG_LAYOUT, ReasonCode.NOT_FINITE,
-        ReasonCode.STATE_MISMATCH, ReasonCode.RAISED, ReasonCode.MEMORY_ERROR, ReasonCode.RACE,
-        ReasonCode.UNINITIALIZED, ReasonCode.BARRIER,
-    ],
-    Status.IMPRECISE: [ReasonCode.REDUCED_PRECISION],
-    Status.REJECTED: [
-        ReasonCode.INPUTS_WRITTEN, ReasonCode.ALIASES_INPUT, ReasonCode.CLOCKS_DISAGREE, ReasonCode.BELOW_FLOOR,
-        ReasonCode.PROTOCOL, ReasonCode.BUILD_CHANGED, ReasonCode.GOES_BY_VALUES,
-    ],
-    Status.BUILD_FAILED: [
-        ReasonCode.SYNTAX_ERROR, ReasonCode.COMPILE_ERROR, ReasonCode.IMPORT_ERROR, ReasonCode.NO_MODEL_NEW,
-    ],
-    Status.CRASHED: [ReasonCode.SIGNAL, ReasonCode.EXITED, ReasonCode.CUDA_ERROR],
-    Status.TIMED_OUT: [
-        ReasonCode.BUILD_TIMEOUT, ReasonCode.LOAD_TIMEOUT, ReasonCode.LAUNCH_TIMEOUT, ReasonCode.ROW_TIMEOUT,
-    ],
-    Status.OUT_OF_MEMORY: [ReasonCode.DEVICE_MEMORY, ReasonCode.HOST_MEMORY],
-    Status.UNSURE: [ReasonCode.NOISY, ReasonCode.THROTTLED],
-    Status.CHECKED: [ReasonCode.INTERPRETED, ReasonCode.NOT_TIMED],
-    Status.COMPILED: [ReasonCode.NO_GPU],
-    Status.SKIPPED: [
-        ReasonCode.NO_NVCC, ReasonCode.NO_GPU, ReasonCode.NO_TRITON, ReasonCode.NO_CXX, ReasonCode.NO_DISK,
-        ReasonCode.NEEDS_ARCH, ReasonCode.NEEDS_CPU, ReasonCode.DEVICE_LOST, ReasonCode.SAVED_MEANWHILE,
-    ],
-    Status.HARNESS_ERROR: [ReasonCode.EXCEPTION],
-}
-CODES_OF: dict[Status, frozenset[ReasonCode]] = {status: frozenset(codes) for status, codes in _CODES.items()}
+CODES_OF = {status: frozenset(code for code in ReasonCode if status in code.statuses) for status in Status}
 
 # What another machine, or the same one at another time, may say otherwise: `skipped` and `unsure` as a whole.
 _OF_THE_MACHINE = frozenset({Status.UNSURE, Status.SKIPPED})

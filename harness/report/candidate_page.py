@@ -25,7 +25,6 @@ from harness.results.samples import compiler_reports, compiler_warnings
 from harness.timing.three_clocks import ThreeClocks
 
 _MOST_KERNELS = 6
-_CALLS = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
 
 
 def render(
@@ -175,17 +174,17 @@ def _besides(record: Record) -> str:
 def _in_short(record: Record) -> str:
     """The row of another size in a line."""
     timed = None if shown_time(record) is None else terminal.time_text(record.time_us)
-    ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi) if timed else ""
+    ratio = terminal.speedup_text(record) if timed else ""
     return _joined(f"at {record.sizes}: {record.status.value}", timed, ratio and f"{ratio} {record.call or ''}".strip())
 
 
 def _speedup(record: Record, color: bool) -> str:
-    ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    ratio = terminal.speedup_text(record)
     over_eager = terminal.ratio_text(record.eager_speedup, record.eager_speedup_lo, record.eager_speedup_hi)
     over_eager = f"{over_eager} over eager ({terminal.time_text(record.eager_us)})" if over_eager and record.eager_us else ""
     if not ratio:
         return over_eager
-    word = paint(record.call or "", _CALLS.get(record.call or "", "dim"), color)
+    word = paint(record.call or "", terminal.CALL_STYLES.get(record.call or "", "dim"), color)
     baseline = f"over {record.baseline}"
     if record.baseline_processes and record.baseline_mean_us:
         baseline += f" ({terminal.time_text(record.baseline_mean_us)}, its mean of {record.baseline_processes} processes)"

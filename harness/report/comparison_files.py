@@ -1,4 +1,5 @@
 """A comparison for other programs and for pages: Markdown, CSV with a row for each verdict, JSON with everything.
+JUnit XML is for build servers that draw it: a suite for each two runs, a case for each candidate.
 
 The keys and columns are documented in docs/compare.md and change only together with `COMPARISON_VERSION`.
 """
@@ -11,20 +12,19 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from harness.model.files.text_files import shown
 from harness.report import terminal
-from harness.report.change_table import pair_columns, pair_remarks
-from harness.report.comparison_text import (
-    device_texts, difference_text, letter, name_text, refusal_texts, unmatched_texts,
+from harness.report.comparison_tables import (
+    across_block, across_remarks, change_text, device_texts, difference_text, figure_blocks, figure_remarks,
+    figures_json, letter, name_text, pair_columns, pair_remarks, refusal_texts, standing, unmatched_texts,
 )
-from harness.report.device_table import across_block, across_remarks
-from harness.report.figure_table import figure_blocks, figure_remarks, figures_json, standing
 from harness.report.next_step import then_compare
 from harness.report.table import Column
-from harness.results.absolute_figures import CLOCKS, Figure, rows_with_baseline
+from harness.results.across_devices import CLOCKS, Figure, rows_with_baseline
 from harness.results.changes import NOT_IN_BOTH, Change
-from harness.results.comparison import Compared
+from harness.results.comparison import Compared, Tripped
 from harness.results.joined_runs import Case
 from harness.results.record import Record
 from harness.timing.stats.trimmed_mean import Interval
@@ -192,3 +192,43 @@ def _plain(text: str) -> str:
     for letter_of_markup in "\\`*_<>|[]":
         text = text.replace(letter_of_markup, f"\\{letter_of_markup}")
     return text
+
+
+def as_junit(compared: Compared, stopped: Sequence[Tripped], *, gated: bool) -> str:
+    """The XML. What the gates stopped has failed; without gates, what is SLOWER or LOST; UNSURE is skipped."""
+    root = ElementTree.Element("testsuites", name="kernel-referee compare")
+    reasons = {(id(each.case), each.run, each.name): f"{each.gate}: {each.reason}" for each in stopped}
+    suites = [(pair.case, pair.run, f"{pair.case.title}: {letter(pair.run)} against {letter(pair.reference)}", [
+        (row.name, change.verdict, f"{change_text(change)} {change.reason}".strip())
+        for row, change in pair.changes if change.reason != NOT_IN_BOTH and not row.is_baseline
+    ]) for pair in compared.pairs]
+    known = {(id(case), run, name) for case, run, _, cells in suites for name, _, _ in cells}
+    for each in stopped:
+        if (id(each.case), each.run, each.name) not in known:
+            title = f"{each.case.title}: {letter(each.run)}"
+            suites.append((each.case, each.run, title, [(each.name, "", each.reason)]))
+    for case, run, title, cells in suites:
+        suite = ElementTree.SubElement(root, "testsuite", name=_xml(title), tests=str(len(cells)))
+        failures = skipped = 0
+        for name, verdict, words in cells:
+            test = ElementTree.SubElement(suite, "testcase", classname=_xml(case.problem), name=_xml(name))
+            reason = reasons.get((id(case), run, name))
+            if reason is None and not gated and verdict in ("SLOWER", "LOST"):
+                reason = f"{verdict}: {words}"
+            if reason is not None:
+                failures += 1
+                ElementTree.SubElement(test, "failure", message=_xml(reason))
+            elif verdict == "UNSURE":
+                skipped += 1
+                ElementTree.SubElement(test, "skipped", message=_xml(f"UNSURE: {words}"))
+            else:
+                ElementTree.SubElement(test, "system-out").text = _xml(f"{verdict} {words}".strip())
+        suite.set("failures", str(failures))
+        suite.set("skipped", str(skipped))
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
+
+
+def _xml(text: str) -> str:
+    """Without what XML 1.0 has no place for."""
+    return "".join(each for each in text if each in "\t\n" or each.isprintable())

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 
 from harness.model.files.text_files import shown
 from harness.report import terminal
-from harness.report.change_table import pair_columns, pair_remarks
-from harness.report.comparison_text import device_texts, difference_text, letter, refusal_texts, unmatched_texts
-from harness.report.device_table import across_remarks, across_tables
-from harness.report.figure_table import figure_remarks, figure_tables
+from harness.report.comparison_tables import (
+    across_remarks, across_tables, device_texts, difference_text, figure_remarks, figure_tables, letter, pair_columns,
+    pair_remarks, refusal_texts, unmatched_texts,
+)
 from harness.report.table import fitted, table_text
-from harness.results.absolute_figures import Figure, rows_with_baseline
+from harness.results.across_devices import Figure, rows_with_baseline
 from harness.results.changes import Pair
 from harness.results.comparison import Compared
 from harness.results.joined_runs import Case

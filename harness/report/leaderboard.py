@@ -1,7 +1,7 @@
 """The leaderboard: the table of all records of a run; the lines below it are `remarks`'.
 
 Pure: it takes records and returns text. A cell is empty where nothing was measured, and a time is shown only
-for a row whose outputs were right. Which records are ranked is decided by `rank`, from `results.ranking`.
+for a row whose outputs were right. Which records are ranked is decided by `results.ranking`.
 """
 
 from __future__ import annotations
@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from harness.model.spelling import listed
-from harness.model.verdict import Status
 from harness.report import sizes_table, terminal
 from harness.report.remarks import next_lines, remarks_on, remarks_on_row
 from harness.report.table import Column, fitted, table_text
 from harness.report.terminal import paint
-from harness.results.ranking import TIMED, class_of, grouped, rank, shown_time
+from harness.results.ranking import TIMED, class_of, grouped, shown_time
 from harness.results.record import Record
 
-__all__ = ["class_of", "rank", "render", "render_row", "title_of"]
-
-_CALL_STYLES = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
 _U_EXPONENTS = {"float64": "⁻⁵³", "float32": "⁻²⁴", "float16": "⁻¹¹", "bfloat16": "⁻⁸"}
 _LONGEST_NAME = 32
 _DROPPED_FIRST = ("kind", "GB/s", "TFLOP/s", "eager's", "built by", "over eager")  # what a narrow terminal loses, in order
@@ -105,9 +101,9 @@ def _columns(group: list[Record], color: bool) -> list[Column]:
         Column("GB/s" if by_bytes else "TFLOP/s", "right", rates("gbytes_s" if by_bytes else "tflops")),
         Column("% SOL", "right", cells(lambda record: terminal.percent_text(record.percent_of_sol))),
         Column("error (u)", "right", [terminal.units_text(record.err_max_u) for record in group]),
-        Column("eager's", "right", [terminal.units_text(_eager_error(record)) for record in group]),
+        Column("eager's", "right", [terminal.units_text(terminal.eager_error(record)) for record in group]),
         Column("kind", "left", [record.kind or "" for record in group]),
-        Column("built by", "left", [_built_cell(record) for record in group]),
+        Column("built by", "left", [terminal.built(record) for record in group]),
     ]
     return [each for each in columns if any(each.cells) or each.title == "#"]
 
@@ -125,32 +121,19 @@ def _gpu(record: Record) -> str:
 
 
 def _status_cell(record: Record, wanted: str | None, color: bool) -> str:
-    if record.role == "baseline" and record.status is Status.OK:
-        outside = None not in (record.precision_class, wanted) and record.precision_class != wanted
-        return paint("outside class" if outside else "baseline", "dim", color)
+    word = terminal.baseline_word(record, wanted)
+    if word is not None:
+        return paint(word, "dim", color)
     return paint(record.status.value, terminal.STATUS_STYLES.get(record.status.value, "red"), color)
 
 
 def _speedup_cell(record: Record, color: bool, *, named: bool) -> str:
     """The speedup; `named` says over what, where rows of a table are over different baselines."""
-    text = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    text = terminal.speedup_text(record)
     text += f" over {record.baseline}" if text and named else ""
     if not text or not record.call:
         return text
-    return f"{text} {paint(record.call, _CALL_STYLES.get(record.call, 'dim'), color)}"
-
-
-def _eager_error(record: Record) -> float | None:
-    """Eager's error on the inputs of this row, where the row has one of its own to set against it."""
-    return None if record.err_max_u is None or record.candidate == "eager" else record.eager_err_max_u
-
-
-def _built_cell(record: Record) -> str:
-    if record.cached:
-        how = "cached"
-    else:
-        how = "" if record.build_s is None else terminal.seconds_text(record.build_s)
-    return ", ".join(part for part in (record.language, how) if part)
+    return f"{text} {paint(record.call, terminal.CALL_STYLES.get(record.call, 'dim'), color)}"
 
 
 def _legend(group: list[Record]) -> str:

@@ -28,8 +28,8 @@ class Progress:
 
     speaks = True
 
-    def __init__(self, stream: TextIO, total: int | None = None, device: str | None = None) -> None:
-        self.stream, self.total, self.finished = stream, total, 0
+    def __init__(self, stream: TextIO, device: str | None = None) -> None:
+        self.stream = stream
         self._device = device  # named before every line, where several processes tell of one each
         self._said: dict[str, str] = {}
         self._doing, self._since_s = "", time.monotonic()
@@ -45,11 +45,9 @@ class Progress:
 
     def done(self, record: Record, device: str | None = None) -> None:
         """Say what became of a candidate or baseline; on which `device`, where there are several."""
-        self.finished += 1
         self._begin("")
         self._said.pop(name_on(device, record.candidate), None)
-        count = f"[{self.finished}/{self.total}] " if self.total else ""
-        said = count + name_on(device or self._device, outcome_text(record))
+        said = name_on(device or self._device, outcome_text(record))
         self._line(said, terminal.STATUS_STYLES.get(record.status.value, "red"))
 
     def note(self, text: str) -> None:
@@ -112,12 +110,12 @@ class NullProgress(Progress):
 class LiveProgress(Progress):
     """A line with a spinner and a clock for each candidate at work, above them the finished ones."""
 
-    def __init__(self, stream: TextIO, total: int | None = None) -> None:
+    def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
         from rich.progress import Progress as Bars
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        super().__init__(stream, total)
+        super().__init__(stream)
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self._bars = Bars(
             SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
@@ -166,9 +164,7 @@ def name_on(device: str | None, text: str) -> str:
     return f"{device} {text}" if device else text
 
 
-def open_progress(
-    stream: TextIO | None = None, *, silent: bool = False, total: int | None = None, device: str | None = None
-) -> Progress:
+def open_progress(stream: TextIO | None = None, *, silent: bool = False, device: str | None = None) -> Progress:
     """The progress that fits the stream (stderr by default): live with a terminal, else plain, or silent.
 
     With `device` it is plain and names it: several processes share the stream then. NO_COLOR is honoured (by rich); a
@@ -178,8 +174,8 @@ def open_progress(
     if silent:
         return NullProgress()
     if device is None and stream.isatty() and os.environ.get("TERM") != "dumb":
-        return LiveProgress(stream, total)
-    return Progress(stream, total, device)
+        return LiveProgress(stream)
+    return Progress(stream, device)
 
 
 def outcome_text(record: Record) -> str:
@@ -188,7 +184,7 @@ def outcome_text(record: Record) -> str:
         reason = (record.reason or "no reason was recorded").strip().splitlines()[0]
         return f"{record.candidate}: {record.status.value}: {terminal.one_line(reason)}"
     parts = [terminal.time_text(record.time_us)] if record.time_us else []
-    ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    ratio = terminal.speedup_text(record)
     parts += [f"{ratio} over {record.baseline}" if record.baseline else ratio] if ratio else []
     if not ratio and record.eager_speedup:  # the baseline of one's own, or a row that has none to be over
         over_eager = terminal.ratio_text(record.eager_speedup, record.eager_speedup_lo, record.eager_speedup_hi)

@@ -1,7 +1,6 @@
 """Numbers and texts as the terminal shows them: units a person reads, no digit that was not measured.
 
-Everything here takes plain values and returns text; what stands where is decided by `leaderboard` and
-`compare`.
+Everything here returns text; what stands where is decided by `leaderboard` and `compare`.
 """
 
 from __future__ import annotations
@@ -12,11 +11,17 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from harness.model.verdict import Status
+
+if TYPE_CHECKING:
+    from harness.results.record import Record
 
 _UNITS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 _OPEN = ("unsure", "checked", "compiled", "skipped")
 STATUS_STYLES = {"ok": "green", **dict.fromkeys(_OPEN, "yellow")}  # others red
+CALL_STYLES = {"FASTER": "green", "SLOWER": "red", "UNSURE": "yellow"}
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
 
@@ -28,6 +33,11 @@ def color_wanted(stream: TextIO) -> bool:
 def width_of(stream: TextIO) -> int:
     """The columns of a terminal; 140 for a file or a pipe, so that no column is lost in a log."""
     return shutil.get_terminal_size().columns if stream.isatty() else 140
+
+
+def fitting(stream: TextIO) -> dict[str, Any]:
+    """The `width` and `color` of what is drawn for a stream."""
+    return {"width": width_of(stream), "color": color_wanted(stream)}
 
 
 def paint(text: str, style: str, color: bool) -> str:
@@ -95,6 +105,30 @@ def ratio_text(ratio: float | None, lo: float | None = None, hi: float | None = 
     # Of so few rounds that scatter so much, no more is known of that end; its digits would only be wide.
     upper = "∞" if hi >= _BEYOND * ratio else _rounded(hi, decimals, ROUND_CEILING)
     return f"{text} [{_rounded(lo, decimals, ROUND_FLOOR)}, {upper}]"
+
+
+def speedup_text(record: Record) -> str:
+    """The speedup of a record with its interval."""
+    return ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+
+
+def baseline_word(record: Record, wanted: str | None) -> str | None:
+    """What the row of a baseline that is ok has for its status, in a table that ranks the class `wanted`; else None."""
+    if record.role != "baseline" or record.status is not Status.OK:
+        return None
+    outside = None not in (record.precision_class, wanted) and record.precision_class != wanted
+    return "outside class" if outside else "baseline"
+
+
+def eager_error(record: Record) -> float | None:
+    """Eager's error on the inputs of this row, where the row has one of its own to set against it."""
+    return None if record.err_max_u is None or record.candidate == "eager" else record.eager_err_max_u
+
+
+def built(record: Record) -> str:
+    """Its language, and how long the build took or that it was cached."""
+    how = "cached" if record.cached else "" if record.build_s is None else seconds_text(record.build_s)
+    return ", ".join(part for part in (record.language, how) if part)
 
 
 def seconds_text(seconds: float) -> str:

@@ -1,22 +1,29 @@
-"""From what a run found out to a record: each field filled from the one place that knows it."""
+"""From what a run found out to a record: each field filled from the one place that knows it.
+
+What all records of one run share, the device's own rates among it, is measured before the first of them.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import math
+import secrets
 import statistics
 import subprocess
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.build.compiler_report import of_each
-from harness.model.physics import percent_of_sol, rates
+from harness.model.peaks import load_peaks
+from harness.model.physics import SpeedLimits, percent_of_sol, rates, speed_limits
 from harness.model.places import IS_INSTALLED, REPOSITORY
+from harness.model.problem import Problem
 from harness.model.problem_notes import ProblemNote, note_text
+from harness.model.settings import Settings
 from harness.model.sizes_text import sizes_text
 from harness.model.verdict import Verdict
 from harness.results.record import Record
@@ -26,10 +33,49 @@ if TYPE_CHECKING:
     from harness.build.product import Build
     from harness.device.bench import Bench
     from harness.judge.judgement import Judgement
-    from harness.results.run_facts import RunFacts
     from harness.timing.timings import Timing
 
 _LOG_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What all records of one run share."""
+
+    run_id: str
+    utc: str
+    config: str
+    config_hash: str
+    command: str | None
+    problem: Problem
+    sizes: dict[str, int]
+    bench: Bench
+    limits: SpeedLimits | None
+    useful_flops: float | None
+    useful_bytes: float | None
+    canary_gbps: float
+    canary_tflops: float | None
+    event_floor_us: float
+    sandbox: str
+
+
+def measured_facts(
+    problem: Problem, sizes: Mapping[str, int], settings: Settings, bench: Bench, utc: str, *, command: str | None,
+    sandbox: str,
+) -> RunFacts:
+    """The facts of a run that begins at `utc`, canaries and the limits of the device among them."""
+    flops = problem.flops.evaluate(sizes) if problem.flops else None
+    useful_bytes = problem.bytes.evaluate(sizes) if problem.bytes else None
+    bandwidth = bench.copy_gbytes_s()
+    peaks = None if bench.limits.is_host else load_peaks(bench.identity.name)
+    return RunFacts(
+        run_id=secrets.token_hex(8), utc=utc, config=settings.name, config_hash=settings.hash, command=command,
+        problem=problem, sizes=sizes, bench=bench,
+        limits=speed_limits(flops, useful_bytes, bandwidth, peaks, problem.accuracy.precision_class),
+        useful_flops=flops, useful_bytes=useful_bytes, canary_gbps=bandwidth,
+        canary_tflops=bench.multiply_add_tflops(), event_floor_us=bench.event_floor_us(),
+        sandbox=f"{sandbox}; {bench.transport}",
+    )
 
 
 def record_of(
@@ -271,14 +317,6 @@ def _is_hidden(timings: Sequence[Timing]) -> bool | None:
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-# The state of the device in a record: as it was while the row was timed, or as its record was made.
-
-if TYPE_CHECKING:
-    from harness.device.bench import Bench
-    from harness.timing.timings import Timing
-
 
 def state_fields(bench: Bench, timings: Sequence[Timing]) -> dict[str, Any]:
     """Medians over the readings after each round, all reasons for throttling, and for how long limits held clocks down.

@@ -6,7 +6,7 @@ devices: each record's speedup is over its own device's baseline.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -120,7 +120,7 @@ def join(runs: Sequence[ResultFile], by: str = "source") -> Joined:
 
 def _case(by_run: dict[int, list[Record]], run_count: int, by: str) -> Case:
     cells_of: dict[tuple[str, str], dict[int, Record]] = {}
-    copied = _copied_sources(by_run.values()) if by == "source" else set()
+    copied = copied_sources(by_run.values()) if by == "source" else set()
     for number, records in by_run.items():
         for record in records:
             by_name = by == "name" or record.source_hash is None or record.source_hash in copied
@@ -191,7 +191,7 @@ def newest_rows(with_records: Sequence[tuple[ResultFile, Sequence[Record]]]) -> 
     return found
 
 
-def _copied_sources(runs: Sequence[list[Record]]) -> set[str]:
+def copied_sources(runs: Iterable[Sequence[Record]]) -> set[str]:
     """Sources that one run holds under several names: those are joined by name as well."""
     copied: set[str] = set()
     for records in runs:

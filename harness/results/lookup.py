@@ -45,17 +45,13 @@ def find_record(words: Sequence[str], results: Path) -> Found:
     if len(words) == 2:
         if not first.is_dir():
             raise InputError("there is no such folder of results", first, hint=_HOW)
-        return _below(first, _stem(words[1]), None)
+        return _below(first, words[1].removesuffix(".py"), None)
     if first.is_dir():
         raise InputError(f"{shown(first)} is a folder of many candidates", hint=f"Type {shown(first)} NAME")
     problem = first.parent.name or None
-    if first.is_file() and not _problems_of(_stem(first.name), results) & {problem}:
+    if first.is_file() and not _problems_of(first.name.removesuffix(".py"), results) & {problem}:
         problem = None  # a candidate's file may lie anywhere: its folder need not be named after the problem
-    return _below(results, _stem(first.name), problem)
-
-
-def _stem(name: str) -> str:
-    return name[:-3] if name.endswith(".py") else name
+    return _below(results, first.name.removesuffix(".py"), problem)
 
 
 def _in_file(path: Path, name: str | None) -> Found:
@@ -67,9 +63,9 @@ def _in_file(path: Path, name: str | None) -> Found:
         if len(names) > 1:
             raise InputError(f"holds {listed(names)}", path, hint=f"Type {shown(path)} {names[-1]}")
         return _found(records, path)
-    matching = [record for record in records if record.candidate == _stem(name)]
+    matching = [record for record in records if record.candidate == name.removesuffix(".py")]
     if not matching:
-        raise InputError(f"has no record of '{name}'", path, hint=hint_for(_stem(name), names, "There are"))
+        raise InputError(f"has no record of '{name}'", path, hint=hint_for(name.removesuffix(".py"), names, "There are"))
     return _found(matching, path)
 
 

@@ -5,12 +5,10 @@ What counts as unchanged is decided here; who asks for it is `suite`.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from harness.results.assembly import harness_hash
 from harness.results.reader import read_records
 from harness.results.record import Record
 from harness.results.result_files import memory_gb
+from harness.results.samples import read_samples
 from harness.results.writer import device_slug
 
 # What another try may turn out differently although nothing that is recorded has changed: a busy machine, a compiler
@@ -41,21 +40,7 @@ class Kept:
 
     def samples(self) -> Mapping[str, Any]:
         """Its raw samples from the `.jsonl` beside the CSV; empty when they are gone."""
-        return _samples_in(self.csv_path.with_suffix(".jsonl")).get((self.record.run_id, self.record.candidate), {})
-
-
-@lru_cache(maxsize=1)
-def _samples_in(path: Path) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """The samples of a run by run and candidate, as far as the file can be read."""
-    found: dict[tuple[str, str], Mapping[str, Any]] = {}
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                each = json.loads(line)
-                found[each["run_id"], each["candidate"]] = each["samples"]
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # a file cut short keeps what it has
-    return found
+        return read_samples(self.csv_path, self.record)
 
 
 def kept_at_every_size(

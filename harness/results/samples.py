@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,25 @@ from harness.results.record import Record
 
 def read_samples(csv_path: Path, record: Record) -> dict[str, Any]:
     """The samples of `record`, as its run wrote them; empty when there are none to be had."""
+    path = csv_path.with_suffix(".jsonl")
     try:
-        lines = csv_path.with_suffix(".jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
+        known = _samples_in(path, path.stat().st_mtime_ns)
     except OSError:
         return {}
-    found: dict[str, Any] = {}
-    for line in lines:
+    return known.get((record.run_id, record.candidate, record.role), {})
+
+
+@lru_cache(maxsize=1)
+def _samples_in(path: Path, changed_ns: int) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The samples of a run by run, name and role, as the file was at that time. Raises OSError."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             body = json.loads(line)
         except ValueError:
             continue
-        if not isinstance(body, dict) or not isinstance(body.get("samples"), dict):
-            continue
-        if (body.get("run_id"), body.get("candidate"), body.get("role")) == (
-            record.run_id, record.candidate, record.role
-        ):
-            found = body["samples"]
+        if isinstance(body, dict) and isinstance(body.get("samples"), dict):
+            found[tuple(str(body.get(name)) for name in ("run_id", "candidate", "role"))] = body["samples"]
     return found
 
 

@@ -14,6 +14,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TextIO
 
@@ -30,6 +31,11 @@ def device_slug(device_name: str, device_kind: str = "cuda") -> str:
     name = _CPU_NOISE.sub(" ", device_name) if device_kind == "cpu" else device_name
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].rstrip("-") or "unknown"
     return f"cpu-{slug}" if device_kind == "cpu" and not slug.startswith("cpu-") else slug
+
+
+def utc_now() -> str:
+    """The time, ISO 8601 in UTC, as records have it."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 class RecordSink(Protocol):

@@ -9,41 +9,36 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from harness.device.bench import Bench
 from harness.device.lock import DeviceLock
 from harness.judge.build_pool import BuildPool, Builds
+from harness.judge.work_queue import first_ready
 from harness.model.candidate import Candidate
 from harness.model.problem import Problem
 from harness.model.settings import Settings
 from harness.report.progress import Progress
 
-Answer = TypeVar("Answer", covariant=True)
-
-
-class OpenDeviceRun(Protocol[Answer]):
-    """A device run whose device, references and control are there."""
-
-    def judge(self, candidate: Candidate, build_pool: BuildPool) -> Answer: ...
+Answer = TypeVar("Answer")
+Judge = Callable[[Candidate, BuildPool], Answer]  # of a device run whose device, references and control are there
 
 
 class CandidateQueue(Generic[Answer]):
     """Use it in a `with`, whose end gives up what is still being built. `left` are those without a verdict.
 
-    Without a `device_run` one is opened by `open_device_run`, before anything is judged. On a CPU all that builds is
-    built before anything is timed: compilers would take the very cores. The device is held while the device run is
-    opened and while a candidate is judged, and waited for at most `wait_s` (as `device.lock` does). Nothing is built
-    here of what comes from another's `builds`.
+    Without a `judge` one is opened by `open_judge`, before anything is judged. On a CPU all that builds is built before
+    anything is timed: compilers would take the very cores. The device is held while the judge is opened and while a
+    candidate is judged, and waited for at most `wait_s` (as `device.lock` does). Nothing is built here of what comes
+    from another's `builds`.
     """
 
     def __init__(
-        self, problem: Problem, settings: Settings, bench: Bench, progress: Progress,
-        device_run: OpenDeviceRun[Answer] | None, open_device_run: Callable[[BuildPool], OpenDeviceRun[Answer]],
-        wait_s: float | None = None, builds: Builds | None = None,
+        self, problem: Problem, settings: Settings, bench: Bench, progress: Progress, judge: Judge[Answer] | None,
+        open_judge: Callable[[BuildPool], Judge[Answer]], wait_s: float | None = None, builds: Builds | None = None,
     ) -> None:
         self._bench, self._progress = bench, progress
-        self._device_run, self._open_device_run = device_run, open_device_run
+        self._judge, self._open_judge = judge, open_judge
         self._device_lock = DeviceLock.on(bench, progress, wait_s)
         self._build_pool = BuildPool(
             problem, [], bench, settings, builds=builds, gently=self._device_lock.is_another_runs
@@ -68,12 +63,12 @@ class CandidateQueue(Generic[Answer]):
         """Judge one: at once what needs no launch, then what is built, in the order in which they came.
 
         None if nothing is left, or nothing was built for `within_s` seconds. Raises HarnessError for what is the user's
-        or the machine's fault; when not even the device run could be opened, nothing is left.
+        or the machine's fault; when not even the judge could be opened, nothing is left.
         """
         if not self.left:
             return None
         candidate = next((each for each in self.left if each.fault is not None), None)
-        if candidate is None or self._device_run is None:
+        if candidate is None or self._judge is None:
             self._begin()
             candidate = self._built(within_s)
         if candidate is None:
@@ -82,10 +77,10 @@ class CandidateQueue(Generic[Answer]):
         # The device may not be free for an hour, and is then waited for anew.
         with self._device_lock.held() if needs_launch else nullcontext():
             self.left.remove(candidate)
-            return self._device_run.judge(candidate, self._build_pool)
+            return self._judge(candidate, self._build_pool)
 
     def _begin(self) -> None:
-        """Open the device run, and let those that have come be built."""
+        """Open the judge, and let those that have come be built."""
         if self._bench.limits.is_host:
             self._open()
         if self._new:
@@ -94,11 +89,11 @@ class CandidateQueue(Generic[Answer]):
         self._open()
 
     def _open(self) -> None:
-        if self._device_run is not None:
+        if self._judge is not None:
             return
         try:
             with self._device_lock.held():
-                self._device_run = self._open_device_run(self._build_pool)
+                self._judge = self._open_judge(self._build_pool)
         except BaseException:
             self.left, self._new = [], []
             raise
@@ -107,9 +102,9 @@ class CandidateQueue(Generic[Answer]):
         """The next one that could be judged, waited for at most so long."""
         until = None if within_s is None else time.monotonic() + within_s
         while self.left:
-            ready = [each for each in self.left if self._could_be_judged(each)]
-            if ready:
-                return min(ready, key=self._needs_launch)
+            candidate = first_ready(self.left, self._could_be_judged, self._needs_launch)
+            if candidate is not None:
+                return candidate
             left_s = None if until is None else until - time.monotonic()
             if left_s is not None and left_s <= 0:
                 return None

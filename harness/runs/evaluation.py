@@ -12,7 +12,7 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,17 +31,41 @@ from harness.model.scaffold import checked_name
 from harness.model.settings import Settings, load_settings
 from harness.reference.evidence import Evidence
 from harness.report.progress import NullProgress, Progress
-from harness.results.kernelbench import result_fields
 from harness.results.ranking import rank_of
 from harness.results.record import Record
 from harness.results.samples import compiler_reports, evidence_in
-from harness.results.scores import reward_of
-from harness.results.writer import RunFiles, device_slug, jsonable
-from harness.runs.candidate_queue import CandidateQueue
+from harness.results.scores import result_fields, reward_of
+from harness.results.writer import RunFiles, device_slug, jsonable, utc_now
+from harness.runs.candidate_queue import CandidateQueue, Judge
 from harness.sandbox.prestart import prestart
 
 _MOST_AT_ONCE = 8  # built side by side
+UNNAMED = "candidate"
 _MOST_DEVICE_RUNS = 4  # problems that stay warm; each holds its parameters on the device
+
+
+def problem_given(problem: Problem | Path | str, mode: str | None, baseline: Path | str | None) -> Problem:
+    """Return the problem that a program asks for, by its name or file or itself. Raises InputError."""
+    if not isinstance(problem, Problem):
+        problem = load_problem(find_problem(Path(problem)))
+    return over_baseline(in_mode(problem, mode), None if baseline is None else Path(baseline))
+
+
+def source_given(source: str | Path, name: str | None) -> Path | str:
+    """Return where the candidate's file lies, or its text where it has none or is to be called otherwise. Raises InputError."""
+    if isinstance(source, Path):
+        source = located(source)
+        if not source.is_file():
+            raise InputError("there is no such candidate file", source)
+        if name in (None, source.stem):
+            return source
+        source = source.read_text(encoding="utf-8", errors="replace")
+    try:
+        source.encode()
+    except UnicodeEncodeError as error:
+        said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
+        raise InputError(said) from None
+    return source
 
 
 @dataclass(frozen=True)
@@ -144,9 +168,7 @@ class Referee:
         one that is right is `checked`. Its build and its checks may take `budget_s` seconds together.
         """
         settings = load_settings(config)
-        if not isinstance(problem, Problem):
-            problem = load_problem(find_problem(Path(problem)))
-        problem = over_baseline(in_mode(problem, mode), None if baseline is None else Path(baseline))
+        problem = problem_given(problem, mode, baseline)
         path = self._written(source, name, ".py" if problem.form is None else problem.form.suffix)
         try:
             candidates = rivals_of(problem.baseline, [read_candidate(path, form=problem.form)])
@@ -174,41 +196,33 @@ class Referee:
         builds: Builds | None = None,
     ) -> CandidateQueue[Evaluation]:
         """A queue of candidates for this device, to which more may be added while others are built and judged."""
-        key = _key_of(problem, settings)
+        key = key_of(problem, settings)
         if key in self._device_runs:
             self._device_runs.move_to_end(key)
         budget_s = math.inf if budget_s is None else budget_s
 
-        def wished(warm: _Warm) -> _Wished:
-            return _Wished(warm, check_only, budget_s)
+        def judge_of(warm: _Warm) -> Judge[Evaluation]:
+            return partial(warm.judge, check_only, budget_s)
 
         return CandidateQueue(
             problem, replace(settings, build_timeout_s=min(settings.build_timeout_s, budget_s)), self._bench,
-            self._progress, wished(self._device_runs[key]) if key in self._device_runs else None,
-            lambda build_pool: wished(self._opened(problem, settings, build_pool)), self._wait_s, builds,
+            self._progress, judge_of(self._device_runs[key]) if key in self._device_runs else None,
+            lambda build_pool: judge_of(self._opened(problem, settings, build_pool)), self._wait_s, builds,
         )
 
     def csv_of(self, problem: Problem, settings: Settings) -> Path | None:
         """Where the records of this problem are kept, if they are."""
-        key = _key_of(problem, settings)
+        key = key_of(problem, settings)
         files = self._device_runs[key].row.files if key in self._device_runs else None
         return files.csv_path if files else None
 
     def _written(self, source: str | Path, name: str | None, suffix: str) -> Path:
         """A file of the candidate that can be read from inside the sandbox."""
+        source = source_given(source, name)
         if isinstance(source, Path):
-            source = located(source)
-            if not source.is_file():
-                raise InputError("there is no such candidate file", source)
-            if name is None or name == source.stem:
-                return source
-            source = source.read_text(encoding="utf-8", errors="replace")
-        path = self._folder / f"{checked_name(name or 'candidate')}{suffix}"
-        try:
-            path.write_text(source, encoding="utf-8")
-        except UnicodeEncodeError as error:
-            said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
-            raise InputError(said) from None
+            return source
+        path = self._folder / f"{checked_name(name or UNNAMED)}{suffix}"
+        path.write_text(source, encoding="utf-8")
         return path
 
     def _opened(self, problem: Problem, settings: Settings, build_pool: BuildPool) -> _Warm:
@@ -216,22 +230,20 @@ class Referee:
         while len(self._device_runs) >= _MOST_DEVICE_RUNS:
             self._device_runs.popitem(last=False)[1].row.finish()
             self._bench.release_memory()
-        row, utc = _LastRow(problem), _utc_now()
+        row, utc = _LastRow(problem), utc_now()
         if self._out_dir is not None:
             slug = device_slug(self._bench.identity.name, self._bench.kind)
             row.files = RunFiles.create(self._out_dir, problem.name, slug, utc)
         device_run = DeviceRun(problem, settings, self._bench, build_pool, row, self._progress, utc)
-        warm = self._device_runs[_key_of(problem, settings)] = _Warm(device_run, row)
+        warm = self._device_runs[key_of(problem, settings)] = _Warm(device_run, row)
         return warm
 
 
-def _utc_now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
-
-
-def _key_of(problem: Problem, settings: Settings) -> tuple[Any, ...]:
+def key_of(problem: Problem, settings: Settings | None) -> tuple[Any, ...]:
+    """Return what a problem stays warm under: all that its references and its control hang on."""
     over = problem.baseline and problem.baseline.source_hash
-    return str(problem.path.resolve()), problem.hash, problem.mode, tuple(problem.sizes.items()), over, settings
+    sizes = (tuple(each.items()) for each in (problem.sizes, problem.cpu_sizes, *problem.check_sizes))
+    return str(problem.path.resolve()), problem.name, problem.hash, problem.mode, *sizes, over, settings
 
 
 @dataclass
@@ -261,20 +273,10 @@ class _Warm:
     device_run: DeviceRun
     row: _LastRow
 
-
-@dataclass(frozen=True)
-class _Wished:
-    """A warm device run for candidates that are only checked, or have a budget."""
-
-    warm: _Warm
-    check_only: bool
-    budget_s: float
-
-    def judge(self, candidate: Candidate, build_pool: BuildPool) -> Evaluation:
-        device_run, row = self.warm.device_run, self.warm.row
-        device_run.judge_alone(candidate, build_pool, _utc_now(), check_only=self.check_only, budget_s=self.budget_s)
-        (record,) = rank_of([row.record], row.problem)
-        return Evaluation(record, row.samples)
+    def judge(self, check_only: bool, budget_s: float, candidate: Candidate, build_pool: BuildPool) -> Evaluation:
+        self.device_run.judge_alone(candidate, build_pool, utc_now(), check_only=check_only, budget_s=budget_s)
+        (record,) = rank_of([self.row.record], self.row.problem)
+        return Evaluation(record, self.row.samples)
 
 
 def evaluate(

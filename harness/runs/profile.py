@@ -22,9 +22,8 @@ from harness.reference.reference_model import Reference
 from harness.report.progress import Progress
 from harness.sandbox.environment import scrubbed
 from harness.sandbox.strongest import strongest_sandbox
-from harness.tools.counters.measurement import measure
+from harness.tools.counters.measurement import Read, measure
 from harness.tools.counters.ncu import require_tool
-from harness.tools.counters.ncu_output import Read
 from harness.tools.launch_files import SmallLaunch
 
 _LIMIT_S = 300.0

@@ -175,5 +175,5 @@ def _line(record: Record) -> str:
     title = f"{record.problem} ({record.sizes}): {what} over {'itself' if what == 'eager' else 'eager'}"
     if off_by(record) is None:
         return f"{title}: {record.status.value}: {terminal.one_line(record.reason or '')}"
-    ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+    ratio = terminal.speedup_text(record)
     return f"{title} {ratio} {record.call}, {terminal.time_text(record.time_us or 0.0)}"

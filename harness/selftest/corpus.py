@@ -6,13 +6,14 @@ the corpus is imported here; what runs it is `adversarial`.
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.model.candidate import named
-from harness.model.errors import InputError
+from harness.model.errors import InputError, NothingToRun
 from harness.model.files.text_files import files_in, joined
 from harness.model.places import SHIPPED
 from harness.model.spelling import listed, nearest
@@ -206,3 +207,30 @@ def _foreign_groups(folder: Path) -> Iterator[InputError]:
             guess = nearest(path.name, GROUPS)
             hint = f"Did you mean {folder / guess}?" if guess else f"The groups are {listed(GROUPS)}."
             yield InputError("is no group of the corpus", path, hint=hint)
+
+
+def chosen(cases: Sequence[Case], only: Sequence[str], skip: Sequence[str]) -> list[Case]:
+    """Those of `cases` that `only` names and `skip` does not; a glob is for a name or for group/name.
+
+    Raises InputError for a glob that matches no case, NothingToRun when none is left.
+    """
+    wanted = _matching(cases, only, "--only") if only else set(cases)
+    left = [case for case in cases if case in wanted - _matching(cases, skip, "--skip")]
+    if not left:
+        raise NothingToRun("no case of the corpus is left after --only and --skip. Skip fewer")
+    return left
+
+
+def _matching(cases: Sequence[Case], globs: Sequence[str], flag: str) -> set[Case]:
+    matched: set[Case] = set()
+    for glob in globs:
+        pattern = glob.removesuffix(".py")
+        found = [case for case in cases if any(
+            fnmatch.fnmatchcase(name, pattern) for name in (case.name, f"{case.group}/{case.name}")
+        )]
+        if not found:
+            guess = nearest(pattern, [case.name for case in cases])
+            hint = f"Did you mean '{guess}'?" if guess else "A glob is for a name, or for group/name as in 'clock/*'."
+            raise InputError(f"{flag} '{glob}' matches no case of the corpus", hint=hint)
+        matched.update(found)
+    return matched

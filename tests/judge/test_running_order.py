@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.judge.worker_prestart import as_they_get_ready
+from harness.judge.work_queue import WorkQueue
 
 
 class Builds:
@@ -27,7 +27,7 @@ class Builds:
 
 def judged(entries, builds, slow=(), after_each=lambda builds: None):
     pairs = []
-    for pair in as_they_get_ready(entries, builds.is_ready, lambda entry: entry in slow, builds.wait):
+    for pair in WorkQueue(entries).alone(builds.is_ready, lambda entry: entry in slow, builds.wait):
         pairs.append(pair)
         after_each(builds)
     return pairs
@@ -70,7 +70,7 @@ def test_the_slow_gives_way_to_what_was_built_meanwhile():
 def test_each_is_judged_once_and_none_before_it_is_ready(built, done, slow):
     builds, entries = Builds(list(built), done), list(range(8))
     seen = []
-    for entry, following in as_they_get_ready(entries, builds.is_ready, lambda entry: entry in slow, builds.wait):
+    for entry, following in WorkQueue(entries).alone(builds.is_ready, lambda entry: entry in slow, builds.wait):
         assert builds.is_ready(entry)
         assert following is None or (builds.is_ready(following) and following not in seen and following != entry)
         seen.append(entry)
@@ -80,4 +80,4 @@ def test_each_is_judged_once_and_none_before_it_is_ready(built, done, slow):
 def test_nothing_is_asked_of_no_entries():
     assert judged([], Builds([])) == []
     with pytest.raises(StopIteration):
-        next(as_they_get_ready([], None, None, None))
+        next(WorkQueue([]).alone(None, None, None))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.leaderboard import rank, render
+from harness.report.leaderboard import render
+from harness.results.ranking import rank
 from harness.results.reader import read_records
 from harness.results.record import Record
 

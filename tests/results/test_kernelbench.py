@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.model.verdict import CODES_OF, ReasonCode, Status
-from harness.results.kernelbench import result_fields
 from harness.results.record import Record
+from harness.results.scores import result_fields
 
 SAMPLES = {
     "players": [{"candidate_us": [1000.0, 3000.0]}],

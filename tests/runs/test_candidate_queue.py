@@ -106,7 +106,7 @@ def new_queue(builds, monkeypatch, tmp_path):
         bench = SimpleNamespace(
             limits=limits_of(kind), identity=SimpleNamespace(uuid="GPU-queue", name="a device"), settle=lambda: None,
         )
-        made = CandidateQueue(None, None, bench, NullProgress(), DeviceRun() if is_open else None, lambda _: opens())
+        made = CandidateQueue(None, None, bench, NullProgress(), DeviceRun().judge if is_open else None, lambda _: opens().judge)
         queues.append(made)
         return made.__enter__()
 
@@ -149,7 +149,7 @@ def test_a_gpu_is_held_while_something_is_launched_on_it_and_not_for_what_is_onl
     queue, first, second = new_queue("cuda"), candidate("first"), candidate("second")
     queue.add([first, second])
     builds.ends_while_waited_for = [(first,), (second, COMPILED)]
-    device_run = queue._device_run
+    device_run = queue._judge.__self__
     assert [queue.judge_next(), is_gated(), queue.judge_next()] == ["first", False, "second"]
     assert device_run.judged == [("first", True), ("second", False)]
 
@@ -157,7 +157,7 @@ def test_a_gpu_is_held_while_something_is_launched_on_it_and_not_for_what_is_onl
 def test_a_cpu_is_held_while_something_is_timed_and_not_while_it_is_built(new_queue, builds):
     queue = new_queue("cpu")
     queue.add([candidate("mine")])
-    device_run, held = queue._device_run, []
+    device_run, held = queue._judge.__self__, []
     builds.wait_for_one = lambda *_: (held.append(is_gated()), builds.end(builds.under_way[0]))
     assert queue.judge_next() == "mine"
     assert held == [False] and device_run.judged == [("mine", True)] and not is_gated()

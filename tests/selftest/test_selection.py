@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.model.errors import InputError, NothingToRun
-from harness.selftest.corpus import read_corpus
-from harness.selftest.selection import chosen
+from harness.selftest.corpus import chosen, read_corpus
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli.diagnosis.finding import MISSING, NOTE, OK, Finding
-from harness.cli.diagnosis.host import bytes_text
+from harness.cli.diagnosis.host import MISSING, NOTE, OK, Finding, bytes_text
 from harness.model.places import IS_INSTALLED, REPOSITORY, python_of
 
 if TYPE_CHECKING:

@@ -8,24 +8,41 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.attribution.device_code import find_cuobjdump
 from harness.build.cache import ENVIRONMENT_VARIABLE, default_root
 from harness.build.toolchain import NVCC_HINT, Toolchain
-from harness.cli.diagnosis.finding import MISSING, NOTE, OK, Finding
 from harness.device import core_watch
 from harness.sandbox.strongest import NO_SANDBOX, NO_SANDBOX_HINT, strongest_sandbox
 from harness.tools.counters import ncu as counters
 from harness.tools.sanitizer.compute_sanitizer import HINT, find_tool
 
+OK, MISSING, NOTE = "ok", "missing", "note"
 _LEAST_FREE_BYTES = 5 << 30
 _VERSION_TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A line of the doctor's report: `state` is "ok", "missing" or "note" (absent or weaker, and not needed here), `hint`
+    how to get it.
+    """
+
+    name: str
+    state: str
+    text: str
+    hint: str | None = None
+
+    def to_json(self) -> dict[str, str | None]:
+        return asdict(self)
 
 
 def python_finding() -> Finding:
@@ -36,6 +53,33 @@ def python_finding() -> Finding:
         hint = "extensions and Triton compile against it: apt install python3-dev"
         return Finding("Python", MISSING, f"{text}, without Python.h", hint)
     return Finding("Python", OK, text)
+
+
+def bytecode_finding() -> Finding | None:
+    """A note with the command that compiles PyTorch's bytecode where it is missing; None where it is there.
+
+    What stands for the rest is a module that only candidates' processes import: the sandbox keeps those from writing
+    any.
+    """
+    folder = _torch_folder()
+    source = None if folder is None else Path(folder, "_inductor", "compile_fx.py")
+    if source is None or not source.is_file() or Path(importlib.util.cache_from_source(source)).is_file():
+        return None
+    text = "PyTorch's is missing: each run reads some thousand source files anew, which takes seconds"
+    return Finding("bytecode", NOTE, text, f"{shlex.quote(sys.executable)} -m compileall -q {shlex.quote(folder)}")
+
+
+def advice_on_bytecode() -> str | None:
+    """What to type before the next run, in one line; None where there is nothing to gain, or no right to write there."""
+    found = bytecode_finding()
+    if found is None or not os.access(_torch_folder(), os.W_OK):
+        return None
+    return f"each run begins seconds later than it could, as PyTorch has no compiled bytecode here; once: {found.hint}"
+
+
+def _torch_folder() -> str | None:
+    spec = importlib.util.find_spec("torch")
+    return None if spec is None or not spec.submodule_search_locations else spec.submodule_search_locations[0]
 
 
 def nvcc_finding(toolchain: Toolchain, *, on_gpu: bool) -> Finding:
@@ -62,7 +106,7 @@ def ninja_finding() -> Finding:
     # The builder looks beside its Python too, where the wheel puts it.
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     program = shutil.which("ninja", path=places)
-    version = None if program is None else _first_line([program, "--version"])
+    version = None if program is None else next(iter(_printed_by([program, "--version"])), None)
     if version is None:
         return Finding("ninja", MISSING, "not found; load_inline builds with it", "pip install ninja")
     return Finding("ninja", OK, f"{version} at {program}")
@@ -94,24 +138,20 @@ def cuobjdump_finding(*, on_gpu: bool) -> Finding | None:
 
 def sanitizer_finding(*, on_gpu: bool) -> Finding | None:
     """Only of interest with a GPU, and for --sanitize alone."""
-    if not on_gpu:
-        return None
-    program = find_tool()
-    if program is None:
-        return Finding("compute-sanitizer", NOTE, "not found; run --sanitize cannot be had without it", HINT)
-    version = _line_of([program, "--version"], "Version")
-    return Finding("compute-sanitizer", OK, f"{version or 'of unknown version'} at {program}, for run --sanitize")
+    return _tool_finding("compute-sanitizer", find_tool(), HINT, "run --sanitize") if on_gpu else None
 
 
 def profiler_finding(*, on_gpu: bool) -> Finding | None:
     """Whether there is an ncu for `profile`; None where there is no GPU to read."""
-    if not on_gpu:
-        return None
-    program = counters.find_tool()
+    return _tool_finding("ncu", counters.find_tool(), counters.HINT, "`profile`") if on_gpu else None
+
+
+def _tool_finding(name: str, program: str | None, hint: str, use: str) -> Finding:
     if program is None:
-        return Finding("ncu", NOTE, "not found; `profile` cannot be had without it", counters.HINT)
-    version = _line_of([program, "--version"], "Version")
-    return Finding("ncu", OK, f"{version or 'of unknown version'} at {program}, for `profile`")
+        return Finding(name, NOTE, f"not found; {use} cannot be had without it", hint)
+    versions = [line.removeprefix("Version") for line in _printed_by([program, "--version"]) if line.startswith("Version")]
+    version = versions[0].strip() if versions else ""
+    return Finding(name, OK, f"{version or 'of unknown version'} at {program}, for {use}")
 
 
 def core_watch_finding(*, on_gpu: bool) -> Finding | None:
@@ -174,15 +214,6 @@ def _bytes_below(folder: Path) -> int:
             except OSError:
                 pass  # deleted by a run that goes on meanwhile
     return total
-
-
-def _first_line(command: list[str]) -> str | None:
-    return next(iter(_printed_by(command)), None)
-
-
-def _line_of(command: list[str], word: str) -> str | None:
-    """What stands behind `word` on the line that begins with it."""
-    return next((line.removeprefix(word).strip() for line in _printed_by(command) if line.startswith(word)), None)
 
 
 def _printed_by(command: list[str]) -> list[str]:

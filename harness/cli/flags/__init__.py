@@ -12,8 +12,8 @@ from pathlib import Path
 
 from harness import __version__
 from harness.cli.completion import answer_the_shell
-from harness.cli.flags import device_flags, project_flags, result_flags
-from harness.cli.flags.parser import EXIT_CODES, Parser
+from harness.cli.flags import verb_flags
+from harness.cli.flags.verb_flags import EXIT_CODES, Parser
 from harness.model.errors import InputError
 from harness.model.places import PROGRAM
 
@@ -35,12 +35,12 @@ _EXAMPLES = (
 
 # What adds each verb's flags, in the order of --help.
 _ADD = {
-    "run": device_flags.add_run, "watch": device_flags.add_watch, "tune": device_flags.add_tune, "suite": device_flags.add_suite,
-    "list": project_flags.add_list, "doctor": project_flags.add_doctor,
-    "compare": result_flags.add_compare, "scores": result_flags.add_scores, "report": result_flags.add_report,
-    "show": result_flags.add_show, "reproduce": result_flags.add_reproduce, "profile": device_flags.add_profile,
-    "new": project_flags.add_new, "new-problem": project_flags.add_new_problem, "serve": device_flags.add_serve,
-    "cache": project_flags.add_cache, "selftest": device_flags.add_selftest,
+    "run": verb_flags.add_run, "watch": verb_flags.add_watch, "tune": verb_flags.add_tune, "suite": verb_flags.add_suite,
+    "list": verb_flags.add_list, "doctor": verb_flags.add_doctor, "compare": verb_flags.add_compare,
+    "scores": verb_flags.add_scores, "report": verb_flags.add_report, "show": verb_flags.add_show,
+    "reproduce": verb_flags.add_reproduce, "profile": verb_flags.add_profile, "new": verb_flags.add_new,
+    "new-problem": verb_flags.add_new_problem, "serve": verb_flags.add_serve, "cache": verb_flags.add_cache,
+    "selftest": verb_flags.add_selftest,
 }
 VERBS = tuple(_ADD)
 

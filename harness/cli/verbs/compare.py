@@ -13,8 +13,8 @@ from harness.model.errors import HarnessError, InputError
 from harness.model.places import PROGRAM
 from harness.model.spelling import hint_for
 from harness.report import terminal
-from harness.report.comparison_text import letter
-from harness.results.absolute_figures import Figure, figures_named
+from harness.report.comparison_tables import letter
+from harness.results.across_devices import Figure, figures_named
 from harness.results.comparison import Compared, Gate, Tripped, tripped
 from harness.results.joined_runs import JOINS, is_forcible, join
 from harness.results.result_files import ResultFile, find_runs, is_readable
@@ -83,7 +83,7 @@ def _leave(
 ) -> None:
     """Write what a build server picks up: JUnit where it was asked for, Markdown where the step has a summary."""
     if options.junit is not None:
-        from harness.report.junit import as_junit
+        from harness.report.comparison_files import as_junit
 
         _write(options.junit, as_junit(compared, stopped, gated=bool(options.fail_on)) + "\n", "w", "--junit")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")

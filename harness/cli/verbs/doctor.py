@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from harness import __version__
 from harness.build.toolchain import find_toolchain
 from harness.cli.diagnosis import gpu, host
-from harness.cli.diagnosis.bytecode import bytecode_finding
-from harness.cli.diagnosis.finding import MISSING, NOTE, OK, Finding
+from harness.cli.diagnosis.host import MISSING, NOTE, OK, Finding, bytecode_finding
 from harness.model.places import PROGRAM
 from harness.report import terminal
 
@@ -29,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
             "harness_version": __version__, "runs_on": device, "findings": [each.to_json() for each in findings],
         }))
     else:
-        print(report_text(findings, terminal.width_of(sys.stdout), terminal.color_wanted(sys.stdout)))
+        print(report_text(findings, **terminal.fitting(sys.stdout)))
     return 0 if device else EXIT_NOTHING_RUNS
 
 

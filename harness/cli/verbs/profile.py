@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 from harness.device.choice import check_device_name, require_torch
-from harness.model.candidate import Candidate, read_candidate
+from harness.model.candidate import Candidate, file_named, read_candidate
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
 from harness.model.places import folders_of
 from harness.model.problem import Problem, find_problem, in_mode, load_problem, problems_by_name
 from harness.model.settings import load_settings
 from harness.model.sizes_text import sizes_text
-from harness.model.spelling import hint_for, listed
+from harness.model.spelling import listed
 from harness.report import terminal
 
 EXIT_NOTHING_RAN = 4
@@ -48,9 +48,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"{candidate.name}: no counters were read: {found.read.trouble}", file=sys.stderr)
     else:
         title = " · ".join(filter(None, (_name(candidate), problem.name, sizes, found.device.name, "one cold call")))
-        print(render(
-            title, found.read.kernels, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout)
-        ))
+        print(render(title, found.read.kernels, **terminal.fitting(sys.stdout)))
     return EXIT_NOTHING_RAN if found.read.trouble else 0
 
 
@@ -65,33 +63,17 @@ def _meant(word: str, problem: Path | None, folder: Path | None) -> tuple[Path, 
         return path, _problem_of(path, problem, folder)
     if path.parent.name and problem is None and folder is None:
         problem, word = find_problem(Path(path.parent.name)), path.name
-    name = word[:-3] if word.endswith(".py") else word
-    if problem is not None or folder is not None:
-        if problem is None:
-            raise InputError("--candidates needs --problem beside it", hint="Type --problem problems/NAME.yaml")
+    if folder is not None and problem is None:
+        raise InputError("--candidates needs --problem beside it", hint="Type --problem problems/NAME.yaml")
+    if problem is not None:
         loaded = load_problem(find_problem(problem), folder)
-        folders = loaded.candidate_folders
-        files = {each.stem: each for folder in reversed(folders) for each in sorted(folder.glob("[!_.]*.py"))}
-        if name not in files:
-            raise _no_such(name, list(files.values()), " and ".join(map(shown, folders)))
-        return files[name], loaded
-    folders = folders_of("candidates")
-    files = {
-        (each.parent.name, each.stem): each
-        for folder in reversed(folders) for each in sorted(folder.glob("*/[!_.]*.py"))
-    }
-    matching = [each for each in files.values() if each.stem == name]
-    if not matching:
-        raise _no_such(name, list(files.values()), " and ".join(map(shown, folders)) or "candidates/")
-    if len(matching) > 1:
-        of = [each.parent.name for each in matching]
-        raise InputError(f"'{name}' is a candidate for {listed(of)}", hint=f"Type {of[0]}/{name}")
-    return matching[0], _problem_of(matching[0], None, None)
-
-
-def _no_such(name: str, files: list[Path], where: object) -> InputError:
-    hint = hint_for(name, sorted({each.stem for each in files}), "There are") if files else None
-    return InputError(f"there is no candidate '{name}' in {where}", hint=hint)
+        return file_named(word, loaded.candidate_folders), loaded
+    homes = [home for folder in folders_of("candidates") for home in sorted(folder.glob("*/"))]
+    file = file_named(word, homes)
+    of = list(dict.fromkeys(home.name for home in homes if (home / file.name).is_file()))
+    if len(of) > 1:
+        raise InputError(f"'{file.stem}' is a candidate for {listed(of)}", hint=f"Type {of[0]}/{file.stem}")
+    return file, _problem_of(file, None, None)
 
 
 def _problem_of(path: Path, named: Path | None, folder: Path | None) -> Problem:

@@ -7,14 +7,13 @@ import contextlib
 import json
 import os
 import webbrowser
-from datetime import datetime, timezone
 from pathlib import Path
 
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
 from harness.model.places import folders_of
-from harness.report.html.run_files import gather
-from harness.report.html.sources import find_sources
+from harness.report.html.run_files import find_sources, gather
+from harness.results.writer import utc_now
 
 _MARK = b"kernel-referee report"  # in the head of every page of ours
 _HEAD_BYTES = 4096
@@ -26,29 +25,20 @@ def run(options: argparse.Namespace) -> int:
     _check_out(out)
     for folder in options.candidates:
         if not folder.is_dir():
-            raise InputError(
-                "there is no such folder of candidates", folder, hint="Leave --candidates out for candidates/"
-            )
+            hint = "Leave --candidates out for candidates/"
+            raise InputError("there is no such folder of candidates", folder, hint=hint)
     gathered = gather(options.paths)
 
     from harness.report.html.page import render
 
-    utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    utc = utc_now()
     page = render(gathered, find_sources([*options.candidates, *folders_of("candidates")]), utc)
     size = _write(out, page.html)
     if options.json:
-        print(
-            json.dumps(
-                {
-                    "html": str(out),
-                    "bytes": size,
-                    "runs": len(gathered.runs),
-                    "problems": page.problems,
-                    "rows": page.entries,
-                    "notes": list(page.notes),
-                }
-            )
-        )
+        print(json.dumps({
+            "html": str(out), "bytes": size, "runs": len(gathered.runs), "problems": page.problems, "rows": page.entries,
+            "notes": list(page.notes),
+        }))
     else:
         for note in page.notes:
             print(f"note: {note}")

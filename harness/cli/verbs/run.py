@@ -9,15 +9,15 @@ import sys
 from typing import Any
 
 from harness.build.toolchain import check_architectures, find_toolchain, parse_architectures
-from harness.cli.diagnosis.bytecode import advice_on_bytecode
+from harness.cli.diagnosis.host import advice_on_bytecode
 from harness.device.choice import check_device_name, check_device_names, check_ray, ray_words, require_torch
 from harness.device.early_context import open_context_early
 from harness.model.candidate import find_candidates, rivals_of
 from harness.model.errors import NothingToRun
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM, own
-from harness.model.problem import at_sizes, find_problem, in_mode, load_problem, over_baseline, with_baselines
-from harness.model.settings import check_one_size, extra_words, extras_of, load_settings, size_words
+from harness.model.places import PROGRAM
+from harness.model.problem import asked_problem
+from harness.model.settings import check_one_size, extras_of, load_settings, typed_flags
 from harness.results.own_baseline import fault_of
 from harness.sandbox.prestart import import_ahead, prestart, uncollected
 from harness.tools.sanitizer.compute_sanitizer import require_tool
@@ -27,13 +27,11 @@ EXIT_STRICT, EXIT_HARNESS_FAILED, EXIT_NOTHING_RAN = 1, 1, 4
 
 def run(options: argparse.Namespace) -> int:
     """Validate everything that needs no torch first, then judge. Returns the exit code."""
-    [word] = options.problem
     check_device_name(options.device)
     check_ray(options)
     names = check_device_names(options.devices, options.device) if options.devices else (options.device,)
     import_ahead()  # it takes longer than all that may be found wrong here
-    problem = at_sizes(in_mode(load_problem(find_problem(word), options.candidates), options.mode), options.sizes)
-    problem = over_baseline(with_baselines(problem, options.baselines), options.baseline)
+    problem = asked_problem(options)
     settings = load_settings(options.config)
     if options.devices or options.ray:
         check_one_size(options, "--ray" if options.ray else "--devices")
@@ -133,30 +131,11 @@ def _architectures(options: argparse.Namespace) -> tuple[str, ...]:
 
 def _command(options: argparse.Namespace) -> str:
     """What to type to run this problem again in the same way, all its candidates."""
-    words = [*PROGRAM.split(), str(shown(options.problem[0]))]
-    if options.candidates is not None:
-        words += ["--candidates", str(options.candidates)]
-    if options.mode is not None:
-        words += ["--mode", options.mode]
-    if options.baselines is not None:
-        words += ["--baselines", options.baselines]
-    if options.baseline is not None:
-        words += ["--baseline", str(shown(options.baseline))]
-    words += size_words(options)
-    if options.devices is not None:
-        words += ["--devices", options.devices]
-    elif options.device != "auto":
-        words += ["--device", options.device]
-    words += ray_words(options)
-    if options.config != "default":
-        words += ["--config", options.config]
-    if options.out != own("results"):
-        words += ["--out", str(options.out)]
-    if options.arch is not None:
-        words += ["--arch", options.arch]
-    if options.sanitize:
-        words.append("--sanitize")
-    words += extra_words(options)
+    flags = (
+        "candidates", "mode", "baselines", "baseline", "sizes", "devices" if options.devices else "device", "config",
+        "out", "arch", "sanitize", "energy", "extra_times",
+    )
+    words = [*PROGRAM.split(), str(shown(options.problem[0])), *typed_flags(options, *flags), *ray_words(options)]
     return shlex.join(words)
 
 
@@ -164,7 +143,5 @@ def _leaderboard(options: argparse.Namespace, result) -> str:
     from harness.report import terminal
     from harness.report.leaderboard import render
 
-    return render(
-        result.records, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
-        command=_command(options), records_path=shown(result.csv_path),
-    )
+    where = {"command": _command(options), "records_path": shown(result.csv_path)}
+    return render(result.records, **where, **terminal.fitting(sys.stdout))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 import time
@@ -13,19 +12,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.device.choice import check_device_name, check_device_names, check_ray, device_kind
-from harness.model.errors import InputError, NothingToRun
+from harness.device.choice import check_device_name, check_device_names, check_ray, device_kind, require_torch
+from harness.model.errors import InputError
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
 from harness.model.settings import load_settings
 from harness.report import terminal
 from harness.report.progress import open_progress
 from harness.report.table import Column, fitted, table_text
 from harness.sandbox.prestart import prestart
-from harness.selftest import matrix_page
-from harness.selftest.corpus import CORPUS, Case, read_corpus
+from harness.selftest import matrix
+from harness.selftest.corpus import CORPUS, Case, chosen, read_corpus
 from harness.selftest.matrix import AS_EXPECTED, HEADINGS, NOT_RUN, Row, cells
-from harness.selftest.selection import chosen
 
 if TYPE_CHECKING:
     from harness.selftest.adversarial import Findings
@@ -52,10 +49,9 @@ def run(options: argparse.Namespace) -> int:
     if options.repeat < 1 or (options.repeat > 1 and options.adversarial):
         raise InputError("--repeat is how often eager is timed against itself", hint="Type selftest --repeat 10")
     if options.write:
-        matrix_page.check_markers(options.write)
+        matrix.check_markers(options.write)
     cases = chosen(read_corpus(CORPUS), options.only, options.skip) if options.adversarial else []
-    if importlib.util.find_spec("torch") is None:
-        raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type {PROGRAM} doctor")
+    require_torch()
     if not options.ray:
         prestart()
     return _adversarial(options, cases) if options.adversarial else _timing(options)
@@ -115,9 +111,9 @@ def _adversarial(options: argparse.Namespace, cases: Sequence[Case]) -> int:
         names = check_device_names(options.devices) if options.devices else ()
         devices = devices_of(names, progress.note) if names else (options.device,)
         found = run_corpus(cases, devices, options.out, progress, link, options.wait)
-    kept = matrix_page.keep(found.rows, found.controls[0], found.folder, whole=not (options.only or options.skip))
+    kept = matrix.keep(found.rows, found.controls[0], found.folder, whole=not (options.only or options.skip))
     if options.write:
-        matrix_page.write(options.write, kept)
+        matrix.write(options.write, kept)
     if options.json:
         print(json.dumps(_as_json(found)))
     else:

@@ -15,14 +15,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from harness.device.choice import check_device_name, check_ray, require_torch
 from harness.model.errors import HarnessError, InputError
 from harness.model.spelling import hint_for
 from harness.sandbox.prestart import prestart
 
+if TYPE_CHECKING:
+    from harness.report.progress import Progress
+    from harness.runs.cluster.referees import Referees
+    from harness.runs.evaluation import Referee
+
 _KEYS = ("id", "problem", "source", "path", "name", "config", "mode", "baseline", "check_only", "budget_s")
+# What is no text: what it is in words, and whether a value is that.
+_OTHERS = {
+    "check_only": ("true or false", lambda value: isinstance(value, bool)),
+    "budget_s": (
+        "a number of seconds", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+    ),
+}
 
 _MOST_TOGETHER = 256  # jobs under way on a cluster
 
@@ -36,34 +48,33 @@ def run(options: argparse.Namespace) -> int:
     if options.ray and options.out:
         raise InputError("--out does not go with --ray: the answers have the records", hint="Leave one of the two out")
     require_torch()
-    if options.ray:
-        return _serve_cluster(options)
-    prestart()
+    if not options.ray:
+        prestart()
     with _answers_alone_on_stdout() as answers:
         from harness.report.progress import open_progress
-        from harness.runs.evaluation import Referee
 
         with (
             open_progress(silent=not options.verbose) as progress,
-            Referee(options.device, out_dir=options.out, progress=progress, wait_s=options.wait) as referee,
+            open_judges(options, progress, options.out) as judges,
         ):
             sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-            serve(sys.stdin, answers, referee.evaluate, options.config)
+            # On a cluster each is answered as soon as its answer is there, in no order.
+            answer_all = serve_together if options.ray else serve
+            answer_all(sys.stdin, answers, judges.evaluate, options.config)
     return 0
 
 
-def _serve_cluster(options: argparse.Namespace) -> int:
-    """Answer jobs on the devices of a cluster, each as soon as its answer is there, in no order."""
-    with _answers_alone_on_stdout() as answers:
-        from harness.report.progress import open_progress
+def open_judges(options: argparse.Namespace, progress: Progress, out_dir: Path | None) -> Referee | Referees:
+    """What judges one candidate after the other: a device of this machine, or with --ray those of a cluster."""
+    if options.ray:
         from harness.runs.cluster.referees import Referees
 
-        with open_progress(silent=not options.verbose) as progress, Referees(
+        return Referees(
             options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
-        ) as judges:
-            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-            serve_together(sys.stdin, answers, judges.evaluate, options.config)
-    return 0
+        )
+    from harness.runs.evaluation import Referee
+
+    return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)
 
 
 def serve_together(jobs: Iterable[str], answers: TextIO, evaluate: Evaluate, config: str) -> None:
@@ -124,16 +135,12 @@ def _job(line: str) -> Mapping[str, Any]:
     for key, value in job.items():
         if key not in _KEYS:
             raise InputError(f"a job has no key '{key}'", hint=hint_for(key, _KEYS, "The keys are"))
-        if key == "check_only" and isinstance(value, bool):
+        if key == "id":
             continue
-        if key == "budget_s" and isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
-            continue
-        if key in ("check_only", "budget_s"):
-            wanted = "true or false" if key == "check_only" else "a number of seconds"
+        wanted, holds = _OTHERS.get(key, ("text", lambda text: isinstance(text, str)))
+        if not holds(value):
             raise InputError(f"'{key}' of a job is {wanted}, not {json.dumps(value)[:60]}")
-        if key != "id" and not isinstance(value, str):
-            raise InputError(f"'{key}' of a job is text, not {json.dumps(value)[:60]}")
-        if key != "id" and any("\ud800" <= character <= "\udfff" for character in value):
+        if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             raise InputError(f"'{key}' of a job has half of a surrogate pair in it, which no file can hold",
                              hint="Write the character itself, or both halves")
     if "problem" not in job:

@@ -29,6 +29,6 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print(render(
         found.record, samples, evidence, path=found.path, others=found.others, at_other_sizes=found.at_other_sizes,
-        width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
+        **terminal.fitting(sys.stdout),
     ))
     return 0

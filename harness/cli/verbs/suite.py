@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import importlib.util
-import os
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.device.choice import check_device_name, check_device_names, check_ray
+from harness.device.choice import check_device_name, check_device_names, check_ray, require_torch
 from harness.model.candidate import Candidate, find_candidates, read_candidate, rivals_of
 from harness.model.errors import InputError, NothingToRun
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM
 from harness.model.problem import Problem
 from harness.model.settings import Settings, check_one_size, load_settings
-from harness.model.verdict import Status
+from harness.model.verdict import NEVER_LAUNCHED, Status
 from harness.protocol.clocks.idle_threads import shorten_spinning
 from harness.report import terminal
 from harness.results.own_baseline import fault_of
 from harness.runs.suite import children
-from harness.runs.suite.assignment import own_files, owned_files
 from harness.runs.suite.early_builds import building_ahead
-from harness.runs.suite.problems import Loaded, is_suite, load_all, problem_paths
+from harness.runs.suite.problems import Loaded, is_suite, load_all, own_files, owned_files, problem_paths
 from harness.runs.suite.sequence import Suite, each_judged
 from harness.runs.suite.summary import Outcome, summary_json, summary_text
 from harness.tools.sanitizer.compute_sanitizer import require_tool
@@ -59,8 +56,7 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("--resume cannot tell whether an earlier row was sanitized", hint=hint)
         if not options.ray:
             require_tool("cpu" if set(names) == {"cpu"} else options.device)
-    if importlib.util.find_spec("torch") is None:
-        raise NothingToRun(f"PyTorch is not installed for {sys.executable}. Type {PROGRAM} doctor")
+    require_torch()
     if options.ray:
         return _run_on_cluster(options, settings, loaded, chosen)
     shorten_spinning(os.environ)
@@ -147,7 +143,7 @@ def _rivals(problem: Problem, candidates: Sequence[Candidate]) -> list[Candidate
 
 
 def _matches(name: str, globs: Sequence[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, glob[:-3] if glob.endswith(".py") else glob) for glob in globs)
+    return any(fnmatch.fnmatchcase(name, glob.removesuffix(".py")) for glob in globs)
 
 
 def _show(options: argparse.Namespace, outcome: Outcome) -> None:
@@ -163,8 +159,8 @@ def _show(options: argparse.Namespace, outcome: Outcome) -> None:
 
         command = re.sub(r" --only ('[^']*'|\S+)", "", outcome.records[-1].command or "")
         print(render(
-            outcome.records, width=terminal.width_of(sys.stdout), color=terminal.color_wanted(sys.stdout),
-            command=command or None, records_path=shown(outcome.csv_path),
+            outcome.records, command=command or None, records_path=shown(outcome.csv_path),
+            **terminal.fitting(sys.stdout),
         ), end="\n\n", flush=True)
 
 
@@ -181,8 +177,7 @@ def _exit_code(options: argparse.Namespace, outcomes: Sequence[Outcome]) -> int:
     if any(record.status is Status.HARNESS_ERROR for each in outcomes for record in each.records):
         return EXIT_HARNESS_FAILED
     own = [record for each in outcomes for record in each.records if record.role == "candidate"]
-    idle = {Status.SKIPPED, Status.COMPILED, Status.BUILD_FAILED}
-    if all(record.status in idle for record in own):
+    if all(record.status in NEVER_LAUNCHED for record in own):
         return EXIT_NOTHING_RAN
     faults = [fault for each in outcomes if (fault := fault_of(each.records)) is not None]
     for fault in faults:

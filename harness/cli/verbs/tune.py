@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.device.choice import check_device_name, check_ray, require_torch
-from harness.model.candidate import Candidate, find_candidates, read_candidate, values_of
+from harness.cli.verbs.serve import open_judges
+from harness.device.choice import check_device_name, check_ray, ray_words, require_torch
+from harness.model.candidate import Candidate, file_named, find_candidates, read_candidate, values_of
 from harness.model.errors import InputError
 from harness.model.files.text_files import shown
 from harness.model.places import PROGRAM, is_shipped, own
-from harness.model.problem import Problem, at_sizes, find_problem, in_mode, load_problem, with_baselines
-from harness.model.settings import check_one_size, load_settings
-from harness.model.spelling import hint_for
+from harness.model.problem import asked_problem
+from harness.model.settings import check_one_size, load_settings, typed_flags
 from harness.model.verdict import Status
 from harness.report import terminal
 from harness.report.progress import outcome_text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from harness.report.progress import Progress
-    from harness.runs.tuning.search import Judging, Trial, Tuned
+    from harness.runs.tuning import Judging, Trial, Tuned
 
 _SHOWN = 10
 _OUT = "tuning"  # not among the results: a trial is no run of the problem
@@ -46,12 +46,13 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"--trials {options.trials} tries nothing", hint="Type --trials 32")
     settings = load_settings(options.config)
     check_one_size(options, "--tune")
-    problem = load_problem(find_problem(options.problem[0]), options.candidates)
-    problem = at_sizes(in_mode(problem, options.mode), options.sizes)
-    problem = replace(with_baselines(problem, options.baselines), baseline=None)  # trials are over eager
+    problem = replace(asked_problem(options), baseline=None)  # trials are over eager
     if problem.form is not None:
         raise InputError("is another project's problem, whose candidates are not tuned", problem.path)
-    candidate = _candidate(problem, options.tune)
+    if not Path(options.tune).is_file():
+        find_candidates(problem.candidate_folders)  # says how to get some where there are none
+    # Without what an earlier search has found.
+    candidate = read_candidate(file_named(options.tune, problem.candidate_folders), tuned=False)
     if candidate.fault:
         raise InputError(candidate.fault)
     values_of(candidate)
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.ray:
         prestart()
     from harness.report.progress import open_progress
-    from harness.runs.tuning.search import tune, write, yaml_text
+    from harness.runs.tuning import tune, write, yaml_text
 
     with open_progress(silent=options.json) as progress:
         tuned = tune(problem, candidate, settings, options.trials, progress, _judges(options, progress))
@@ -79,56 +80,28 @@ def run(options: argparse.Namespace) -> int:
 
 def _judges(options: argparse.Namespace, progress: Progress) -> AbstractContextManager[Judging]:
     """What judges the trials. Raises InputError for a cluster with GPUs of several models: a speedup is one model's."""
-    if not options.ray:
-        from harness.runs.evaluation import Referee
-
-        out_dir = own(_OUT) if options.out == own("results") else options.out
-        return Referee(options.device, out_dir=out_dir, progress=progress, wait_s=options.wait)
-    from harness.runs.cluster.referees import Referees
-
-    judges = Referees(
-        options.ray, device=options.device, model=options.accelerator, progress=progress, wait_s=options.wait
-    )
-    if len(judges.models) > 1:
+    judges = open_judges(options, progress, own(_OUT) if options.out == own("results") else options.out)
+    if options.ray and len(judges.models) > 1:
         judges.close()
         hint = f"Choose one with --accelerator {judges.models[0]}"
         raise InputError(f"the cluster has GPUs of several models: {', '.join(judges.models)}", hint=hint)
     return judges
 
 
-def _candidate(problem: Problem, named: str) -> Candidate:
-    """The candidate of that name or file, without what an earlier search has found."""
-    path = Path(named)
-    if path.suffix == ".py" and path.is_file():
-        return read_candidate(path, tuned=False)
-    candidates = find_candidates(problem.candidate_folders)
-    found = next((each for each in candidates if each.name == path.stem), None)
-    if found is None:
-        hint = hint_for(path.stem, [each.name for each in candidates], "There are")
-        where = " and ".join(map(shown, problem.candidate_folders))
-        raise InputError(f"--tune {named}: there is no such candidate in {where}", hint=hint)
-    return read_candidate(found.path, tuned=False)
-
-
 def _command(options: argparse.Namespace) -> str:
     words = [*PROGRAM.split(), str(shown(options.problem[0])), "--tune", options.tune]
-    for flag, value, default in (
-        ("--trials", options.trials, 32), ("--config", options.config, "default"), ("--mode", options.mode, None),
-        ("--candidates", options.candidates, None), ("--device", options.device, "auto"),
-        ("--ray", options.ray, None), ("--accelerator", options.accelerator, None),
-    ):
-        words += [flag, str(value)] if value != default else []
-    return shlex.join(words)
+    words += typed_flags(options, "trials", "config", "mode", "candidates", "device")
+    return shlex.join(words + ray_words(options))
 
 
 def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path: Path) -> list[str]:
     best = tuned.best
     lines = [_table(tuned.trials), ""]
-    ratio = terminal.ratio_text(best.record.speedup, best.record.speedup_lo, best.record.speedup_hi)
+    ratio = terminal.speedup_text(best.record)
     lines.append(f"Best, judged again: {best.record.parameters}: {ratio} over eager")
     if tuned.default is not None and tuned.default is not best:
         record = tuned.default.record
-        ratio = terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
+        ratio = terminal.speedup_text(record)
         lines.append(f"The defaults, judged again: {ratio if record.status is Status.OK else outcome_text(record)}")
     elif tuned.default is best:
         lines.append("These are its defaults.")
@@ -139,10 +112,7 @@ def _text(options: argparse.Namespace, candidate: Candidate, tuned: Tuned, path:
         stays = f"; {shown(path)} stays as it was" if path.exists() else ""
         return [*lines, f"Written: nothing, for {why_not}{stays}", *_advice_on(options, tuned)]
     words = [*PROGRAM.split(), str(shown(options.problem[0])), "--only", candidate.name]
-    if options.candidates is not None:
-        words += ["--candidates", str(options.candidates)]
-    if options.device != "auto":
-        words += ["--device", options.device]
+    words += typed_flags(options, "candidates", "device")
     return [*lines, f"Written: {shown(path)}", f"Next: {shlex.join(words)}   judges it with these values"]
 
 
@@ -164,7 +134,7 @@ def _table(trials: list[Trial]) -> str:
         Column("status", "left", [trial.record.status.value for trial in ordered]),
         Column(f"time ({unit})", "right", times),
         Column("speedup over eager", "left", [
-            terminal.ratio_text(trial.record.speedup, trial.record.speedup_lo, trial.record.speedup_hi)
+            terminal.speedup_text(trial.record)
             if trial.speedup else "" for trial in ordered
         ]),
     ]

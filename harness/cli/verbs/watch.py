@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.device.choice import check_device_name, require_torch
 from harness.model.candidate import Candidate, find_candidates, rivals_of
 from harness.model.errors import HarnessError, InputError, NothingToRun
 from harness.model.files.text_files import shown
-from harness.model.problem import Problem, at_sizes, find_problem, in_mode, load_problem, over_baseline, with_baselines
+from harness.model.problem import Problem, asked_problem
 from harness.model.settings import check_one_size, load_settings
 from harness.model.verdict import ReasonCode
 from harness.report import terminal
@@ -47,9 +47,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--watch looks at one problem", hint="Name one problem file")
     load_settings(options.config)
     check_one_size(options, "--watch")
-    problem = load_problem(find_problem(options.problem[0]), options.candidates)
-    problem = at_sizes(in_mode(problem, options.mode), options.sizes)
-    problem = over_baseline(with_baselines(problem, options.baselines), options.baseline)
+    problem = asked_problem(options)
 
     def find() -> list[Path]:
         try:
@@ -161,7 +159,7 @@ class LiveLeaderboard:
             self.complete(present)
         else:
             ranked = self._ranked(present | {record.candidate})
-            titles, line = render_row(ranked, record.candidate, **_fitting_stdout())
+            titles, line = render_row(ranked, record.candidate, **terminal.fitting(sys.stdout))
             print(line if titles == self._titles else f"\n{titles}\n{line}", flush=True)
             self._titles = titles
 
@@ -169,14 +167,10 @@ class LiveLeaderboard:
         """Show the table of the candidates that are `present`, unless it was what was shown last."""
         ranked = self._ranked(present)
         if ranked and not self._is_whole and not self._as_json:
-            text = render(ranked, **_fitting_stdout())
+            text = render(ranked, **terminal.fitting(sys.stdout))
             print(f"\n{text.rpartition(_NEXT)[0] or text}", flush=True)
         self._titles, self._is_whole = "", True
 
     def _ranked(self, present: set[str]) -> list[Record]:
         records = [record for name, record in self._records.items() if name in present]
         return rank_of(records, self._problem)
-
-
-def _fitting_stdout() -> dict[str, Any]:
-    return {"width": terminal.width_of(sys.stdout), "color": terminal.color_wanted(sys.stdout)}

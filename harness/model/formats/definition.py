@@ -16,9 +16,8 @@ from harness.model.errors import InputError
 from harness.model.files.json_file import field, read_object
 from harness.model.files.text_files import read_text
 from harness.model.formats.foreign import Foreign, require_functions
-from harness.model.formats.module_text import module_text
+from harness.model.formats.module_text import Case, module_text, with_sizes
 from harness.model.formats.solution import SolutionForm, root_of, solutions_below
-from harness.model.formats.workloads import Case, with_sizes
 
 _DTYPES = (
     "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8", "bool",

@@ -13,8 +13,7 @@ from harness.model.errors import InputError
 from harness.model.files.text_files import read_text
 from harness.model.files.yaml_lines import YamlFile, read_yaml
 from harness.model.formats.foreign import Foreign, Written, require_functions
-from harness.model.formats.module_text import module_text
-from harness.model.formats.workloads import Case, with_sizes
+from harness.model.formats.module_text import Case, module_text, with_sizes
 
 TASK_FILE = "task.yml"
 _SUBMISSION = "@SUBMISSION@"

@@ -4,7 +4,6 @@ Vega-Lite draws in the reader's browser: specifications are made by Altair, and 
 script of 0.9 MB. Drawn there, a chart fits a phone as well as a desk, shows its figures on touch, and costs a few
 kilobytes; a hundred pictures drawn beforehand in two widths would not have fitted into 3 MB.
 
-The order is data (`run_files`, `raw_samples`, `sources`, `cases`), then what charts and tables show (`chart_rows`,
-`launches`, `roofline`, `joined_devices`; `tables`, `facts`), then how charts look (`chart_style`, `charts`,
-`launch_charts`), then the page (`page`, with its template, style and script beside it).
+The order is data (`run_files`, `raw_samples`, `cases`), then what charts and tables show (`chart_rows`, `launches`,
+`roofline`; `tables`), then `charts`, then the page (`page`, with its template, style and script beside it).
 """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.report.html.raw_samples import Samples, read_samples
-from harness.report.html.sources import Source
+from harness.report.html.run_files import Source
 from harness.results.joined_runs import newest_rows
 from harness.results.ranking import grouped, place_in_table
 from harness.results.record import Record

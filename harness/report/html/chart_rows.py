@@ -1,16 +1,19 @@
 """The rows that the charts draw, as plain dictionaries computed from records and samples; nothing is drawn here.
 
-Those of single launches are `launches`', those of a device's roofs `roofline`'s.
+Entries of several devices stand on one line where they are one source or one baseline: never two kernels. The rows of
+single launches are `launches`', those of a device's roofs `roofline`'s.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from harness.report import terminal
-from harness.report.html.cases import Case, Entry
+from harness.report.html.cases import Case, Entry, Problem
 from harness.report.html.raw_samples import FamilyError, Samples
+from harness.results.joined_runs import copied_sources
 from harness.results.own_baseline import speedup_over_eager
 from harness.results.ranking import TIMED
 from harness.results.record import Record
@@ -33,23 +36,19 @@ def has_speedup(record: Record) -> bool:
 def _speedup_row(entry: Entry, side: str) -> Row:
     record = entry.record
     plain = {"name": entry.label, "call": record.call or "none", "role": record.role, "side": side}
-    return plain | with_interval(record) | {"label": interval_text(record)}
+    return plain | with_interval(record) | {"label": terminal.speedup_text(record)}
 
 
 def with_interval(record: Record) -> Row:
     """The speedup, the ends of its interval, and all three as text."""
     lo, hi = _interval(record)
-    return {"x": record.speedup, "lo": lo, "hi": hi, "text": interval_text(record)}
+    return {"x": record.speedup, "lo": lo, "hi": hi, "text": terminal.speedup_text(record)}
 
 
 def _interval(record: Record) -> tuple[float, float]:
     """The ends of the interval; the estimate twice where there is none, or one that a logarithm cannot take."""
     lo, hi = record.speedup_lo, record.speedup_hi
     return (record.speedup, record.speedup) if lo is None or hi is None or lo <= 0 else (lo, hi)
-
-
-def interval_text(record: Record) -> str:
-    return terminal.ratio_text(record.speedup, record.speedup_lo, record.speedup_hi)
 
 
 def _side(record: Record, ends: Sequence[float]) -> str:
@@ -115,17 +114,11 @@ def history(entry: Entry) -> list[Row]:
     rows = []
     for record in timed:
         lo, hi = _interval(record)
-        rows.append(
-            {
-                "utc": record.utc,
-                "run": terminal.date_text(record.utc),
-                "x": record.speedup,
-                "lo": max(lo, least),
-                "hi": min(hi, most),
-                "text": interval_text(record),
-                "version": f"source {versions.index(record.source_hash) + 1}",
-            }
-        )
+        rows.append({
+            "utc": record.utc, "run": terminal.date_text(record.utc), "x": record.speedup, "lo": max(lo, least),
+            "hi": min(hi, most), "text": terminal.speedup_text(record),
+            "version": f"source {versions.index(record.source_hash) + 1}",
+        })
     return rows
 
 
@@ -136,3 +129,57 @@ def thinned(rows: list[Row], most: int) -> list[Row]:
     if most < 2:
         return []
     return [rows[round(place * (len(rows) - 1) / (most - 1))] for place in range(most)]
+
+
+@dataclass(frozen=True)
+class SideRow:
+    """One source in every case of a problem, by the name it has in the first; None where a case does not have it."""
+
+    name: str
+    entries: tuple[Entry | None, ...]
+
+
+def side_by_side(problem: Problem) -> list[SideRow]:
+    """Candidates joined by their source, baselines by name, fastest first.
+
+    A name that stands for several sources has as many lines, and the beginning of each source's hash behind it.
+    """
+    joined: dict[tuple[str, str], dict[int, Entry]] = {}
+    copied = copied_sources(case.records for case in problem.cases)
+    for number, case in enumerate(problem.cases):
+        for entry in case.entries:
+            record = entry.record
+            if record.role == "baseline" and record.candidate == (record.baseline or "eager"):
+                continue  # what the others are over: 1 by definition
+            by_name = record.source_hash is None or record.source_hash in copied
+            key = (record.source_hash or record.role, record.candidate if by_name else "")
+            joined.setdefault(key, {})[number] = entry
+    first = [next(iter(found.values())) for found in joined.values()]
+    labels = [entry.label for entry in first]
+    rows = [
+        SideRow(
+            f"{entry.label} ({(entry.record.source_hash or 'no source')[:6]})" if labels.count(entry.label) > 1
+            else entry.label,
+            tuple(found.get(number) for number in range(len(problem.cases))),
+        )
+        for entry, found in zip(first, joined.values())
+    ]
+    return sorted(rows, key=_fastest_first)
+
+
+def speedups_beside(problem: Problem) -> list[Row]:
+    """What the chart draws of it: a row for each speedup, with the device that it was measured on.
+
+    Only of the devices whose speedups are over the first one's baseline: others are of another scale.
+    """
+    rows: list[Row] = []
+    for line in side_by_side(problem):
+        for case, entry in zip(problem.cases, line.entries):
+            if entry is not None and has_speedup(entry.record) and case.over == problem.cases[0].over:
+                rows.append({"name": line.name, "device": place(case), **with_interval(entry.record)})
+    return rows
+
+
+def _fastest_first(row: SideRow) -> tuple[bool, float]:
+    speedups = [each.record.speedup for each in row.entries if each is not None and has_speedup(each.record)]
+    return not speedups, -(speedups[0] if speedups else 0.0)

@@ -1,24 +1,113 @@
-"""The charts of a whole run (speedups, devices side by side, roofline), and the list of all charts by name.
+"""All charts by name: those of a whole run (speedups, devices side by side, roofline), and those of one candidate.
 
 Altair makes the specifications; rows are put in by the page's script, with the width that the reader's window has.
+First what they are put together from: the page's colours and fonts, rows by kind, axes, tooltips. Colours are the page's
+CSS variables, so that light, dark and print need no drawing anew.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
-from harness.report.html import launch_charts
-from harness.report.html.chart_style import (
-    CALLS, LINE, MUTED, SERIES, by_side, finished, line_at_one, logarithmic, meaning, names, only, role_shape, rows,
-    told,
-)
+INK, MUTED, LINE, GRID = "var(--ink)", "var(--muted)", "var(--line)", "var(--grid)"
+SERIES = [f"var(--c{number})" for number in range(1, 9)]
+CALLS = {"FASTER": "var(--faster)", "SLOWER": "var(--slower)", "SAME": "var(--same)", "UNSURE": "var(--unsure)"}
+ARMS = {"candidate": "var(--c1)", "eager": "var(--c2)"}
+# The page's own font: Vega measures its labels with it.
+_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif'
+ROUND = [digit * 10.0**power for power in range(-5, 6) for digit in (1, 2, 5)]  # labels of a logarithmic axis
+# Charts below each other share their time axis only if what is left of each plot is as wide.
+STACKED = {"minExtent": 46, "maxExtent": 46}
+_OFF = "% from median"
+_TIME_AXES = {"seconds": "seconds since the first round", "rounds": "round"}
+_SMALL = 170  # px, the height of a chart beside others
+_ERROR_LABELS = [0, 1, 3, 10, 30, 100, 300, 1000, 10000, 100000]
+
+
+def finished(chart: alt.LayerChart | alt.Chart) -> dict[str, Any]:
+    """The specification as a dictionary that Vega-Lite's schema takes, in the page's looks."""
+    text = {"labelColor": MUTED, "titleColor": MUTED, "labelFontSize": 12, "titleFontSize": 12}
+    padding = {"left": 2, "right": 10, "top": 4, "bottom": 2}
+    chart = chart.configure(background="transparent", font=_FONT, padding=padding).configure_view(stroke=None)
+    chart = chart.configure_axis(
+        **text,
+        titleFontWeight="normal",
+        titlePadding=8,
+        gridColor=GRID,
+        domainColor=LINE,
+        tickColor=LINE,
+        labelLimit=190,
+    )
+    chart = chart.configure_axisX(labelSeparation=5)  # px; of neighbours that would come closer one is left out
+    chart = chart.configure_legend(**text, title=None, orient="top", columns=2, labelLimit=320, symbolSize=70)
+    made = chart.configure_text(color=INK, fontSize=12).to_dict()
+    del made["$schema"]  # an older Altair names an older version, which the newest library draws as well
+    return made
+
+
+def rows() -> alt.Chart:
+    """A chart of the rows that the page puts in."""
+    return alt.Chart(alt.NamedData("rows"))
+
+
+def only(value: str | Sequence[str], field: str = "kind") -> alt.Chart:
+    """A chart of the rows whose `field` is `value`, or one of them."""
+    if isinstance(value, str):
+        return rows().transform_filter(alt.FieldEqualPredicate(field=field, equal=value))
+    return rows().transform_filter(alt.FieldOneOfPredicate(field=field, oneOf=list(value)))
+
+
+def told(**titles: str | tuple[str, str]) -> list[alt.Tooltip]:
+    """A tooltip of texts (`name="title"`) and numbers (`name=("title", "format")`), in the order given."""
+    made = []
+    for name, title in titles.items():
+        if isinstance(title, str):
+            made.append(alt.Tooltip(f"{name}:N", title=title))
+        else:
+            made.append(alt.Tooltip(f"{name}:Q", title=title[0], format=title[1]))
+    return made
+
+
+def meaning(colors: dict[str, str]) -> alt.Scale:
+    """A colour for each value, whichever of them there are."""
+    return alt.Scale(domain=list(colors), range=list(colors.values()))
+
+
+def names(field: str = "name", *, grid: bool = False) -> alt.Y:
+    """One line per name, in the order of the rows."""
+    axis = alt.Axis(labelColor=INK, domain=False, ticks=False, labelPadding=10, grid=grid)
+    return alt.Y(f"{field}:N", title=None, sort=None, axis=axis)
+
+
+def logarithmic(channel: type[alt.X | alt.Y], field: str, title: str, padding: int) -> alt.X | alt.Y:
+    """A logarithmic axis that is labelled at 1, 2 and 5."""
+    scale = alt.Scale(type="log", nice=False, padding=padding)
+    return channel(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(format="~g", values=ROUND, labelOverlap=True))
+
+
+def role_shape() -> alt.Shape:
+    """A circle for a candidate, a diamond for a baseline."""
+    return alt.Shape(
+        "role:N", legend=None, scale=alt.Scale(domain=["candidate", "baseline"], range=["circle", "diamond"])
+    )
+
+
+def line_at_one() -> alt.Chart:
+    """Where a speedup says neither faster nor slower."""
+    return alt.Chart(alt.InlineData([{"one": 1}])).mark_rule(color=LINE, strokeWidth=1.5).encode(x="one:Q")
+
+
+def by_side(right: object, left: object, above: object) -> alt.ExprRef:
+    """A label's property, by where the row says that the label stands."""
+    return alt.ExprRef(f"datum.side === 'right' ? {right!r} : datum.side === 'left' ? {left!r} : {above!r}")
 
 
 def specifications() -> dict[str, dict[str, Any]]:
     """Every chart's Vega-Lite specification by its name, without rows and without a width."""
-    made = {"speedup": _speedup(), "beside": _beside(), "roofline": _roofline(), **launch_charts.all_charts()}
+    made = {"speedup": _speedup(), "beside": _beside(), "roofline": _roofline(), **_of_a_candidate()}
     return {name: finished(chart) for name, chart in made.items()}
 
 
@@ -82,3 +171,107 @@ def _roofline() -> alt.LayerChart:
     )
     chart = alt.layer(roof, leader, name, point).resolve_scale(strokeDash="independent", color="independent")
     return chart.properties(height=420)
+
+
+def _of_a_candidate() -> dict[str, alt.LayerChart | alt.Chart]:
+    """The charts of one candidate: its launches in time and beside the clock, its rounds, its errors, its history.
+
+    Those over time are there twice, for seconds and for rounds.
+    """
+    made: dict[str, alt.LayerChart | alt.Chart] = {
+        "distribution": _distribution(),
+        "rounds": _rounds(),
+        "against_clock": _against_clock(),
+        "errors": _errors(),
+        "history": _history(),
+    }
+    for axis, title in _TIME_AXES.items():
+        made[f"drift_{axis}"] = _drift()
+        made[f"clock_{axis}"] = _reading("sm_mhz", "MHz", SERIES[2], None)
+        made[f"watts_{axis}"] = _reading("watts", "W", SERIES[3], title)
+    return made
+
+
+def _arm() -> alt.Color:
+    return alt.Color("arm:N", scale=meaning(ARMS), legend=alt.Legend(columns=2))
+
+
+def _time(title: str | None) -> alt.X:
+    """The axis that charts below each other share; the last of them has its labels and its title."""
+    labelled = title is not None
+    axis = alt.Axis(grid=False, labels=labelled, ticks=labelled)
+    return alt.X("at:Q", title=title, scale=alt.Scale(nice=False, zero=False), axis=axis)
+
+
+def _close(field: str, title: str, ticks: int = 5) -> alt.Y:
+    """An axis that need not begin at zero."""
+    return alt.Y(f"{field}:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=ticks, **STACKED))
+
+
+def _drift() -> alt.Chart:
+    tooltip = told(arm="whose", us=("µs", ",.5~g"), off=(_OFF, "+.2f"))
+    points = rows().mark_circle(size=22, opacity=0.6)
+    return points.encode(_time(None), _close("off", _OFF), _arm(), tooltip=tooltip).properties(height=_SMALL)
+
+
+def _reading(field: str, unit: str, color: str, title: str | None) -> alt.Chart:
+    figures = {"sm_mhz": ("SM clock, MHz", ",.4~g"), "watts": ("W", ",.4~g"), "celsius": ("°C", ",.4~g")}
+    axis = alt.Axis(tickCount=3, format=",d", **STACKED)
+    y = alt.Y(f"{field}:Q", title=unit, scale=alt.Scale(zero=False, nice=True, padding=4), axis=axis)
+    dots = alt.OverlayMarkDef(size=12, color=color)
+    line = rows().mark_line(interpolate="step-before", point=dots, strokeWidth=1.5, color=color)
+    return line.encode(_time(title), y, tooltip=told(**figures, throttle="throttle")).properties(height=64)
+
+
+def _against_clock() -> alt.Chart:
+    axis = alt.Axis(format=",d", tickCount=5)
+    x = alt.X("sm_mhz:Q", title="SM clock (MHz)", scale=alt.Scale(zero=False, padding=12), axis=axis)
+    tooltip = told(sm_mhz=("SM clock, MHz", ",d"), us=("µs", ",.5~g"))
+    points = rows().mark_circle(size=34, opacity=0.6, color=SERIES[0])
+    return points.encode(x, _close("off", _OFF), tooltip=tooltip).properties(height=_SMALL)
+
+
+def _distribution() -> alt.Chart:
+    axis = alt.Axis(tickCount=6, format="+~r", labelOverlap=True, grid=False)
+    x = alt.X("lo:Q", bin="binned", title="% from the median of all launches", axis=axis)
+    y = alt.Y("share:Q", title="% of launches", stack=None, axis=alt.Axis(tickCount=4, **STACKED))
+    tooltip = told(arm="whose", lo=("from, %", "+.2f"), hi=("to, %", "+.2f"), launches=("launches", "d"))
+    bars = rows().mark_bar(opacity=0.6, binSpacing=0.5)
+    return bars.encode(x, alt.X2("hi:Q"), y, _arm(), tooltip=tooltip).properties(height=_SMALL)
+
+
+def _rounds() -> alt.LayerChart:
+    axis = alt.Axis(format="d", tickMinStep=1, grid=False)
+    x = alt.X("round:Q", title="round", scale=alt.Scale(nice=False, zero=False, padding=8), axis=axis)
+    title = "speedup over eager"
+    y = _close("x", title)
+    band = only("interval").mark_rect(opacity=0.25, color=SERIES[0]).encode(alt.Y("lo:Q", title=title), y2="hi:Q")
+    middle = only("interval").mark_rule(color=SERIES[0], strokeWidth=1.5).encode(y)
+    each = only("round").mark_circle(size=30, opacity=0.8, color=SERIES[0])
+    each = each.encode(x, y, tooltip=told(round=("round", "d"), x=("speedup", ".5~g")))
+    return alt.layer(band, middle, each).properties(height=_SMALL)
+
+
+def _errors() -> alt.LayerChart:
+    scale = alt.Scale(type="symlog", constant=1, nice=False, padding=10)  # zero is an error too, and the best
+    axis = alt.Axis(values=_ERROR_LABELS, format="~s", labelOverlap=True)
+    x, y = alt.X("u:Q", title="largest error (u, log scale from 1)", scale=scale, axis=axis), names("family", grid=True)
+    color = alt.Color("what:N", scale=meaning(ARMS | {"allowed": "var(--slower)"}), legend=alt.Legend(columns=3))
+    shape = alt.Shape("what:N", scale=alt.Scale(domain=list(ARMS), range=["circle", "diamond"]), legend=None)
+    tooltip = told(what="whose", family="inputs", sizes="sizes", u=("u", ",.4~g"))
+    points = only(list(ARMS), "what").mark_point(filled=True, size=80, opacity=0.85)
+    ticks = only("allowed", "what").mark_tick(thickness=3, size=18).encode(x, y, color, tooltip=tooltip)
+    return alt.layer(ticks, points.encode(x, y, color, shape, tooltip=tooltip)).properties(height=alt.Step(24))
+
+
+def _history() -> alt.LayerChart:
+    axis = alt.Axis(tickCount=4, format="%b %d, %H:%M", labelOverlap=True, grid=False)
+    x = alt.X("utc:T", title=None, scale=alt.Scale(type="utc", padding=20), axis=axis)
+    y, scale = _close("x", "speedup"), alt.Scale(range=SERIES)
+    color = alt.Color("version:N", sort=None, scale=scale, legend=alt.Legend(columns=3))
+    quiet = alt.Stroke("version:N", sort=None, scale=scale, legend=None)
+    line = rows().mark_line(color=LINE, strokeWidth=1.5).encode(x, y)
+    interval = rows().mark_rule(strokeWidth=3, opacity=0.5).encode(x, alt.Y("lo:Q", title="speedup"), quiet, y2="hi:Q")
+    point = rows().mark_point(filled=True, size=80, opacity=1)
+    point = point.encode(x, y, color, tooltip=told(run="run", text="speedup", version="version"))
+    return alt.layer(line, interval, point).properties(height=_SMALL)

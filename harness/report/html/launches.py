@@ -50,16 +50,10 @@ def clocks(samples: Samples) -> list[Row]:
         for number, reading in enumerate(worker.readings):
             end = start + (reading.at_s if timed_s else (number + 1) / _per_round(worker, usually=True))
             if reading.sm_mhz is not None:
-                rows.append(
-                    {
-                        "at": end,
-                        "sm_mhz": reading.sm_mhz,
-                        "watts": reading.watts,
-                        "celsius": reading.celsius,
-                        "throttle": reading.throttle or "none",
-                        "kept": reading.kept is not False,
-                    }
-                )
+                rows.append({
+                    "at": end, "sm_mhz": reading.sm_mhz, "watts": reading.watts, "celsius": reading.celsius,
+                    "throttle": reading.throttle or "none", "kept": reading.kept is not False,
+                })
         start = end
     return rows
 
@@ -101,14 +95,10 @@ def distribution(samples: Samples) -> list[Row]:
             counts[min(_BINS - 1, max(0, int((off - lo) / step)))] += 1
         rows += [
             {
-                "lo": lo + step * place,
-                "hi": lo + step * (place + 1),
-                "share": 100 * count / len(each),
-                "launches": count,
+                "lo": lo + step * place, "hi": lo + step * (place + 1), "share": 100 * count / len(each), "launches": count,
                 "arm": arm,
             }
-            for place, count in enumerate(counts)
-            if count
+            for place, count in enumerate(counts) if count
         ]
     return rows
 

@@ -20,11 +20,10 @@ from typing import Any
 from harness import __version__
 from harness.model.errors import HarnessError
 from harness.report import terminal
-from harness.report.html import chart_rows, facts, joined_devices, launches, tables
+from harness.report.html import chart_rows, launches, tables
 from harness.report.html.cases import Problem, problems_of
 from harness.report.html.roofline import rooflines
-from harness.report.html.run_files import Gathered
-from harness.report.html.sources import Source, highlighted
+from harness.report.html.run_files import Gathered, Source, highlighted
 
 LIMIT_BYTES = 3_000_000
 GENERATOR = "kernel-referee report"
@@ -121,43 +120,21 @@ def _html(problems: Sequence[Problem], notes: Sequence[str], detail: Detail, gat
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_FOLDER),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
+        loader=jinja2.FileSystemLoader(_FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "breakable": breakable,
-        "time": terminal.time_text,
-        "date": terminal.date_text,
-        "percent": terminal.percent_text,
-        "units": terminal.units_text,
+        "breakable": breakable, "time": terminal.time_text, "date": terminal.date_text, "percent": terminal.percent_text,
+        "units": terminal.units_text, "speedup": terminal.speedup_text,
     }
-    charts, script = Charts(), _file("page.js")
-    scripts = (_library(), script)
+    library, script = _library(), _file("page.js")
     safe = jinja2.utils.markupsafe.Markup  # for what this package wrote, and never for what came in
     return environment.get_template("page.html.j2").render(
-        problems=problems,
-        notes=notes,
-        detail=detail,
-        charts=charts,
-        beside=joined_devices,
-        facts=facts,
-        launches=launches,
-        plotted=chart_rows,
-        tables=tables,
-        rooflines=rooflines(problems),
-        specifications=_specifications(),
-        utc=utc,
-        version=__version__,
-        generator=GENERATOR,
-        runs=len(gathered.runs),
-        source_html=lambda text: safe(_source_html(text, detail.characters)),
-        style=safe(_file("page.css")),
-        library=safe(scripts[0]),
-        script=safe(scripts[1]),
-        policy=_policy(scripts),
+        problems=problems, notes=notes, detail=detail, charts=Charts(), launches=launches, plotted=chart_rows,
+        tables=tables, rooflines=rooflines(problems), specifications=_specifications(), utc=utc, version=__version__,
+        generator=GENERATOR, runs=len(gathered.runs), style=safe(_file("page.css")), library=safe(library),
+        source_html=lambda text: safe(_source_html(text, detail.characters)), script=safe(script),
+        policy=_policy((library, script)),
     )
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.timing.stats import baselines_agree, typical_us
 
 _MOST_BYTES = 64 << 20
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class RanKernel:
 class CompiledKernel:
     """What ptxas said of a kernel."""
 
-    name: str
+    kernel: str
     arch: str
     registers: int | None
     spill_bytes: int | None
@@ -148,14 +149,20 @@ def _samples(body: Mapping[str, Any]) -> Samples:
     build = body.get("build")
     return Samples(
         players=tuple(_worker(each) for each in _mappings(body.get("players"))),
-        errors=tuple(_error(each) for each in _mappings(body.get("errors"))),
+        errors=tuple(_typed(FamilyError, each) for each in _mappings(body.get("errors"))),
         kernels=tuple(
             RanKernel(str(each[0]), _number(each[1]), str(each[2]))
-            for each in _items(body.get("kernels"))
-            if isinstance(each, list) and len(each) >= 3
+            for each in _items(body.get("kernels")) if isinstance(each, list) and len(each) >= 3
         ),
         build=_build(build) if isinstance(build, dict) else None,
     )
+
+
+def _typed(kind: type[_Part], body: Mapping[str, Any], **others: Any) -> _Part:
+    """The fields of `kind` that are texts or numbers, by their names, and the `others`."""
+    read = {"str": lambda value: str(value or ""), "float | None": _number, "int | None": _whole}
+    values = {each.name: read[each.type](body.get(each.name)) for each in fields(kind) if each.type in read}
+    return kind(**values | others)
 
 
 def _worker(body: Mapping[str, Any]) -> Worker:
@@ -163,44 +170,22 @@ def _worker(body: Mapping[str, Any]) -> Worker:
     readings = []
     for position, each in enumerate(_mappings(body.get("telemetry"))):
         throttle = each.get("throttle")
-        readings.append(
-            Reading(
-                _number(each.get("sm_mhz")),
-                _number(each.get("watts")),
-                _number(each.get("celsius")),
-                throttle if isinstance(throttle, str) else None,
-                _number(at_s[position]) if position < len(at_s) else None,
-                bool(kept[position]) if position < len(kept) else None,
-            )
-        )
+        readings.append(_typed(
+            Reading, each, throttle=throttle if isinstance(throttle, str) else None,
+            at_s=_number(at_s[position]) if position < len(at_s) else None,
+            kept=bool(kept[position]) if position < len(kept) else None,
+        ))
+    timed = (_numbers(body.get(name)) for name in ("candidate_us", "baseline_us", "log_ratios"))
     return Worker(
-        _numbers(body.get("candidate_us")),
-        _numbers(body.get("baseline_us")),
-        _numbers(body.get("log_ratios")),
-        tuple(readings),
-        _numbers(body.get("inside_log_ratios")),
+        *timed, tuple(readings), _numbers(body.get("inside_log_ratios")),
         _number(_mapping(body.get("over_processes")).get("shift")),
     )
 
 
-def _error(body: Mapping[str, Any]) -> FamilyError:
-    figures = [_number(body.get(name)) for name in ("max_u", "eager_max_u", "allowed_max_u")]
-    return FamilyError(str(body.get("family", "")), str(body.get("sizes", "")), *figures)
-
-
 def _build(body: Mapping[str, Any]) -> BuildReport:
-    kernels = tuple(
-        CompiledKernel(
-            str(each.get("kernel", "")),
-            str(each.get("arch", "")),
-            *(_whole(each.get(name)) for name in ("registers", "spill_bytes", "shared_bytes", "stack_bytes")),
-        )
-        for each in _mappings(body.get("kernels"))
-    )
-    told = (str(body.get("warnings") or ""), *map(str, _items(body.get("compiler_warnings"))))
-    return BuildReport(
-        str(body.get("built_by") or ""), "\n".join(each for each in told if each), str(body.get("log") or ""), kernels
-    )
+    kernels = tuple(_typed(CompiledKernel, each) for each in _mappings(body.get("kernels")))
+    warnings = (str(body.get("warnings") or ""), *map(str, _items(body.get("compiler_warnings"))))
+    return _typed(BuildReport, body, warnings="\n".join(filter(None, warnings)), kernels=kernels)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from harness.model.errors import InputError
 from harness.model.peaks import load_peaks
 from harness.model.physics import Peaks
+from harness.report import terminal
 from harness.report.html.cases import Case, Entry, Problem
-from harness.report.html.chart_rows import Row, interval_text
+from harness.report.html.chart_rows import Row
 from harness.results.ranking import TIMED
 from harness.results.record import Record
 
@@ -83,14 +84,9 @@ def _roof(name: str, start: tuple[float, float], end: tuple[float, float]) -> li
 def _point(problem: Problem, case: Case, entry: Entry) -> Row:
     record = entry.record
     return {
-        "kind": "point",
-        "name": entry.label,
-        "problem": f"{problem.name} · {case.sizes}" if case.sizes else problem.name,
-        "x": record.useful_flops / record.useful_bytes,
-        "y": record.useful_flops / (record.time_us * 1e6),
-        "role": record.role,
-        "percent": record.percent_of_sol,
-        "text": interval_text(record),
+        "kind": "point", "name": entry.label, "problem": f"{problem.name} · {case.sizes}" if case.sizes else problem.name,
+        "x": record.useful_flops / record.useful_bytes, "y": record.useful_flops / (record.time_us * 1e6),
+        "role": record.role, "percent": record.percent_of_sol, "text": terminal.speedup_text(record),
     }
 
 
@@ -104,17 +100,8 @@ def _with_labels(points: list[Row], log_height: float) -> list[Row]:
         side = "left" if number == 0 and len(columns) > 1 else "right"
         reach = 1 / 1.35 if side == "left" else 1.35
         for row, y in zip(column, _spread([row["y"] for row in column], gap)):
-            rows.append(
-                {
-                    "kind": "label",
-                    "side": side,
-                    "name": row["name"],
-                    "x": intensity,
-                    "y": row["y"],
-                    "x2": intensity * reach,
-                    "y2": y,
-                }
-            )
+            ends = {"x": intensity, "y": row["y"], "x2": intensity * reach, "y2": y}
+            rows.append({"kind": "label", "side": side, "name": row["name"], **ends})
     return rows
 
 

@@ -1,6 +1,7 @@
-"""Finds every run below the files and folders that a person names; none of them is read twice.
+"""Finds every run below the files and folders that a person names, none of them twice, and candidates' sources.
 
-`compare` takes the newest run of each device; a report wants the older ones too, for its history.
+`compare` takes the newest run of each device; a report wants the older ones too, for its history. A source is known by
+its hash among the files that are still there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.model.candidate import read_candidate
 from harness.model.errors import InputError
+from harness.model.files.text_files import shown
 from harness.model.places import PROGRAM
 from harness.results.reader import read_records
 from harness.results.result_files import ResultFile
@@ -56,3 +59,31 @@ def gather(paths: Iterable[Path | str]) -> Gathered:
         raise InputError(f"there are no results here{unread}", paths[0] if paths else None, hint=_HINT)
     ordered = sorted(runs.values(), key=lambda run: (run.utc, str(run.path)))
     return Gathered(tuple(ordered), tuple(notes))
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file whose text has the hash that a record names."""
+
+    path: str
+    text: str
+
+
+def find_sources(folders: Iterable[Path]) -> dict[str, Source]:
+    """Every candidate file below `folders` by the hash of its source; folders that are missing hold none."""
+    found: dict[str, Source] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
+            if path.name[0] not in "_." and path.is_file():
+                candidate = read_candidate(path)
+                found.setdefault(candidate.source_hash, Source(str(shown(path)), candidate.source))
+    return found
+
+
+def highlighted(text: str) -> str:
+    """The Python source as HTML spans whose classes the page's style colours; everything in it is escaped."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+
+    return highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True))

@@ -22,8 +22,7 @@ from pathlib import Path
 from harness import __version__
 from harness.model.errors import HarnessError
 from harness.results.assembly import harness_hash
-from harness.runs.cluster.messages import Carried, Unpacker
-from harness.runs.cluster.parcel import Shelf
+from harness.runs.cluster.parcel import Carried, Shelf, Unpacker
 from harness.runs.fleet.judge_process import JudgeProcess
 
 # What only says how far a judge is waits so long for more, so that a candidate takes a few messages and not ten.

@@ -1,7 +1,7 @@
 """Who judges which job on a cluster, as jobs and devices come and go: the thread behind `Referees`.
 
-The `Sharing` is that of a run of one machine: who is free takes the next that is built, and of these one whose problem is
-warm there. A job goes to the devices of one model, for which it is built.
+The queue is that of a run of one machine: who is free takes the next that is built, and of these one whose problem is warm
+there. A job goes to the devices of one model, for which it is built.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
+from harness.judge.work_queue import WorkQueue
 from harness.model.candidate import Candidate
 from harness.model.errors import HarnessError
 from harness.model.files.text_files import shown
@@ -27,6 +27,7 @@ from harness.model.sizes_text import sizes_text
 from harness.model.verdict import ReasonCode, Status
 from harness.report.progress import Progress, name_on
 from harness.results.record import Record
+from harness.results.writer import utc_now
 from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link
 from harness.runs.cluster.parcel import packed_candidate, packed_problem, packed_settings
@@ -34,7 +35,6 @@ from harness.runs.cluster.places import RayPlaces
 from harness.runs.evaluation import Evaluation
 from harness.runs.fleet.judge_process import error_of
 from harness.runs.fleet.team import second_try, team_of, twice, unlike
-from harness.runs.fleet.work_queue import Sharing
 
 AHEAD = 8  # jobs for each device that are under way at once, so that builds are ready when it is free
 _POLL_S = 0.05
@@ -51,7 +51,7 @@ class Asked:
     settings: Settings
     check_only: bool
     budget_s: float | None
-    key: str  # of the problem, as it is warm or not
+    key: Hashable  # of the problem, as it is warm or not
     answer: Future[Evaluation] = field(default_factory=Future)
     lost: str | None = None  # how a first device was lost over it
 
@@ -67,7 +67,7 @@ class _Model:
 
     device: DeviceIdentity
     node: str
-    sharing: Sharing = field(default_factory=lambda: Sharing([]))
+    queue: WorkQueue[int] = field(default_factory=WorkQueue)
     builds: dict[Hashable, ClusterBuilds] = field(default_factory=dict)
     ready: set[int] = field(default_factory=set)  # jobs that are built
     jobs: int = 0  # that are to be judged here and were not yet
@@ -75,7 +75,7 @@ class _Model:
     @property
     def share(self) -> float:
         """How many jobs there are for each device."""
-        return self.jobs / max(1, len(self.sharing.judges))
+        return self.jobs / max(1, len(self.queue.judges))
 
 
 class Dispatcher:
@@ -94,11 +94,11 @@ class Dispatcher:
         self._models: dict[Hashable, _Model] = {}
         self._devices: list[DeviceIdentity] = []
         self._model_of: dict[int, _Model] = {}  # by the place
-        self._warm: dict[int, OrderedDict[str, None]] = {}  # keys of problems, by the place
+        self._warm: dict[int, OrderedDict[Hashable, None]] = {}  # keys of problems, by the place
         self._in_hand: dict[int, int] = {}
         self._free: set[int] = set()
         self._until_quiet: set[int] = set()
-        self._problems: OrderedDict[str, str] = OrderedDict()
+        self._problems: OrderedDict[Hashable, str] = OrderedDict()
         self._thread = threading.Thread(target=self._work, name="referees", daemon=True)
         self._thread.start()
 
@@ -183,13 +183,13 @@ class Dispatcher:
         if key not in self._models:
             self._models[key] = _Model(device, self._places.node(number))
         self._model_of[number] = self._models[key]
-        self._models[key].sharing.join(number)
+        self._models[key].queue.join(number)
         self._warm[number] = OrderedDict()
         self._free.add(number)
 
     def _admit(self) -> None:
         """Take what has come: a job goes to the model with the fewest for each of its devices, until all have enough."""
-        models = [each for each in self._models.values() if each.sharing.judges]
+        models = [each for each in self._models.values() if each.queue.judges]
         while models:
             model = min(models, key=lambda each: each.share)
             with self._lock:
@@ -199,7 +199,7 @@ class Dispatcher:
                 self._asked[number] = asked
             self._where[number] = model
             model.jobs += 1
-            model.sharing.add([number])
+            model.queue.add([number])
             # Compilers would take the very cores of a CPU that are timed: its judge builds, and then times.
             if model.device.kind == "cpu" or asked.candidate.fault is not None:
                 model.ready.add(number)
@@ -226,9 +226,9 @@ class Dispatcher:
 
     def _give(self, place: int) -> None:
         model, warm = self._model_of[place], self._warm[place]
-        job = model.sharing.next(
+        job = model.queue.next(
             place, lambda number: self._is_ready(model, number), time.monotonic(),
-            suits=lambda number: self._asked[number].key in warm, with_following=False,
+            can_wait=lambda number: self._asked[number].key not in warm, with_following=False,
         )
         if job is None:
             return
@@ -263,7 +263,7 @@ class Dispatcher:
     def _answered(self, place: int, number: int, values: Mapping[str, Any] | None, found: Any, lost: str | None) -> None:
         asked, label = self._asked[number], self._places.label(place)
         del self._in_hand[place]
-        self._model_of[place].sharing.done(place)
+        self._model_of[place].queue.done(place)
         self._free.add(place)
         if values is None:
             self._settle(number, error_of(*found))
@@ -302,7 +302,7 @@ class Dispatcher:
         """A job did not reach its judge, since what was built for it is gone: it is built again, and its baseline."""
         number, model = self._in_hand.pop(place), self._model_of[place]
         asked = self._asked[number]
-        model.sharing.done(place)
+        model.queue.done(place)
         self._free.add(place)
         if asked.problem.baseline is not None:
             builds = self._builds(model, asked)
@@ -321,11 +321,11 @@ class Dispatcher:
         model = self._model_of.pop(place, None)
         if model is None:
             return
-        model.sharing.lose(place)
+        model.queue.lose(place)
         number = self._in_hand.pop(place, None)
         if number is not None:
             self._lost_over(number, model, why)
-        if not model.sharing.judges:
+        if not model.queue.judges:
             self._move_all(model)
 
     def _lost_over(self, number: int, model: _Model, why: str) -> None:
@@ -370,7 +370,7 @@ def _record_of_lost(asked: Asked, device: DeviceIdentity, why: str) -> Record:
     """Return the row of a job whose devices are gone."""
     problem, candidate, settings = asked.problem, asked.candidate, asked.settings
     return Record(
-        run_id=secrets.token_hex(8), utc=datetime.now(timezone.utc).isoformat(timespec="seconds"), problem=problem.name,
+        run_id=secrets.token_hex(8), utc=utc_now(), problem=problem.name,
         problem_hash=problem.hash, sizes=sizes_text(problem.sizes), dtype=problem.dtype, mode=problem.mode,
         config=settings.name, candidate=candidate.name, source_hash=candidate.source_hash,
         parameters=candidate.parameters, language=candidate.language, status=Status.SKIPPED,

@@ -25,7 +25,7 @@ from harness.model.files.text_files import shown
 from harness.results.assembly import harness_hash
 from harness.runs.cluster.builds import ClusterBuilds
 from harness.runs.cluster.link import Link, Seat
-from harness.runs.cluster.messages import text_of
+from harness.runs.cluster.parcel import text_of
 from harness.runs.fleet.device_judge import Assignment, Delivery
 
 _PROGRAM = "harness.runs.fleet.device_judge"

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.model.candidate import Candidate, candidate_of, read_candidate
-from harness.model.errors import HarnessError, InputError
-from harness.model.places import located
-from harness.model.problem import Problem, find_problem, in_mode, load_problem, over_baseline
+from harness.model.errors import HarnessError
+from harness.model.problem import Problem
 from harness.model.scaffold import checked_name
 from harness.model.settings import Settings, load_settings
 from harness.report.progress import NullProgress, Progress
@@ -29,10 +28,9 @@ from harness.results.record import Record
 from harness.runs.cluster.dispatch import AHEAD, Asked, Dispatcher
 from harness.runs.cluster.link import Link, connected
 from harness.runs.cluster.places import RayPlaces
-from harness.runs.evaluation import Evaluation
+from harness.runs.evaluation import UNNAMED, Evaluation, key_of, problem_given, source_given
 
 WARM_PROGRAM = "harness.runs.cluster.warm"
-_UNNAMED = "candidate"
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,7 @@ class Referees:
 
     def judge(self, problem: Problem, candidates: Sequence[Candidate], settings: Settings) -> Iterator[Evaluation]:
         """Judge candidates that were read already, each given as soon as its answer is there. Raises HarnessError."""
-        key = _key_of_problem(problem, settings)
+        key = key_of(problem, settings)
         left = {self._dispatcher.put(Asked(problem, each, settings, False, None, key)) for each in candidates}
         while left:
             done, left = wait(left, return_when=FIRST_COMPLETED)
@@ -178,31 +176,20 @@ class Referees:
         words = (str(job.problem), job.mode, job.baseline) if not isinstance(job.problem, Problem) else None
         problem = self._problems.get(words)
         if problem is None:
-            problem = job.problem if words is None else load_problem(find_problem(Path(job.problem)))
-            problem = over_baseline(in_mode(problem, job.mode), None if job.baseline is None else Path(job.baseline))
+            problem = problem_given(job.problem, job.mode, job.baseline)
             if words is not None:
                 self._problems[words] = problem
         candidate = self._read(job, problem)
-        return Asked(
-            problem, candidate, settings, job.check_only, job.budget_s, _key_of_problem(problem, settings)
-        )
+        return Asked(problem, candidate, settings, job.check_only, job.budget_s, key_of(problem, settings))
 
     def _read(self, job: Job, problem: Problem) -> Candidate:
-        source = job.source
+        source = source_given(job.source, job.name)
         if isinstance(source, Path):
-            source = located(source)
-            if not source.is_file():
-                raise InputError("there is no such candidate file", source)
-            if job.name in (None, source.stem):
-                return read_candidate(source, form=problem.form)
-            source = source.read_text(encoding="utf-8", errors="replace")
+            return read_candidate(source, form=problem.form)
         # There is no such file here: a node writes one for itself.
-        path = self._folder / f"{checked_name(job.name or _UNNAMED)}{'.py' if problem.form is None else problem.form.suffix}"
-        try:
-            return candidate_of(source.encode(), path, form=problem.form, among=[])
-        except UnicodeEncodeError as error:
-            said = f"the candidate's source has what no file can hold at {error.start}: {error.reason}"
-            raise InputError(said) from None
+        suffix = ".py" if problem.form is None else problem.form.suffix
+        path = self._folder / f"{checked_name(job.name or UNNAMED)}{suffix}"
+        return candidate_of(source.encode(), path, form=problem.form, among=[])
 
 
 class _Answers:
@@ -228,21 +215,13 @@ class _Answers:
 
 def _called(found: Evaluation, job: Job) -> Evaluation:
     """The answer of an equal job under this one's name."""
-    name = job.name or (job.source.stem if isinstance(job.source, Path) else _UNNAMED)
+    name = job.name or (job.source.stem if isinstance(job.source, Path) else UNNAMED)
     return Evaluation(replace(found.record, candidate=name), found.samples)
 
 
 def _key_of(job: Job) -> str:
-    problem = _of_problem(job.problem) if isinstance(job.problem, Problem) else str(job.problem)
-    source = (str(job.source), job.source.stat().st_mtime_ns) if isinstance(job.source, Path) and job.source.is_file() else job.source
+    problem = key_of(job.problem, None) if isinstance(job.problem, Problem) else str(job.problem)
+    is_file = isinstance(job.source, Path) and job.source.is_file()
+    source = (str(job.source), job.source.stat().st_mtime_ns) if is_file else job.source
     words = (problem, source, job.config, job.mode, str(job.baseline), job.check_only, job.budget_s)
     return hashlib.sha256(repr(words).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _key_of_problem(problem: Problem, settings: Settings) -> str:
-    return hashlib.sha256(repr((_of_problem(problem), settings.hash)).encode()).hexdigest()[:16]
-
-
-def _of_problem(problem: Problem) -> tuple[Any, ...]:
-    own = problem.baseline and problem.baseline.source_hash
-    return problem.hash, problem.name, problem.mode, problem.sizes, problem.cpu_sizes, problem.check_sizes, own

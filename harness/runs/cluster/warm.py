@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.model.candidate import rivals_of
 from harness.model.errors import HarnessError
-from harness.runs.fleet.device_judge import DeliveredBuilds, Told
+from harness.runs.fleet.device_judge import DeliveredBuilds, PipedProgress
 from harness.runs.fleet.judge_process import errors_sent
 from harness.sandbox.prestart import prestart, uncollected
 
@@ -27,7 +27,7 @@ def main(descriptor: int) -> None:
         with uncollected():
             from harness.runs.evaluation import Referee  # and PyTorch with it
 
-        with Referee(device, progress=Told(pipe)) as judge:
+        with Referee(device, progress=PipedProgress(pipe)) as judge:
             pipe.send(("device", asdict(judge.identity)))
             while (said := pipe.recv()) is not None:
                 pipe.send(_answer(judge, pipe, said[1]))

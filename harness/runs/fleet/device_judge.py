@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.build.product import Build
+from harness.judge.work_queue import Job
 from harness.model.baselines import BASELINES, Baseline
 from harness.model.candidate import Candidate
 from harness.model.problem import Problem
@@ -23,7 +24,6 @@ from harness.report.progress import Progress
 from harness.results.record import Record
 from harness.results.writer import jsonable
 from harness.runs.fleet.judge_process import errors_sent
-from harness.runs.fleet.work_queue import Job
 from harness.sandbox.prestart import prestart, uncollected
 
 
@@ -97,7 +97,7 @@ class DeliveredBuilds:
         """The queue is the parent's."""
 
 
-class _Line:
+class _PipeToParent:
     """The pipe to the parent in the place of a run's files."""
 
     def __init__(self, pipe: Connection) -> None:
@@ -108,7 +108,7 @@ class _Line:
         return None
 
 
-class Told(Progress):
+class PipedProgress(Progress):
     """Progress that the parent tells, with the device's name before it."""
 
     def __init__(self, pipe: Connection) -> None:
@@ -143,15 +143,13 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     from harness.judge.device_run import DeviceRun
     from harness.judge.run import note_no_sandbox
     from harness.judge.sanitize import open_examiner
-    from harness.sandbox.strongest import strongest_sandbox
-    from harness.tools.sanitizer.compute_sanitizer import require_tool
 
-    progress, builds = Told(pipe), DeliveredBuilds(pipe)
+    progress, builds = PipedProgress(pipe), DeliveredBuilds(pipe)
     bench = open_bench(assigned.device)
     pipe.send(("device", asdict(bench.identity)))
     if assigned.is_remote:
         note_no_sandbox(progress)
-    examiner = open_examiner(require_tool(bench.kind), bench, strongest_sandbox()) if assigned.sanitize else None
+    examiner = open_examiner(bench) if assigned.sanitize else None
     problem, settings = assigned.problem, assigned.settings
     build_pool = BuildPool(problem, [], bench, settings, assigned.archs, builds)
     if bench.limits.is_host:  # whose compilers would take the very cores
@@ -160,7 +158,7 @@ def _take_part(pipe: Connection, assigned: Assignment) -> None:
     lock = nullcontext() if assigned.has_lock else alone_on(bench, progress, assigned.wait_s)
     with build_pool, lock:
         device_run = DeviceRun(
-            problem, settings, bench, build_pool, _Line(pipe), progress, assigned.utc, examiner, assigned.command,
+            problem, settings, bench, build_pool, _PipeToParent(pipe), progress, assigned.utc, examiner, assigned.command,
             assigned.extras,
         )
         device_run.judge_each(_asked_for(pipe, builds, device_run))

@@ -1,7 +1,7 @@
 """A run on several devices: starts a judge on each, builds once, shares out the entries, gathers the records.
 
 Devices of one model, with one PyTorch and CUDA, are one team, with one file of results and one table. Which entry goes
-where is `work_queue`'s.
+where is `judge.work_queue`'s.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import Any
 
 from harness.device.identity import DeviceIdentity
@@ -18,6 +17,7 @@ from harness.judge.run import RunRequest, RunResult, note_no_sandbox, run as run
 from harness.model.errors import DeviceBusy, HarnessError, InputError
 from harness.report.progress import Progress, name_on
 from harness.results.record import Record
+from harness.results.writer import utc_now
 from harness.runs.fleet.device_judge import Assignment
 from harness.runs.fleet.judge_process import JudgeProcess, error_of, started
 from harness.runs.fleet.places import LocalPlaces, Places
@@ -52,7 +52,7 @@ class Fleet:
 
     def __init__(self, request: RunRequest, places: Places, progress: Progress, stack: ExitStack) -> None:
         self._request, self._places, self._progress, self._stack = request, places, progress, stack
-        self._utc = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        self._utc = utc_now()
         self._teams: dict[Hashable, Team] = {}
         self._devices: list[DeviceIdentity] = []
         self._team_of: dict[int, Team] = {}

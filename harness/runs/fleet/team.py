@@ -10,23 +10,25 @@ from typing import Any
 
 from harness.device.identity import DeviceIdentity
 from harness.judge.build_pool import Builds
-from harness.judge.run import RunRequest, RunResult
+from harness.judge.run import RunRequest, RunResult, ranked
+from harness.judge.work_queue import Job, WorkQueue
 from harness.model.baselines import BASELINES, Baseline, baselines_for
 from harness.model.candidate import Candidate
 from harness.model.device_limits import limits_of
 from harness.model.errors import HarnessError
 from harness.model.verdict import ReasonCode, Status
 from harness.report.progress import Progress
-from harness.results.ranking import rank
 from harness.results.record import FIELDS, Record
 from harness.results.writer import RunFiles, device_slug
 from harness.runs.fleet.device_judge import Delivery
-from harness.runs.fleet.work_queue import Job, Sharing
 
 # What was measured of a device at some time and says nothing of a row that was not.
 _OF_THE_MOMENT = (
     "sm_mhz", "mem_mhz", "watts", "celsius", "throttle", "other_processes", "canary_gbps", "canary_tflops",
 )
+
+# Of what is left so many are looked at for one that is ready: builds are begun in this order.
+_REACH = 256
 
 
 def second_try(why: str) -> str:
@@ -65,7 +67,7 @@ class Team:
         problem = request.problem
         self._entries: list[Baseline | Candidate] = [*baselines_for(problem, device.kind), *request.candidates]
         own = next((place for place, each in enumerate(self._entries) if each is BASELINES["eager"]), None)
-        self._sharing = Sharing([place for place in range(len(self._entries)) if place != own], own)
+        self._queue = WorkQueue([place for place in range(len(self._entries)) if place != own], own, _REACH)
         self._files = RunFiles.create(request.out_dir, problem.name, device_slug(device.name, device.kind), utc)
         for each in request.kept:
             if (each.record.device_kind, each.record.device_name) == (device.kind, device.name):
@@ -85,7 +87,7 @@ class Team:
 
     @property
     def judges(self) -> Collection[int]:
-        return self._sharing.judges
+        return self._queue.judges
 
     @property
     def has_judged(self) -> bool:
@@ -93,7 +95,7 @@ class Team:
 
     @property
     def is_over(self) -> bool:
-        return self._sharing.is_over
+        return self._queue.is_over
 
     @property
     def is_quiet(self) -> bool:
@@ -103,7 +105,7 @@ class Team:
     def join(self, number: int, device: DeviceIdentity) -> None:
         """A device of this model is open."""
         self._devices[number] = device
-        self._sharing.join(number)
+        self._queue.join(number)
 
     def next(self, number: int) -> Delivery | None:
         """What a free judge judges now, with its build; None while nothing is ready."""
@@ -112,7 +114,7 @@ class Team:
         own = self._request.problem.baseline
         if own is not None and not self._builds.is_ready(own):
             return None  # each judge judges it after its control, and holds all else against it
-        job = self._sharing.next(number, self._is_ready, time.monotonic())
+        job = self._queue.next(number, self._is_ready, time.monotonic())
         if job is None:
             return None
         entries = {place: self._entries[place] for place in (job.entry, job.following) if place is not None}
@@ -124,9 +126,9 @@ class Team:
         judged = self._by_name.get(record.candidate) if record.role == "candidate" else None
         if judged is not None:
             self._builds.give_up(judged)
-        entry = self._sharing.in_hand(number)
+        entry = self._queue.in_hand(number)
         if entry is not None and self._entries[entry].name == record.candidate:
-            self._sharing.done(number)
+            self._queue.done(number)
             if entry in self._lost_once:
                 record = record.warned(second_try(self._lost_once[entry]))
         self._last[number] = record
@@ -134,14 +136,14 @@ class Team:
 
     def lose(self, number: int, why: str) -> Record | None:
         """A judge is gone. What it had in hand is judged again elsewhere; returns its row where that was done already."""
-        return self._tried(self._sharing.lose(number), number, why)
+        return self._tried(self._queue.lose(number), number, why)
 
     def unsent(self, number: int, why: str) -> list[Record]:
         """What a judge was given did not arrive, since a build is gone: all of them are made again.
 
         Returns the rows of those to which that has happened before.
         """
-        entries = self._sharing.take_back(number)
+        entries = self._queue.take_back(number)
         for each in (*map(self._entries.__getitem__, entries), self._request.problem.baseline):
             if isinstance(each, Candidate):
                 self._builds.give_up(each)
@@ -155,22 +157,17 @@ class Team:
         if entry in self._lost_once:
             return self._lost(entry, twice(self._lost_once[entry], why), self._devices[number].uuid)
         self._lost_once[entry] = why
-        self._sharing.again(entry)
+        self._queue.again(entry)
         return None
 
     def give_up(self, faults: Sequence[HarnessError]) -> None:
         """Give every entry that no judge is left for its row."""
-        for entry in self._sharing.left:
+        for entry in self._queue.left:
             self._lost(entry, f"{faults[-1] if faults else 'no device is left'}; run it again", None)
 
     def finish(self, progress: Progress) -> RunResult:
         """Rank what there is."""
-        problem = self._request.problem
-        records = rank(self._files.records, problem.kinds, problem.accuracy.precision_class)
-        trouble = self._files.finish(records)
-        if trouble:
-            progress.note(trouble)
-        return RunResult(records, self._files.csv_path)
+        return ranked(self._files, self._request.problem, progress)
 
     def _is_ready(self, place: int) -> bool:
         entry = self._entries[place]

@@ -53,17 +53,14 @@ def devices_here(names: Sequence[str], tell: Callable[[str], None]) -> tuple[str
     return devices
 
 
-def judging(asked: Mapping[str, Any], devices: Sequence[str], *, silent: bool, label: str | None = None) -> Work:
-    """The work of carrying out a `pipeline.RunRequest` of the fields `asked` on `devices`: the paths of its CSVs.
-
-    `label` names the device in what is told meanwhile, where other children tell of theirs.
-    """
+def judging(asked: Mapping[str, Any], devices: Sequence[str], *, silent: bool) -> Work:
+    """The work of carrying out a `judge.run.RunRequest` of the fields `asked` on `devices`: the paths of its CSVs."""
     def carry_out() -> list[str]:
         prestart()  # here: a process that has threads, or shares the one it forks from, must not be forked
         from harness.judge.run import RunRequest
         from harness.runs.fleet.parent import run  # imports torch
 
-        with open_progress(silent=silent, device=label) as progress:
+        with open_progress(silent=silent) as progress:
             return [str(each.csv_path) for each in run(RunRequest(**asked), devices, progress)]
 
     return carry_out
@@ -73,7 +70,7 @@ class WarmChild:
     """A child that judges problem after problem on one `device`: PyTorch, the device and its kernels stay warm.
 
     What a problem leaves changed in the process (a default of PyTorch's, say) ends it with that problem, as every error
-    does. `pipe` is there as a `Child`'s is; the answer of each problem is waited for before the next is asked.
+    does. `label` names the device in what is told meanwhile, where other children tell of theirs. `pipe` is there as a `Child`'s is; the answer of each problem is waited for before the next is asked.
     """
 
     def __init__(self, device: str, *, silent: bool, label: str | None = None) -> None:
@@ -86,7 +83,7 @@ class WarmChild:
         return self._child.pipe
 
     def ask(self, asked: Mapping[str, Any]) -> None:
-        """Have it judge the fields of a `pipeline.RunRequest`; in a new process where there is none."""
+        """Have it judge the fields of a `judge.run.RunRequest`; in a new process where there is none."""
         if self._child is None:
             context = multiprocessing.get_context("fork")
             receiver, self._asks = context.Pipe(duplex=False)
@@ -134,7 +131,6 @@ def _judging_all(
         prestart()
         from harness.device.choice import open_bench
         from harness.judge.run import RunRequest, run  # imports torch
-        from harness.runs.suite.torch_defaults import torch_defaults
 
         bench, before = None, torch_defaults()
         while True:
@@ -161,6 +157,20 @@ def _judging_all(
                 return
 
     return carry_out
+
+
+def torch_defaults() -> tuple[Any, ...]:
+    """What of PyTorch a reference can change for all that comes after it in a process, and results or times hang on."""
+    import torch
+
+    return (
+        torch.get_default_dtype(), str(torch.get_default_device()), torch.is_grad_enabled(), torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark,
+        torch.backends.cudnn.deterministic, torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction,
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction, torch.backends.cuda.flash_sdp_enabled(),
+        torch.backends.cuda.mem_efficient_sdp_enabled(), torch.backends.cuda.math_sdp_enabled(),
+        torch.Tensor.__add__, torch.nn.functional.relu, torch.nn.Module.__call__,
+    )
 
 
 def in_child(work: Work) -> Any:

@@ -16,9 +16,9 @@ from harness.device.identity import DeviceIdentity
 from harness.model.candidate import Candidate
 from harness.model.errors import HarnessError, NothingToRun
 from harness.model.files.text_files import shown
-from harness.model.places import PROGRAM, own
+from harness.model.places import PROGRAM
 from harness.model.problem import Problem, typed
-from harness.model.settings import Settings, extra_words, extras_of, size_words
+from harness.model.settings import Settings, extras_of, typed_flags
 from harness.results.reader import read_records
 from harness.results.reuse import Kept, kept_at_every_size
 from harness.runs.suite import children
@@ -160,12 +160,8 @@ def _command(problem: Problem, candidates: Sequence[Candidate], options: argpars
         words += ["--candidates", str(shown(folders.pop() if len(folders) == 1 else options.candidates))]
         if is_suite(options.problem) and any(each.path.parent == options.candidates for each in candidates):
             words += [word for each in candidates for word in ("--only", each.name)]
-    for flag, value, default in (
-        ("--mode", options.mode, None), ("--baselines", options.baselines, None),
-        ("--baseline", options.baseline and str(shown(options.baseline)), None),
-        ("--device", options.device, "auto"), ("--devices", options.devices, None),
-        ("--config", options.config, "default"), ("--out", str(options.out), str(own("results"))),
-    ):
-        words += [flag, value] if value != default else []
-    words += ray_words(options) + size_words(options) + (["--sanitize"] if options.sanitize else [])
-    return shlex.join(words + extra_words(options))
+    flags = (
+        "mode", "baselines", "baseline", "device", "devices", "config", "out", "sizes", "sanitize", "energy",
+        "extra_times",
+    )
+    return shlex.join([*words, *typed_flags(options, *flags), *ray_words(options)])

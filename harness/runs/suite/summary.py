@@ -55,7 +55,7 @@ def summary_text(outcomes: Sequence[Outcome], width: int | None) -> str:
         Column("reused", "right", [str(each.kept or "") for each in outcomes]),
         Column("best", "left", ["" if each is None else terminal.shortened(each.candidate, 32) for each in best]),
         Column("speedup over eager" if is_eager else "speedup", "left", [
-            "" if each is None else terminal.ratio_text(each.speedup, each.speedup_lo, each.speedup_hi)
+            "" if each is None else terminal.speedup_text(each)
             + ("" if is_eager else f" over {each.baseline}") for each in best
         ]),
     ]

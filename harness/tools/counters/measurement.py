@@ -1,71 +1,111 @@
-"""One launch of a candidate under ncu, in a process of its own behind the sandbox."""
+"""One launch of a candidate under ncu, in a process of its own behind the sandbox, and what ncu wrote of it.
+
+That is a row of raw values for each kernel, or its own words on why there is none.
+"""
 
 from __future__ import annotations
 
-import json
-import tempfile
+import csv
+import io
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from harness.model.places import REPOSITORY
-from harness.sandbox.leftovers import content_of, remove_tree
-from harness.sandbox.limits import default_limits
-from harness.sandbox.spawn import spawn
 from harness.sandbox.strongest import Sandbox
-from harness.tools import launch_files
-from harness.tools.counters.ncu_output import Read, read_log
-from harness.tools.counters.start_ncu import REPORT
+from harness.tools.counters.ncu import command
+from harness.tools.launch_files import SmallLaunch
+from harness.tools.watched_launch import laid_out
 
-_LARGEST_REPORT_BYTES = 16 << 20
+_REPORT = "counters.csv"
+# ncu ends every message of its own in one of two ways; its words are kept, its frame is not.
+_MESSAGE = re.compile(r"^==(?P<level>ERROR|WARNING|PROF)== (?P<text>.*)$")
+_NO_PERMISSION = "ERR_NVGPUCTRPERM"
+_PERMISSION = (
+    "this user may not read the GPU's counters (ERR_NVGPUCTRPERM). Run it as root, or let every user read them: "
+    "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then a restart; a container also needs "
+    "--cap-add=SYS_ADMIN"
+)
+
+
+@dataclass(frozen=True)
+class KernelCounters:
+    """One launch of a kernel: its demangled name, and its counters by metric in base units (ns, bytes)."""
+
+    name: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a log of ncu comes to. `trouble` is why there are no kernels, in a sentence; None where there are some."""
+
+    kernels: tuple[KernelCounters, ...] = ()
+    trouble: str | None = None
+
+
+def read_log(text: str) -> Read:
+    """The kernels in `text`, ncu's CSV of the page "raw" with its messages before it."""
+    messages, rows = [], []
+    for line in text.splitlines():
+        found = _MESSAGE.match(line)
+        if found:
+            messages.append((found["level"], found["text"].strip()))
+        elif line.startswith('"'):
+            rows.append(line)
+    kernels = tuple(_kernels(rows))
+    if kernels:
+        return Read(kernels)
+    if _NO_PERMISSION in text:
+        return Read(trouble=_PERMISSION)
+    for level in ("ERROR", "WARNING"):
+        for each, said in messages:
+            if each == level:
+                return Read(trouble=f"ncu says: {said}")
+    return Read(trouble="ncu saw no kernel in the call")
+
+
+def _kernels(rows: list[str]) -> list[KernelCounters]:
+    """The rows below the header of names and the row of units."""
+    table = list(csv.reader(io.StringIO("\n".join(rows))))
+    if not table or "Kernel Name" not in table[0]:
+        return []
+    header = table[0]
+    found = []
+    for cells in table[1:]:
+        named = dict(zip(header, cells))
+        if not named.get("Kernel Name"):
+            continue  # the row of units
+        numbers = {name: _number(named.get(name, "")) for name in header if "__" in name}
+        values = {name: value for name, value in numbers.items() if value is not None}
+        found.append(KernelCounters(named["Kernel Name"], values))
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
 
 
 def measure(
-    program: str, launch: launch_files.SmallLaunch, environment: Mapping[str, str], sandbox: Sandbox | None, limit_s: float,
+    program: str, launch: SmallLaunch, environment: Mapping[str, str], sandbox: Sandbox | None, limit_s: float,
     triton_cache: Path | None = None,
 ) -> Read:
     """What ncu (`program`) counts in the second call of `launch`, or why it could not.
 
     `environment` is the child's, scrubbed, with the device that it may see. Raises OSError when no process can start.
     """
-    private = Path(tempfile.mkdtemp(prefix="counters-"))
-    environment = dict(environment)
-    writable = []
-    if triton_cache is not None:
-        triton_cache.mkdir(parents=True, exist_ok=True)
-        environment["TRITON_CACHE_DIR"] = str(triton_cache)
-        writable.append(triton_cache)
-    try:
-        launch_files.write(private, launch)
-        child = spawn(
-            "harness.tools.counters.start_ncu", arguments=[str(private), program], environment=environment, private=private,
-            writable=writable, readable=[*launch.places, program, Path(program).resolve().parent], hidden=launch.hidden,
-            repository=REPOSITORY, limits=default_limits(), sandbox=sandbox,
-        )
-        try:
-            ended = child.wait(limit_s) is not None
-        finally:
-            child.kill()
-        raised = _raised(private)
-        if raised is not None:
-            return Read(trouble=f"the candidate raised {raised}")
-        read = read_log(_text(private / REPORT))
-        if not read.kernels and not ended:
+    with laid_out(program, launch, environment, sandbox, triton_cache) as watched:
+        child, has_ended = watched.run(partial(command, program), _REPORT, limit_s, profiled=True)
+        if watched.raised is not None:
+            return Read(trouble=f"the candidate raised {watched.raised}")
+        read = read_log(watched.text(_REPORT))
+        if not read.kernels and not has_ended:
             return Read(trouble=f"ncu did not end within {limit_s:g} s")
-        if not read.kernels and not (private / REPORT).exists():
+        if not read.kernels and not (watched.folder / _REPORT).exists():
             said = " ".join(child.output().split())[-300:] or "and printed nothing"
             return Read(trouble=f"ncu wrote nothing ({child.death()}): {said}")
         return read
-    finally:
-        remove_tree(private)
-
-
-def _text(path: Path) -> str:
-    return content_of(path, _LARGEST_REPORT_BYTES).decode(errors="replace")
-
-
-def _raised(private: Path) -> str | None:
-    try:
-        words = json.loads(_text(private / launch_files.OUTCOME))["raised"]
-        return " ".join(f"{words['type']}: {words['message']}".split())[:400]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None

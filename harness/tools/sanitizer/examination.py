@@ -6,26 +6,21 @@ candidate uses is told and not held against it.
 
 from __future__ import annotations
 
-import json
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from harness.attribution.kernel_names import is_shipped
-from harness.model.places import REPOSITORY
 from harness.model.verdict import Status, Verdict
-from harness.sandbox.leftovers import content_of, remove_tree
-from harness.sandbox.limits import default_limits
-from harness.sandbox.spawn import spawn
 from harness.sandbox.strongest import Sandbox
-from harness.tools import launch_files
-from harness.tools.sanitizer.compute_sanitizer import TOOLS
+from harness.tools.launch_files import SmallLaunch
+from harness.tools.sanitizer.compute_sanitizer import TOOLS, command
 from harness.tools.sanitizer.sanitizer_output import Finding, Report, read_report
+from harness.tools.watched_launch import laid_out
 
 _LIMIT_S = 180.0
-_LARGEST_REPORT_BYTES = 4 << 20
 # From the release notes of compute-sanitizer: false alarms that were mended between 2025.4 and 2026.4, or are known
 # and open. The pattern is looked for in the candidate's source and in the PTX that Triton made of it.
 _NAMED_BARRIER = r"\bbar(?:rier)?(?:\.cta)?\.(?:sync|arrive)(?:\.aligned)?\s+(?!0\s*;)\S"
@@ -80,55 +75,30 @@ class Examiner:
         self._program, self._environment, self._sandbox, self._limit_s = program, dict(environment), sandbox, limit_s
 
     def examine(
-        self, launch: launch_files.SmallLaunch, uses: Uses, tell: Callable[[str], None], triton_cache: Path | None = None
+        self, launch: SmallLaunch, uses: Uses, tell: Callable[[str], None], triton_cache: Path | None = None
     ) -> Examination:
         """Put `launch` under every tool, until one finds something. Raises OSError when no process can be started."""
-        private = Path(tempfile.mkdtemp(prefix="sanitizer-"))
         warnings: list[str] = []
-        try:
-            launch_files.write(private, launch)
+        with laid_out(self._program, launch, self._environment, self._sandbox, triton_cache) as watched:
             for tool in TOOLS:
                 tell(f"compute-sanitizer {tool}")
-                ended = self._run(tool, private, launch, triton_cache)
-                report = read_report(tool, _text(private / f"{tool}.txt"))
+                log = f"{tool}.txt"
+                _, has_ended = watched.run(partial(command, self._program, tool), log, self._limit_s)
+                report = read_report(tool, watched.text(log))
                 verdict, doubted = judge(report, uses)
                 warnings += doubted
                 if verdict is not None:
                     return Examination(verdict, tuple(warnings))
                 if report.findings:
                     continue
-                raised = _raised(private)
-                if raised is not None:
-                    return Examination(None, tuple(warnings), raised)
-                trouble = ended or trouble_of(report)
+                if watched.raised is not None:
+                    return Examination(None, tuple(warnings), watched.raised)
+                trouble = trouble_of(report) if has_ended else f"it did not end within {self._limit_s:g} s"
                 if trouble is not None:
                     warnings.append(f"compute-sanitizer {tool} could not look at it: {trouble}")
-                    if ended or report.troubles:
+                    if not has_ended or report.troubles:
                         break  # what keeps one tool from working keeps the others
-            return Examination(None, tuple(warnings))
-        finally:
-            remove_tree(private)
-
-    def _run(self, tool: str, private: Path, launch: launch_files.SmallLaunch, triton_cache: Path | None) -> str | None:
-        """Run one tool to its end; a sentence when it did not come to it in time."""
-        (private / launch_files.OUTCOME).unlink(missing_ok=True)
-        environment = dict(self._environment)
-        writable = []
-        if triton_cache is not None:
-            triton_cache.mkdir(parents=True, exist_ok=True)
-            environment["TRITON_CACHE_DIR"] = str(triton_cache)
-            writable.append(triton_cache)
-        child = spawn(
-            "harness.tools.sanitizer.start_sanitizer", arguments=[str(private), tool, self._program], environment=environment,
-            private=private, writable=writable, readable=[*launch.places, self._program, Path(self._program).resolve().parent],
-            hidden=launch.hidden, repository=REPOSITORY, limits=default_limits(), sandbox=self._sandbox,
-        )
-        try:
-            if child.wait(self._limit_s) is None:
-                return f"it did not end within {self._limit_s:g} s"
-            return None
-        finally:
-            child.kill()
+        return Examination(None, tuple(warnings))
 
 
 def judge(report: Report, uses: Uses) -> tuple[Verdict | None, list[str]]:
@@ -164,16 +134,3 @@ def trouble_of(report: Report) -> str | None:
     if not report.launched:
         return "it saw no kernel of the candidate's"
     return None if report.complete else "its report has no end"
-
-
-def _text(path: Path) -> str:
-    return content_of(path, _LARGEST_REPORT_BYTES).decode(errors="replace")
-
-
-def _raised(private: Path) -> str | None:
-    try:
-        outcome = json.loads(_text(private / launch_files.OUTCOME))
-        words = outcome["raised"]
-        return " ".join(f"{words['type']}: {words['message']}".split())[:400]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None

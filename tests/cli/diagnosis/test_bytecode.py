@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from harness.cli.diagnosis.bytecode import advice_on_bytecode, bytecode_finding
-from harness.cli.diagnosis.finding import NOTE
+from harness.cli.diagnosis.host import NOTE, advice_on_bytecode, bytecode_finding
 from harness.cli.flags import understood
 from harness.cli.verbs import run as verb
 from harness.model.errors import InputError

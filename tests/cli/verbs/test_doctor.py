@@ -13,7 +13,7 @@ import pytest
 
 from harness.build.toolchain import Toolchain
 from harness.cli.diagnosis import gpu, host
-from harness.cli.diagnosis.finding import MISSING, NOTE, OK, Finding
+from harness.cli.diagnosis.host import MISSING, NOTE, OK, Finding
 from harness.cli.verbs import doctor
 from harness.device.choice import device_lock
 from harness.device.identity import Telemetry

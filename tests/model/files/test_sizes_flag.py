@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.model.errors import InputError
-from harness.model.files.sizes_flag import read_sizes
+from harness.model.problem import read_sizes
 
 TIMED = {"M": 2048, "K": 8192, "N": 4096}
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.report.html.cases import problems_of
-from harness.report.html.run_files import gather
-from harness.report.html.sources import Source
+from harness.report.html.run_files import Source, gather
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.report.html import chart_rows, facts
+from harness.report.html import chart_rows, tables
 from harness.report.html.cases import problems_of
 from harness.report.html.raw_samples import Samples, read_samples
 from harness.report.html.run_files import gather
@@ -102,7 +102,7 @@ def test_history_has_the_speedups_over_one_baseline_alone(tmp_path, h200, record
         recorded.write_run(tmp_path, day, [(h200(utc=f"2026-05-{day}T00:00:00Z", **changes), None)])
     (entry,) = problems_of(gather([tmp_path]).runs, {})[0].cases[0].entries
     assert [row["x"] for row in chart_rows.history(entry)] == [1.5]
-    assert [row[2].split(" over ")[1] for row in facts.older(entry)] == ["expert", "eager"]
+    assert [row[2].split(" over ")[1] for row in tables.older(entry)] == ["expert", "eager"]
 
 
 def test_rounds_of_a_row_over_a_file_have_the_interval_over_eager_that_they_gave(case):

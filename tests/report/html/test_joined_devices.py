@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.report.html.cases import problems_of
-from harness.report.html.joined_devices import side_by_side, speedups_beside
+from harness.report.html.chart_rows import side_by_side, speedups_beside
 from harness.report.html.run_files import gather
 
 

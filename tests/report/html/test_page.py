@@ -10,8 +10,7 @@ import json
 import pytest
 
 from harness.report.html import page
-from harness.report.html.run_files import gather
-from harness.report.html.sources import Source
+from harness.report.html.run_files import Source, gather
 
 UTC = "2026-05-09T10:00:00+00:00"
 

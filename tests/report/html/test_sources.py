@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.model.candidate import read_candidate
-from harness.report.html.sources import find_sources, highlighted
+from harness.report.html.run_files import find_sources, highlighted
 
 
 def test_a_source_is_found_by_its_hash_under_another_name(tmp_path):

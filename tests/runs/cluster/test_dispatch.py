@@ -137,7 +137,7 @@ def test_other_versions_are_told_and_builds_for_one_pytorch_go_to_no_other(opene
         "driver None where another Pretended CPU has 570.1; torch 2.12.0 where another Pretended CPU has 2.13.0: "
         "each record names its own",
     ]
-    assert sorted(len(each.sharing.judges) for each in judges._dispatcher._models.values()) == [1, 2]
+    assert sorted(len(each.queue.judges) for each in judges._dispatcher._models.values()) == [1, 2]
 
 
 def test_no_more_is_taken_than_keeps_the_devices_busy_be_it_equal_or_not(opened):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.build.product import Build, BuiltExtension
+from harness.judge.work_queue import Job
 from harness.model.candidate import find_candidates, read_baseline, read_candidate
 from harness.model.errors import HarnessError
 from harness.model.places import REPOSITORY
@@ -17,12 +18,10 @@ from harness.model.problem import load_problem, problems_by_name
 from harness.model.settings import load_settings
 from harness.model.verdict import ReasonCode, Status, Verdict
 from harness.runs.cluster import parcel
-from harness.runs.cluster.messages import Unpacker, text_of
 from harness.runs.cluster.parcel import (
-    Shelf, packed_build, packed_candidate, packed_problem, packed_settings, settings_of,
+    Shelf, Unpacker, packed_build, packed_candidate, packed_problem, packed_settings, settings_of, text_of,
 )
 from harness.runs.fleet.device_judge import Assignment, Delivery
-from harness.runs.fleet.work_queue import Job
 
 OF_ITS_PLACE = ("path", "reference_path", "candidates_dir", "more_candidates", "baseline")
 SOURCE = "import torch\nfrom mine_parts import half\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"

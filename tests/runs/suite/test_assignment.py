@@ -9,7 +9,7 @@ import pytest
 
 from harness.model.errors import InputError
 from harness.model.problem import load_problem
-from harness.runs.suite.assignment import owned_files
+from harness.runs.suite.problems import owned_files
 
 SAMPLE = load_problem(Path(__file__).resolve().parents[2] / "fixtures/kernelbench/linear_relu.py")
 

@@ -78,7 +78,7 @@ def test_one_that_was_never_asked_is_let_go():
 def test_what_a_reference_changes_of_pytorch_is_seen():
     import torch
 
-    from harness.runs.suite.torch_defaults import torch_defaults
+    from harness.runs.suite.children import torch_defaults
 
     before = torch_defaults()
     torch.set_default_dtype(torch.float64)

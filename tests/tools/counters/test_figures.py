@@ -9,7 +9,7 @@ import pytest
 from harness.cli.counter_page import by_time, kernels_json, render
 from harness.tools.counters import metrics
 from harness.tools.counters.figures import _STALLS, figures_of, time_us
-from harness.tools.counters.ncu_output import read_log
+from harness.tools.counters.measurement import read_log
 
 RECORDED = Path(__file__).parent / "recorded"
 

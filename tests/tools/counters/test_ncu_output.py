@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.tools.counters import metrics
-from harness.tools.counters.ncu_output import read_log
+from harness.tools.counters.measurement import read_log
 
 RECORDED = Path(__file__).parent / "recorded"
 

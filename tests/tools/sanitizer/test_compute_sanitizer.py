@@ -111,7 +111,7 @@ def test_the_tool_that_is_here_knows_every_option(name, tmp_path):
 
 def test_the_doctor_names_it_with_a_gpu_and_says_what_is_lost_without_it(nowhere):
     from harness.cli.diagnosis import host
-    from harness.cli.diagnosis.finding import NOTE, OK
+    from harness.cli.diagnosis.host import NOTE, OK
 
     assert host.sanitizer_finding(on_gpu=False) is None
     missing = host.sanitizer_finding(on_gpu=True)

@@ -12,9 +12,8 @@ import torch
 
 from harness.model.verdict import ReasonCode, Status
 from harness.sandbox.environment import scrubbed
-from harness.tools import launch_files
+from harness.tools import launch_files, watched_call
 from harness.tools.launch_files import SmallLaunch
-from harness.tools.sanitizer import watched_call
 from harness.tools.sanitizer.compute_sanitizer import TOOLS, find_tool
 from harness.tools.sanitizer.examination import Examiner, Uses, judge, trouble_of
 from harness.tools.sanitizer.sanitizer_output import Report, read_report

@@ -110,11 +110,10 @@ def examined(path):
     from harness.attribution.source_names import source_text
     from harness.device.cuda import CudaBench
     from harness.judge.sanitize import open_examiner
-    from harness.sandbox.strongest import strongest_sandbox
     from harness.tools.launch_files import SmallLaunch
     from harness.tools.sanitizer.examination import Uses
 
-    examiner = open_examiner(find_tool(), CudaBench(0), strongest_sandbox())
+    examiner = open_examiner(CudaBench(0))
     # 1024 floats end where the next allocation would begin.
     launch = SmallLaunch(str(path), {}, 1, [], [torch.rand(1024)], "cuda:0")
     return examiner.examine(launch, Uses(source_text(path)), lambda text: None)

@@ -7,9 +7,8 @@ import sys
 import pytest
 
 from harness.model.errors import NothingToRun
-from harness.model.files.parameters import combinations
-from harness.model.files.parameters import defaults
-from harness.runs.tuning.sampler import Exhaustive, Sampled, search_for
+from harness.model.files.parameters import combinations, defaults
+from harness.runs.tuning import Exhaustive, Sampled, search_for
 
 FEW = {"A": [1, 2], "B": ["x", "y", "z"]}
 MANY = {"A": list(range(8)), "B": list(range(8)), "C": ["p", 2, True, 1.5]}

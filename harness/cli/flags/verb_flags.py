@@ -1,4 +1,7 @@
-"""The flags of the verbs that put kernels on a device: run, profile, serve, selftest."""
+"""The flags of each verb, and the parser whose mistakes are errors of ours.
+
+First the verbs that put kernels on a device, then those about the place of work, then those that read results.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,31 @@ import argparse
 import math
 from pathlib import Path
 
-from harness.cli.flags.parser import CANDIDATES, EXIT_CODES
+from harness.model.errors import InputError
 from harness.model.places import own
+
+CANDIDATES = "in the place of candidates/: those of a problem lie in DIR/<problem>, or in DIR itself"
+EXIT_CODES = """exit codes:
+  0  the run finished        1  --strict and a candidate is not ok, or the harness failed
+  2  bad input               3  selftest, compare --fail-on: something is not as it should be
+  4  nothing could run       130  interrupted"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Mistakes in flags are InputErrors."""
+
+    def error(self, message: str) -> None:
+        raise InputError(message, hint=f"Type {self.prog} --help for the flags")
+
+    def flags_of(self, verb: str) -> list[str]:
+        """The long flags that `verb` has."""
+        (verbs,) = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
+        return [flag for flag in verbs.choices[verb]._option_string_actions if flag.startswith("--")]
+
+
+def add_verb(verbs: argparse._SubParsersAction, name: str, what: str) -> argparse.ArgumentParser:
+    """A verb whose `--help` closes with the exit codes."""
+    return verbs.add_parser(name, help=what, epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def add_run(verbs: argparse._SubParsersAction) -> None:
@@ -46,7 +72,7 @@ def _add_trials(run: argparse.ArgumentParser) -> None:
 
 def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool = False) -> argparse.ArgumentParser:
     """A verb that judges the candidates of `one` problem or of several, with all flags that such verbs share."""
-    run = verbs.add_parser(verb, help=what, epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    run = add_verb(verbs, verb, what)
     several = "" if one else "; several, a folder or a 'GLOB' are run as a suite"
     run.add_argument(
         "problem", nargs=1 if one else "+", type=Path, metavar="PROBLEM",
@@ -69,9 +95,7 @@ def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool 
         "--sizes", action="append", default=[], metavar="M=4096[,K=…]",
         help="time at these sizes instead; several times: at each, and the geometric mean of the speedups",
     )
-    run.add_argument(
-        "--candidates", type=Path, metavar="DIR", help=CANDIDATES
-    )
+    run.add_argument("--candidates", type=Path, metavar="DIR", help=CANDIDATES)
     run.add_argument(
         "--baselines", metavar="eager[,torch.compile,…]",
         help="what else is timed (default: what the problem names; in a suite of KernelBench files eager alone)",
@@ -99,10 +123,8 @@ def _runs(verbs: argparse._SubParsersAction, verb: str, what: str, *, one: bool 
 
 
 def add_profile(verbs: argparse._SubParsersAction) -> None:
-    profile = verbs.add_parser(
-        "profile", help="what Nsight Compute (ncu) counts in one call: throughputs, pipes, occupancy, stalls",
-        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    what = "what Nsight Compute (ncu) counts in one call: throughputs, pipes, occupancy, stalls"
+    profile = add_verb(verbs, "profile", what)
     profile.add_argument("candidate", metavar="CANDIDATE", help="a name, PROBLEM/NAME, or a file")
     profile.add_argument("--problem", type=Path, metavar="PROBLEM", help="its problem (default: by its folder's name)")
     profile.add_argument("--candidates", type=Path, metavar="DIR", help=f"{CANDIDATES}; with --problem")
@@ -129,10 +151,8 @@ def add_serve(verbs: argparse._SubParsersAction) -> None:
 
 
 def add_selftest(verbs: argparse._SubParsersAction) -> None:
-    selftest = verbs.add_parser(
-        "selftest", help="how far this device's numbers can be trusted; --adversarial: what cheats and is caught",
-        epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    what = "how far this device's numbers can be trusted; --adversarial: what cheats and is caught"
+    selftest = add_verb(verbs, "selftest", what)
     selftest.add_argument(
         "--adversarial", action="store_true", help="judge the corpus in tests/adversarial and print the catch matrix"
     )
@@ -187,3 +207,118 @@ def add_ray(verb: argparse.ArgumentParser) -> None:
     """--ray and what goes with it, for `runs.cluster.link.connected`."""
     verb.add_argument("--ray", metavar="auto|ADDRESS", help="the GPUs of a Ray cluster; with --device cpu a CPU of each node")
     verb.add_argument("--accelerator", metavar="TYPE", help="with --ray: only GPUs of this model, by Ray's name for it (H100)")
+
+
+def add_list(verbs: argparse._SubParsersAction) -> None:
+    listing = verbs.add_parser("list", help="problems, their candidates, and the settings")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_doctor(verbs: argparse._SubParsersAction) -> None:
+    doctor = verbs.add_parser("doctor", help="what this machine has, what is missing and how to get it")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_new(verbs: argparse._SubParsersAction) -> None:
+    new = verbs.add_parser("new", help="write a candidate that runs as it stands, to be changed from there")
+    new.add_argument("problem", type=Path, metavar="PROBLEM", help="a problem's name or file")
+    new.add_argument("name", metavar="NAME", help="what the candidate is to be called; nothing is overwritten")
+    new.add_argument(
+        "--from", dest="rung", metavar="CANDIDATE", help="begin as a copy of this one (default: of the reference)"
+    )
+    new.add_argument("--candidates", type=Path, metavar="DIR", help=CANDIDATES)
+    new.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_new_problem(verbs: argparse._SubParsersAction) -> None:
+    problem = verbs.add_parser("new-problem", help="write a problem that is complete as it stands, to be changed from there")
+    problem.add_argument("name", metavar="NAME", help="what the problem is to be called; nothing is overwritten")
+    problem.add_argument(
+        "--problems", type=Path, default=own("problems"), metavar="DIR", help="where to put it (default: problems)"
+    )
+    problem.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_cache(verbs: argparse._SubParsersAction) -> None:
+    cache = verbs.add_parser("cache", help="what the cache of builds holds, and clearing it")
+    cache.add_argument("--clear", action="store_true", help="remove everything that no run under way may be using")
+    cache.add_argument("--older-than", metavar="AGE", help="remove what has not been used for this long: 30d, 12h, 2w")
+    cache.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_compare(verbs: argparse._SubParsersAction) -> None:
+    compare = add_verb(verbs, "compare", "put results of several runs side by side")
+    compare.add_argument(
+        "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR|GLOB",
+        help="a DIR stands for the newest run of each device in it (default: results)",
+    )
+    compare.add_argument(
+        "--fail-on", action="append", default=[], metavar="slower[:1%]|incorrect",
+        help="exit 3 when a candidate is slower, by its whole interval, or newly wrong",
+    )
+    compare.add_argument(
+        "--by", default="source", metavar="source|name", help="what makes two candidates one (default: the same source)"
+    )
+    compare.add_argument(
+        "--show", metavar="time,tflops,sol,energy",
+        help="absolute figures of several devices, any of these, with the ratio of each pair (default: speedups)",
+    )
+    compare.add_argument("--force", action="store_true", help="compare what was measured by different methods too")
+    compare.add_argument(
+        "--format", default="table", choices=("table", "markdown", "csv", "json"), help="what to print"
+    )
+    compare.add_argument("--json", action="store_true", help="the same as --format json")
+    compare.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML too")
+
+
+def add_scores(verbs: argparse._SubParsersAction) -> None:
+    scores = verbs.add_parser("scores", help="KernelBench's fast_p, mean speedup and correctness over results")
+    scores.add_argument(
+        "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR|GLOB",
+        help="a DIR stands for the newest row of each candidate on each device in it (default: results)",
+    )
+    scores.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_report(verbs: argparse._SubParsersAction) -> None:
+    report = verbs.add_parser("report", help="write one HTML file of all results, with charts, that opens offline")
+    report.add_argument(
+        "paths", nargs="*", type=Path, default=[own("results")], metavar="CSV|DIR", help="results (default: results)"
+    )
+    report.add_argument("--out", type=Path, metavar="FILE", help="where it goes (default: DIR/report.html)")
+    report.add_argument(
+        "--candidates", action="append", type=Path, default=[], metavar="DIR",
+        help="look for sources here before candidates/",
+    )
+    report.add_argument("--open", action="store_true", help="open it in the browser")
+    report.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_show(verbs: argparse._SubParsersAction) -> None:
+    show = verbs.add_parser("show", help="everything known about one candidate; where in its output the errors sit")
+    _add_record(show)
+    show.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_reproduce(verbs: argparse._SubParsersAction) -> None:
+    reproduce = verbs.add_parser(
+        "reproduce", help="make the launch that failed again; its inputs, got and expected to a file"
+    )
+    _add_record(reproduce)
+    reproduce.add_argument("--out", type=Path, metavar="FILE", help="what to write (default: NAME.reproduced.pt)")
+    reproduce.add_argument("--file", type=Path, metavar="FILE", help="the candidate's file, where it has moved")
+    reproduce.add_argument("--problem", type=Path, metavar="PROBLEM", help="the problem's file, where it has moved")
+    reproduce.add_argument("--device", metavar="auto|cuda:0|cpu", help="where to run (default: as the record's run)")
+    reproduce.add_argument("--config", default="default", metavar="NAME", help="settings; their time limits count")
+    reproduce.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_record(verb: argparse.ArgumentParser) -> None:
+    """The words by which a verb finds one record."""
+    verb.add_argument(
+        "candidate", nargs="+", metavar="CANDIDATE",
+        help="a name, PROBLEM/NAME, a file, or a CSV (or DIR) and a name; the newest record counts",
+    )
+    verb.add_argument(
+        "--results", type=Path, default=own("results"), metavar="DIR", help="where to look (default: results)"
+    )

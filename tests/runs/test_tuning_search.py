@@ -6,7 +6,7 @@ import pytest
 
 from harness.model.verdict import ReasonCode, Status
 from harness.results.record import Record
-from harness.runs.tuning.search import Trial, Tuned
+from harness.runs.tuning import Trial, Tuned
 
 
 def trial(lo, hi, value=1, **changes) -> Trial:

@@ -1,7 +1,8 @@
-"""`python -m harness.tools.sanitizer.watched_call FOLDER`: load a candidate as a worker does and call it once.
+"""`python -m harness.tools.watched_call FOLDER [profiled]`: load a candidate as a worker does and call it once; to be
+profiled a second time, between the profiler's start and stop.
 
-This is what compute-sanitizer watches. The inputs are copied to the device by the driver and not by a kernel, so that
-the kernels which run are the candidate's doing.
+This is what a tool watches. The inputs are copied to the device by the driver and not by a kernel, so that the kernels
+which run are the candidate's doing. What is compiled or tuned when it first runs is no part of a profiled call.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from harness.tools import launch_files
 from harness.worker import extensions, model
 
 
-def main(folder: Path) -> int:
+def main(folder: Path, *, profiled: bool = False) -> int:
     """Make the launch in `folder` and leave its outcome there. Returns the exit status."""
     launch = launch_files.read(folder)
     try:
-        _make(launch)
+        _make(launch, profiled=profiled)
         outcome: dict[str, Any] = {"launched": True}
     except Exception as error:
         outcome = {"raised": model.describe(error)}
@@ -32,30 +33,35 @@ def main(folder: Path) -> int:
     return 0 if "launched" in outcome else 1
 
 
-def _make(launch: launch_files.SmallLaunch) -> None:
+def _make(launch: launch_files.SmallLaunch, *, profiled: bool) -> None:
     device = torch.device(launch.device)
-    candidate = constructed(launch, device)
-    inputs = on_device(device, launch.inputs)
+    candidate = _constructed(launch, device)
+    inputs = _on_device(device, launch.inputs)
     with torch.no_grad():
         candidate(*inputs)
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        if profiled:
+            torch.cuda.profiler.start()
+            candidate(*inputs)
+            torch.cuda.synchronize()
+            torch.cuda.profiler.stop()
 
 
-def constructed(launch: launch_files.SmallLaunch, device: torch.device) -> Callable[..., Any]:
+def _constructed(launch: launch_files.SmallLaunch, device: torch.device) -> Callable[..., Any]:
     """The candidate's model on `device`, as it is called. Raises what the candidate raises."""
     extensions.install(dict(launch.manifest), Path(launch.path).parent)
     module = import_source(Path(launch.path))
-    init = on_device(device, launch.init)
+    init = _on_device(device, launch.init)
     made = model.construct(module, init, launch.seed, device, by_name=launch.init_by_name)
     return passes.as_called(made, launch.mode, by_name=launch.by_name)
 
 
-def on_device(device: torch.device, values: list[Any]) -> list[Any]:
+def _on_device(device: torch.device, values: list[Any]) -> list[Any]:
     """Tensors of nested `values` on `device`, everything else as it is."""
     skeleton, tensors = tree.flatten(values)
     return tree.rebuild(skeleton, [tensor.to(device) for tensor in tensors])
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), profiled=sys.argv[2:] == ["profiled"]))
