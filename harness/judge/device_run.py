@@ -77,8 +77,7 @@ class DeviceRun:
         except BaseException:
             self._prestart.drop()
             raise
-        self._to_come: list[Entry] = []
-        self._is_followed = False  # whether the entry being judged is followed by one that is known
+        self._to_come, self._following = list[Entry](), None  # the entries left, and that which is known to be next
         self.lost: str | None = None  # why this device can judge nothing any more
         self._check_only = False
         self._rows = RowsOverBaseline(problem.baseline)
@@ -91,7 +90,8 @@ class DeviceRun:
     def _judge_with(self, references: Sequence[Reference], model_seed: int) -> EntryJudge:
         self._control.setup = setup = Setup(
             self._bench, references, self._settings, self._facts.limits.floor_us if self._facts.limits else None, model_seed,
-            self._wanted_extras, self._prestart.wait_until_open, self._open_after_that, self._expects_another,
+            self._wanted_extras, self._prestart.wait_until_open, self._open_after_that,
+            lambda: bool(self._following or self._to_come),
         )
         return EntryJudge(setup, self._control, self._examiner)
 
@@ -172,7 +172,7 @@ class DeviceRun:
 
     def _judge_entry(self, entry: Entry, following: Entry | None) -> None:
         self._to_come = [each for each in self._to_come if each is not entry and each is not following]
-        self._is_followed = following is not None
+        self._following = following
         build = judgement = None
         verdict = self._fault_of(entry)
         if verdict is None and isinstance(entry, Candidate):
@@ -250,9 +250,6 @@ class DeviceRun:
             likely = self._likely_after_that()
             self._prestart.start(next(likely, None), self._build_pool, open_device=True, for_later=True)
             self._prestart.start(next(likely, None), self._build_pool)
-
-    def _expects_another(self) -> bool:
-        return self._is_followed or bool(self._to_come)
 
     def _likely_after_that(self) -> Iterator[Entry]:
         """What is likely to come after the one that follows: it imports already, and opens the device as the worker of

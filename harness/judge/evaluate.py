@@ -62,8 +62,7 @@ def _prepare_next(setup: Setup) -> None:
     bench, launches = setup.bench, setup.settings.check_launches
     with contextlib.suppress(Exception):
         setup.open_next()
-    if not setup.expects_another():
-        return
-    if not make_ready(setup.references, launches, None if bench.limits.is_host else bench.identity.memory_bytes):
+    memory_bytes = None if bench.limits.is_host else bench.identity.memory_bytes
+    if setup.expects_another() and not make_ready(setup.references, launches, memory_bytes):
         with contextlib.suppress(Exception):
             bench.release_memory()

@@ -72,7 +72,7 @@ def trace(
     """
     if not limits.lists_kernels:
         found = _trace_on_cpu(session, limits, reference, prepared, timing)
-        return code_places.less_own(found, *session.code_seen(reference, prepared.extensions), timing.time_us)
+        return code_places.less_own(found, *session.code_watch.seen(reference, prepared.extensions), timing.time_us)
     found = _trace_on_gpu(session, limits, reference, prepared, timing)
     if session.helped and found.kind != "unknown":
         note = "another process that it began uses the GPU: what that does is not known"

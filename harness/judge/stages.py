@@ -51,8 +51,7 @@ class Setup:
     """What all attempts on one problem and device share. `references` has the timed sizes first.
 
     `wait_for_others` returns once no process of the harness's own is busy, with the pids of those that wait for their
-    turn. `open_next` is called as a worker goes, and may make one busy again; `expects_another` says whether an entry is known
-    to follow.
+    turn. `open_next` is called as a worker goes, and may make one busy again. `expects_another`: whether an entry follows.
     """
 
     bench: Bench

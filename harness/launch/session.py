@@ -9,18 +9,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from harness.attribution.code_places import CodeSeen, Window, code_seen
 from harness.device.bench import Bench
-from harness.device.core_watch import OFTEN_NS, RARELY_NS, CoreWatch
 from harness.launch import failures
+from harness.launch.code_watch import CodeWatch
 from harness.launch.conversation import EAGER_IN_WORKER, FORWARD, LaunchConversation, Launches, Words
 from harness.launch.model_commands import HandedState, difference_of_states, load_command, reference_command
 from harness.model.verdict import ReasonCode, Status
@@ -50,8 +47,7 @@ class Session:
         self._prepared = False
         self.timer: str | None = None  # the worker's stopwatch, which is there before anything of a candidate's
         self._worker_pids: set[int] = set()
-        self._core_watch: CoreWatch | None = None
-        self._windows: list[tuple[Reference | None, Window]] = []  # of whose calls
+        self.code_watch = CodeWatch()
         self._opened: Reference | None = None
         self._count, self._is_closed = 0, False
         self.reordered = False  # whether an output of what is loaded lay in another order than the reference's
@@ -78,7 +74,7 @@ class Session:
             self._prepared, self.timer = True, reply.get("timer")
             if self.bench.limits.is_host:  # where the time that others have had of a core counts, and whose code it is
                 self._worker_pids = set(processes.descendants(self.child.pid))
-                self._core_watch = CoreWatch(processes.innermost(self.child.pid))
+                self.code_watch.begin(processes.innermost(self.child.pid))
         self._may_ask = may_ask
         command = load_command(
             self.bench.arena, path, reference, manifest, seed, refused, may_ask=may_ask, stand_in_gpu=stand_in_gpu
@@ -153,8 +149,8 @@ class Session:
         try:
             if record:
                 self.bench.begin_recording()
-            is_probe = inspect or early_s or deferred_inputs is not None
-            with self._core_watch.often() if is_probe and self._core_watch is not None else nullcontext():
+            is_probe = inspect or early_s > 0 or deferred_inputs is not None
+            with self.code_watch.during(is_probe=is_probe):
                 reply = run.conduct(command, prepare)
             recording = self.bench.end_recording() if record else None
             if record:
@@ -170,7 +166,7 @@ class Session:
                 raise failures.written_late(late[0], len(sets))
             made = replace(run.read(reply, self.bench.slots_unchanged(sets)), recording=recording)
             self.reordered |= any(launch.reordered for launch in made.launches)
-            self._note_windows(made, OFTEN_NS if is_probe else RARELY_NS)
+            self.code_watch.note(self._opened, made, is_probe=is_probe)
             return made
         except failures.Failed as failure:
             # Mostly it is not known which launch of the queue it was; a device that hangs is not asked for a digest.
@@ -178,24 +174,6 @@ class Session:
                 index = len(sets) - 1 if failure.launch is None else failure.launch
                 failure.evidence = Evidence(recipe_of(self._opened, sets, index, digest=False))
             raise
-
-    def _note_windows(self, made: Launches, period_ns: int) -> None:
-        if self._core_watch is not None:
-            self._core_watch.read()
-            for each in made.launches:
-                if each.opened_ns is not None:
-                    window = Window(each.opened_ns, each.opened_ns + round(each.time_us * 1e3), period_ns)
-                    self._windows.append((self._opened, window))
-
-    def code_seen(self, reference: Reference, own_files: Collection[Path]) -> tuple[CodeSeen | None, str | None]:
-        """Whose code a CPU's cores were at in the calls at the sizes of `reference`; a sentence where that was not looked at,
-        or not always.
-        """
-        watch = self._core_watch
-        if watch is None:
-            return None, "its device is none"
-        windows = [window for of, window in self._windows if of is reference]
-        return code_seen(watch.looks, watch.mapped, windows, [str(each) for each in own_files]), watch.fault
 
     @property
     def takes_long(self) -> bool:
@@ -328,8 +306,7 @@ class Session:
     def stop(self, meanwhile: Callable[[], None] | None = None) -> None:
         """End the worker; `meanwhile` is called while it goes, if it lives."""
         self.child.kill(meanwhile)
-        if self._core_watch is not None:
-            self._core_watch.close()
+        self.code_watch.close()
 
     def _raise_unbuilt(self, reply: Mapping[str, Any]) -> None:
         """Raise Unbuilt where the candidate has asked for extensions that its build did not make."""

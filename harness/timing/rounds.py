@@ -281,8 +281,7 @@ class Rounds:
 
     def _measure_end_to_end(self, calls: int | None = None) -> None:
         """Single calls with nothing queued ahead, so that the launch overhead shows."""
-        host_us = []
-        is_long = bool(self.timing.candidate_us) and self.timing.time_us >= _LONG_US
+        host_us, is_long = [], bool(self.timing.candidate_us) and self.timing.time_us >= _LONG_US
         calls = calls or (_OF_LONG_CALLS if is_long else _END_TO_END_CALLS)
         for _ in range(calls):
             sets = [self._reference.draw()]

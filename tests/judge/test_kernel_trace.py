@@ -226,7 +226,7 @@ def test_a_listing_that_is_none_is_unknown(tmp_path, monkeypatch, listing):
     monkeypatch.setattr(kernel_trace, "judge_launch", lambda *_: None)
     monkeypatch.setattr(kernel_trace.check, "decide", lambda *_: None)
     session = Session(listing)
-    session.core_time_beside_us, session.code_seen = lambda: 0.0, all_its_own
+    session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (), None, "fp32", "cpp")
     found = trace(session, CPU, SimpleNamespace(draw=lambda: None), prepared, timing(1000.0))
     assert found.kind == "unknown"
@@ -256,7 +256,7 @@ def test_of_three_calls_on_a_cpu_that_come_out_as_mixed_the_middle_one_counts(tm
     monkeypatch.setattr(kernel_trace, "foreign_functions", lambda *paths: [])
     reference = SimpleNamespace(draw=lambda: None, truth=lambda inputs, with_eager: None, output_specs=(None,))
     session = Session(*[on_a_cpu(share) if isinstance(share, float) else share for share in own_shares])
-    session.core_time_beside_us, session.code_seen = lambda: 0.0, all_its_own
+    session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, (tmp_path / "x.so",), None, "fp32", "cpp")
     assert trace(session, CPU, reference, prepared, timing(1000.0)).kind == kind
     assert session.answers == []
@@ -273,7 +273,7 @@ def test_a_call_that_a_pause_made_longer_is_watched_again_and_one_that_always_ta
     paused = {**on_a_cpu(0.99), "total_us": 9000.0}
     for answers, kind in (([paused, paused, on_a_cpu(0.99)], "custom"), ([dict(paused) for _ in range(3)], "unknown")):
         session = Session(*map(dict, answers))
-        session.core_time_beside_us, session.code_seen = lambda: 0.0, all_its_own
+        session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
         found = trace(session, CPU, reference, prepared, timing(1000.0))
         assert (found.kind, session.answers) == (kind, [])
     assert "when it was traced it took 9000.0 µs, where a timed call took 1000.0 µs" in found.notes[-1]
@@ -293,7 +293,7 @@ def test_nothing_is_unknown_on_a_cpu_for_one_pause(tmp_path, monkeypatch, librar
     session = Session(*[
         {**on_a_cpu(0.0), "own_us": 0.0, "operators": [{"name": "aten::mm", "us": us}]} for us in library_us
     ])
-    session.core_time_beside_us, session.code_seen = lambda: 0.0, all_its_own
+    session.core_time_beside_us, session.code_watch = lambda: 0.0, SimpleNamespace(seen=all_its_own)
     extensions = (tmp_path / "x.so",) if built else ()
     prepared = Prepared("x", str(tmp_path / "x.py"), {}, extensions, None, "fp32", "torch")
     assert trace(session, CPU, reference, prepared, timing(1000.0)).kind == kind
