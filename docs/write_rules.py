@@ -203,7 +203,8 @@ as many as the truth takes eager's time.
 **Form.** Number, type, device, shape and dtype come before any arithmetic. An output must be dense and no view of an
 input. Its inputs must be what they were. The first {alone} calls at each size are made alone, on a GPU with a guard
 behind their outputs. Another order of dimensions is allowed; the copy to the reference's order is then timed. The state
-of `ModelNew` is compared by name, and a difference is the reason only where results are wrong.
+of `ModelNew` is compared by name, by digests that the worker finds, and a difference is the reason only where results
+are wrong.
 
 **References.** The judge calls each reference before it holds anything against it:
 
