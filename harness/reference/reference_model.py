@@ -274,6 +274,7 @@ class Reference:
         eager_of(passes.as_called(model, self.mode, by_name=self.by_name), inputs)
         now = model.state_dict()
         return {name: now[name].detach().to("cpu") for name in self.moved_state}
+
     def outputs_under(
         self, mode: contextlib.AbstractContextManager[Any], inputs: InputSet, *, in_float64: bool = True
     ) -> list[torch.Tensor]:
