@@ -14,7 +14,8 @@ one was stopped, by --minutes, by Ctrl-C or by a kill; with --retry it judges ag
 
 Beside the harness's own statuses a line may say `refused` (nothing of this problem can be judged, and why), `timed_out`
 (longer than --each-minutes), `died` (the process that judged), or `harness_error` (a defect of this software).
---memory-gb says how much memory the harness and its workers may use. With --shrink the problems' sizes are halved until
+--memory-gb says how much memory the harness and its workers may use; where that is little each launch moves gigabytes, and
+`--config benchmarks/kernelbench/short.yaml` has fewer rounds than quick. With --shrink the problems' sizes are halved until
 they can be tried on a CPU. The exit code is 0 when all was judged, 4 when the time was over before.
 """
 
