@@ -6,6 +6,9 @@ Theory of operation. Three kinds of process take part, and one of them is truste
 - A **builder** imports the candidate once, without a GPU, so that its extensions compile. The judge keeps their hashes.
 - A **worker** (the package `worker`) opens those extensions, and no others, and calls `forward` when it is told to.
 
+Everything else runs the harness's own code alone: a fork server, from which builders and workers are forked, the first
+process of each sandbox, and, with several devices, the parent of the judges.
+
 Builder and worker run the candidate's code. They may crash, hang or lie, so their word alone decides nothing.
 Length-limited JSON and raw bytes cross between the processes, and never a pickle. The **control** is a worker that runs
 the reference itself before any candidate: it shows what an honest process looks like on this device today.
